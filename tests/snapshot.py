@@ -118,7 +118,7 @@ def of_study(name: str) -> dict[str, Any]:
     for place, index in (("first", indices[0]), ("last", indices[-1])):
         found[place] = list(study.overrides(index).values())
     if study.search is not None:
-        found["search"] = list(study.search_bounds)
+        found["search"] = list(study.search.range)
     return found
 
 

@@ -9,7 +9,7 @@ from daqloom import methods
 from daqloom.measure.configure import places
 from daqloom.measure.run import plan_of
 from daqloom.scenario import Scenario, ScenarioError, to_toml
-from daqloom.study.kinds import Fabrics
+from daqloom.study.kinds import FABRIC
 from daqloom.topology import TopologyError
 from daqloom.topology.cabled import cables
 from daqloom.topology.loaded import load, override
@@ -176,7 +176,7 @@ def test_a_list_of_the_fat_tree_is_the_fat_tree() -> None:
         network__links__rate=tree.document()["network"]["links"]["rate"],
     )
     assert methods.simulate(listed, seed=1).metrics == methods.simulate(tree, seed=1).metrics
-    assert Fabrics().simulation_s(listed, {}) == Fabrics().simulation_s(tree, {}) > 0
+    assert FABRIC.simulation_s(listed, {}) == FABRIC.simulation_s(tree, {}) > 0
 
 
 @pytest.mark.parametrize(

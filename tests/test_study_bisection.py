@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom.study import StudyError
 from daqloom.study.bisection import Boundary, bisect, bisect_by_vote, most_evaluations, vote
 
 
@@ -202,23 +201,6 @@ def test_one_value_is_one_question() -> None:
     assert drive(bisect(5, 5, 1), lambda _: True) == (Boundary(5, None, 5, "below"), [5])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "sentence"),
-    [
-        ((2, 1, 1), {}, "the lower first"),
-        ((0, math.inf, 1), {}, "finite bounds"),
-        ((0, 1, 0), {}, "more than 0"),
-        ((0, 1, math.nan), {}, "finite bounds"),
-        ((0, 1, 0.1), {"grid": "log"}, "above 0"),
-        ((0.5, 2, 1), {"whole": True}, "whole numbers"),
-        ((0, 1e308, 1e-308), {}, "too small"),
-    ],
-)
-def test_bounds_that_make_no_sense(arguments: Any, options: Any, sentence: str) -> None:
-    with pytest.raises(StudyError, match=sentence):
-        next(bisect(*arguments, **options))
-
-
 @pytest.mark.parametrize("of", [1, 2, 3, 4, 5])
 def test_a_vote_is_decided_when_no_further_voter_can_change_it(of: int) -> None:
     for outcomes in product([False, True], repeat=of):
@@ -226,11 +208,6 @@ def test_a_vote_is_decided_when_no_further_voter_can_change_it(of: int) -> None:
             rest = product([False, True], repeat=of - cast)
             ends = {2 * sum((*outcomes[:cast], *tail)) > of for tail in rest}
             assert vote(outcomes[:cast], of) == (ends.pop() if len(ends) == 1 else None)
-
-
-def test_a_vote_needs_voters() -> None:
-    with pytest.raises(StudyError, match="at least one"):
-        vote([], 0)
 
 
 def test_seeds_are_asked_until_the_majority_is_decided() -> None:

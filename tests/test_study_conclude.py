@@ -19,7 +19,7 @@ from daqloom.report.study import methods as study_methods
 from daqloom.report.study import surface as study_surface
 from daqloom.report.study.report import findings
 from daqloom.study import StudyError
-from daqloom.study.agreement import agreements
+from daqloom.study.agreement import Load, agreements
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.fits import fits
@@ -27,7 +27,6 @@ from daqloom.study.gev import Gev, draw, quantile
 from daqloom.study.levels import fit_blocks, levels, period
 from daqloom.study.points import answers, at_steps, load
 from daqloom.study.runner import run
-from daqloom.study.scale import Load
 from daqloom.study.store import Store
 
 PEAK, COURSE = "buffer_peak_bytes.tor", "course.buffer_peak_bytes.tor"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.study import StudyError
-from daqloom.study.equilibrium import Settled, extend, stationary
+from daqloom.study.equilibrium import extend, stationary
 
 SERIES = 400
 LENGTH = 4000
@@ -94,10 +94,6 @@ def test_the_drift_by_hand() -> None:
     assert answer.drift == 2 - 8  # the batches of the last half all have the mean 2
     assert not answer.is_stationary
     assert answer.interval == pytest.approx((-6, -6))
-    assert answer.sentence == (
-        "not stationary: the mean of the last half less that of the first tenth is -6 "
-        "(99 % interval -6 to -6)"
-    )
 
 
 def test_the_interval_by_hand() -> None:
@@ -122,21 +118,19 @@ def test_the_verdict_does_not_depend_on_the_unit(values: list[int], power: int) 
 
 
 @pytest.mark.parametrize(
-    ("values", "confidence", "sentence"),
+    ("values", "sentence"),
     [
-        ([1.0] * 39, 0.99, "40 values or more"),
-        (np.ones((40, 2)), 0.99, "one row"),
-        ([math.nan] * 40, 0.99, "finite"),
-        ([1.0] * 40, 1.0, "between 0 and 1"),
-        ([1.0] * 40, math.nan, "between 0 and 1"),
+        ([1.0] * 39, "40 values or more"),
+        (np.ones((40, 2)), "one row"),
+        ([math.nan] * 40, "finite"),
     ],
 )
-def test_what_cannot_be_tested(values: Any, confidence: float, sentence: str) -> None:
+def test_what_cannot_be_tested(values: Any, sentence: str) -> None:
     with pytest.raises(StudyError, match=sentence):
-        stationary(values, confidence=confidence)
+        stationary(values)
 
 
-def durations(duration_s: float, most_s: float, settles_at_s: float) -> tuple[list[float], Settled]:
+def durations(duration_s: float, most_s: float, settles_at_s: float) -> tuple[list[float], bool]:
     search = extend(duration_s, most_s)
     tried = [next(search)]
     try:
@@ -149,16 +143,16 @@ def durations(duration_s: float, most_s: float, settles_at_s: float) -> tuple[li
 @pytest.mark.parametrize(
     ("most_s", "settles_at_s", "tried", "settled"),
     [
-        (8, 0.5, [1], Settled(1, True)),
-        (8, 3, [1, 2, 4], Settled(4, True)),
-        (8, 8, [1, 2, 4, 8], Settled(8, True)),
-        (8, 9, [1, 2, 4, 8], Settled(8, False)),
-        (5, 9, [1, 2, 4, 5], Settled(5, False)),
-        (1, 9, [1], Settled(1, False)),
+        (8, 0.5, [1], True),
+        (8, 3, [1, 2, 4], True),
+        (8, 8, [1, 2, 4, 8], True),
+        (8, 9, [1, 2, 4, 8], False),
+        (5, 9, [1, 2, 4, 5], False),
+        (1, 9, [1], False),
     ],
 )
 def test_a_run_is_doubled_until_it_is_stationary_or_long_enough(
-    most_s: float, settles_at_s: float, tried: list[float], settled: Settled
+    most_s: float, settles_at_s: float, tried: list[float], settled: bool
 ) -> None:
     assert durations(1, most_s, settles_at_s) == (tried, settled)
 

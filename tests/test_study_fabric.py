@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,16 @@ from typer.testing import CliRunner
 
 from daqloom import methods
 from daqloom.cli.main import app
-from daqloom.report.study.report import figures, write
+from daqloom.report.study.report import figures, write_report
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.scenario import load as read
-from daqloom.study import StudyError
+from daqloom.study import StudyError, kinds
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_dataset
 from daqloom.study.executor import InProcess
 from daqloom.study.file import Study, load_study
 from daqloom.study.hasher import ScenarioHasher
-from daqloom.study.kinds import Fabrics
 from daqloom.study.plan import cost_s, plan
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
@@ -246,10 +246,10 @@ def test_a_rack_has_no_metrics_of_fabrics(tmp_path: Path) -> None:
 def test_kinds_have_model_versions_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     rack, fabric = (Cell(base, {}, "simulate", 1, "same") for base in (load("small-rack"), tree()))
     before = fabric.key
-    monkeypatch.setattr("daqloom.study.kinds.Racks.versions", {"analyse": 9, "simulate": 9})
+    monkeypatch.setattr(kinds, "RACK", replace(kinds.RACK, versions={"analyse": 9, "simulate": 9}))
     assert rack.key != Cell(rack.base, {}, "simulate", 2, "same").key
     assert Cell(fabric.base, {}, "simulate", 1, "same").key == before
-    monkeypatch.setattr("daqloom.study.kinds.Fabrics.versions", {"simulate": 9})
+    monkeypatch.setattr(kinds, "FABRIC", replace(kinds.FABRIC, versions={"simulate": 9}))
     assert Cell(fabric.base, {}, "simulate", 1, "same").key != before
 
 
@@ -329,7 +329,7 @@ def test_the_cost_grows_with_the_packets(changes: dict[str, object], factor: flo
 def test_the_estimate_is_about_the_packets_of_a_run() -> None:
     base = load("lhcb-10-percent", {"run.duration": "3 ms", "run.warmup": "1 ms"})
     result = methods.simulate(base)
-    hops = Fabrics().simulation_s(base, {}) * 2.5e6  # type: ignore[arg-type]
+    hops = kinds.FABRIC.simulation_s(base, {}) * 2.5e6
     assert 1 / 3 < hops / result.engine["packet_hops"] < 3  # type: ignore[operator]
 
 
@@ -472,7 +472,7 @@ def test_every_metric_of_a_fabric_can_be_shown(ran: Path, tmp_path: Path) -> Non
     for show in ("xmit_wait_s.credits", "barrier_s.waiting", "phase_s", "link_utilisation.fabric"):
         for _, _, _, figure in figures(found, show):
             figure.draw_without_rendering()
-    assert write(found, tmp_path, show="barrier_s.waiting")[0].exists()
+    assert write_report(found, tmp_path, show="barrier_s.waiting")[0].exists()
 
 
 def test_plan_and_conclusions_speak_of_fabrics(ran: Path) -> None:

@@ -64,7 +64,7 @@ def test_saturated_points_are_hollow_and_not_joined():
 def test_the_operating_point_is_marked_where_it_lies_on_the_axis():
     marked = study_figures.lines(study(RATES, operating_point=POINT))
     assert any("operating point\n12 kHz × 5 MB" in text for text in texts(marked))
-    beyond = study_figures.lines(study(RATES), mark={"event.rate": 50e3})
+    beyond = study_figures.lines(study(RATES, operating_point={"event.rate": 50e3}))
     assert not any("operating" in text for text in texts(beyond))
 
 
@@ -146,7 +146,8 @@ def test_a_heat_map_has_a_panel_for_each_method_and_their_ratio():
     ratio = panels[2].collections[0].get_array()
     assert np.asarray(ratio).ravel() == pytest.approx([1.2] * 12)
     assert all(axes.lines for axes in panels)  # the cross
-    assert "12 kHz × 5 MB" in study_figures.heat_map_caption(study(RATES, SIZES), POINT)
+    dataset = study(RATES, SIZES, operating_point=POINT)
+    assert "12 kHz × 5 MB" in study_figures.heat_map_caption(dataset)
 
 
 def test_few_steps_of_a_map_are_its_ticks():
@@ -241,7 +242,7 @@ OVERLAP = [(MANY, SIZES), (RATES, SIZES, UPLINKS), (MODELS, SIZES), (MODELS, UPL
 
 @pytest.mark.parametrize("axes", OVERLAP, ids=lambda axes: "-".join(a[0] for a in axes))
 def test_no_text_of_a_figure_lies_on_another(axes, monkeypatch):
-    for name, _, _, figure in figures(study(*axes, bound_hz=9e3), None, POINT):
+    for name, _, _, figure in figures(study(*axes, bound_hz=9e3, operating_point=POINT)):
         drawn = {}
 
         def draw(text, renderer, original=matplotlib.text.Text.draw, drawn=drawn):

@@ -81,6 +81,8 @@ HOSTILE = [
     (HEAD + "[repeat]\nseeds = [99999999999999999999]", "repeat.seeds"),
     (HEAD + SEARCH + "bounds = [1, inf]\ntolerance = 1", "search.bounds"),
     (HEAD + SEARCH + "bounds = [1, 9]\ntolerance = nan", "search.tolerance"),
+    (HEAD + SEARCH + "bounds = [1, 1e308]\ntolerance = 1e-308", "search.tolerance"),
+    (HEAD + SEARCH + "bounds = [0, 9]\ntolerance = 1\nspacing = 'log'", "log spacing"),
 ]
 
 

@@ -24,10 +24,10 @@ from daqloom.cli.main import app
 from daqloom.report.study import provenance as study_provenance
 from daqloom.report.study import table as study_table
 from daqloom.report.study.page import render
-from daqloom.report.study.report import findings, spoken, write
+from daqloom.report.study.report import findings, spoken, write_report
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
-from daqloom.study.kinds import traits_of
+from daqloom.study.kinds import operating_point
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load
@@ -152,7 +152,7 @@ def big():
 
 
 def test_the_report_is_written_whole(tmp_path):
-    paths = write(big(), tmp_path / "report", provenance=[("machine", "lab")])
+    paths = write_report(big(), tmp_path / "report", provenance=[("machine", "lab")])
     assert sorted(path.name for path in paths) == sorted(
         ["report.html", "results.parquet"]
         + [
@@ -246,12 +246,12 @@ def test_a_metric_of_hostile_name_is_escaped():
 
 def test_the_operating_point_is_the_scenarios_own():
     rack = load("atlas-lab")
-    assert traits_of(rack).operating_point(rack) == POINT
+    assert operating_point(rack) == POINT
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path):
     first, second = (
-        [path.read_bytes() for path in write(study(RATES), tmp_path / name)] for name in "ab"
+        [path.read_bytes() for path in write_report(study(RATES), tmp_path / name)] for name in "ab"
     )
     assert first == second
 

@@ -254,7 +254,7 @@ def test_equal_maxima_give_themselves_and_a_warning() -> None:
 
 
 def warnings_of(maxima: np.ndarray) -> str:
-    return "; ".join(fit_gev(maxima, replicas=0, unit="B").warnings)
+    return "; ".join(fit_gev(maxima, replicas=0).warnings)
 
 
 def test_maxima_that_chance_does_not_set_are_warned_of() -> None:
@@ -273,8 +273,8 @@ def test_a_bounded_tail_is_named_with_its_end_and_a_heavy_one_is_not() -> None:
     bounded = fit_gev(draw(Gev(100.0, 5.0, -0.3), 200, random), replicas=0)
     end = bounded.location - bounded.scale / bounded.shape
     assert bounded.warnings[0].startswith("the tail may be bounded")
-    assert bounded.warnings[0].endswith(f" with the fitted shape {end:.4g}")
-    of_bytes = fit_gev(1e5 * bounded.maxima, replicas=0, unit="B")
+    assert bounded.warnings[0].endswith(f" with the fitted shape {end:.4g} B")
+    of_bytes = fit_gev(1e5 * bounded.maxima, replicas=0)
     assert of_bytes.warnings[0].endswith(f" with the fitted shape {end / 10:.4g} MB")
     assert "bounded" not in warnings_of(draw(Gev(100.0, 5.0, 0.4), 200, random))
 
@@ -293,9 +293,9 @@ def test_going_beyond_a_hundred_times_the_observed_is_warned_of() -> None:
 def test_a_level_is_told_in_a_sentence() -> None:
     level = Level(93.1e6, 90.2e6, 97.5e6, 3600.0)
     sentence = "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once an hour."
-    assert describe(level) == describe(level, unit="B", often="once an hour") == sentence
-    assert describe(Level(5.04e-6, 4.9e-6, math.inf, 7.0), unit="s") == (
-        "A level of 5.04 µs (at least 4.90 µs, 95 %) is exceeded less than once in 7 s."
+    assert describe(level, "once an hour") == sentence
+    assert describe(Level(5.04e6, 4.9e6, math.inf, 7.0), "once in 7 s", "An ideal buffer") == (
+        "An ideal buffer of 5.04 MB (at least 4.90 MB, 95 %) overflows less than once in 7 s."
     )
 
 
@@ -303,7 +303,9 @@ def test_maxima_without_a_regular_likelihood_have_a_level_of_unknown_error() -> 
     level = return_level(fit_gev(np.append(np.ones(29), 0.0), replicas=0), 1.0, 3600.0)
     assert math.isnan(level.low)
     assert "29 of 30 block maxima are the same" in level.warnings[0]
-    assert describe(level).endswith("(error unknown) overflows less than once an hour.")
+    assert describe(level, "once an hour").endswith(
+        "(error unknown) overflows less than once an hour."
+    )
 
 
 def test_maxima_of_nought_one_or_two_events_have_a_level() -> None:

@@ -8,18 +8,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import xarray
-
+    from daqloom.report.study.report import write_report
     from daqloom.result import Result
     from daqloom.study.dataset import open_study
-    from daqloom.study.file import Method
+    from daqloom.study.sweep import sweep
     from daqloom.system import System
 
     __version__: str
@@ -48,37 +45,6 @@ def load(
     return System(load(scenario, overrides))
 
 
-def sweep(
-    system: System,
-    axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
-    *,
-    method: Method | Sequence[Method] = "simulate",
-    seeds: int | Sequence[int] = 1,
-    workers: int = 1,
-    store: str | PathLike[str] | None = None,
-    course: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> xarray.Dataset:
-    """Every value of each axis with every other, by one method or several, as a dataset.
-
-    `daqloom.sweep(daqloom.load("small-rack"), {"event.rate": ["1 kHz", "2 kHz"]})`; see
-    `daqloom.study.sweep.sweep` for every argument. Raises `daqloom.study.StudyError`, whose text is
-    one sentence for a person.
-    """
-    from daqloom.study.sweep import sweep as sweep_over
-
-    return sweep_over(
-        system.scenario,
-        axes,
-        method=method,
-        seeds=seeds,
-        workers=workers,
-        store=store,
-        course=course,
-        progress=progress,
-    )
-
-
 def write_figure(system: System, result: Result, path: str | PathLike[str]) -> None:
     """Write the figure of one result of `system`, as `--figure` does; the ending says what kind.
 
@@ -93,32 +59,25 @@ def write_figure(system: System, result: Result, path: str | PathLike[str]) -> N
     write(Path(path), system.scenario, result)
 
 
-def write_report(
-    dataset: xarray.Dataset, folder: str | PathLike[str], *, show: str | None = None
-) -> list[Path]:
-    """Write the report of a study as `daqloom report` does; the paths, the page first.
-
-    `dataset` comes from `open_study`, with `course=True` if return levels are wanted, and may hold
-    variables of your own: `show` names the one to draw. See
-    `daqloom.report.study.report.write`. Raises `daqloom.study.StudyError` and
-    `daqloom.output.OutputError`, whose text is one sentence for a person.
-    """
-    from pathlib import Path
-
-    from daqloom.report.study.report import write
-
-    return write(dataset, Path(folder), show=show)
-
+_ELSEWHERE = {
+    "open_study": "daqloom.study.dataset",
+    "sweep": "daqloom.study.sweep",
+    "write_report": "daqloom.report.study.report",
+}
+"""Where functions are that are imported when they are first asked for, with what they need."""
 
 if not TYPE_CHECKING:  # a type checker would take any name of this module to exist
 
     def __getattr__(name: str) -> Any:
+        if name in _ELSEWHERE:
+            from importlib import import_module
+
+            return getattr(import_module(_ELSEWHERE[name]), name)
         if name == "__version__":
             from daqloom.version import installed
 
             return installed()
-        if name == "open_study":
-            from daqloom.study.dataset import open_study
-
-            return open_study
         raise AttributeError(f"module 'daqloom' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -227,7 +227,7 @@ def compare(
 def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
     """Values by axis, quantities as SI numbers. Raises StudyError."""
     from daqloom.study import StudyError
-    from daqloom.study.points import axes_of, dimension_of_axis, is_numeric
+    from daqloom.study.points import axes_of, dimension_of, is_numeric
 
     axes, place = axes_of(dataset), {}
     for given in options_ or ():
@@ -236,7 +236,7 @@ def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
             raise StudyError(
                 f"--at {given}: expected AXIS=VALUE; the axes of this study are {', '.join(axes)}"
             )
-        dimension = dimension_of_axis(dataset, axis)
+        dimension = dimension_of(dataset[axis])
         try:
             value: Any = dimension.parse(text) if dimension else text
             place[axis] = float(value) if is_numeric(dataset, axis) else value
@@ -248,11 +248,10 @@ def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
 
 def _limit(dataset: Dataset, variable: str, text: str) -> float:
     """A number in the unit of `variable`. Raises StudyError."""
-    from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME
     from daqloom.study import StudyError
+    from daqloom.study.points import dimension_of
 
-    dimensions = {"B": SIZE, "Hz": FREQUENCY, "s": TIME, "bit/s": RATE}
-    dimension = dimensions.get(str(dataset[variable].attrs.get("units", "")))
+    dimension = dimension_of(dataset[variable])
     try:
         return float(dimension.parse(text) if dimension else text)
     except ValueError as error:

@@ -36,19 +36,16 @@ def report(
         from daqloom.cli.store import read_study
         from daqloom.report.study import provenance as study_provenance
         from daqloom.report.study import report as study_report
-        from daqloom.study.kinds import traits_of
 
         study, dataset, opened = read_study(file, store, quick=quick, course=True)
         origins = study_provenance.rows(opened.origins, opened.damaged)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
-        point = traits_of(study.base).operating_point(study.base)
-        concluded = study_report.findings(dataset, show, point)
-        paths = study_report.write(
+        concluded = study_report.findings(dataset, show)
+        paths = study_report.write_report(
             dataset,
             folder,
             show=show,
             description=study.description,
-            mark=point,
             provenance=[*about, *origins],
             conclusions=concluded,
         )

@@ -6,15 +6,18 @@ kind of colour vision tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from daqloom.output import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+P = ParamSpec("P")
 
 BLACK = "#1a1a1a"
 GREY = "#6b6b6b"
@@ -52,6 +55,19 @@ def save(figure: Figure, path: Path, dpi: int = 130) -> None:
     """Writes png, pdf or svg. Raises OutputError."""
     with written_whole(path) as scratch:
         figure.savefig(scratch, dpi=dpi)
+
+
+def in_style(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Makes all that a function draws look like every figure."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **named: P.kwargs) -> Figure:
+        import matplotlib as mpl
+
+        with mpl.rc_context(RC):
+            return draw(*args, **named)
+
+    return drawn
 
 
 def quiet_grid(axes: Axes) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from daqloom.study.agreement import Agreement
@@ -23,9 +24,7 @@ def levels(study: str, found: Levels) -> Object:
         "metric": found.metric,
         "periods": [{"name": each.name, "length_s": each.length_s} for each in found.periods],
         "points": [_point(one) for one in found.points],
-        "left_out": [
-            {"method": one.method, "at": one.at, "reason": one.reason} for one in found.left_out
-        ],
+        "left_out": [asdict(one) for one in found.left_out],
     }
 
 
@@ -75,25 +74,12 @@ def _fit(fit: Fit, places: Sequence[Mapping[str, float]]) -> Object:
         "points": fit.z.size,
         "left_out": dict(fit.left_out),
         "drifting": fit.drifting,
-        "coefficients": {
-            name: {"value": found.value, "error": found.error}
-            for name, found in fit.surface.coefficients.items()
-        },
+        "coefficients": {name: found._asdict() for name, found in fit.surface.coefficients.items()},
         "r_squared": fit.surface.r_squared,
         "residual_sd": fit.surface.residual_sd,
         "leave_one_out": fit.leave_one_out,
         "leave_step_out": {name: fit.leave_step_out(place) for place, name in enumerate(fit.axes)},
-        "predictions": [
-            {
-                "at": at.at,
-                "value": at.value,
-                "low": at.low,
-                "high": at.high,
-                "extrapolated": at.extrapolated,
-                "known": at.known,
-            }
-            for at in map(fit.predict, places)
-        ],
+        "predictions": [asdict(fit.predict(place)) for place in places],
     }
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from daqloom.scenario import Scenario
+from daqloom.scenario.document import look
 from daqloom.scenario.explain import dimension_at, knows, nearest
 from daqloom.scenario.quantities import Dimension
 from daqloom.study import StudyError
@@ -18,9 +19,9 @@ LONGEST_LABEL = 60
 VARIANT = "variant"
 """Name of the axis that has named steps."""
 
-Kind = type[Scenario]
-"""Whose keys they are: those of racks or of fabrics."""
 Value = str | int | float | bool
+
+_is_key = functools.cache(knows)
 
 
 @dataclass(frozen=True)
@@ -47,27 +48,27 @@ class Axis:
     def coordinates(self, key: str, base: Scenario) -> list[Value]:
         """The values of one key, quantities as SI numbers, lists as JSON; `base` has those that no
         step sets."""
-        dimension = dimension_of_key(type(base), key)
-        values = [step[key] if key in step else _value_of(base, key) for step in self.steps]
+        dimension = dimension_of_key(key)
+        values = [step[key] if key in step else look(base.content(), key) for step in self.steps]
         if dimension:
             return [dimension.parse(value) for value in values]
         return [v if isinstance(v, str | int | float | bool) else _text(v) for v in values]
 
 
-def cartesian(kind: Kind, key: str, values: object) -> Axis:
+def cartesian(key: str, values: object) -> Axis:
     """An axis of one key from `[…]`, `{from, to, step}` or `{from, to, count, spacing}`."""
-    require_key(kind, key)
-    steps = _values(kind, key, values)
+    require_key(key)
+    steps = _values(key, values)
     if _repeats(steps):
         raise StudyError(f"{key} has a value twice; each point is computed only once")
     return Axis(key, tuple({key: value} for value in steps))
 
 
-def zipped(kind: Kind, table: Mapping[str, object]) -> Axis:
+def zipped(table: Mapping[str, object]) -> Axis:
     """An axis of several keys whose lists run side by side, named by the first without repeats."""
     for key in table:
-        require_key(kind, key)
-    columns = {key: _values(kind, key, values) for key, values in table.items()}
+        require_key(key)
+    columns = {key: _values(key, values) for key, values in table.items()}
     lengths = {key: len(values) for key, values in columns.items()}
     if len(set(lengths.values())) > 1:
         named = ", ".join(f"{key} has {n}" for key, n in lengths.items())
@@ -82,14 +83,14 @@ def zipped(kind: Kind, table: Mapping[str, object]) -> Axis:
     return Axis(name, tuple(dict(zip(columns, row, strict=True)) for row in rows))
 
 
-def variants(kind: Kind, table: Mapping[str, Mapping[str, object]]) -> Axis:
+def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
     """An axis of named steps: what each of them sets, which may be nothing."""
     steps = []
     for label, changes in table.items():
         flat = flatten(changes)
         for key in flat:
-            require_key(kind, key)
-        steps.append({key: _written(kind, key, value) for key, value in flat.items()})
+            require_key(key)
+        steps.append({key: _written(key, value) for key, value in flat.items()})
         if not 0 < len(label) <= LONGEST_LABEL:
             raise StudyError(
                 f'variants: the name "{label[:80]}" must have 1 to {LONGEST_LABEL} characters'
@@ -98,27 +99,15 @@ def variants(kind: Kind, table: Mapping[str, Mapping[str, object]]) -> Axis:
 
 
 @functools.cache
-def dimension_of_key(kind: Kind, key: str) -> Dimension | None:
-    """The kind of quantity that a key of such a system holds, if it is one."""
-    return dimension_at(key.split("."), kind)
+def dimension_of_key(key: str) -> Dimension | None:
+    """The kind of quantity that a key of a scenario holds, if it is one."""
+    return dimension_at(key.split("."))
 
 
-def require_key(kind: Kind, key: str, where: str = "") -> None:
-    """Raises StudyError, which begins with `where`, if such a system has no such key."""
-    if not _knows(kind, key):
-        raise StudyError(f'{where}unknown key "{key[:80]}"{nearest(key, kind)}')
-
-
-@functools.cache
-def _knows(kind: Kind, key: str) -> bool:
-    return knows(key, kind)
-
-
-def _value_of(base: Scenario, key: str) -> Any:
-    value: Any = base.content()
-    for part in key.split("."):
-        value = value[part]
-    return value
+def require_key(key: str, where: str = "") -> None:
+    """Raises StudyError, which begins with `where`, if a scenario has no such key."""
+    if not _is_key(key):
+        raise StudyError(f'{where}unknown key "{key[:80]}"{nearest(key)}')
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -126,8 +115,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in table.items():
         path = prefix + name
-        known = any(_knows(kind, path) for kind in (Scenario, Scenario))
-        inside = isinstance(value, Mapping) and not known
+        inside = isinstance(value, Mapping) and not _is_key(path)
         flat |= flatten(value, path + ".") if inside and not _is_range(value) else {path: value}
     return flat
 
@@ -136,11 +124,11 @@ def _is_range(value: Mapping[str, Any]) -> bool:
     return "from" in value and "to" in value
 
 
-def _values(kind: Kind, key: str, values: object) -> list[Any]:
+def _values(key: str, values: object) -> list[Any]:
     if isinstance(values, Mapping):
-        found = _range(kind, key, values)
+        found = _range(key, values)
     elif isinstance(values, Sequence) and not isinstance(values, str):
-        found = [_written(kind, key, value) for value in values]
+        found = [_written(key, value) for value in values]
     else:
         raise StudyError(
             f"{key} = {str(values)[:80]!r}: expected a list of values, or a range such as "
@@ -163,11 +151,11 @@ def _repeats(values: Sequence[Any]) -> bool:
     return len({repr(v) if isinstance(v, list) else v for v in values}) < len(values)
 
 
-def _written(kind: Kind, key: str, value: Any) -> Any:
+def _written(key: str, value: Any) -> Any:
     """A value as the resolved scenario has it: quantities in one notation; lists as they are."""
     if not isinstance(value, str | int | float | bool | list):
         raise StudyError(f"{key}: {str(value)[:80]!r} is neither a single value nor a list")
-    dimension = dimension_of_key(kind, key)
+    dimension = dimension_of_key(key)
     if dimension is None:
         return value
     try:
@@ -176,20 +164,20 @@ def _written(kind: Kind, key: str, value: Any) -> Any:
         raise StudyError(f'{key} = "{str(value)[:80]}" {error}') from None
 
 
-def _range(kind: Kind, key: str, table: Mapping[str, Any]) -> list[Value]:
+def _range(key: str, table: Mapping[str, Any]) -> list[Value]:
     unknown = table.keys() - {"from", "to", "step", "count", "spacing"}
     if unknown or not _is_range(table) or ("step" in table) == ("count" in table):
         raise StudyError(
             f"{key}: a range requires from, to, and step or count (and may have spacing)"
         )
-    first, last = (_number(kind, key, table[end]) for end in ("from", "to"))
+    first, last = (_number(key, table[end]) for end in ("from", "to"))
     if last < first:
         raise StudyError(f"{key}: the range ends below its start")
     if "step" in table:
-        numbers = _stepped(key, first, last, _number(kind, key, table["step"]))
+        numbers = _stepped(key, first, last, _number(key, table["step"]))
     else:
         numbers = _counted(key, first, last, table["count"], table.get("spacing", "linear"))
-    dimension = dimension_of_key(kind, key)
+    dimension = dimension_of_key(key)
     if dimension is None:
         whole = all(number == int(number) for number in numbers)
         return [int(number) if whole else float(number) for number in numbers]
@@ -197,8 +185,8 @@ def _range(kind: Kind, key: str, table: Mapping[str, Any]) -> list[Value]:
     return [dimension.format(dimension.parse(dimension.format(value))) for value in exact]
 
 
-def _number(kind: Kind, key: str, value: object) -> Decimal:
-    dimension = dimension_of_key(kind, key)
+def _number(key: str, value: object) -> Decimal:
+    dimension = dimension_of_key(key)
     if dimension is None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise StudyError(f"{key}: {str(value)[:80]!r} is not a number")
@@ -232,3 +220,35 @@ def _counted(key: str, first: Decimal, last: Decimal, count: Any, spacing: Any) 
     ratio = float(last / first)
     inner = [first * Decimal(repr(ratio ** (i / (count - 1)))) for i in range(1, count - 1)]
     return [first, *inner, last]
+
+
+def value_of(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
+    """What `key` of `base` is with `changes`, as it is given; builds no scenario."""
+    if key in changes:
+        return changes[key]
+    found: Any = base
+    for part in key.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
+    """The same as a number in SI units."""
+    given = value_of(base, changes, key)
+    return _parsed(key, given) if isinstance(given, str) else float(given)
+
+
+def text(key: str, value: float) -> str:
+    """The inverse: `value` as a scenario writes it."""
+    return _quantity(key).format(value)
+
+
+@functools.lru_cache(maxsize=100_000)
+def _parsed(key: str, value: str) -> float:
+    return _quantity(key).parse(value)
+
+
+def _quantity(key: str) -> Dimension:
+    dimension = dimension_of_key(key)
+    assert dimension is not None
+    return dimension

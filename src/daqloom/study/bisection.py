@@ -9,8 +9,6 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from daqloom.study import StudyError
-
 Find = Literal["smallest", "largest"]
 Grid = Literal["linear", "log"]
 Status = Literal["found", "below", "above", "never", "reversed"]
@@ -38,7 +36,6 @@ class Boundary:
 def most_evaluations(low: float, high: float, tolerance: float, grid: Grid = "linear") -> int:
     """How many values `bisect` tests at most: ⌈log2(range / tolerance)⌉ + 2, both ends included.
     With the logarithmic grid, range and tolerance are ln(high / low) and ln(1 + tolerance)."""
-    _check(low, high, tolerance, grid, whole=False)
     return _halvings(low, high, tolerance, grid) + 2
 
 
@@ -60,10 +57,9 @@ def bisect(
     upper - lower ≤ ⌈tolerance⌉. Any other condition ends the search after as many questions, at
     some place where its answer changes.
 
-    No value is asked for twice and none after `most_evaluations`. Raises StudyError for bounds
-    and tolerances that make no sense.
+    No value is asked for twice and none after `most_evaluations`. Bounds and tolerance are those
+    of a study's [search], which has checked them.
     """
-    _check(low, high, tolerance, grid, whole)
     if whole:
         low, high = int(low), int(high)
     holds_low = yield low
@@ -89,8 +85,6 @@ def bisect(
 def vote(outcomes: Iterable[bool], of: int) -> bool | None:
     """What more than half of `of` voters say, as soon as it is certain; None before. A tie is no
     majority: the condition does not hold."""
-    if of < 1:
-        raise StudyError(f"a vote needs at least one voter, found {of}")
     cast = list(outcomes)
     yes = sum(cast)
     if 2 * yes > of:
@@ -146,7 +140,7 @@ def _middle(left: float, right: float, grid: Grid) -> float:
     return min(max(middle, left), right)
 
 
-def _ratio(low: float, high: float, tolerance: float, grid: Grid) -> float:
+def tolerances(low: float, high: float, tolerance: float, grid: Grid) -> float:
     """How often the tolerance fits into the range."""
     if grid == "linear":
         return (high - low) / tolerance
@@ -154,23 +148,5 @@ def _ratio(low: float, high: float, tolerance: float, grid: Grid) -> float:
 
 
 def _halvings(low: float, high: float, tolerance: float, grid: Grid) -> int:
-    ratio = _ratio(low, high, tolerance, grid)
+    ratio = tolerances(low, high, tolerance, grid)
     return math.ceil(math.log2(ratio)) if ratio > 1 else 0
-
-
-def _check(low: float, high: float, tolerance: float, grid: Grid, whole: bool) -> None:
-    if not all(map(math.isfinite, (low, high, tolerance))) or low > high:
-        raise StudyError(
-            f"a search needs finite bounds, the lower first, found {low:g} and {high:g} with "
-            f"tolerance {tolerance:g}"
-        )
-    if tolerance <= 0:
-        raise StudyError(f"the tolerance of a search must be more than 0, found {tolerance:g}")
-    if grid == "log" and low <= 0:
-        raise StudyError(
-            f"a search on a logarithmic grid needs a lower bound above 0, found {low:g}"
-        )
-    if whole and not (float(low).is_integer() and float(high).is_integer()):
-        raise StudyError(f"the bounds must be whole numbers, found {low:g} and {high:g}")
-    if not math.isfinite(_ratio(low, high, tolerance, grid)):
-        raise StudyError(f"the tolerance of a search is too small, found {tolerance:g}")

@@ -9,7 +9,7 @@ from typing import Any
 from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario.models import Scenario
-from daqloom.study.kinds import traits_of
+from daqloom.study.kinds import kind_of
 from daqloom.topology.loaded import override
 
 SEEDED = frozenset({"simulate", "measure"})
@@ -38,7 +38,7 @@ class Cell:
     def key(self) -> str:
         """Name of the cell in a store: a digest of all that its result depends on."""
         drawn = self.seed if self.method in SEEDED else None
-        version = traits_of(self.base).versions[self.method]
+        version = kind_of(self.base).versions[self.method]
         text = f"{self.scenario_hash} {self.method} {drawn} {version}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 

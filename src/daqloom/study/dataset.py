@@ -17,7 +17,7 @@ from daqloom.simulate.course import COURSES, SLICES
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.cell import SEEDED
 from daqloom.study.file import Study, load_study
-from daqloom.study.kinds import traits_of
+from daqloom.study.kinds import operating_point
 from daqloom.study.program import Outcome, Run, Task
 from daqloom.study.runner import replay
 from daqloom.study.store import Store
@@ -91,12 +91,12 @@ def to_dataset(
     variables["equilibrium"] = (dims, table.equilibrium, _about("whether the run is stationary"))
     variables["run_s"] = (dims, table.run_s, _about("simulated time after the warm-up", "s"))
     if study.search:
-        dimension = dimension_of_key(type(study.base), study.search.key)
+        dimension = dimension_of_key(study.search.key)
         about: dict[str, Any] = {
             "key": study.search.key,
             "find": study.search.find,
             "where": study.search.where,
-            "bounds": list(study.search_bounds),
+            "bounds": list(study.search.range),
         }
         unit = dimension.unit if dimension else ""
         sought = f"{study.search.find} {key_in_words(study.search.key)}"
@@ -114,7 +114,7 @@ def to_dataset(
             "title": study.title,
             "scenario": study.base.name,
             "show": list(study.show),
-            "operating_point": traits_of(study.base).operating_point(study.base),
+            "operating_point": operating_point(study.base),
             "assumed": study.assumed(),
         },
     )
@@ -194,7 +194,7 @@ def _coordinates(study: Study) -> dict[str, Any]:
         if axis.labels:
             coordinates[axis.name] = (axis.name, list(axis.labels), _about(axis.name))
         for key in axis.keys:
-            dimension = dimension_of_key(type(study.base), key)
+            dimension = dimension_of_key(key)
             about = _about(key_in_words(key), dimension.unit if dimension else "")
             coordinates[key] = (axis.name, axis.coordinates(key, study.base), about)
     return coordinates

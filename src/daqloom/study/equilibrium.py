@@ -22,21 +22,15 @@ FEWEST_VALUES = 2 * BATCHES
 @dataclass(frozen=True, slots=True)
 class Equilibrium:
     """Mean of the last half less that of the first tenth: `drift`, in the unit of the values.
-    `interval` holds the drift of the process with the confidence asked for; the series counts as
-    stationary while 0 lies in it."""
+    `interval` holds the drift of the process with the confidence asked for."""
 
-    is_stationary: bool
     drift: float
     interval: tuple[float, float]
-    sentence: str
 
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The duration at which a run was left, in seconds, and whether it was stationary there."""
-
-    duration_s: float
-    is_stationary: bool
+    @property
+    def is_stationary(self) -> bool:
+        """Whether the drift may be 0."""
+        return self.interval[0] <= 0 <= self.interval[1]
 
 
 def stationary(
@@ -60,48 +54,6 @@ def stationary(
     from scipy.special import stdtrit
 
     series = np.asarray(values, dtype=np.float64)
-    _check(series, confidence)
-    size = len(series) // BATCHES
-    late = series[-LATE * size :]
-    variance = float(late.reshape(LATE, size).mean(axis=1).var(ddof=1))
-    drift = float(late.mean() - series[: EARLY * size].mean())
-    quantile = float(stdtrit(LATE - 1, (1 + confidence) / 2))
-    rounding = 64 * float(np.finfo(np.float64).eps) * float(np.abs(series).max())
-    margin = quantile * math.sqrt(variance * (1 / EARLY + 1 / LATE)) + rounding
-    interval = (drift - margin, drift + margin)
-    settled = interval[0] <= 0 <= interval[1]
-    return Equilibrium(settled, drift, interval, _sentence(settled, drift, interval, confidence))
-
-
-def extend(duration_s: float, most_s: float) -> Generator[float, bool, Settled]:
-    """Yields durations in seconds and is sent whether a run that long was stationary. The duration
-    is doubled until a run is stationary; the last one tried is `most_s`. Every run tried has its
-    own chance, 1 - confidence, of being taken for longer than it needs to be."""
-    if not 0 < duration_s <= most_s < math.inf:
-        raise StudyError(
-            f"a run of {duration_s:g} s cannot be extended to {most_s:g} s; expected two finite "
-            "durations above 0, the shorter first"
-        )
-    while not (yield duration_s):
-        if duration_s == most_s:
-            return Settled(duration_s, False)
-        duration_s = min(2 * duration_s, most_s)
-    return Settled(duration_s, True)
-
-
-def _sentence(settled: bool, drift: float, interval: tuple[float, float], confidence: float) -> str:
-    verdict = "stationary" if settled else "not stationary"
-    return (
-        f"{verdict}: the mean of the last half less that of the first tenth is {drift:.4g} "
-        f"({100 * confidence:g} % interval {interval[0]:.4g} to {interval[1]:.4g})"
-    )
-
-
-def _check(series: np.ndarray[Any, Any], confidence: float) -> None:
-    import numpy as np
-
-    if not 0 < confidence < 1:
-        raise StudyError(f"a confidence lies between 0 and 1, found {confidence:g}")
     if series.ndim != 1 or len(series) < FEWEST_VALUES:
         raise StudyError(
             f"a test for stationarity needs one row of {FEWEST_VALUES} values or more, found "
@@ -109,3 +61,27 @@ def _check(series: np.ndarray[Any, Any], confidence: float) -> None:
         )
     if not np.isfinite(series).all():
         raise StudyError("a test for stationarity needs finite values, found one that is not")
+    size = len(series) // BATCHES
+    late = series[-LATE * size :]
+    variance = float(late.reshape(LATE, size).mean(axis=1).var(ddof=1))
+    drift = float(late.mean() - series[: EARLY * size].mean())
+    quantile = float(stdtrit(LATE - 1, (1 + confidence) / 2))
+    rounding = 64 * float(np.finfo(np.float64).eps) * float(np.abs(series).max())
+    margin = quantile * math.sqrt(variance * (1 / EARLY + 1 / LATE)) + rounding
+    return Equilibrium(drift, (drift - margin, drift + margin))
+
+
+def extend(duration_s: float, most_s: float) -> Generator[float, bool, bool]:
+    """Yields durations in seconds and is sent whether a run that long was stationary; returns
+    whether the last was. The duration is doubled until a run is stationary, up to `most_s`. Every
+    run tried has its own chance, 1 - confidence, of being extended without need."""
+    if not 0 < duration_s <= most_s < math.inf:
+        raise StudyError(
+            f"a run of {duration_s:g} s cannot be extended to {most_s:g} s; expected two finite "
+            "durations above 0, the shorter first"
+        )
+    while not (yield duration_s):
+        if duration_s == most_s:
+            return False
+        duration_s = min(2 * duration_s, most_s)
+    return True

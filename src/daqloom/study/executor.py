@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from daqloom.study.cell import TIMED, Cell
-from daqloom.study.compute import compute
 from daqloom.study.file import Study
 from daqloom.study.store import Store
+from daqloom.study.workers import DaskExecutor, compute
 
 
 class Executor(Protocol):
@@ -87,8 +87,6 @@ def executor_for(
     def others() -> Executor:
         if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
             return InProcess(store)
-        from daqloom.study.workers import DaskExecutor
-
         executor = DaskExecutor(store.path, workers=workers, address=scheduler)
         if not executor.workers:
             say("the scheduler has no worker yet; waiting for the first")

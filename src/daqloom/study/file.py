@@ -20,10 +20,9 @@ from daqloom.scenario.parts import parts_of
 from daqloom.scenario.shipped import shipped
 from daqloom.scenario.toml import parse_toml
 from daqloom.simulate.course import COURSES
-from daqloom.study import StudyError
+from daqloom.study import StudyError, kinds
 from daqloom.study.axis import (
     Axis,
-    Kind,
     cartesian,
     dimension_of_key,
     flatten,
@@ -31,9 +30,9 @@ from daqloom.study.axis import (
     variants,
     zipped,
 )
+from daqloom.study.bisection import tolerances
 from daqloom.study.condition import Condition, require_metric
 from daqloom.study.hasher import ScenarioHasher
-from daqloom.study.kinds import traits_of
 from daqloom.study.saturation import Saturation
 from daqloom.topology.loaded import load, override
 
@@ -74,6 +73,38 @@ class Search(_Table):
     votes: int = Field(default=1, ge=1, le=99)
     """Number of seeds that vote at each value; the majority decides."""
 
+    @cached_property
+    def range(self) -> tuple[float, float]:
+        """Lowest and highest value as SI numbers."""
+        low, high = (_si(self.key, value, "search.bounds") for value in self.bounds)
+        return low, high
+
+    @cached_property
+    def precision(self) -> float:
+        """The tolerance in the SI unit of the key; with log spacing a bare ratio less 1."""
+        if self.spacing == "linear":
+            return _si(self.key, self.tolerance, "search.tolerance")
+        if isinstance(self.tolerance, str):
+            raise StudyError(
+                f'search.tolerance = "{self.tolerance}": with log spacing it is a bare number, '
+                "such as 0.05"
+            )
+        return float(self.tolerance)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the key takes whole numbers only."""
+        dimension = dimension_of_key(self.key)
+        values = (*self.bounds, self.tolerance)
+        return dimension.whole if dimension else all(isinstance(value, int) for value in values)
+
+    def value(self, number: float) -> str | int | float:
+        """A value of the key, an SI number, as the scenario reads it."""
+        dimension = dimension_of_key(self.key)
+        if dimension is None:
+            return int(number) if float(number).is_integer() else number
+        return dimension.format(round(number) if dimension.whole else number)
+
 
 class Equilibrium(_Table):
     """[equilibrium]: a run is doubled in length until the course of a metric is stationary."""
@@ -91,7 +122,7 @@ class Equilibrium(_Table):
     @cached_property
     def longest_s(self) -> float:
         """`longest` in seconds."""
-        return _si(Scenario, "run.duration", self.longest, "equilibrium.longest")
+        return _si("run.duration", self.longest, "equilibrium.longest")
 
 
 class Repeat(_Table):
@@ -107,6 +138,15 @@ class Report(_Table):
     show: tuple[str, ...] = ()
     """Metrics to draw side by side; the first is that of maps and tables. By default the boundary
     of a search, else the peak occupancy of the top-of-rack switch, on a fabric the event rate."""
+
+
+TABLES: dict[str, type[_Table]] = {
+    "search": Search,
+    "equilibrium": Equilibrium,
+    "repeat": Repeat,
+    "report": Report,
+}
+"""Tables with keys of their own, by name."""
 
 
 class StudyFile(_Table):
@@ -185,9 +225,9 @@ class Study:
             changes |= axis.overrides(step)
         return changes
 
-    def scenario(self, index: tuple[int, ...], more: Mapping[str, Any] | None = None) -> Scenario:
-        """The system at a point; `more` are further keys. Raises ScenarioError."""
-        return override(self.base, self.overrides(index) | dict(more or {}))
+    def scenario(self, index: tuple[int, ...]) -> Scenario:
+        """The system at a point. Raises ScenarioError."""
+        return override(self.base, self.overrides(index))
 
     @cached_property
     def hasher(self) -> ScenarioHasher:
@@ -197,7 +237,7 @@ class Study:
     @cached_property
     def saturation(self) -> Saturation | None:
         """Which of the points are offered more than they can carry."""
-        return traits_of(self.base).saturation(self.base)
+        return kinds.saturation(self.base)
 
     @cached_property
     def condition(self) -> Condition:
@@ -222,47 +262,6 @@ class Study:
         given = self.keys
         first = self.scenario((0,) * len(self.axes))
         return {key: value for key, value in first.assumed().items() if key not in given}
-
-    @cached_property
-    def search_bounds(self) -> tuple[float, float]:
-        """Lowest and highest value of the search as SI numbers."""
-        assert self.search is not None
-        low, high = (self._searched(value, "bounds") for value in self.search.bounds)
-        return low, high
-
-    @cached_property
-    def search_tolerance(self) -> float:
-        """In the SI unit of the search's key; with log spacing a bare ratio less 1."""
-        assert self.search is not None
-        tolerance = self.search.tolerance
-        if self.search.spacing == "linear":
-            return self._searched(tolerance, "tolerance")
-        if isinstance(tolerance, str):
-            raise StudyError(
-                f'search.tolerance = "{tolerance}": with log spacing it is a bare number, such as '
-                "0.05"
-            )
-        return float(tolerance)
-
-    @cached_property
-    def searches_whole(self) -> bool:
-        """Whether the search's key takes whole numbers only."""
-        assert self.search is not None
-        dimension = dimension_of_key(type(self.base), self.search.key)
-        values = (*self.search.bounds, self.search.tolerance)
-        return dimension.whole if dimension else all(isinstance(value, int) for value in values)
-
-    def search_value(self, number: float) -> str | int | float:
-        """A value of the search's key, an SI number, as the scenario reads it."""
-        assert self.search is not None
-        dimension = dimension_of_key(type(self.base), self.search.key)
-        if dimension is None:
-            return int(number) if float(number).is_integer() else number
-        return dimension.format(round(number) if dimension.whole else number)
-
-    def _searched(self, value: str | int | float, name: str) -> float:
-        assert self.search is not None
-        return _si(type(self.base), self.search.key, value, f"search.{name}")
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -333,11 +332,10 @@ def _study(path: Path, file: StudyFile) -> Study:
 
 def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
     """What `file` asks of `base`, a scenario with its [set]. Raises StudyError, ScenarioError."""
-    kind = type(base)
-    axes = [cartesian(kind, key, values) for key, values in flatten(file.grid).items()]
-    axes += [zipped(kind, flatten(table)) for table in file.zip if table]
+    axes = [cartesian(key, values) for key, values in flatten(file.grid).items()]
+    axes += [zipped(flatten(table)) for table in file.zip if table]
     if file.variants:
-        axes.append(variants(kind, file.variants))
+        axes.append(variants(file.variants))
     study = Study(
         name=name,
         title=file.title or name,
@@ -408,19 +406,21 @@ def _tried_at_once(study: Study) -> set[tuple[int, ...]]:
 
 
 def _check_search(study: Study, search: Search) -> None:
-    require_key(type(study.base), search.key, "search.key: ")
+    require_key(search.key, "search.key: ")
     _ = study.condition  # read now, so that a mistake in it is reported before any run
-    low, high = study.search_bounds
+    low, high = search.range
     if not -math.inf < low < high < math.inf:
         raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")
-    if not 0 < study.search_tolerance < math.inf:
+    if not 0 < search.precision < math.inf:
         raise StudyError(f"search.tolerance = {search.tolerance!r} must be a number above 0")
     if search.spacing == "log" and low <= 0:
         raise StudyError("search.bounds: log spacing requires bounds above 0")
+    if not math.isfinite(tolerances(low, high, search.precision, search.spacing)):
+        raise StudyError(f"search.tolerance = {search.tolerance!r} is too small for the bounds")
 
 
 def _check_equilibrium(study: Study, equilibrium: Equilibrium) -> None:
-    courses = traits_of(study.base).courses
+    courses = kinds.kind_of(study.base).courses
     if not courses:
         raise StudyError(
             f"equilibrium: a fabric such as {study.base.name} records no course over time; leave "
@@ -438,8 +438,8 @@ def _check_equilibrium(study: Study, equilibrium: Equilibrium) -> None:
         )
 
 
-def _si(kind: Kind, key: str, value: str | int | float, where: str) -> float:
-    dimension = dimension_of_key(kind, key)
+def _si(key: str, value: str | int | float, where: str) -> float:
+    dimension = dimension_of_key(key)
     if dimension is None:
         if isinstance(value, str):
             raise StudyError(f'{where}: "{value}" is not a number, which {key} requires')
@@ -454,7 +454,7 @@ def sentence_of(error: ValidationError) -> str:
     """Return a sentence on what is wrong with a `StudyFile`."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
-    table = _table_at(first["loc"])
+    table = TABLES.get(str(first["loc"][0]), StudyFile)
     if first["type"] == "extra_forbidden":
         return f'unknown key "{path[:80]}"; known are {", ".join(table.model_fields)}'
     if first["type"] == "value_error":
@@ -464,13 +464,3 @@ def sentence_of(error: ValidationError) -> str:
         expected = f"; expected the {meaning[:1].lower()}{meaning[1:]}" if meaning else ""
         return f"{path} is missing{expected}"
     return f"{path} = {str(first['input'])[:80]!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-
-
-def _table_at(location: tuple[int | str, ...]) -> type[_Table]:
-    tables: dict[str, type[_Table]] = {
-        "search": Search,
-        "equilibrium": Equilibrium,
-        "repeat": Repeat,
-        "report": Report,
-    }
-    return tables.get(str(location[0]), StudyFile)

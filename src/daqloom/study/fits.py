@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.study import StudyError
+from daqloom.study import StudyError, points
 from daqloom.study.gev import Array
-from daqloom.study.points import (
-    ABOVE,
-    EVENT_KEYS,
-    Answer,
-    answers,
-    axes_of,
-    drifting,
-    is_numeric,
-    plane_of,
-)
 from daqloom.study.surface import RATE_AND_SIZE, Surface, fit_surface
 
 if TYPE_CHECKING:
@@ -128,10 +118,10 @@ def fits(
             "and event.size; add them to [grid]"
         )
     terms = POLYNOMIALS.get(terms, terms)
-    others = [axis for axis in axes_of(dataset) if axis not in axes]
+    others = [axis for axis in points.axes_of(dataset) if axis not in axes]
     found = []
-    for answer in answers(dataset, variable):
-        unsettled = drifting(dataset, answer.method)
+    for answer in points.answers(dataset, variable):
+        unsettled = points.drifting(dataset, answer.method)
         for index in itertools.product(*(range(dataset.sizes[axis]) for axis in others)):
             held = dict(zip(others, index, strict=True))
             table = answer.values.isel(held).transpose(*axes).values
@@ -148,12 +138,14 @@ def fits(
 
 def fitted_axes(dataset: Dataset) -> tuple[str, str] | None:
     """Event rate and size where both are axes, else the first two axes of numbers, if any."""
-    axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]
-    return EVENT_KEYS if set(EVENT_KEYS) <= set(axes) else plane_of(dataset)
+    axes = [
+        a for a in points.axes_of(dataset) if points.is_numeric(dataset, a) and dataset.sizes[a] > 1
+    ]
+    return points.EVENT_KEYS if set(points.EVENT_KEYS) <= set(axes) else points.plane_of(dataset)
 
 
 def _fit(
-    answer: Answer,
+    answer: points.Answer,
     along: tuple[tuple[str, str], tuple[Array, ...]],
     held: dict[str, Any],
     table: Array,
@@ -166,7 +158,7 @@ def _fit(
     left_out = Counter(answer.left_out)
     if below is not None:
         above = kept & (table > below)
-        left_out[ABOVE] = int(above.sum())
+        left_out[points.ABOVE] = int(above.sum())
         kept &= ~above
     x, y = np.meshgrid(*steps, indexing="ij")
     try:

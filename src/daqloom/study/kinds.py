@@ -3,7 +3,8 @@
 import functools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.simulate.course import COURSES
-from daqloom.study.changes import number, value
+from daqloom.study.axis import number, value_of
 from daqloom.study.points import RATE, SIZE
 from daqloom.study.saturation import Saturation
 from daqloom.topology.fabric import Fabric
@@ -31,17 +32,77 @@ RACK_HOPS_PER_PACKET = 4.5
 """Three links there, and an acknowledgement of every second packet three links back."""
 
 
-class Fabrics:
-    """What a study has to know of systems on a fabric, or on a network of any kind."""
+@dataclass(frozen=True)
+class Kind:
+    """What a study has to know of systems of one kind."""
 
-    versions: Mapping[str, int] = {"simulate": 3, "analyse": 2, "measure": 1}
+    versions: Mapping[str, int]
     """Of the models, by method: raised when the same scenario and seed give another result, so that
     cells of before are computed anew."""
-    analysis_s = 0.1
+    analysis_s: float
     """Time on one core of an analysis, roughly."""
-    courses: Sequence[str] = ()
+    courses: Sequence[str]
     """Metrics of a simulation whose course over time is recorded."""
-    costly: Sequence[str] = (
+    costly: Sequence[str]
+    """Keys that decide what a run costs."""
+    simulation_s: Callable[[Scenario, Mapping[str, Any]], float]
+    """Estimated time on one core of a simulation of a system with changes; builds no scenario."""
+
+
+def kind_of(base: Scenario) -> Kind:
+    """The kind of `base`: pull building over TCP in a rack, or any other."""
+    return RACK if base.is_rack else FABRIC
+
+
+def operating_point(base: Scenario) -> dict[str, float]:
+    """Event rate and size, SI numbers by key, which figures mark; on a fabric none, as these are
+    what comes out, not what is given."""
+    return {RATE: base.event.rate, SIZE: base.event.size} if base.is_rack else {}
+
+
+def saturation(base: Scenario) -> Saturation | None:
+    """What tells saturated points of `base` with changes by the bound of the event rate. None on a
+    fabric, as nodes push as fast as they can, or as the fragments come, and what has no room is
+    discarded at once."""
+    return Saturation(base) if base.is_rack else None
+
+
+def _rack_s(base: Scenario, changes: Mapping[str, Any]) -> float:
+    """From the packets of all events."""
+    rate_hz, size, sources, duration_s = (number(base, changes, key) for key in RACK.costly)
+    uplink = base.network.links.uplink
+    carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
+    fragment = math.ceil(size / sources / base.mss)  # packets, and one that requests them
+    packets_hz = min(rate_hz, carried_hz) * sources * (fragment + 1)
+    return packets_hz * RACK_HOPS_PER_PACKET * duration_s / RACK_HOPS_PER_S
+
+
+def _fabric_s(base: Scenario, changes: Mapping[str, Any]) -> float:
+    """From the packets that the nodes' links carry, or those that fragments come in."""
+    of = functools.partial(number, base, changes)
+    message = of("event.fragment_size") * of("event.packing")
+    payload = message / math.ceil(message / of("transport.mtu"))
+    nodes, rate_bps = _nodes(base, changes)
+    node_hz = rate_bps / (8 * (payload + HEADER_BYTES))
+    if of("event.rate"):
+        pushed_bytes = of("event.fragment_size") * of("readout.streams")
+        node_hz = min(node_hz, of("event.rate") * pushed_bytes / payload)
+    packets = nodes * node_hz * of("run.duration")
+    return packets * FABRIC_HOPS_PER_PACKET / FABRIC_HOPS_PER_S
+
+
+RACK = Kind(
+    versions={"analyse": 2, "simulate": 3},
+    analysis_s=2e-3,
+    courses=COURSES,
+    costly=(RATE, SIZE, "readout.units", "run.duration"),
+    simulation_s=_rack_s,
+)
+FABRIC = Kind(
+    versions={"simulate": 3, "analyse": 2, "measure": 1},
+    analysis_s=0.1,
+    courses=(),
+    costly=(
         "readout.units",
         "builders.units",
         "hosts.count",
@@ -53,66 +114,9 @@ class Fabrics:
         "event.packing",
         "event.rate",
         "run.duration",
-    )
-    """Keys that decide what a run costs."""
-
-    def operating_point(self, base: Scenario) -> dict[str, float]:
-        """The operating point that figures mark, SI numbers by key: none, as event rate and size
-        are what comes out, not what is given."""
-        return {}
-
-    def saturation(self, base: Scenario) -> Saturation | None:
-        """What tells saturated points of `base` with changes; None, as nodes push as fast as they
-        can, or as the fragments come, and what has no room is discarded at once."""
-        return None
-
-    def simulation_s(self, base: Scenario, changes: Mapping[str, Any]) -> float:
-        """Estimated time on one core of a simulation, from the packets that the nodes' links carry,
-        or those that fragments come in; builds no scenario."""
-        of = functools.partial(number, base, changes)
-        message = of("event.fragment_size") * of("event.packing")
-        payload = message / math.ceil(message / of("transport.mtu"))
-        nodes, rate_bps = _nodes(base, changes)
-        node_hz = rate_bps / (8 * (payload + HEADER_BYTES))
-        if of("event.rate"):
-            pushed_bytes = of("event.fragment_size") * of("readout.streams")
-            node_hz = min(node_hz, of("event.rate") * pushed_bytes / payload)
-        packets = nodes * node_hz * of("run.duration")
-        return packets * FABRIC_HOPS_PER_PACKET / FABRIC_HOPS_PER_S
-
-
-class Racks(Fabrics):
-    """What it has to know of pull building over TCP in a rack."""
-
-    versions: Mapping[str, int] = {"analyse": 2, "simulate": 3}
-    analysis_s = 2e-3
-    courses: Sequence[str] = COURSES
-    costly: Sequence[str] = (RATE, SIZE, "readout.units", "run.duration")
-
-    def operating_point(self, base: Scenario) -> dict[str, float]:
-        """Return event rate and size, which figures mark."""
-        return {RATE: base.event.rate, SIZE: base.event.size}
-
-    def saturation(self, base: Scenario) -> Saturation | None:
-        """Return what tells saturated points by the bound of the event rate."""
-        return Saturation(base)
-
-    def simulation_s(self, base: Scenario, changes: Mapping[str, Any]) -> float:
-        """From the packets of all events."""
-        rate_hz, size, sources, duration_s = (number(base, changes, key) for key in self.costly)
-        uplink = base.network.links.uplink
-        carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
-        fragment = math.ceil(size / sources / base.mss)  # packets, and one that requests them
-        packets_hz = min(rate_hz, carried_hz) * sources * (fragment + 1)
-        return packets_hz * RACK_HOPS_PER_PACKET * duration_s / RACK_HOPS_PER_S
-
-
-_RACKS, _FABRICS = Racks(), Fabrics()
-
-
-def traits_of(base: Scenario) -> Fabrics:
-    """Return the traits of the network that `base` has."""
-    return _RACKS if base.is_rack else _FABRICS
+    ),
+    simulation_s=_fabric_s,
+)
 
 
 def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
@@ -120,9 +124,9 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     of = functools.partial(number, base, changes)
     hosts = of("network.leaves") * of("network.hosts_per_leaf") * max(1, of("network.pods"))
     rate_bps = USUAL_BPS
-    if value(base, changes, "network.shape") == "imported":
-        hosts, rate_bps = _imported(str(value(base, changes, "network.dumps")))
-    if value(base, changes, "network.shape") == "cables":
+    if value_of(base, changes, "network.shape") == "imported":
+        hosts, rate_bps = _imported(str(value_of(base, changes, "network.dumps")))
+    if value_of(base, changes, "network.shape") == "cables":
         hosts, rate_bps = _listed(base)
     return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
 

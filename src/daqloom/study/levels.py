@@ -27,7 +27,6 @@ from daqloom.study.points import NEEDED, PEAK, axes_of, drifting, saturated, ste
 from daqloom.study.return_levels import (
     LEAST_BLOCKS,
     LEAST_REGULAR,
-    PERIODS,
     GevFit,
     Level,
     block_maxima,
@@ -45,9 +44,6 @@ FILL_S = 36_000.0
 REPLICAS = 59
 """Enough to doubt a fit (2 of 60 are less than 5 %), and a quarter of the usual time."""
 
-UNIT = "B"
-"""Unit of the metrics whose return levels are told."""
-
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
 
@@ -61,15 +57,26 @@ class Period:
     often: str
 
 
+PERIODS = {
+    each.name: each
+    for each in (
+        Period("second", 1.0, "once a second"),
+        Period("minute", 60.0, "once a minute"),
+        Period("hour", 3600.0, "once an hour"),
+        Period("day", 86400.0, "once a day"),
+        Period("week", 604800.0, "once a week"),
+        Period("year", 365.25 * 86400.0, "once a year"),
+    )
+}
+
+
 def period(text: str, fill_s: float = FILL_S) -> Period:
     """ "hour", "day", "fill" or another of PERIODS, or a time such as "8 h". Raises StudyError."""
     if text == "fill":
         return Period(text, fill_s, f"once a fill of {fill_s / 3600:g} h")
     if text in PERIODS:
-        often, length_s = PERIODS[text]
-        return Period(text, length_s, often)
-    length_s = seconds(text)
-    return Period(text.strip(), length_s, f"once in {text.strip()}")
+        return PERIODS[text]
+    return Period(text.strip(), seconds(text), f"once in {text.strip()}")
 
 
 def seconds(text: str) -> float:
@@ -244,10 +251,10 @@ def fit_blocks(series: Array, run_s: Array, replicas: int = REPLICAS) -> tuple[G
     """
     fit, block_s = None, math.nan
     for maxima, length_s in _blocks(series, run_s):
-        fit, block_s = fit_gev(maxima, replicas=0, unit=UNIT), length_s
+        fit, block_s = fit_gev(maxima, replicas=0), length_s
         if _limit(fit) is not None:  # longer blocks saturate more
             break
-        fit = fit_gev(maxima, replicas=replicas, unit=UNIT)
+        fit = fit_gev(maxima, replicas=replicas)
         if not too_short_blocks(fit):
             break
     assert fit is not None  # 80 slices are enough for one seed

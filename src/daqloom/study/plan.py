@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
+from daqloom.study.axis import number
 from daqloom.study.bisection import most_evaluations
 from daqloom.study.cell import SEEDED, Cell
-from daqloom.study.changes import number
 from daqloom.study.file import Study
-from daqloom.study.kinds import traits_of
+from daqloom.study.kinds import kind_of
 from daqloom.study.program import Outcome, Task, follow, program, tasks
 from daqloom.study.store import Store
 
@@ -112,7 +112,7 @@ def searched_cells(study: Study) -> int:
     search = study.search
     if search is None:
         return 1
-    evaluations = most_evaluations(*study.search_bounds, study.search_tolerance, search.spacing)
+    evaluations = most_evaluations(*search.range, search.precision, search.spacing)
     return evaluations * search.votes
 
 
@@ -121,11 +121,11 @@ def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
     key decides what a run costs, as the event rate does, asks for values between its bounds: they
     count as the mean of the two."""
     search = study.search
-    costly = traits_of(study.base).costly
+    costly = kind_of(study.base).costly
     if search is None or search.method != task.method or search.key not in costly:
         typical_s = cost_s(cell)
     else:
-        ends = (_with(cell, {search.key: study.search_value(x)}) for x in study.search_bounds)
+        ends = (_with(cell, {search.key: search.value(x)}) for x in search.range)
         typical_s = statistics.fmean(map(cost_s, ends))
     return cells_left(study, task, answers) * typical_s
 
@@ -136,8 +136,8 @@ def cost_s(cell: Cell) -> float:
     if cell.method == "measure":
         return number(cell.base, cell.changes, "measure.duration")
     if cell.method != "simulate":
-        return traits_of(cell.base).analysis_s
-    return traits_of(cell.base).simulation_s(cell.base, cell.changes)
+        return kind_of(cell.base).analysis_s
+    return kind_of(cell.base).simulation_s(cell.base, cell.changes)
 
 
 def _with(cell: Cell, changes: Mapping[str, Any]) -> Cell:

@@ -53,10 +53,11 @@ def is_numeric(dataset: Dataset, axis: str) -> bool:
     return dataset[axis].dtype.kind in "iuf"
 
 
-def dimension_of_axis(dataset: Dataset, axis: str) -> Dimension | None:
-    """The kind of quantity that an axis has, by its unit; None for plain numbers and names."""
+def dimension_of(values: DataArray) -> Dimension | None:
+    """The kind of quantity of an axis or a variable, by its unit; None for plain numbers and
+    names."""
     units = {dimension.unit: dimension for dimension in (BYTES, BIT_RATE, TIME, FREQUENCY)}
-    return units.get(str(dataset[axis].attrs.get("units", "")))
+    return units.get(str(values.attrs.get("units", "")))
 
 
 def plane_of(dataset: Dataset) -> tuple[str, str] | None:
@@ -120,10 +121,9 @@ def methods_of(dataset: Dataset, variable: str) -> list[str]:
     return [str(m) for m in dataset["by"].values if bool(given.sel({"by": m}).any())]
 
 
-def operating_point(dataset: Dataset, mark: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Event rate and size of the study's own scenario, SI numbers, as far as they are known. `mark`
-    wins over the dataset's attribute `operating_point`."""
-    given = dataset.attrs.get("operating_point", {}) if mark is None else mark
+def operating_point(dataset: Dataset) -> dict[str, float]:
+    """Event rate and size of the study's own scenario, SI numbers, as far as they are known."""
+    given = dataset.attrs.get("operating_point", {})
     return {key: float(given[key]) for key in EVENT_KEYS if key in given}
 
 
@@ -134,7 +134,7 @@ def steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int
         return list(range(len(values)))
     missing = [value for value in wanted if value not in values]
     if missing:
-        dimension = dimension_of_axis(dataset, axis)
+        dimension = dimension_of(dataset[axis])
         first, *known = [
             str(value) if dimension is None else dimension.format(value)
             for value in (missing[0], *values)
@@ -159,27 +159,16 @@ def saturated(dataset: Dataset) -> DataArray:
     """Where any method flags a point as offered more than it can carry; the dims are the axes. No
     buffer helps there: what such a point shows depends on how long it ran. False everywhere if the
     rate itself is searched, and so never offered beyond its boundary."""
-    import xarray
-
-    axes = axes_of(dataset)
     if "saturated" not in dataset or searches(dataset, RATE):
-        shape = [dataset.sizes[axis] for axis in axes]
-        return xarray.DataArray(np.zeros(shape, dtype=bool), dims=axes)
-    flagged: DataArray = dataset["saturated"].any(["by", "seed"]).transpose(*axes)
-    return flagged.drop_vars(list(flagged.coords))
+        return _by_axes(dataset, False)
+    return _by_axes(dataset, dataset["saturated"].any(["by", "seed"]))
 
 
 def drifting(dataset: Dataset, method: str) -> DataArray:
     """Where a run of `method` had not settled when it ended; the dims are the axes."""
-    import xarray
-
-    axes = axes_of(dataset)
     if "equilibrium" not in dataset:
-        shape = [dataset.sizes[axis] for axis in axes]
-        return xarray.DataArray(np.zeros(shape, dtype=bool), dims=axes)
-    flagged = (dataset["equilibrium"].sel({"by": method}) == "drifting").any("seed")
-    found: DataArray = flagged.transpose(*axes)
-    return found.drop_vars(list(found.coords))
+        return _by_axes(dataset, False)
+    return _by_axes(dataset, (dataset["equilibrium"].sel({"by": method}) == "drifting").any("seed"))
 
 
 def load(dataset: Dataset) -> DataArray | None:
@@ -201,10 +190,15 @@ def load(dataset: Dataset) -> DataArray | None:
     return _by_axes(dataset, xarray.concat(links, "link").max("link")) if links else None
 
 
-def _by_axes(dataset: Dataset, values: DataArray) -> DataArray:
+def _by_axes(dataset: Dataset, values: Any) -> DataArray:
+    """`values`, or one value, by all axes in their order, without coordinates."""
+    import xarray
+
+    known = xarray.DataArray(values)
+    bare = known.drop_vars(list(known.coords))
     axes = axes_of(dataset)
-    bare = values.drop_vars(list(values.coords))
-    return bare.broadcast_like(saturated(dataset)).transpose(*axes)
+    full = bare.expand_dims({a: dataset.sizes[a] for a in axes if a not in bare.dims})
+    return full.transpose(*axes)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from daqloom.result import Result
+from daqloom.study.axis import number, text
 from daqloom.study.bisection import Boundary, bisect_by_vote
 from daqloom.study.cell import SEEDED, Cell
-from daqloom.study.changes import number, text
-from daqloom.study.equilibrium import Settled, extend, stationary
+from daqloom.study.equilibrium import extend, stationary
 from daqloom.study.file import Equilibrium, Search, Study
 from daqloom.study.saturation import DURATION
 
@@ -108,12 +108,11 @@ def _run(
     try:
         duration_s = next(durations)
         while True:
-            extended = changes | {DURATION: text(study.base, DURATION, duration_s)}
+            extended = changes | {DURATION: text(DURATION, duration_s)}
             result = yield _cell(study, task, seed, extended)
             duration_s = durations.send(_is_settled(result, wanted))
     except StopIteration as end:
-        settled: Settled = end.value
-        return Run(result, False, "stationary" if settled.is_stationary else "drifting")
+        return Run(result, False, "stationary" if end.value else "drifting")
 
 
 def _is_settled(result: Result, wanted: Equilibrium) -> bool:
@@ -127,21 +126,21 @@ def _single(study: Study, task: Task) -> Program:
 
 
 def _search(study: Study, search: Search, task: Task) -> Program:
-    low, high = study.search_bounds
+    low, high = search.range
     ballots = bisect_by_vote(
         low,
         high,
-        study.search_tolerance,
+        search.precision,
         find=search.find,
         grid=search.spacing,
-        whole=study.searches_whole,
+        whole=search.is_whole,
         seeds=[task.seed + VOTER_STRIDE * voter for voter in range(search.votes)],
     )
     tried: dict[float, Run] = {}
     try:
         value, seed = next(ballots)
         while True:
-            run = yield from _run(study, task, seed, {search.key: study.search_value(value)})
+            run = yield from _run(study, task, seed, {search.key: search.value(value)})
             holds = study.condition.holds(run.result)
             if holds or value not in tried:
                 tried[value] = run

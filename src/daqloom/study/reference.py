@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from daqloom.scenario.part import meanings
-from daqloom.study.file import Equilibrium, Repeat, Report, Search, StudyFile
+from daqloom.study.file import TABLES, StudyFile
 
 HEAD = """\
 # Study files
@@ -20,7 +20,7 @@ written as in a scenario. Every key that is not listed here or in [scenario.md](
 refused.
 """
 
-TABLES = """
+VALUES = """
 ## `[set]`, `[grid]`, `[[zip]]`, `[variants]`
 
 `[set]` changes keys of the scenario everywhere. `[grid]` gives a key several values, and every axis
@@ -49,24 +49,20 @@ Tables and keys that replace those above when `--quick` is given, key by key: `[
 """
 
 
+SENTENCES = {
+    "search": "Each point is searched by bisection, once per seed.",
+    "equilibrium": "A saturated point is never stationary: its runs are cut short instead.",
+    "repeat": "A seed is one repetition; methods without random numbers run once.",
+    "report": "The metrics that `daqloom report` shows; `--show METRIC` shows another.",
+}
+
+
 def reference() -> str:
     """Return the text of the reference page of study files."""
     lines = [HEAD, "## At the top of the file", "", *_rows(StudyFile, {"scenario", "methods"})]
-    lines += [*_rows(StudyFile, {"title", "description"}, head=False), TABLES]
-    for name, model, sentence in (
-        ("search", Search, "Each point is searched by bisection, once per seed."),
-        (
-            "equilibrium",
-            Equilibrium,
-            "A saturated point is never stationary: its runs are cut short instead.",
-        ),
-        ("repeat", Repeat, "A seed is one repetition; methods without random numbers run once."),
-        (
-            "report",
-            Report,
-            "The metrics that `daqloom report` shows; `--show METRIC` shows another.",
-        ),
-    ):
+    lines += [*_rows(StudyFile, {"title", "description"}, head=False), VALUES]
+    for name, sentence in SENTENCES.items():
+        model = TABLES[name]
         lines += [f"## `[{name}]`", "", sentence, "", *_rows(model, set(model.model_fields)), ""]
     return "\n".join(lines)
 

@@ -50,16 +50,6 @@ CRITICAL = 3.841458820694124
 TWO_SIDED = math.sqrt(CRITICAL)
 """The same of the normal distribution, 1.96."""
 
-PERIODS = {
-    "second": ("once a second", 1.0),
-    "minute": ("once a minute", 60.0),
-    "hour": ("once an hour", 3600.0),
-    "day": ("once a day", 86400.0),
-    "week": ("once a week", 604800.0),
-    "year": ("once a year", 365.25 * 86400.0),
-}
-"""What a sentence calls a period, and its length in seconds."""
-
 
 @dataclass(frozen=True)
 class Goodness:
@@ -73,7 +63,7 @@ class Goodness:
 
 @dataclass(frozen=True, eq=False)
 class GevFit:
-    """A GEV fitted to the maxima of equally long blocks; location and scale in their unit."""
+    """A GEV fitted to the maxima (B) of equally long blocks; location and scale in bytes."""
 
     location: float
     scale: float
@@ -87,8 +77,6 @@ class GevFit:
     goodness: Goodness | None
     """None where it was not asked for (no replicas)."""
     warnings: tuple[str, ...]
-    unit: str = ""
-    """Unit of location, scale and maxima, for sentences."""
 
     @property
     def gev(self) -> Gev:
@@ -104,7 +92,7 @@ class GevFit:
 
 @dataclass(frozen=True)
 class Level:
-    """What is exceeded once in `period_s`, with its 95 % interval, in the unit of the maxima."""
+    """Bytes that are exceeded once in `period_s`, with their 95 % interval."""
 
     value: float
     low: float
@@ -134,8 +122,8 @@ def block_maxima(values: ArrayLike, blocks: int) -> Array:
     return cast(Array, tail.reshape(blocks, length).max(axis=1))
 
 
-def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0, unit: str = "") -> GevFit:
-    """Fits a GEV to `maxima`, shape (blocks,), by maximum likelihood; `unit` is for sentences.
+def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0) -> GevFit:
+    """Fits a GEV to `maxima` (B), shape (blocks,), by maximum likelihood.
 
     The covariance is the inverse of the observed information. The goodness of fit is a parametric
     bootstrap: `replicas` samples drawn from the fit (with `seed`) are fitted in their turn, because
@@ -153,11 +141,11 @@ def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0, unit: str = "
         )
     if np.ptp(x) <= 1e-9 * np.max(np.abs(x)):
         zero = np.zeros((3, 3))
-        return GevFit(float(x[0]), 0.0, 0.0, zero, math.inf, x, None, (_all_equal(x),), unit)
-    return _fit(x, replicas, seed, unit)
+        return GevFit(float(x[0]), 0.0, 0.0, zero, math.inf, x, None, (_all_equal(x),))
+    return _fit(x, replicas, seed)
 
 
-def _fit(x: Array, replicas: int, seed: int, unit: str) -> GevFit:
+def _fit(x: Array, replicas: int, seed: int) -> GevFit:
     best = maximum_likelihood(x)
     information = covariance(x, best)
     fit = GevFit(
@@ -169,7 +157,6 @@ def _fit(x: Array, replicas: int, seed: int, unit: str) -> GevFit:
         maxima=x,
         goodness=_goodness(x, best, replicas, seed) if replicas else None,
         warnings=(),
-        unit=unit,
     )
     return replace(fit, warnings=_doubts(fit))
 
@@ -211,7 +198,7 @@ def _ties(fit: GevFit) -> str | None:
     if counts.max() >= max(3, TIED * x.size):
         return (
             f"{counts.max()} of {x.size} block maxima are the same "
-            f"({_spoken(values[counts.argmax()], fit.unit)}): a limit or a fixed pattern "
+            f"({_bytes(values[counts.argmax()])}): a limit or a fixed pattern "
             "determines them, not chance"
         )
     return None
@@ -233,7 +220,7 @@ def _tail(fit: GevFit) -> str | None:
         return None
     ends = ""
     if fit.shape < 0:
-        end = _spoken(fit.location - fit.scale / fit.shape, fit.unit)
+        end = _bytes(fit.location - fit.scale / fit.shape)
         ends = f", with the fitted shape {end}"
     return (
         f"the tail may be bounded (shape {fit.shape:.2f}, {low:.2f} to {high:.2f}): there may be a"
@@ -276,8 +263,8 @@ def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
     """
     if not (0 < block_s < math.inf and block_s < period_s < math.inf):
         raise StudyError(
-            f"return level: a period of {_spoken(period_s, 's')} is not longer than a block of"
-            f" {_spoken(block_s, 's')}; ask for a longer period or read the level off the"
+            f"return level: a period of {_time(period_s)} is not longer than a block of"
+            f" {_time(block_s)}; ask for a longer period or read the level off the"
             " series itself"
         )
     warnings = fit.warnings + _too_far(fit, block_s, period_s)
@@ -299,8 +286,8 @@ def _too_far(fit: GevFit, block_s: float, period_s: float) -> tuple[str, ...]:
     if period_s <= FARTHEST * observed:
         return ()
     return (
-        f"{_spoken(period_s, 's')} is {period_s / observed:.0f} times the"
-        f" {_spoken(observed, 's')} observed: the level depends on the fitted shape of the"
+        f"{_time(period_s)} is {period_s / observed:.0f} times the"
+        f" {_time(observed)} observed: the level depends on the fitted shape of the"
         " tail alone; run for longer",
     )
 
@@ -362,52 +349,43 @@ class _Profile:
         return side * math.inf
 
 
-def describe(
-    level: Level, unit: str = "B", often: str | None = None, buffer: str = "A buffer"
-) -> str:
+def describe(level: Level, often: str, buffer: str = "A buffer") -> str:
     """A plain sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
-    `unit` is that of the level, without a prefix; bytes are spoken of as a `buffer`. `often` are
-    the words for the level's period; None takes those of PERIODS."""
-    often = often or _once(level.period_s)
-    prefix, factor = _prefix(level.value, unit)
+    `often` are the words for the level's period, `buffer` those for what overflows."""
+    prefix, factor = _prefix(level.value)
     decimals = _decimals(level.value / factor)
 
     def say(value: float) -> str:
         return f"{value / factor:.{decimals}f}"
 
-    spread = f"{say(level.low)} to {say(level.high)} {prefix}{unit}, 95 %"
+    spread = f"{say(level.low)} to {say(level.high)} {prefix}B, 95 %"
     if level.high == math.inf:
-        spread = f"at least {say(level.low)} {prefix}{unit}, 95 %"
+        spread = f"at least {say(level.low)} {prefix}B, 95 %"
     elif math.isnan(level.high):
         spread = "error unknown"
-    what, verb = (buffer, "overflows") if unit == "B" else ("A level", "is exceeded")
-    peak = f"{say(level.value)} {prefix}{unit}"
-    return f"{what} of {peak} ({spread}) {verb} less than {often}."
+    return f"{buffer} of {say(level.value)} {prefix}B ({spread}) overflows less than {often}."
 
 
-def _spoken(value: float, unit: str) -> str:
-    """`1.944e7`, "B" → "19.4 MB"; times in the largest unit that fits."""
-    if unit == "s":
-        for name, length_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-            if value >= length_s:
-                return f"{value / length_s:.3g} {name}"
-    prefix, factor = _prefix(value, unit) if unit else ("", 1.0)
-    return f"{value / factor:.4g} {prefix}{unit}".rstrip()
+def _bytes(value: float) -> str:
+    """`1.944e7` → "19.44 MB"."""
+    prefix, factor = _prefix(value)
+    return f"{value / factor:.4g} {prefix}B"
 
 
-def _once(period_s: float) -> str:
-    for words, length in PERIODS.values():
-        if math.isclose(length, period_s):
-            return words
-    return f"once in {_spoken(period_s, 's')}"
+def _time(value_s: float) -> str:
+    """In the largest unit that fits: `5400` → "1.5 h"."""
+    for unit, length_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if value_s >= length_s:
+            return f"{value_s / length_s:.3g} {unit}"
+    for unit, length_s in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value_s >= length_s:
+            return f"{value_s / length_s:.4g} {unit}"
+    return f"{value_s:.4g} s"
 
 
-def _prefix(value: float, unit: str) -> tuple[str, float]:
-    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)):
+def _prefix(value: float) -> tuple[str, float]:
+    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(value) >= factor:
-            return prefix, factor
-    for prefix, factor in (("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
-        if abs(value) >= factor and unit != "B":
             return prefix, factor
     return "", 1.0
 

@@ -12,7 +12,7 @@ from typing import Any
 from daqloom.analyse.bounds import event_rate_bounds_hz
 from daqloom.analyse.system import System
 from daqloom.scenario import Scenario
-from daqloom.study.changes import number, text
+from daqloom.study.axis import number, text
 from daqloom.topology.loaded import override
 
 RATE, SIZE, DURATION, WARMUP = "event.rate", "event.size", "run.duration", "run.warmup"
@@ -59,9 +59,7 @@ class Saturation:
             key: _whole_microseconds(number(self._base, changes, key) * needed_s / duration_s)
             for key in (DURATION, WARMUP)
         }
-        return dict(changes) | {
-            key: text(self._base, key, seconds) for key, seconds in shorter.items()
-        }
+        return dict(changes) | {key: text(key, seconds) for key, seconds in shorter.items()}
 
     def _limits(self, changes: Mapping[str, Any]) -> tuple[float, int]:
         """Bound of the rate, and events that all builders take at a time; neither depends on the

@@ -24,32 +24,19 @@ def job_array(
     if memory_mb < 1:
         raise StudyError(f"--memory {memory_mb}: expected megabytes, such as 1000")
     name = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)[:40]
-    command = [
-        sys.executable,
-        "-m",
-        "daqloom",
-        "study",
-        "run",
-        str(file.absolute()),
-        "--store",
-        str(store.absolute()),
-        "--workers",
-        "1",
-        *(["--quick"] if quick else []),
-        "--part",
-    ]
-    return "\n".join(
-        [
-            "#!/bin/bash",
-            f"#SBATCH --job-name={name}",
-            f"#SBATCH --array=0-{elements - 1}",
-            "#SBATCH --ntasks=1",
-            "#SBATCH --cpus-per-task=1",
-            f"#SBATCH --mem={memory_mb}M",
-            f"#SBATCH --time={math.ceil(hours * 60)}",
-            "#SBATCH --open-mode=append",
-            "# A killed job loses only the run in progress; sbatch this file again to continue.",
-            f'exec {shlex.join(command)} "$SLURM_ARRAY_TASK_ID/{elements}"',
-            "",
-        ]
-    )
+    command = shlex.join([sys.executable, "-m", "daqloom", "study", "run", str(file.absolute())])
+    options = f"--store {shlex.quote(str(store.absolute()))} --workers 1"
+    if quick:
+        options += " --quick"
+    return f"""\
+#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --array=0-{elements - 1}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
+#SBATCH --mem={memory_mb}M
+#SBATCH --time={math.ceil(hours * 60)}
+#SBATCH --open-mode=append
+# A killed job loses only the run in progress; sbatch this file again to continue.
+exec {command} {options} --part "$SLURM_ARRAY_TASK_ID/{elements}"
+"""

@@ -8,19 +8,15 @@ import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from daqloom.result import Result
-from daqloom.study import StudyError
 from daqloom.study.cell import Cell
-from daqloom.study.session import Session
-from daqloom.study.store_folder import open_folder
+from daqloom.study.store_folder import cannot_read, open_folder
 from daqloom.study.store_lines import Damage, DamageError, sentence
-from daqloom.study.store_record import Record, read, written
+from daqloom.study.store_record import Record, Session, read, written
 from daqloom.study.store_segment import Place, Segment
 from daqloom.study.store_writer import SUFFIX, Writer
-from daqloom.words import reason_of
 
 
 class Store:
@@ -140,12 +136,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -158,6 +149,4 @@ def _segment_paths(folder: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise StudyError(
-            f"cannot read the store {folder}: {reason_of(error)}; give a folder that can be read"
-        ) from None
+        raise cannot_read(folder, error) from None

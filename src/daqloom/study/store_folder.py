@@ -45,7 +45,7 @@ def open_folder(path: Path, *, create: bool) -> None:
             f"{path} cannot be a store: it is a file or below one; give a folder"
         ) from None
     except OSError as error:
-        raise _cannot_read(path, error) from None
+        raise cannot_read(path, error) from None
     if mark is None:
         raise StudyError(_no_store(path, create))
     _check_mark(path, mark)
@@ -128,7 +128,8 @@ def _check_mark(path: Path, text: bytes) -> None:
         )
 
 
-def _cannot_read(path: Path, error: OSError) -> StudyError:
+def cannot_read(path: Path, error: OSError) -> StudyError:
+    """What to raise where a store cannot be read."""
     return StudyError(
         f"cannot read the store {path}: {reason_of(error)}; give a folder that can be read"
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from daqloom.study.session import Session
 from daqloom.study.store_lines import (
     MOST_LINE_BYTES,
     PATTERN,
@@ -24,6 +23,7 @@ from daqloom.study.store_lines import (
     unframed,
     unpacked,
 )
+from daqloom.study.store_record import Session
 from daqloom.words import reason_of
 
 _KEPT_PATTERNS = 4

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from daqloom.study import StoreFailure
-from daqloom.study.session import Session
 from daqloom.study.store_folder import cannot_write, sync_folder
 from daqloom.study.store_lines import (
     COPIES,
@@ -20,6 +19,7 @@ from daqloom.study.store_lines import (
     name_of,
     packed,
 )
+from daqloom.study.store_record import Session
 from daqloom.study.store_segment import Place, Segment
 
 SUFFIX = ".cells"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     import xarray
 
 
+class HasScenario(Protocol):
+    """A system, as `daqloom.load` returns it."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """Its description."""
+
+
 def sweep(
-    system: Scenario,
+    system: HasScenario,
     axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
     *,
     method: Method | Sequence[Method] = "simulate",
@@ -49,7 +57,7 @@ def sweep(
     The dataset is that of `daqloom.study.dataset.open_study`; what failed is NaN, and a warning
     says why. Raises StudyError where the sweep makes no sense, or nothing of it could be computed.
     """
-    study = _study(system, axes, method, seeds)
+    study = _study(system.scenario, axes, method, seeds)
     with ExitStack() as stack:
         folder = Path(store or stack.enter_context(tempfile.TemporaryDirectory(prefix="daqloom-")))
         opened = stack.enter_context(Store.open(folder, create=True))
@@ -62,7 +70,7 @@ def sweep(
 
 
 def _study(
-    system: Scenario,
+    base: Scenario,
     axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
     method: Method | Sequence[Method],
     seeds: int | Sequence[int],
@@ -70,12 +78,12 @@ def _study(
     grid = {key: dict(v) if isinstance(v, Mapping) else list(v) for key, v in axes.items()}
     try:
         file = StudyFile(
-            scenario=system.name,
+            scenario=base.name,
             methods=(method,) if isinstance(method, str) else tuple(method),
             grid=grid,
             repeat={"seeds": seeds},
         )
-        return study_of(system, file, f"sweep of {system.name}")
+        return study_of(base, file, f"sweep of {base.name}")
     except ValidationError as error:
         raise StudyError(sentence_of(error)) from None
     except ScenarioError as error:

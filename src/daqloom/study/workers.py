@@ -19,9 +19,12 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daqloom.measure import MeasureError
+from daqloom.result import StoppedError
+from daqloom.scenario import ScenarioError
+from daqloom.simulate import SimulationError
 from daqloom.study import SchedulerFailure, StudyError, StudyFailure
 from daqloom.study.cell import Cell
-from daqloom.study.compute import compute
 from daqloom.study.store import Store
 
 if TYPE_CHECKING:
@@ -127,6 +130,20 @@ class DaskExecutor:
             if self._client.status == "running" and not isinstance(error, CommClosedError):
                 raise
             raise SchedulerFailure(LOST) from None
+
+
+def compute(cell: Cell, store: Store) -> str | None:
+    """Computes a cell and stores it; the sentence says why that was not possible."""
+    try:
+        result = cell.compute()
+    except (ScenarioError, SimulationError, MeasureError) as error:
+        return str(error)
+    except MemoryError:
+        return "out of memory"
+    except StoppedError:  # what a run had counted until Ctrl-C is no result of its cell
+        raise KeyboardInterrupt from None
+    store.put(cell, result)
+    return None
 
 
 def compute_batch(cells: list[Cell], store: Path, command: str) -> dict[str, str | None]:

@@ -8,7 +8,7 @@ from daqloom.report import style
 from daqloom.study import unbounded
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.bisection import Boundary
-from daqloom.study.file import Study
+from daqloom.study.file import Search, Study
 from daqloom.study.program import Task
 
 MOST = 40
@@ -27,9 +27,9 @@ def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
     what = f"{search.find} {search.key} with {search.where}"
     if not study.axes:
         [found] = by_point.values()
-        return [f"{what}: {_answer(study, found)}"]
+        return [f"{what}: {_answer(search, found)}"]
     lines = [
-        f"  {_place(study, index)}: {_answer(study, each)}" for index, each in by_point.items()
+        f"  {_place(study, index)}: {_answer(search, each)}" for index, each in by_point.items()
     ]
     if len(lines) > MOST:
         lines[MOST:] = [f"  and {len(lines) - MOST} points more: see `daqloom report`"]
@@ -47,40 +47,36 @@ def _place(study: Study, index: tuple[int, ...]) -> str:
     return ", ".join(told)
 
 
-def _answer(study: Study, found: list[Boundary]) -> str:
-    return "; ".join(_parts(study, found))
+def _answer(search: Search, found: list[Boundary]) -> str:
+    return "; ".join(_parts(search, found))
 
 
-def _parts(study: Study, found: list[Boundary]) -> Iterator[str]:
-    search = study.search
-    assert search is not None
+def _parts(search: Search, found: list[Boundary]) -> Iterator[str]:
     values = [each.value for each in found if each.status == "found" and each.value is not None]
     of_seeds = "" if len(values) == len(found) else f" of {len(found)}"
     if len(found) == 1 and values:
         [one] = found
-        yield f"{_text(study, values[0])} ({_bracket(study, one)})"
+        yield f"{_text(search, values[0])} ({_bracket(search, one)})"
     elif values:
-        spread = f"{_text(study, min(values))} to {_text(study, max(values))}"
-        mean = _text(study, statistics.fmean(values))
+        spread = f"{_text(search, min(values))} to {_text(search, max(values))}"
+        mean = _text(search, statistics.fmean(values))
         yield f"{mean} on average ({spread}, {len(values)}{of_seeds} seeds)"
-    low, high = (_text(study, bound) for bound in study.search_bounds)
+    low, high = (_text(search, bound) for bound in search.range)
     for status, count in sorted(Counter(each.status for each in found).items()):
         if status != "found":
             seeds = f" ({count} of {len(found)} seeds)" if len(found) > 1 else ""
             yield unbounded.word(status, search.find, low, high) + seeds
 
 
-def _bracket(study: Study, one: Boundary) -> str:
-    assert study.search is not None
-    fails = one.lower if study.search.find == "smallest" else one.upper
+def _bracket(search: Search, one: Boundary) -> str:
+    fails = one.lower if search.find == "smallest" else one.upper
     assert fails is not None
-    return f"not with {_text(study, fails)}"
+    return f"not with {_text(search, fails)}"
 
 
-def _text(study: Study, value: float) -> str:
+def _text(search: Search, value: float) -> str:
     """A value of the key that is searched, with its unit."""
-    assert study.search is not None
-    dimension = dimension_of_key(type(study.base), study.search.key)
+    dimension = dimension_of_key(search.key)
     if dimension is None:
         return f"{value:.5g}"
     divisor, unit = style.prefixed(dimension.unit, value)

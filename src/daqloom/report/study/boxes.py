@@ -8,26 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study.frame import (
-    NAMED_COLOURS,
-    Mark,
-    Roles,
-    height_from,
-    panels_for,
-    roles,
-    same_along,
-)
-from daqloom.report.study.view import (
-    METHOD_COLOURS,
-    METHOD_LABELS,
-    axis_quantity,
-    chosen,
-    held_text,
-    hold,
-    variable_quantity,
-)
-from daqloom.study import StudyError
-from daqloom.study.points import is_numeric, methods_of, operating_point, shown_variable
+from daqloom.report.study import view
+from daqloom.study import StudyError, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,55 +19,55 @@ if TYPE_CHECKING:
 MOST_BOXES = 12
 
 
-def box_plots(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
+def box_plots(dataset: Dataset, variable: str | None = None) -> Figure:
     """The seeds of every step of the first axis: median, quartiles, and each seed as a dot. Methods
     without random numbers are a line. Further axes as in `lines`. Raises StudyError where the study
     has a single seed."""
-    variable = shown_variable(dataset, variable)
+    variable = points.shown_variable(dataset, variable)
     if dataset.sizes["seed"] < 2:
         raise StudyError("box plots require at least two seeds; set repeat.seeds in the study")
-    return _Boxes(dataset, variable, operating_point(dataset, mark)).draw()
+    return _Boxes(dataset, variable).draw()
 
 
-def box_plots_caption(dataset: Dataset, mark: Mark = None) -> str:
+def box_plots_caption(dataset: Dataset) -> str:
     """What a reader of `box_plots` has to know."""
-    point = operating_point(dataset, mark)
-    chosen_roles = roles(dataset, point)
-    held = chosen_roles.held | _box_held(dataset, chosen_roles, point)
-    sentences = [
-        f"Each dot is one of {dataset.sizes['seed']} seeds; boxes show quartiles and median, "
-        "whiskers the range of all seeds."
-    ]
-    if held:
-        sentences.append(f"Drawn for {held_text(dataset, held)}.")
-    return " ".join(sentences)
+    used = view.roles(dataset)
+    return " ".join(
+        [
+            f"Each dot is one of {dataset.sizes['seed']} seeds; boxes show quartiles and median, "
+            "whiskers the range of all seeds.",
+            *view.held_caption(dataset, used.held | _box_held(dataset, used)),
+        ]
+    )
 
 
-def _box_held(dataset: Dataset, used: Roles, point: Mapping[str, float]) -> dict[str, int]:
+def _box_held(dataset: Dataset, used: view.Roles) -> dict[str, int]:
     """Boxes have room for names as colours, not for a second axis of numbers."""
     axes = [a for a in (used.colour, used.panel) if a]
-    named = [a for a in axes if not is_numeric(dataset, a)][:1]
-    return hold(dataset, [a for a in axes if a not in named], point)
+    named = [a for a in axes if not points.is_numeric(dataset, a)][:1]
+    return view.hold(dataset, [a for a in axes if a not in named])
 
 
 class _Boxes:
-    def __init__(self, dataset: Dataset, variable: str, point: Mapping[str, float]) -> None:
-        used = roles(dataset, point)
-        held = used.held | _box_held(dataset, used, point)
-        self.x = axis_quantity(dataset, used.x)
-        self.steps = chosen(dataset.sizes[used.x], MOST_BOXES)
+    def __init__(self, dataset: Dataset, variable: str) -> None:
+        used = view.roles(dataset)
+        held = used.held | _box_held(dataset, used)
+        self.x = view.axis_quantity(dataset, used.x)
+        self.steps = view.chosen(dataset.sizes[used.x], MOST_BOXES)
         steps = dataset[used.x].values[self.steps]
-        numeric = is_numeric(dataset, used.x)
+        numeric = points.is_numeric(dataset, used.x)
         self.texts = [f"{v / self.x.divisor:.4g}" if numeric else str(v) for v in steps]
-        self.y = variable_quantity(dataset, variable)
+        self.y = view.variable_quantity(dataset, variable)
         values = dataset[variable].isel(held).isel({used.x: self.steps}) / self.y.divisor
-        self.groups = list(self._groups(dataset, values, used, held, methods_of(dataset, variable)))
+        self.groups = list(
+            self._groups(dataset, values, used, held, points.methods_of(dataset, variable))
+        )
 
     def _groups(
         self,
         dataset: Dataset,
         values: DataArray,
-        used: Roles,
+        used: view.Roles,
         held: Mapping[str, int],
         methods: list[str],
     ) -> Iterator[tuple[str, str, bool, Any]]:
@@ -93,47 +75,46 @@ class _Boxes:
         named = next((a for a in (used.colour, used.panel) if a and a not in held), None)
         for method in methods:
             of_method = values.sel({"by": method})
-            label = METHOD_LABELS.get(method, method)
-            if named is None or same_along(of_method, None, named):
+            label = view.LOOKS[method].label
+            if named is None or view.same_along(of_method, None, named):
                 of_method = of_method if named is None else of_method.isel({named: 0})
                 table = of_method.transpose(used.x, "seed").values
-                yield label, METHOD_COLOURS.get(method, style.BLUE), method == "analyse", table
+                yield label, view.LOOKS[method].colour, method == "analyse", table
                 continue
-            for colour, name in zip(NAMED_COLOURS, dataset[named].values, strict=False):
+            for colour, name in zip(view.NAMED_COLOURS, dataset[named].values, strict=False):
                 table = of_method.sel({named: name}).transpose(used.x, "seed").values
                 text = f"{name}" if len(methods) == 1 else f"{name}, {label}"
                 yield text, colour, method == "analyse", table
 
+    @style.in_style
     def draw(self) -> Figure:
-        import matplotlib as mpl
         from matplotlib.lines import Line2D
 
         boxes = [group for group in self.groups if not group[2]]
         width = 0.72 / max(1, len(boxes))
-        with mpl.rc_context(style.RC):
-            figure, (axes,) = panels_for(1)
-            for place, group in enumerate(boxes):
-                offset = (place - (len(boxes) - 1) / 2) * width
-                _boxes(axes, group[3], offset, width * 0.8, group[1])
-            for _, colour, alike, table in self.groups:
-                if alike:
-                    middle = np.nanmax(np.where(np.isfinite(table), table, -np.inf), axis=1)
-                    middle = np.where(np.isfinite(middle), middle, np.nan)
-                    at = np.arange(len(middle))
-                    axes.hlines(middle, at - 0.42, at + 0.42, color=colour, lw=1.4, ls="--")
-            axes.set_xticks(range(len(self.steps)), self.texts)
-            if max(map(len, self.texts)) * len(self.texts) > 75:
-                axes.tick_params("x", rotation=30)
-            axes.set_xlim(-0.6, len(self.steps) - 0.4)
-            axes.set(xlabel=self.x.label, ylabel=self.y.label)
-            height_from(axes, np.concatenate([g[3].ravel() for g in self.groups]))
-            style.quiet_grid(axes)
-            handles = [
-                Line2D([], [], color=colour, lw=1.4 if alike else 5, ls="--" if alike else "-")
-                for _, colour, alike, _ in self.groups
-            ]
-            labels = [group[0] for group in self.groups]
-            figure.legend(handles, labels, loc="outside right upper", frameon=False)
+        figure, (axes,) = view.panels_for(1)
+        for place, group in enumerate(boxes):
+            offset = (place - (len(boxes) - 1) / 2) * width
+            _boxes(axes, group[3], offset, width * 0.8, group[1])
+        for _, colour, alike, table in self.groups:
+            if alike:
+                middle = np.nanmax(np.where(np.isfinite(table), table, -np.inf), axis=1)
+                middle = np.where(np.isfinite(middle), middle, np.nan)
+                at = np.arange(len(middle))
+                axes.hlines(middle, at - 0.42, at + 0.42, color=colour, lw=1.4, ls="--")
+        axes.set_xticks(range(len(self.steps)), self.texts)
+        if max(map(len, self.texts)) * len(self.texts) > 75:
+            axes.tick_params("x", rotation=30)
+        axes.set_xlim(-0.6, len(self.steps) - 0.4)
+        axes.set(xlabel=self.x.label, ylabel=self.y.label)
+        view.height_from(axes, np.concatenate([g[3].ravel() for g in self.groups]))
+        style.quiet_grid(axes)
+        handles = [
+            Line2D([], [], color=colour, lw=1.4 if alike else 5, ls="--" if alike else "-")
+            for _, colour, alike, _ in self.groups
+        ]
+        labels = [group[0] for group in self.groups]
+        figure.legend(handles, labels, loc="outside right upper", frameon=False)
         return figure
 
 

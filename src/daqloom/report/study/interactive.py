@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study.frame import NAMED_COLOURS, roles
-from daqloom.report.study.view import (
-    METHOD_COLOURS,
-    METHOD_LABELS,
-    Quantity,
-    axis_quantity,
-    chosen,
-    hold,
-    is_log_spaced,
-    key_name,
-    on_axis,
-    step_text,
-    variable_quantity,
-    wants_log,
-)
-from daqloom.study import StudyError
-from daqloom.study.points import (
-    axes_of,
-    is_numeric,
-    methods_of,
-    operating_point,
-    plane_of,
-    saturated,
-    shown_variable,
-    spread,
-)
+from daqloom.report.study import view
+from daqloom.study import StudyError, points
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -42,9 +17,7 @@ if TYPE_CHECKING:
 MOST_SLICES = 6
 
 
-def surface(
-    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
-) -> Figure:
+def surface(dataset: Dataset, variable: str | None = None) -> Figure:
     """The formula as a surface over the first two numeric axes, every other method as points.
 
     Without a formula the first method is the surface. Steps of a third axis are switched on in the
@@ -53,58 +26,40 @@ def surface(
     """
     from plotly.graph_objects import Figure
 
-    variable = shown_variable(dataset, variable)
-    point = operating_point(dataset, mark)
-    plane = plane_of(dataset)
+    plane = points.plane_of(dataset)
     if plane is None:
         raise StudyError("a surface requires two numeric axes with at least two steps each")
-    third, held = _third(dataset, plane, point)
+    third, held = surface_held(dataset)
     figure = Figure()
-    drawing = _Surface(dataset.isel(held), variable, plane, point)
-    steps = chosen(dataset.sizes[third], MOST_SLICES) if third else [None]
-    for place, step in enumerate(steps):
-        at = {} if step is None or third is None else {third: step}
-        name = ""
-        if step is not None and third is not None:
-            name = step_text(dataset, third, dataset[third].values[step])
+    drawing = _Surface(dataset.isel(held), points.shown_variable(dataset, variable), plane)
+    for place, (at, name) in enumerate(view.steps_of(dataset, third, MOST_SLICES)):
         drawing.add(figure, at, name, place)
     drawing.mark(figure)
-    figure.update_layout(**drawing.layout(key_name(third) if third else ""))
+    figure.update_layout(**drawing.layout(view.key_name(third) if third else ""))
     return figure
 
 
-def surface_held(
-    dataset: Dataset, mark: Mapping[str, float] | None = None
-) -> tuple[str | None, dict[str, int]]:
+def surface_held(dataset: Dataset) -> tuple[str | None, dict[str, int]]:
     """The axis that the legend of `surface` switches, and the steps of those that are held."""
-    plane = plane_of(dataset)
-    return _third(dataset, plane, operating_point(dataset, mark)) if plane else (None, {})
-
-
-def _third(
-    dataset: Dataset, plane: tuple[str, str], point: Mapping[str, float]
-) -> tuple[str | None, dict[str, int]]:
-    rest = [a for a in axes_of(dataset) if a not in plane]
-    rest.sort(key=lambda a: (dataset.sizes[a] == 1, is_numeric(dataset, a)))
+    rest = [a for a in points.axes_of(dataset) if a not in (points.plane_of(dataset) or ())]
+    rest.sort(key=lambda a: (dataset.sizes[a] == 1, points.is_numeric(dataset, a)))
     third = rest.pop(0) if rest and dataset.sizes[rest[0]] > 1 else None
-    return third, hold(dataset, rest, point)
+    return third, view.hold(dataset, rest)
 
 
 class _Surface:
-    def __init__(
-        self, dataset: Dataset, variable: str, plane: tuple[str, str], point: Mapping[str, float]
-    ) -> None:
-        self.dataset, self.plane, self.point = dataset, plane, point
-        self.values = spread(dataset[variable])
-        self.full = saturated(dataset)
-        self.x, self.y = (axis_quantity(dataset, axis) for axis in plane)
-        self.z = variable_quantity(dataset, variable)
-        methods = methods_of(dataset, variable)
+    def __init__(self, dataset: Dataset, variable: str, plane: tuple[str, str]) -> None:
+        self.dataset, self.plane = dataset, plane
+        self.values = points.spread(dataset[variable])
+        self.full = points.saturated(dataset)
+        self.x, self.y = (view.axis_quantity(dataset, axis) for axis in plane)
+        self.z = view.variable_quantity(dataset, variable)
+        methods = points.methods_of(dataset, variable)
         methods.sort(key=lambda method: method != "analyse")
         self.under, self.over = methods[:1], methods[1:]
         solid = self.values.mean.where(~self.full) / self.z.divisor
         known = solid.values[np.isfinite(solid.values)]
-        self.log = wants_log(known, 1000)
+        self.log = view.wants_log(known, 1000)
         self.floor = float(known.min()) if self.log else 0.0
         # The highest of what links carry; hollow points may lie far above.
         self.height = float(known.max(initial=0.0)) * 1.08 or 1.0
@@ -132,7 +87,7 @@ class _Surface:
                 opacity=0.85,
                 showscale=False,
                 contours={"x": _grid(), "y": _grid()},
-                name=_called(METHOD_LABELS.get(method, method), name),
+                name=_called(view.LOOKS[method].label, name),
                 showlegend=True,
                 visible=True if place == 0 else "legendonly",
                 hovertemplate=self._hover(),
@@ -148,7 +103,7 @@ class _Surface:
         )
         full = self._flat(self.full, at).ravel()
         x, y = np.meshgrid(self.x.values / self.x.divisor, self.y.values / self.y.divisor)
-        label = METHOD_LABELS.get(method, method)
+        label = view.LOOKS[method].label
         for hollow in (False, True):
             kept = np.isfinite(mean) & (full == hollow)
             if not kept.any():
@@ -176,7 +131,7 @@ class _Surface:
         """A post at the operating point."""
         from plotly.graph_objects import Scatter3d
 
-        at = [on_axis(self.dataset, axis, self.point) for axis in self.plane]
+        at = [view.on_axis(self.dataset, axis) for axis in self.plane]
         if at[0] is None or at[1] is None:
             return
         x, y = at[0] / self.x.divisor, at[1] / self.y.divisor
@@ -226,49 +181,42 @@ class _Surface:
         return "<br>".join(lines)
 
 
-def curves(
-    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
-) -> Figure:
+def curves(dataset: Dataset, variable: str | None = None) -> Figure:
     """Means with standard deviations along the first axis: a curve per method and step of a second.
     Further axes are held. Raises StudyError where there is no axis."""
     from plotly.graph_objects import Figure, Scatter
 
-    variable = shown_variable(dataset, variable)
-    point = operating_point(dataset, mark)
-    used = roles(dataset, point)
-    held = used.held | hold(dataset, [used.panel] if used.panel else [], point)
+    variable = points.shown_variable(dataset, variable)
+    used = view.roles(dataset)
+    held = used.held | view.hold(dataset, [used.panel] if used.panel else [])
     part = dataset.isel(held)
-    values, full = spread(part[variable]), saturated(part)
-    x, y = axis_quantity(dataset, used.x), variable_quantity(dataset, variable)
-    steps = chosen(dataset.sizes[used.colour], len(NAMED_COLOURS)) if used.colour else [None]
+    values, full = points.spread(part[variable]), points.saturated(part)
+    x, y = view.axis_quantity(dataset, used.x), view.variable_quantity(dataset, variable)
+    steps = view.steps_of(dataset, used.colour, len(view.NAMED_COLOURS))
     figure = Figure()
-    for colour, step in zip(NAMED_COLOURS, steps, strict=False):
-        at = {} if step is None or used.colour is None else {used.colour: step}
-        name = ""
-        if step is not None and used.colour is not None:
-            name = step_text(dataset, used.colour, dataset[used.colour].values[step])
+    for colour, (at, name) in zip(view.NAMED_COLOURS, steps, strict=False):
         hollow = full.isel(at).values
-        for method in methods_of(part, variable):
+        for method in points.methods_of(part, variable):
             mean, error = (
                 (each.sel({"by": method}).isel(at) / y.divisor).values
                 for each in (values.mean, values.deviation)
             )
             formula = method == "analyse"
-            shade = colour if used.colour else METHOD_COLOURS.get(method, style.PURPLE)
+            shade = colour if used.colour else view.LOOKS[method].colour
             symbols = np.where(hollow, "circle-open", "circle").tolist()
             figure.add_trace(
                 Scatter(
-                    x=_along(x, is_numeric(dataset, used.x)),
+                    x=_along(x, points.is_numeric(dataset, used.x)),
                     y=_thin(mean),
                     error_y={"type": "data", "array": _thin(error)} if error.any() else None,
                     mode="lines" if formula and not hollow.any() else "lines+markers",
                     line={"color": shade, "dash": "dash" if formula else "solid"},
                     marker={"symbol": symbols, "size": 8},
-                    name=_called(METHOD_LABELS.get(method, method), name),
+                    name=_called(view.LOOKS[method].label, name),
                     hovertemplate=f"%{{y:.4g}} {y.unit}",
                 )
             )
-    at_x = on_axis(dataset, used.x, point)
+    at_x = view.on_axis(dataset, used.x)
     if at_x is not None:
         figure.add_vline(at_x / x.divisor, line={"dash": "dot", "width": 1, "color": style.GREY})
     figure.update_layout(
@@ -278,15 +226,15 @@ def curves(
         hovermode="x unified",
     )
     figure.update_xaxes(title=_escape(x.label))
-    if is_numeric(dataset, used.x) and is_log_spaced(x.values):
+    if points.is_numeric(dataset, used.x) and view.is_log_spaced(x.values):
         figure.update_xaxes(type="log", tickvals=_thin(x.values / x.divisor))
     figure.update_yaxes(title=_escape(y.label), rangemode="tozero")
-    if wants_log(values.mean.where(~full).values):
+    if view.wants_log(values.mean.where(~full).values):
         figure.update_yaxes(type="log", dtick=1)
     return figure
 
 
-def _along(x: Quantity, numeric: bool) -> Any:
+def _along(x: view.Quantity, numeric: bool) -> Any:
     return _thin(x.values / x.divisor) if numeric else [_escape(str(v)) for v in x.values]
 
 
@@ -296,7 +244,7 @@ def _called(label: str, step: str) -> str:
 
 def _colour(method: str) -> str:
     """Points of a simulation stand out from the blue and green of a surface."""
-    return style.ORANGE if method == "simulate" else METHOD_COLOURS.get(method, style.PURPLE)
+    return style.ORANGE if method == "simulate" else view.LOOKS[method].colour
 
 
 def _escape(text: str) -> str:

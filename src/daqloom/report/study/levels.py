@@ -12,17 +12,8 @@ import numpy as np
 
 from daqloom.metrics import label
 from daqloom.report import style
+from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
-from daqloom.report.study.view import (
-    METHOD_COLOURS,
-    Quantity,
-    hold,
-    key_name,
-    method_name,
-    place_text,
-    step_text,
-    variable_quantity,
-)
 from daqloom.study import StudyError
 from daqloom.study.gev import quantile
 from daqloom.study.levels import USUAL, LeftOut, Levels, PointLevels, levels
@@ -56,14 +47,13 @@ _TICKS = {
 }
 
 
-def finding(dataset: Dataset, mark: Mapping[str, float] | None = None) -> Finding | None:
+def finding(dataset: Dataset) -> Finding | None:
     """The section of a report; None where the study has no course of fixed runs to tell it from."""
-    point = operating_point(dataset, mark)
     try:
-        found = levels(dataset, USUAL, replicas=FEW_REPLICAS, at=_lines(dataset, point))
+        found = levels(dataset, USUAL, replicas=FEW_REPLICAS, at=_lines(dataset))
     except StudyError:
         return None
-    shown = nearest(dataset, found, point)
+    shown = nearest(dataset, found, operating_point(dataset))
     if shown is None:
         return None
     told = list(sentences(dataset, found, shown))
@@ -86,13 +76,12 @@ def _sizes(dataset: Dataset) -> list[int]:
     return [dataset.sizes[axis] for axis in axes_of(dataset)]
 
 
-def _lines(dataset: Dataset, point: Mapping[str, float]) -> list[dict[str, Any]]:
+def _lines(dataset: Dataset) -> list[dict[str, Any]]:
     """Of many points, those that differ from the operating point in one axis."""
     if math.prod(_sizes(dataset)) <= MOST_POINTS:
         return []
     held = {
-        a: dataset[a].values[[s]].tolist()
-        for a, s in hold(dataset, axes_of(dataset), point).items()
+        a: dataset[a].values[[s]].tolist() for a, s in view.hold(dataset, axes_of(dataset)).items()
     }
     return [{a: v for a, v in held.items() if a != free} for free in held]
 
@@ -101,7 +90,7 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
     """The point nearest to the operating point, the middle of axes that it does not name."""
     if not found.points:
         return None
-    wanted = hold(dataset, axes_of(dataset), point)
+    wanted = view.hold(dataset, axes_of(dataset))
 
     def distance(one: PointLevels) -> float:
         apart = 0.0
@@ -121,8 +110,8 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
     """The levels at one point in words, its doubts, what was left out of all."""
-    quantity = variable_quantity(dataset, found.metric)
-    told = [_answer(quantity, place_text(dataset, shown.at), shown, found), _meant(found)]
+    quantity = view.variable_quantity(dataset, found.metric)
+    told = [_answer(quantity, view.place_text(dataset, shown.at), shown, found), _meant(found)]
     if shown.limit is None:
         told += [f"There {warning}." for warning in shown.fit.warnings]
     least_s = min(one.observed_s for one in found.points)
@@ -137,7 +126,7 @@ def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
     return told
 
 
-def _answer(quantity: Quantity, where: str, shown: PointLevels, found: Levels) -> str:
+def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Levels) -> str:
     at = f"At {where} " if where else "Here "
     if shown.fit.scale == 0:
         return (
@@ -152,7 +141,7 @@ def _answer(quantity: Quantity, where: str, shown: PointLevels, found: Levels) -
         )
     buffer = "A buffer" if found.metric == NEEDED else "An ideal buffer"
     spoken = " ".join(
-        describe(level, often=each.often, buffer=buffer)
+        describe(level, each.often, buffer)
         for level, each in zip(shown.levels, found.periods, strict=True)
     )
     return at + spoken[0].lower() + spoken[1:]
@@ -175,9 +164,9 @@ def _meant(found: Levels) -> str:
 
 def head(dataset: Dataset, found: Levels) -> list[str]:
     """Names of the columns, with units."""
-    unit = variable_quantity(dataset, found.metric).unit
+    unit = view.variable_quantity(dataset, found.metric).unit
     return [
-        *(key_name(axis) for axis in axes_of(dataset)),
+        *(view.key_name(axis) for axis in axes_of(dataset)),
         *(["method"] if _methods(found) > 1 else []),
         f"{label(found.metric)} ({unit})",
         "observed",
@@ -188,13 +177,13 @@ def head(dataset: Dataset, found: Levels) -> list[str]:
 
 def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
     """One for each point, those left out with the reason in their place."""
-    quantity = variable_quantity(dataset, found.metric)
+    quantity = view.variable_quantity(dataset, found.metric)
     axes = axes_of(dataset)
     table: dict[tuple[int, ...], list[str]] = {}
     for one in _every(found):
         place = tuple(dataset[axis].values.tolist().index(one.at[axis]) for axis in axes)
-        cells = [step_text(dataset, axis, one.at[axis]) for axis in axes]
-        cells += [method_name(one.method)] if _methods(found) > 1 else []
+        cells = [view.step_text(dataset, axis, one.at[axis]) for axis in axes]
+        cells += [view.LOOKS[one.method].label] if _methods(found) > 1 else []
         if isinstance(one, PointLevels):
             cells += [
                 quantity.number(float(one.fit.maxima.max())),
@@ -216,7 +205,7 @@ def _every(found: Levels) -> list[PointLevels | LeftOut]:
     return [*found.points, *found.left_out]
 
 
-def _level(quantity: Quantity, one: PointLevels, index: int) -> str:
+def _level(quantity: view.Quantity, one: PointLevels, index: int) -> str:
     level = one.levels[index]
     if one.limit is not None:
         return f"{quantity.number(one.limit)} (limit)"
@@ -233,40 +222,36 @@ def short(warning: str) -> str:
     return re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
 
 
+@style.in_style
 def figure(dataset: Dataset, found: Levels, shown: PointLevels) -> Figure:
     """Levels against the period at one point, with their interval and the observed maxima."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    quantity = variable_quantity(dataset, found.metric)
-    with mpl.rc_context(style.RC):
-        drawn = Figure(figsize=(7.2, 4.2), layout="constrained")
-        axes = drawn.subplots()
-        _curve(axes, shown, quantity, max(each.length_s for each in found.periods))
-        for each in found.periods:
-            axes.axvline(each.length_s, color=style.GREY, lw=0.8, ls=(0, (2, 3)), zorder=1)
-            axes.annotate(
-                each.name,
-                (each.length_s, 1.0),
-                xycoords=("data", "axes fraction"),
-                xytext=(-3, -3),
-                textcoords="offset points",
-                rotation=90,
-                ha="right",
-                va="top",
-                fontsize=8,
-                color=style.GREY,
-            )
-        _time_axis(axes)
-        axes.set(ylabel=quantity.label, xlabel="exceeded once in")
-        axes.set_title(place_text(dataset, shown.at))
-        drawn.legend(loc="outside lower center", frameon=False, ncols=3)
-        style.quiet_grid(axes)
+    quantity = view.variable_quantity(dataset, found.metric)
+    drawn, (axes,) = view.panels_for(1)
+    _curve(axes, shown, quantity, max(each.length_s for each in found.periods))
+    for each in found.periods:
+        axes.axvline(each.length_s, color=style.GREY, lw=0.8, ls=(0, (2, 3)), zorder=1)
+        axes.annotate(
+            each.name,
+            (each.length_s, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(-3, -3),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="top",
+            fontsize=8,
+            color=style.GREY,
+        )
+    _time_axis(axes)
+    axes.set(ylabel=quantity.label, xlabel="exceeded once in")
+    axes.set_title(view.place_text(dataset, shown.at))
+    drawn.legend(loc="outside lower center", frameon=False, ncols=3)
+    style.quiet_grid(axes)
     return drawn
 
 
-def _curve(axes: Axes, shown: PointLevels, quantity: Quantity, longest_s: float) -> None:
-    fit, colour = shown.fit, METHOD_COLOURS.get(shown.method, style.BLUE)
+def _curve(axes: Axes, shown: PointLevels, quantity: view.Quantity, longest_s: float) -> None:
+    fit, colour = shown.fit, view.LOOKS[shown.method].colour
     ordered = np.sort(fit.maxima)
     # Weibull's plotting positions: the i-th of n is exceeded with 1 - i / (n + 1).
     exceeded = 1 - np.arange(1, ordered.size + 1) / (ordered.size + 1)
@@ -311,7 +296,7 @@ def _curve(axes: Axes, shown: PointLevels, quantity: Quantity, longest_s: float)
     axes.set_ylim(max(0.0, bottom), top)
 
 
-def _top(high: Any, curve: list[float], quantity: Quantity) -> float:
+def _top(high: Any, curve: list[float], quantity: view.Quantity) -> float:
     """All of the band unless it runs away."""
     known = high[np.isfinite(high)] / quantity.divisor
     return 1.05 * min(float(known.max(initial=curve[-1])), 2.5 * curve[-1])

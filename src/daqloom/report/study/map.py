@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study.frame import Mark, panels_for, point_text, step_ticks
-from daqloom.report.study.view import (
-    METHOD_LABELS,
-    axis_quantity,
-    chosen,
-    held_text,
-    hold,
-    is_log_spaced,
-    on_axis,
-    variable_quantity,
-    wants_log,
-)
-from daqloom.study import StudyError
-from daqloom.study.points import (
-    axes_of,
-    is_numeric,
-    methods_of,
-    operating_point,
-    plane_of,
-    saturated,
-    shown_variable,
-    spread,
-)
+from daqloom.report.study import view
+from daqloom.study import StudyError, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,99 +34,93 @@ class _Panel:
     full: Any
 
 
-def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
+@style.in_style
+def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
     """Means over the first two numeric axes: a panel for each method, or, of a single one, for each
     step of an axis of names; of two panels also the second divided by the first. Saturated points
     are hatched. Raises StudyError where there are no two numeric axes of two steps or more."""
-    import matplotlib as mpl
-
-    variable = shown_variable(dataset, variable)
-    point = operating_point(dataset, mark)
-    plane = plane_of(dataset)
+    variable = points.shown_variable(dataset, variable)
+    plane = points.plane_of(dataset)
     if plane is None:
         raise StudyError("a heat map requires two numeric axes with at least two steps each")
-    quantity = variable_quantity(dataset, variable)
-    panels = _panels(dataset, variable, plane, point)
+    quantity = view.variable_quantity(dataset, variable)
+    panels = _panels(dataset, variable, plane)
     ratio = len(panels) == 2
-    with mpl.rc_context(style.RC):
-        figure, places = panels_for(len(panels) + ratio, most_columns=3, wide=3.6, high=3.9)
-        norm = _norm(np.stack([np.where(each.full, np.nan, each.table) for each in panels]))
-        drawn: Any = None
-        for axes, each in zip(places, panels, strict=False):
-            drawn = _map(axes, dataset, plane, each, {"norm": norm, "cmap": "viridis"})
-        figure.colorbar(
-            drawn,
-            ax=places[: len(panels)],
-            label=quantity.label,
-            location="bottom",
-            shrink=0.8,
-            aspect=20 * 0.8 * min(3, len(panels)),
-            format=lambda value, _: f"{value:,.6g}",
-        )
-        if ratio:
-            drawn = _ratio(places[-1], dataset, plane, *panels)
-            figure.colorbar(drawn, ax=places[-1], location="bottom", label="ratio (1: equal)")
-        for axes in places:
-            _cross(axes, dataset, plane, point)
-        places[0].set_ylabel(axis_quantity(dataset, plane[1]).label)
+    figure, places = view.panels_for(len(panels) + ratio, most_columns=3, wide=3.6, high=3.9)
+    norm = _norm(np.stack([np.where(each.full, np.nan, each.table) for each in panels]))
+    drawn: Any = None
+    for axes, each in zip(places, panels, strict=False):
+        drawn = _map(axes, dataset, plane, each, {"norm": norm, "cmap": "viridis"})
+    figure.colorbar(
+        drawn,
+        ax=places[: len(panels)],
+        label=quantity.label,
+        location="bottom",
+        shrink=0.8,
+        aspect=20 * 0.8 * min(3, len(panels)),
+        format=lambda value, _: f"{value:,.6g}",
+    )
+    if ratio:
+        drawn = _ratio(places[-1], dataset, plane, *panels)
+        figure.colorbar(drawn, ax=places[-1], location="bottom", label="ratio (1: equal)")
+    for axes in places:
+        _cross(axes, dataset, plane)
+    places[0].set_ylabel(view.axis_quantity(dataset, plane[1]).label)
     return figure
 
 
-def heat_map_caption(dataset: Dataset, mark: Mark = None, variable: str | None = None) -> str:
+def heat_map_caption(dataset: Dataset, variable: str | None = None) -> str:
     """What a reader of `heat_map` has to know."""
-    point = operating_point(dataset, mark)
-    plane = plane_of(dataset) or ("", "")
-    methods = methods_of(dataset, shown_variable(dataset, variable))
-    held = _held(dataset, plane, _names(dataset, methods), point)
-    cross = all(on_axis(dataset, axis, point) is not None for axis in plane)
-    sentences = [f"The cross is the operating point, {point_text(point)}."] * cross
-    if bool(saturated(dataset).isel(held).any()):
+    plane = points.plane_of(dataset) or ("", "")
+    methods = points.methods_of(dataset, points.shown_variable(dataset, variable))
+    held = _held(dataset, plane, _names(dataset, methods))
+    cross = all(view.on_axis(dataset, axis) is not None for axis in plane)
+    sentences = [f"The cross is the operating point, {view.point_text(dataset)}."] * cross
+    if bool(points.saturated(dataset).isel(held).any()):
         sentences.append("Hatched: the links cannot carry this event rate with any buffer.")
-    if held:
-        sentences.append(f"Drawn for {held_text(dataset, held)}.")
-    return " ".join(sentences)
+    return " ".join([*sentences, *view.held_caption(dataset, held)])
 
 
 def _names(dataset: Dataset, methods: Sequence[str]) -> str | None:
     """The axis whose steps are panels: one of names, where methods do not take the room."""
-    named = (a for a in axes_of(dataset) if dataset.sizes[a] > 1 and not is_numeric(dataset, a))
+    named = (
+        a
+        for a in points.axes_of(dataset)
+        if dataset.sizes[a] > 1 and not points.is_numeric(dataset, a)
+    )
     return None if len(methods) > 1 else next(named, None)
 
 
-def _held(
-    dataset: Dataset, plane: tuple[str, str], names: str | None, point: Mapping[str, float]
-) -> dict[str, int]:
-    return hold(dataset, [a for a in axes_of(dataset) if a not in (*plane, names)], point)
+def _held(dataset: Dataset, plane: tuple[str, str], names: str | None) -> dict[str, int]:
+    return view.hold(dataset, [a for a in points.axes_of(dataset) if a not in (*plane, names)])
 
 
-def _panels(
-    dataset: Dataset, variable: str, plane: tuple[str, str], point: Mapping[str, float]
-) -> list[_Panel]:
-    methods = sorted(methods_of(dataset, variable), key=lambda method: method != "analyse")
+def _panels(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Panel]:
+    methods = sorted(points.methods_of(dataset, variable), key=lambda method: method != "analyse")
     names = _names(dataset, methods)
-    held = _held(dataset, plane, names, point)
+    held = _held(dataset, plane, names)
     down = [plane[1], plane[0]]
-    mean = spread(dataset[variable].isel(held)).mean / variable_quantity(dataset, variable).divisor
-    full = saturated(dataset).isel(held)
+    mean = (
+        points.spread(dataset[variable].isel(held)).mean
+        / view.variable_quantity(dataset, variable).divisor
+    )
+    full = points.saturated(dataset).isel(held)
     if names is None:
         tables = [mean.sel({"by": method}).transpose(*down).values for method in methods]
-        titles = [METHOD_LABELS.get(method, method) for method in methods]
+        titles = [view.LOOKS[method].label for method in methods]
         hatched = full.transpose(*down).values
         return [_Panel(*each, hatched) for each in zip(titles, tables, strict=True)]
     of_method = mean.sel({"by": methods[0]})
     return [
-        _Panel(
-            str(dataset[names].values[step]),
-            *(part.isel({names: step}).transpose(*down).values for part in (of_method, full)),
-        )
-        for step in chosen(dataset.sizes[names], MOST_PANELS)
+        _Panel(text, *(part.isel(at).transpose(*down).values for part in (of_method, full)))
+        for at, text in view.steps_of(dataset, names, MOST_PANELS)
     ]
 
 
 def _map(
     axes: Axes, dataset: Dataset, plane: tuple[str, str], panel: _Panel, look: dict[str, Any]
 ) -> Any:
-    x, y = (axis_quantity(dataset, axis) for axis in plane)
+    x, y = (view.axis_quantity(dataset, axis) for axis in plane)
     centres = x.values / x.divisor, y.values / y.divisor
     edges = _edges(centres[0]), _edges(centres[1])
     drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(panel.table), rasterized=True, **look)
@@ -165,7 +138,7 @@ def _map(
     axes.set_title(textwrap.fill(panel.title[:1].upper() + panel.title[1:], LONGEST_LINE))
     axes.set_xlabel(x.label)
     for quantity, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-        step_ticks(axis, quantity)
+        view.step_ticks(axis, quantity)
     return drawn
 
 
@@ -194,7 +167,7 @@ def _write(
 
 def _least_share(edges: Any, centres: Any) -> float:
     """Of an axis, that the smallest cell takes."""
-    at = np.log(edges) if is_log_spaced(centres) else edges
+    at = np.log(edges) if view.is_log_spaced(centres) else edges
     return float(np.diff(at).min() / (at[-1] - at[0]))
 
 
@@ -215,16 +188,14 @@ def _ratio(
     return _map(axes, dataset, plane, panel, {"norm": norm, "cmap": "RdBu_r"})
 
 
-def _cross(
-    axes: Axes, dataset: Dataset, plane: tuple[str, str], point: Mapping[str, float]
-) -> None:
+def _cross(axes: Axes, dataset: Dataset, plane: tuple[str, str]) -> None:
     from matplotlib.text import Annotation
 
-    at = [on_axis(dataset, axis, point) for axis in plane]
+    at = [view.on_axis(dataset, axis) for axis in plane]
     if at[0] is None or at[1] is None:
         return
     x, y = (
-        value / axis_quantity(dataset, axis).divisor
+        value / view.axis_quantity(dataset, axis).divisor
         for value, axis in zip((at[0], at[1]), plane, strict=True)
     )
     for written in axes.texts:
@@ -242,12 +213,12 @@ def _norm(values: Any) -> Any:
     low, high = float(known.min()), float(known.max())
     if low == high:
         return Normalize(min(0.0, low), max(high, 1e-9))
-    return LogNorm(low, high) if wants_log(known) else Normalize(min(0.0, low), high)
+    return LogNorm(low, high) if view.wants_log(known) else Normalize(min(0.0, low), high)
 
 
 def _edges(centres: Any) -> Any:
     """Half-way between neighbours: between ratios where the axis is logarithmic."""
-    log = is_log_spaced(centres)
+    log = view.is_log_spaced(centres)
     values = np.log(centres) if log else np.asarray(centres, dtype=float)
     order = np.concatenate(
         [

@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
-from daqloom.report.study.view import (
-    axis_quantity,
-    key_name,
-    method_name,
-    step_text,
-    variable_quantity,
-    wants_log,
-)
 from daqloom.study import StudyError
-from daqloom.study.agreement import Agreement, agreements
+from daqloom.study.agreement import LOW_LOAD, SATURATION, Agreement, Load, agreements
 from daqloom.study.points import axes_of, is_numeric, shown_variable
-from daqloom.study.scale import LOW_LOAD, SATURATION, Load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +41,7 @@ def finding(dataset: Dataset, variable: str | None = None) -> Finding | None:
 
 def sentences(found: Agreement) -> list[str]:
     """The factor, how far it holds, and where not."""
-    one, other = (f"the {method_name(method)}" for method in found.methods)
+    one, other = (f"the {view.LOOKS[method].label}" for method in found.methods)
     low, high = found.scale.interval()
     told = [
         f"{other.capitalize()} gives {found.scale.k:.3g} times the value of {one} "
@@ -92,12 +84,12 @@ def _range(ratios: Sequence[float]) -> str:
 
 def head(dataset: Dataset, found: Agreement, variable: str | None = None) -> list[str]:
     """Names of the columns, with units."""
-    unit = variable_quantity(dataset, shown_variable(dataset, variable)).unit
+    unit = view.variable_quantity(dataset, shown_variable(dataset, variable)).unit
     told = f" ({unit})" if unit else ""
     return [
-        *(key_name(axis) for axis in axes_of(dataset)),
+        *(view.key_name(axis) for axis in axes_of(dataset)),
         "load",
-        *(f"{method_name(method)}{told}" for method in found.methods),
+        *(f"{view.LOOKS[method].label}{told}" for method in found.methods),
         "ratio",
         f"off the factor{told}",
         "verdict",
@@ -106,14 +98,14 @@ def head(dataset: Dataset, found: Agreement, variable: str | None = None) -> lis
 
 def rows(dataset: Dataset, found: Agreement, variable: str | None = None) -> list[list[str]]:
     """One for each point that both methods give."""
-    quantity = variable_quantity(dataset, shown_variable(dataset, variable))
+    quantity = view.variable_quantity(dataset, shown_variable(dataset, variable))
     told = []
     for index, at in enumerate(found.at):
         verdict = found.verdicts[index]
         load = found.load[index]
         told.append(
             [
-                *(step_text(dataset, axis, value) for axis, value in at.items()),
+                *(view.step_text(dataset, axis, value) for axis, value in at.items()),
                 f"{100 * load:.0f} %" if np.isfinite(load) else NOTHING,
                 quantity.number(float(found.first[index])),
                 quantity.number(float(found.second[index])),
@@ -125,34 +117,30 @@ def rows(dataset: Dataset, found: Agreement, variable: str | None = None) -> lis
     return told
 
 
+@style.in_style
 def figure(dataset: Dataset, found: Agreement) -> Figure:
     """The ratio of the two methods against the load, with the factor and the bands of load. Against
     the first axis where the load is not known."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    one, other = map(method_name, found.methods)
-    with mpl.rc_context(style.RC):
-        drawn = Figure(figsize=(7.2, 4.2), layout="constrained")
-        axes = drawn.subplots()
-        by_load = bool(np.isfinite(found.load).any())
-        x, label = 100 * found.load, "load (% of link capacity)"
-        if by_load:
-            _bands(axes, x)
-        else:
-            x, label = _along(dataset, found)
-        k = found.scale.k
-        low, high = found.scale.interval()
-        axes.axhspan(low, high, color=style.ORANGE, alpha=0.2, lw=0)
-        axes.axhline(k, color=style.ORANGE, lw=1.3, label=f"one factor, {k:.3g}")
-        axes.axhline(1, color=style.GREY, lw=0.9, ls=(0, (2, 3)))
-        _points(axes, dataset, found, x)
-        if wants_log(found.ratio, 10):
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set(ylabel=f"{other} ÷ {one}", xlabel=label)
-        drawn.legend(loc="outside right upper", frameon=False)
-        style.quiet_grid(axes)
+    one, other = (view.LOOKS[method].label for method in found.methods)
+    drawn, (axes,) = view.panels_for(1)
+    by_load = bool(np.isfinite(found.load).any())
+    x, label = 100 * found.load, "load (% of link capacity)"
+    if by_load:
+        _bands(axes, x)
+    else:
+        x, label = _along(dataset, found)
+    k = found.scale.k
+    low, high = found.scale.interval()
+    axes.axhspan(low, high, color=style.ORANGE, alpha=0.2, lw=0)
+    axes.axhline(k, color=style.ORANGE, lw=1.3, label=f"one factor, {k:.3g}")
+    axes.axhline(1, color=style.GREY, lw=0.9, ls=(0, (2, 3)))
+    _points(axes, dataset, found, x)
+    if view.wants_log(found.ratio, 10):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set(ylabel=f"{other} ÷ {one}", xlabel=label)
+    drawn.legend(loc="outside right upper", frameon=False)
+    style.quiet_grid(axes)
     return drawn
 
 
@@ -160,7 +148,7 @@ def _along(dataset: Dataset, found: Agreement) -> tuple[Any, str]:
     """The first axis of numbers, else the points in their order."""
     for axis in axes_of(dataset):
         if is_numeric(dataset, axis) and dataset.sizes[axis] > 1:
-            quantity = axis_quantity(dataset, axis)
+            quantity = view.axis_quantity(dataset, axis)
             return np.array([at[axis] for at in found.at]) / quantity.divisor, quantity.label
     return np.arange(len(found.at)), "point"
 
@@ -199,7 +187,7 @@ def _points(axes: Axes, dataset: Dataset, found: Agreement, x: Any) -> None:
         chosen = values == step
         colour = colormaps["viridis"](0.84 * place / max(1, len(steps) - 1))
         shown = len(steps) <= MOST_LINES or place in (0, len(steps) // 2, len(steps) - 1)
-        label = f"{key_name(axis)} {step_text(dataset, axis, step)}" if shown else None
+        label = f"{view.key_name(axis)} {view.step_text(dataset, axis, step)}" if shown else None
         joined = is_numeric(dataset, axis) and len(names) == 2 and len(steps) <= MOST_LINES
         axes.plot(
             x[chosen],

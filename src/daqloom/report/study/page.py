@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import html
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from daqloom.report.page import page, picture, section, table
 from daqloom.report.study import interactive as study_interactive
 from daqloom.report.study import table as study_table
+from daqloom.report.study import view
 from daqloom.report.study.figures import search_caption
 from daqloom.report.study.finding import Finding
-from daqloom.report.study.view import METHOD_LABELS, has_error, held_text, key_name, variable_name
-from daqloom.study.points import (
-    axes_of,
-    drifting,
-    methods_of,
-    plane_of,
-    saturated,
-    shown_variable,
-    shown_variables,
-)
+from daqloom.study import points
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -35,23 +27,22 @@ def render(
     *,
     variable: str | None = None,
     description: str = "",
-    mark: Mapping[str, float] | None = None,
     provenance: Sequence[tuple[str, str]] = (),
     findings: Sequence[tuple[Finding, bytes]] = (),
 ) -> str:
     """The page's text. `pictures` are heading, caption and PNG each, `findings` have theirs."""
-    variables = shown_variables(dataset, variable)
+    variables = points.shown_variables(dataset, variable)
     title = str(dataset.attrs.get("title") or dataset.attrs.get("study") or "Study")
     parts = [f"<p>{html.escape(text)}</p>" for text in (description.strip(),) if text]
     parts += [f"<p>{html.escape(text)}</p>" for text in state(dataset, variables[0])]
-    names = ", ".join(variable_name(dataset, name) for name in variables)
+    names = ", ".join(view.variable_name(dataset, name) for name in variables)
     parts += [
         picture(heading, caption, png, f"{heading}: {names}") for heading, caption, png in pictures
     ]
     for finding, png in findings:
         parts += _concluded(finding, png)
-    parts += _turned(dataset, variables, mark)
-    parts += _results(dataset, variable, mark)
+    parts += _turned(dataset, variables)
+    parts += _results(dataset, variable)
     if provenance:
         told = table(("what", "value"), provenance)
         parts += ["<h2>Provenance of the numbers</h2>", f'<div class="told">{told}</div>']
@@ -59,7 +50,7 @@ def render(
 
 
 def _subtitle(dataset: Dataset) -> str:
-    axes = [f"{dataset.sizes[axis]} × {key_name(axis)}" for axis in axes_of(dataset)]
+    axes = [f"{dataset.sizes[axis]} × {view.key_name(axis)}" for axis in points.axes_of(dataset)]
     seeds = dataset.sizes["seed"]
     return ", ".join(
         [
@@ -76,10 +67,10 @@ def state(dataset: Dataset, variable: str) -> list[str]:
     if assumed := dataset.attrs.get("assumed"):
         told = ", ".join(f"{key} = {value}" for key, value in assumed.items())
         sentences.append(f"Assumed, as neither scenario nor study gives it: {told}.")
-    for method in methods_of(dataset, variable):
+    for method in points.methods_of(dataset, variable):
         known = dataset[variable].sel({"by": method}).notnull().any("seed")
         if not bool(known.all()):
-            label = METHOD_LABELS.get(method, method)
+            label = view.LOOKS[method].label
             sentences.append(f"The {label} gives {int(known.sum())} of {known.size} points.")
     return sentences
 
@@ -93,39 +84,37 @@ def _concluded(finding: Finding, png: bytes) -> list[str]:
     return [drawn, *more, f'<div class="scroll{words}">{shown}</div>']
 
 
-def _turned(
-    dataset: Dataset, variables: Sequence[str], mark: Mapping[str, float] | None
-) -> list[str]:
-    if not axes_of(dataset):
+def _turned(dataset: Dataset, variables: Sequence[str]) -> list[str]:
+    if not points.axes_of(dataset):
         return []
-    if plane_of(dataset) is None:
+    if points.plane_of(dataset) is None:
         text = "The same figure, interactive. Click a name in the legend to hide its curve."
         return [
             section(
-                f"Interactive: {variable_name(dataset, name)}",
+                f"Interactive: {view.variable_name(dataset, name)}",
                 text,
-                study_interactive.curves(dataset, name, mark),
+                study_interactive.curves(dataset, name),
             )
             for name in variables
         ]
-    third, held = study_interactive.surface_held(dataset, mark)
-    text = "Drag to turn; click a name in the legend to show or hide it."
-    text += f" The legend has the steps of {key_name(third)}." if third else ""
-    text += f" Drawn for {held_text(dataset, held)}." if held else ""
-    figure = study_interactive.surface(dataset, variables[0], mark)
-    return [section("Interactive", text, figure)]
+    third, held = study_interactive.surface_held(dataset)
+    sentences = ["Drag to turn; click a name in the legend to show or hide it."]
+    if third:
+        sentences.append(f"The legend has the steps of {view.key_name(third)}.")
+    text = " ".join([*sentences, *view.held_caption(dataset, held)])
+    return [section("Interactive", text, study_interactive.surface(dataset, variables[0]))]
 
 
-def _results(dataset: Dataset, variable: str | None, mark: Mapping[str, float] | None) -> list[str]:
-    rows = list(itertools.islice(study_table.rows(dataset, variable, mark), MOST_ROWS + 1))
+def _results(dataset: Dataset, variable: str | None) -> list[str]:
+    rows = list(itertools.islice(study_table.rows(dataset, variable), MOST_ROWS + 1))
     parts = ["<h2>Results</h2>"]
-    if bool(saturated(dataset).any()):
+    if bool(points.saturated(dataset).any()):
         parts.append("<p>* saturated: demands more events than the links carry.</p>")
-    if any(bool(drifting(dataset, str(method)).any()) for method in dataset["by"].values):
+    if any(bool(points.drifting(dataset, str(method)).any()) for method in dataset["by"].values):
         parts.append("<p>† not stationary at the end of the runs.</p>")
     if study_table.MODEL in dataset.coords:
         parts.append("<p>Cost is relative to the shallow switch.</p>")
-    if has_error(dataset, shown_variable(dataset, variable)):
+    if view.has_error(dataset, points.shown_variable(dataset, variable)):
         parts.append("<p>Means over the seeds ± their standard deviation.</p>")
     if len(rows) > MOST_ROWS:
         parts.append(f"<p>The first {MOST_ROWS:,} rows; the Parquet file has all rows.</p>")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daqloom.result import Result
-from daqloom.study.session import Session
 from daqloom.study.store import Store
+from daqloom.study.store_record import Session
 
 Rows = list[tuple[str, str]]
 
@@ -107,10 +107,6 @@ def _span(origins: Iterable[Origin]) -> str:
 
 def _told(values: Iterable[str]) -> str:
     different = list(dict.fromkeys(values))
-    return "; ".join(_few(different))
-
-
-def _few(values: list[str]) -> Iterator[str]:
-    yield from values[:MOST_TOLD]
-    if len(values) > MOST_TOLD:
-        yield f"and {len(values) - MOST_TOLD} more"
+    if len(different) > MOST_TOLD:
+        different[MOST_TOLD:] = [f"and {len(different) - MOST_TOLD} more"]
+    return "; ".join(different)

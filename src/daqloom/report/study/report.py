@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,8 @@ from daqloom.report.study import page as study_page
 from daqloom.report.study import port_wait as study_port_wait
 from daqloom.report.study import surface as study_surface
 from daqloom.report.study.finding import Finding
-from daqloom.report.study.frame import roles
 from daqloom.report.study.names import axis_of_names
-from daqloom.report.study.view import key_name, variable_name
+from daqloom.report.study.view import key_name, roles, variable_name
 from daqloom.study.dataset import to_parquet
 from daqloom.study.points import PEAK, axes_of, methods_of, plane_of, shown_variables
 
@@ -30,13 +30,12 @@ DPI_OF_FILES = 200
 DPI_OF_PAGE = 110
 
 
-def write(
+def write_report(
     dataset: Dataset,
-    folder: Path,
+    folder: str | PathLike[str],
     *,
     show: str | None = None,
     description: str = "",
-    mark: Mapping[str, float] | None = None,
     provenance: Sequence[tuple[str, str]] = (),
     conclusions: Sequence[Finding] | None = None,
 ) -> list[Path]:
@@ -45,23 +44,23 @@ def write(
     `dataset` comes from `open_study`, with course=True if the report is to tell return levels; it
     may hold further variables, see docs/how-to/add-your-own-metric-to-a-report.md.
 
-    `show` names the metric (by default as `shown_variables` has it), `mark` the operating point,
+    `show` names the metric (by default as `shown_variables` has it),
     `provenance` are names and values for the end of the page, `conclusions` the sections that
     `findings` makes where none are given. Raises StudyError where there is
     nothing to show, OutputError where `folder` cannot be written.
     """
-    drawn = figures(dataset, show, mark)
+    drawn = figures(dataset, show)
     pictures = [(heading, caption, _png(figure)) for _, heading, caption, figure in drawn]
-    concluded = findings(dataset, show, mark) if conclusions is None else conclusions
+    concluded = findings(dataset, show) if conclusions is None else conclusions
     text = study_page.render(
         dataset,
         pictures,
         variable=show,
         description=description,
-        mark=mark,
         provenance=provenance,
         findings=[(finding, _png(finding.figure)) for finding in concluded],
     )
+    folder = Path(folder)
     paths = [folder / "report.html"]
     with written_whole(paths[0]) as scratch:
         scratch.write_text(text, encoding="utf-8")
@@ -79,9 +78,7 @@ def write(
     return paths
 
 
-def figures(
-    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
-) -> list[tuple[str, str, str, Figure]]:
+def figures(dataset: Dataset, variable: str | None = None) -> list[tuple[str, str, str, Figure]]:
     """All figures that suit the study: name of the file, heading, caption, figure."""
     variables = shown_variables(dataset, variable)
     variable = variables[0]
@@ -93,42 +90,40 @@ def figures(
         return name[:1].upper() + name[1:]
 
     if downwards := axis_of_names(dataset):
-        caption = study_figures.names_caption(dataset, mark)
+        caption = study_figures.names_caption(dataset)
         for each in variables:
             name = "names" if each == variable else f"names-{each}"
-            drawn = study_figures.names(dataset, each, mark)
+            drawn = study_figures.names(dataset, each)
             found.append((name, f"{what(each)} by {key_name(downwards)}", caption, drawn))
         return found
     if axes:
-        caption = study_figures.lines_caption(dataset, variable, mark)
-        used = roles(dataset, mark or {})
+        caption = study_figures.lines_caption(dataset, variable)
+        used = roles(dataset)
         if len(variables) > 1 and used.panel is None:
-            drawn = study_figures.lines_beside(dataset, variables, mark)
+            drawn = study_figures.lines_beside(dataset, variables)
         else:
-            drawn = study_figures.lines(dataset, variable, mark)
+            drawn = study_figures.lines(dataset, variable)
         found.append(("lines", f"{what(variable)} along {key_name(used.x)}", caption, drawn))
     if plane := plane_of(dataset):
         over = " and ".join(map(key_name, plane))
-        caption = study_figures.heat_map_caption(dataset, mark, variable)
-        drawn = study_figures.heat_map(dataset, variable, mark)
+        caption = study_figures.heat_map_caption(dataset, variable)
+        drawn = study_figures.heat_map(dataset, variable)
         found.append(("map", f"{what(variable)} over {over}", caption, drawn))
     random = [m for m in methods_of(dataset, variable) if m != "analyse"]
     if axes and random and dataset.sizes["seed"] > 1:
-        caption = study_figures.box_plots_caption(dataset, mark)
-        drawn = study_figures.box_plots(dataset, variable, mark)
+        caption = study_figures.box_plots_caption(dataset)
+        drawn = study_figures.box_plots(dataset, variable)
         found.append(("seeds", f"{what(variable)}, seed by seed", caption, drawn))
     return found
 
 
-def findings(
-    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
-) -> list[Finding]:
+def findings(dataset: Dataset, variable: str | None = None) -> list[Finding]:
     """What can be concluded from the study: return levels, a surface, one method by another. Return
     levels are those of the peak of the top-of-rack switch, where that is what is shown."""
     of_peak = shown_variables(dataset, variable)[0] == PEAK
     found = (
-        study_levels.finding(dataset, mark) if of_peak else None,
-        study_surface.finding(dataset, variable, mark),
+        study_levels.finding(dataset) if of_peak else None,
+        study_surface.finding(dataset, variable),
         study_methods.finding(dataset, variable),
         study_port_wait.finding(dataset),
     )

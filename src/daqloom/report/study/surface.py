@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
-from daqloom.report.study.frame import marker_of
-from daqloom.report.study.view import (
-    Quantity,
-    axis_quantity,
-    chosen,
-    hold,
-    key_name,
-    method_name,
-    place_text,
-    step_text,
-    variable_quantity,
-)
 from daqloom.study import StudyError
 from daqloom.study.fits import Fit, Predicted, fits, fitted_axes
 from daqloom.study.points import ABOVE, EVENT_KEYS, axes_of, operating_point
@@ -37,9 +26,7 @@ FINE = 60
 """Places at which a fitted line is drawn."""
 
 
-def finding(
-    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
-) -> Finding | None:
+def finding(dataset: Dataset, variable: str | None = None) -> Finding | None:
     """The section of a report; None where there is no surface over event rate and size to fit."""
     if fitted_axes(dataset) != EVENT_KEYS:
         return None
@@ -47,8 +34,8 @@ def finding(
         found = fits(dataset, variable)
     except StudyError:
         return None
-    point = operating_point(dataset, mark)
-    shown = _held(dataset, found, point)
+    point = operating_point(dataset)
+    shown = _held(dataset, found)
     told = sentences(dataset, found, point)
     spoken = sum(_covers(fit, point) for fit in found)
     if 1 < spoken <= MOST_ANSWERS:
@@ -57,13 +44,10 @@ def finding(
     return Finding("surface", "Surface", tuple(told), figure(dataset, shown, point), head_, rows_)
 
 
-def _held(dataset: Dataset, found: list[Fit], point: Mapping[str, float]) -> list[Fit]:
+def _held(dataset: Dataset, found: list[Fit]) -> list[Fit]:
     """The fits at those steps of further axes that a figure shows."""
     others = [axis for axis in axes_of(dataset) if axis not in found[0].axes]
-    wanted = {
-        axis: dataset[axis].values[step].item()
-        for axis, step in hold(dataset, others, point).items()
-    }
+    wanted = {a: dataset[a].values[step].item() for a, step in view.hold(dataset, others).items()}
     return [fit for fit in found if fit.held == wanted] or found[:1]
 
 
@@ -71,7 +55,7 @@ def sentences(
     dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float], below: float | None = None
 ) -> list[str]:
     """What each surface says at `point`, and what all were fitted to."""
-    quantity = variable_quantity(dataset, found[0].variable)
+    quantity = view.variable_quantity(dataset, found[0].variable)
     told = [
         _answer(dataset, fit, fit.predict(point), quantity) for fit in found if _covers(fit, point)
     ]
@@ -94,25 +78,26 @@ def _covers(fit: Fit, point: Mapping[str, float]) -> bool:
     return set(fit.axes) <= set(point)
 
 
-def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: Quantity) -> str:
+def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: view.Quantity) -> str:
     reach = " by extrapolation" if at.extrapolated else ""
     known = ""
     if at.known is not None:
-        known = f"; the {method_name(fit.method)} itself gives {quantity.text(at.known)} there"
+        known = f"; the {view.LOOKS[fit.method].label} itself gives {quantity.text(at.known)} there"
         known += "" if at.low <= at.known <= at.high else ", outside of that interval"
+    where = view.place_text(dataset, at.at)
     return (
-        f"At {place_text(dataset, at.at)} the surface through the {called(dataset, fit)} gives "
+        f"At {where} the surface through the {called(dataset, fit)} gives "
         f"{spread_text(quantity, at)}{reach}{known} (R² {r_squared(fit)})."
     )
 
 
 def called(dataset: Dataset, fit: Fit) -> str:
     """`simulation`, with the steps of further axes where there are any."""
-    held = [place_text(dataset, {axis: value}) for axis, value in fit.held.items()]
-    return ", ".join([method_name(fit.method), *held])
+    held = [view.place_text(dataset, {axis: value}) for axis, value in fit.held.items()]
+    return ", ".join([view.LOOKS[fit.method].label, *held])
 
 
-def spread_text(quantity: Quantity, at: Predicted) -> str:
+def spread_text(quantity: view.Quantity, at: Predicted) -> str:
     """`79.7 MB (64.4 to 95.1 MB)`."""
     value, low, high = (quantity.number(number) for number in (at.value, at.low, at.high))
     return f"{value} {quantity.unit} ({low} to {high} {quantity.unit})".replace("  ", " ")
@@ -127,7 +112,7 @@ def r_squared(fit: Fit) -> str:
 
 def _names(dataset: Dataset, fit: Fit) -> list[str]:
     """The terms in words: `1 + event rate + event size²`."""
-    words = [key_name(axis) for axis in fit.axes]
+    words = [view.key_name(axis) for axis in fit.axes]
     named = []
     for powers in fit.surface.terms:
         factors = [
@@ -141,8 +126,8 @@ def _names(dataset: Dataset, fit: Fit) -> list[str]:
 
 def polynomial(dataset: Dataset, fit: Fit) -> str:
     """The surface with its numbers: `0.31 ± 0.02 + (1.2 ± 0.1)·x + …`, x and y as figures show."""
-    z = variable_quantity(dataset, fit.variable)
-    x, y = (axis_quantity(dataset, axis) for axis in fit.axes)
+    z = view.variable_quantity(dataset, fit.variable)
+    x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
     parts = []
     for (in_x, in_y), (name, (value, error)) in zip(
         fit.surface.terms, fit.surface.coefficients.items(), strict=True
@@ -156,8 +141,8 @@ def polynomial(dataset: Dataset, fit: Fit) -> str:
 
 def variables(dataset: Dataset, fit: Fit) -> str:
     """`x: event rate (kHz), y: event size (MB), in MB`."""
-    x, y = (axis_quantity(dataset, axis) for axis in fit.axes)
-    z = variable_quantity(dataset, fit.variable)
+    x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
+    z = view.variable_quantity(dataset, fit.variable)
     return f"x: {x.label}, y: {y.label}" + (f", in {z.unit}" if z.unit else "")
 
 
@@ -165,11 +150,13 @@ def table(
     dataset: Dataset, found: Sequence[Fit], places: Sequence[Mapping[str, float]]
 ) -> tuple[list[str], list[list[str]]]:
     """Head and rows: one for each fit, with its quality and what it says at `places`."""
-    quantity = variable_quantity(dataset, found[0].variable)
+    quantity = view.variable_quantity(dataset, found[0].variable)
     unit = f" ({quantity.unit})" if quantity.unit else ""
-    rate, size = (key_name(axis) for axis in found[0].axes)
+    rate, size = (view.key_name(axis) for axis in found[0].axes)
     at = [place for place in places if _covers(found[0], place)]
-    texts = [place_text(dataset, {axis: place[axis] for axis in found[0].axes}) for place in at]
+    texts = [
+        view.place_text(dataset, {axis: place[axis] for axis in found[0].axes}) for place in at
+    ]
     names = [
         "fit to",
         "points",
@@ -185,7 +172,7 @@ def table(
 
 
 def _row(
-    dataset: Dataset, fit: Fit, quantity: Quantity, places: Sequence[Mapping[str, float]]
+    dataset: Dataset, fit: Fit, quantity: view.Quantity, places: Sequence[Mapping[str, float]]
 ) -> list[str]:
     predicted = [fit.predict(place) for place in places]
     left = [fit.leave_one_out, fit.leave_step_out(0), fit.leave_step_out(1)]
@@ -204,50 +191,53 @@ def _row(
     ]
 
 
+@style.in_style
 def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
     """A panel for each method: its points and the surface along the first axis, step by step. Lines
     are dashed where the surface is extrapolated. The diamond is the surface at `point`, with the
     interval of a new point."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     width = 3.7 * len(found) + 1.7
-    with mpl.rc_context(style.RC):
-        drawn = Figure(figsize=(max(width, 5.6), 4.2), layout="constrained")
-        panels = drawn.subplots(1, len(found), sharex=True, sharey=True, squeeze=False).ravel()
-        for axes, fit in zip(panels, found, strict=True):
-            _panel(axes, dataset, fit, point)
-            axes.set_title(called(dataset, fit).capitalize())
-        shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
-        quantity = variable_quantity(dataset, shown.variable)
-        panels[0].set_ylabel(quantity.label)
-        highest = [float(np.nanmax(fit.table)) for fit in found]
-        highest += [fit.predict(point).value for fit in found if _covers(fit, point)]
-        top = 1.2 * max(highest) / quantity.divisor  # extrapolation may run away
-        panels[0].set_ylim(0, min(panels[0].get_ylim()[1], top))
-        handles, labels = panels[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside right upper", frameon=False)
-        drawn.supxlabel(axis_quantity(dataset, found[0].axes[0]).label, fontsize=9)
+    drawn = Figure(figsize=(max(width, 5.6), 4.2), layout="constrained")
+    panels = drawn.subplots(1, len(found), sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, fit in zip(panels, found, strict=True):
+        _panel(axes, dataset, fit, point)
+        axes.set_title(called(dataset, fit).capitalize())
+    shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
+    quantity = view.variable_quantity(dataset, shown.variable)
+    panels[0].set_ylabel(quantity.label)
+    highest = [float(np.nanmax(fit.table)) for fit in found]
+    highest += [fit.predict(point).value for fit in found if _covers(fit, point)]
+    top = 1.2 * max(highest) / quantity.divisor  # extrapolation may run away
+    panels[0].set_ylim(0, min(panels[0].get_ylim()[1], top))
+    handles, labels = panels[0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside right upper", frameon=False)
+    drawn.supxlabel(view.axis_quantity(dataset, found[0].axes[0]).label, fontsize=9)
     return drawn
 
 
 def _panel(axes: Axes, dataset: Dataset, fit: Fit, point: Mapping[str, float]) -> None:
     from matplotlib import colormaps
 
-    x, y = (axis_quantity(dataset, axis) for axis in fit.axes)
-    z = variable_quantity(dataset, fit.variable).divisor
-    steps = sorted({*chosen(len(fit.steps[1]), MOST_LINES), *_at_step(fit, point)}, reverse=True)
+    x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
+    z = view.variable_quantity(dataset, fit.variable).divisor
+    steps = sorted(
+        {*view.chosen(len(fit.steps[1]), MOST_LINES), *_at_step(fit, point)}, reverse=True
+    )
     ends = [float(fit.steps[0].min()), float(fit.steps[0].max())]
     if fit.axes[0] in point:
         ends = [min(ends[0], point[fit.axes[0]]), max(ends[1], point[fit.axes[0]])]
     fine = np.linspace(ends[0], ends[1], FINE)
-    marker = marker_of(fit.method)
+    marker = view.LOOKS[fit.method].marker
     for step in steps:
         size = fit.steps[1][step]
         colour = colormaps["viridis"](0.84 * step / max(1, len(fit.steps[1]) - 1))
         outside = fit.surface.extrapolates(fine, size)
-        value = fit.surface.mean(fine, size).value / z
-        text = f"{key_name(fit.axes[1])} {step_text(dataset, fit.axes[1], y.values[step])}"
+        value = fit.surface.value(fine, size) / z
+        text = (
+            f"{view.key_name(fit.axes[1])} {view.step_text(dataset, fit.axes[1], y.values[step])}"
+        )
         axes.plot(fine / x.divisor, np.where(outside, np.nan, value), color=colour, lw=1.3)
         axes.plot(fine / x.divisor, np.where(outside, value, np.nan), color=colour, lw=1.3, ls="--")
         fitted = fit.y == size
@@ -276,7 +266,7 @@ def _panel(axes: Axes, dataset: Dataset, fit: Fit, point: Mapping[str, float]) -
             mec="white",
             capsize=3,
             zorder=5,
-            label="surface at\n" + place_text(dataset, at.at),
+            label="surface at\n" + view.place_text(dataset, at.at),
         )
     style.quiet_grid(axes)
 

@@ -5,37 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.report.study.view import (
-    METHOD_LABELS,
-    Quantity,
-    bounds_text,
-    key_name,
-    step_text,
-    variable_quantity,
-)
+from daqloom.report.study import view
+from daqloom.report.study.finding import NOTHING
 from daqloom.scenario.switches import DEFAULTS
-from daqloom.study import unbounded
-from daqloom.study.points import (
-    axes_of,
-    drifting,
-    methods_of,
-    saturated,
-    shown_variable,
-    shown_variables,
-    spread,
-)
+from daqloom.study import points, unbounded
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
 MODEL = "network.switch.tor.model"
-NOTHING = "–"
 BESIDE = (
     "boundary_shared",
     "event_rate_hz",
@@ -54,7 +38,7 @@ BESIDE = (
 @dataclass(frozen=True)
 class _Column:
     head: str
-    quantity: Quantity
+    quantity: view.Quantity
     mean: Any  # by the steps of the axes
     error: Any
     words: Any = None  # of searches that found no boundary
@@ -82,23 +66,21 @@ class _Column:
 
 def head(dataset: Dataset, variable: str | None = None) -> list[str]:
     """Names of the columns, with units."""
-    axes = axes_of(dataset)
-    names = [key_name(axis) for axis in axes]
+    axes = points.axes_of(dataset)
+    names = [view.key_name(axis) for axis in axes]
     if switches := _switches(dataset):
         names.insert(axes.index(switches) + 1, "relative cost")
     names += [column.head for column in _columns(dataset, variable)]
     return [*names, *(["simulation ÷ formula"] if _compared(dataset, variable) is not None else [])]
 
 
-def rows(
-    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
-) -> Iterator[list[str]]:
+def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
     """One for each point that has a result; means over seeds ± their standard deviation. An
     asterisk follows the values of points that ask for more events than the links carry, a dagger
     what was drifting when its runs ended. A search that found no boundary says so in words."""
-    axes = axes_of(dataset)
+    axes = points.axes_of(dataset)
     columns = _columns(dataset, variable)
-    full = saturated(dataset).values
+    full = points.saturated(dataset).values
     ratio = _compared(dataset, variable)
     switches = _switches(dataset)
     sizes: Sequence[int] = [dataset.sizes[axis] for axis in axes]
@@ -130,18 +112,18 @@ def _switches(dataset: Dataset) -> str | None:
 
 
 def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
-    shown = shown_variables(dataset, variable)
+    shown = points.shown_variables(dataset, variable)
     columns = []
     for name in dict.fromkeys((*shown, *BESIDE)):
         if name not in dataset:
             continue
-        quantity, values = variable_quantity(dataset, name), dataset[name]
+        quantity, values = view.variable_quantity(dataset, name), dataset[name]
         if name == "boundary":
             values = values.where(dataset["boundary_status"] == "found")
-        found = spread(values)
-        methods = methods_of(dataset, name)
+        found = points.spread(values)
+        methods = points.methods_of(dataset, name)
         for method in methods:
-            label = METHOD_LABELS.get(method, method)
+            label = view.LOOKS[method].label
             told = f", {label}" if name in shown or len(methods) > 1 else ""
             unit = f" ({quantity.unit})" if quantity.unit else ""
             place = {"by": method}
@@ -152,7 +134,7 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
                     _table(dataset, found.mean.sel(place)),
                     _table(dataset, found.deviation.sel(place)),
                     unbounded_words(dataset, method) if name == "boundary" else None,
-                    drifting(dataset, method).values if name in shown else None,
+                    points.drifting(dataset, method).values if name in shown else None,
                 )
             )
     return columns
@@ -161,8 +143,8 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
 def unbounded_words(dataset: Dataset, method: str) -> Any:
     """For each point what the seeds say whose search found no boundary; empty where all did."""
     status = dataset["boundary_status"].sel({"by": method})
-    table = status.transpose(*axes_of(dataset), "seed").values
-    find, bounds = dataset["boundary"].attrs["find"], bounds_text(dataset)
+    table = status.transpose(*points.axes_of(dataset), "seed").values
+    find, bounds = dataset["boundary"].attrs["find"], view.bounds_text(dataset)
     words = np.empty(table.shape[:-1], dtype=object)
     for index in np.ndindex(*words.shape):
         known = [str(each) for each in table[index] if each]
@@ -177,21 +159,21 @@ def unbounded_words(dataset: Dataset, method: str) -> Any:
 
 def _compared(dataset: Dataset, variable: str | None) -> Any:
     """Simulation divided by formula at every point; None where they do not both give it."""
-    variable = shown_variable(dataset, variable)
-    if not {"analyse", "simulate"} <= set(methods_of(dataset, variable)):
+    variable = points.shown_variable(dataset, variable)
+    if not {"analyse", "simulate"} <= set(points.methods_of(dataset, variable)):
         return None
-    mean = spread(dataset[variable]).mean
+    mean = points.spread(dataset[variable]).mean
     formula = mean.sel({"by": "analyse"}, drop=True)
     run = mean.sel({"by": "simulate"}, drop=True)
     return _table(dataset, run / formula.where(formula != 0))
 
 
 def _table(dataset: Dataset, values: DataArray) -> Any:
-    return values.transpose(*axes_of(dataset)).values
+    return values.transpose(*points.axes_of(dataset)).values
 
 
 def _step(dataset: Dataset, axis: str, step: int) -> str:
-    return step_text(dataset, axis, dataset[axis].values[step])
+    return view.step_text(dataset, axis, dataset[axis].values[step])
 
 
 def _plain(value: float) -> str:

@@ -1,28 +1,58 @@
-"""What of a study's dataset is shown, and how it is called: shared by its figures and its table."""
+"""What of a study's dataset is shown, how it is called and on which axes it is drawn: shared by its
+figures and its table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from daqloom.metrics import described, label
 from daqloom.report import style
-from daqloom.study.points import is_numeric, spread
+from daqloom.study import StudyError
+from daqloom.study.points import axes_of, is_numeric, operating_point, spread
 from daqloom.words import key_in_words
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import DataArray, Dataset
 
 LOG_FROM = 60
 """Ratio of the largest to the least value from which on an axis is logarithmic."""
 
-METHOD_LABELS = {"analyse": "formula", "simulate": "simulation", "measure": "measurement"}
-METHOD_MARKERS = {"analyse": "o", "simulate": "s", "measure": "D"}
-METHOD_DASHES: dict[str, Any] = {"analyse": "--", "simulate": "-", "measure": ":"}
-METHOD_COLOURS = {"analyse": style.BLACK, "simulate": style.BLUE, "measure": style.ORANGE}
+
+class Look(NamedTuple):
+    """How a method is called and drawn."""
+
+    label: str
+    marker: str
+    dash: str
+    colour: str
+
+
+LOOKS = {
+    "analyse": Look("formula", "o", "--", style.BLACK),
+    "simulate": Look("simulation", "s", "-", style.BLUE),
+    "measure": Look("measurement", "D", ":", style.ORANGE),
+}
+
+NAMED_COLOURS = (
+    style.BLUE,
+    style.ORANGE,
+    style.GREEN,
+    style.PURPLE,
+    style.BLACK,
+    style.SKY,
+    style.AMBER,
+    style.GREY,
+)
+MOST_TICKS = 8
+ONE_PANEL = (7.2, 4.2)
+"""Size of a figure of one panel (inches)."""
 
 _KEYS = {
     "readout.units": "readout units",
@@ -43,8 +73,9 @@ _KEYS = {
 }
 
 
-def on_axis(dataset: Dataset, axis: str, point: Mapping[str, float]) -> float | None:
+def on_axis(dataset: Dataset, axis: str) -> float | None:
     """Where the operating point lies on a numeric axis; None where it does not."""
+    point = operating_point(dataset)
     if axis not in point or not is_numeric(dataset, axis):
         return None
     values = dataset[axis].values
@@ -109,11 +140,6 @@ def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
     return Quantity(variable_name(dataset, variable), unit, divisor)
 
 
-def method_name(method: str) -> str:
-    """Return what figures call a method: `analyse` is "formula"."""
-    return METHOD_LABELS.get(method, method)
-
-
 def key_name(key: str) -> str:
     """A key of the scenario in words: `event.rate` → `event rate`."""
     return _KEYS.get(key) or key_in_words(key)
@@ -163,9 +189,21 @@ def chosen(count: int, most: int) -> list[int]:
     return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
 
 
-def hold(dataset: Dataset, axes: Sequence[str], point: Mapping[str, float]) -> dict[str, int]:
+def steps_of(dataset: Dataset, axis: str | None, most: int) -> list[tuple[dict[str, int], str]]:
+    """At most `most` steps of an axis, evenly spread: how each is selected, and its name. Without
+    an axis there is one, which selects nothing."""
+    if axis is None:
+        return [({}, "")]
+    values = dataset[axis].values
+    return [
+        ({axis: step}, step_text(dataset, axis, values[step])) for step in chosen(len(values), most)
+    ]
+
+
+def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
     """For axes that a figure has no room for: the step nearest to the operating point, or the
     middle one; the first of names."""
+    point = operating_point(dataset)
     held = {}
     for axis in axes:
         values = dataset[axis].values
@@ -178,12 +216,17 @@ def hold(dataset: Dataset, axes: Sequence[str], point: Mapping[str, float]) -> d
     return held
 
 
-def held_text(dataset: Dataset, held: Mapping[str, int]) -> str:
+def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
     """`event size 5 MB, top-of-rack switch qfx5120-48y`."""
     return ", ".join(
         f"{key_name(axis)} {step_text(dataset, axis, dataset[axis].values[step])}"
-        for axis, step in held.items()
+        for axis, step in at.items()
     )
+
+
+def held_caption(dataset: Dataset, held: Mapping[str, int]) -> list[str]:
+    """A sentence on the axes that a figure has no room for, if there are any."""
+    return [f"Drawn for {steps_text(dataset, held)}."] * bool(held)
 
 
 def is_log_spaced(values: Any) -> bool:
@@ -199,3 +242,111 @@ def wants_log(values: Any, ratio: float = LOG_FROM) -> bool:
     """Whether the known `values` span so much that a logarithmic axis shows more of them."""
     known = values[np.isfinite(values)]
     return bool(known.size and known.min() > 0 and known.max() / known.min() > ratio)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which axis is drawn how. `held` are steps of the axes that find no room."""
+
+    x: str
+    colour: str | None
+    panel: str | None
+    held: dict[str, int]
+
+
+def roles(dataset: Dataset) -> Roles:
+    """Numbers go along x; names go into colours before numbers do; then panels, at most."""
+    axes = axes_of(dataset)
+    if not axes:
+        raise StudyError("the study has no axis: there is nothing to draw along")
+    x = next((a for a in axes if is_numeric(dataset, a) and dataset.sizes[a] > 1), axes[0])
+    rest = sorted((a for a in axes if a != x), key=lambda a: is_numeric(dataset, a))
+    single = [a for a in rest if dataset.sizes[a] == 1]
+    rest = [a for a in rest if dataset.sizes[a] > 1]
+    colour, panel = [*rest, None, None][:2]
+    return Roles(x, colour, panel, hold(dataset, [*rest[2:], *single]))
+
+
+def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
+    """Whether a formula does not depend on an axis: one line says it for all steps."""
+    if method is not None:
+        values = values.sel({"by": method})
+    if str(values["by"].values) != "analyse" or axis is None:
+        return False
+    first = values.isel({axis: 0})
+    return bool(((values == first) | (values.isnull() & first.isnull())).all())
+
+
+def step_ticks(axis: Any, quantity: Quantity) -> None:
+    """The study's own steps as ticks: those with room on the logarithmic axis of steps that are
+    spread over ratios; else all, if all have room."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    log = is_log_spaced(quantity.values)
+    steps = sorted(map(float, quantity.values / quantity.divisor))
+    shown = _apart(steps, math.log if log else float)
+    if log:
+        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    elif shown != steps:
+        return
+    axis.set_major_locator(FixedLocator(shown))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+
+
+def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
+    """Steps with room for their numbers: the ends, and some between."""
+    first, inner, last = steps[0], steps[1:-1], steps[-1]
+    room = (scale(last) - scale(first)) / MOST_TICKS
+    kept = [first]
+    for step in inner:
+        if min(scale(step) - scale(kept[-1]), scale(last) - scale(step)) >= room:
+            kept.append(step)
+    return [*kept, last] if last > first else kept
+
+
+def height_from(axes: Axes, values: Any, reach: Any = None) -> None:
+    """From zero, or logarithmic where the values span orders of magnitude. `reach` are ends of
+    error bars, where there are any."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return
+    if wants_log(known):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    elif known.min() >= 0:
+        ends = known if reach is None or not np.isfinite(reach).any() else reach
+        axes.set_ylim(0, 1.05 * float(np.nanmax(ends)) or 1)
+
+
+def panels_for(
+    count: int,
+    most_columns: int = 3,
+    wide: float = 3.1,
+    high: float = 2.7,
+    same_heights: bool = True,
+) -> tuple[Figure, list[Axes]]:
+    """Panels that share their axes, the vertical one only if they have the `same_heights`."""
+    from matplotlib.figure import Figure
+
+    columns = 2 if count == 4 else min(count, most_columns)
+    rows = -(-count // columns)
+    size = ONE_PANEL if count == 1 else (max(wide * columns + 1.6, 6.4), high * rows + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
+    places = figure.subplots(rows, columns, sharex=True, sharey=same_heights, squeeze=False)
+    grid = places.ravel()
+    for spare in grid[count:]:
+        spare.remove()
+    for place in grid[max(0, count - columns) : count]:
+        place.tick_params(labelbottom=True)
+    return figure, list(grid[:count])
+
+
+def point_text(dataset: Dataset) -> str:
+    """The operating point in words: `12 kHz × 5 MB`."""
+    shown = []
+    for key, value in operating_point(dataset).items():
+        unit = {"event.rate": "Hz", "event.size": "B"}[key]
+        divisor, name = style.prefixed(unit, value)
+        shown.append(Quantity("", name, divisor).text(value))
+    return " × ".join(shown)
