@@ -18,7 +18,7 @@ from daqloom.measure import MeasureError
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
-from daqloom.measure.open_files import check_open_files, files_of_a_control, files_of_a_unit
+from daqloom.measure.open_files import check_open_files, files_of_a_control
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
 from daqloom.measure.result import (
@@ -166,22 +166,22 @@ def _whole(course: Coroutine[Any, Any, Result | None]) -> Result | None:
 
 def of_a_fabric(scenario: Scenario) -> Scenario:
     """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
+    from daqloom.scenario.building import BUILT
     from daqloom.scenario.errors import ScenarioError
     from daqloom.scenario.possible import check_possible
 
     check_possible(scenario)
-    if scenario.building.protocol == "none":
+    if scenario.building.protocol not in BUILT.among:
         raise ScenarioError(
             f"{scenario.name} does not describe an event builder that can be measured; expected "
-            'building.protocol = "pull", "shift" or "daqpipe"'
+            f"building.protocol = " + " or ".join(f'"{each}"' for each in BUILT.among)
         )
     return scenario
 
 
 def plan_of(scenario: Scenario) -> Plan:
     """Return the plan of a run. Raises ScenarioError for what no unit could run."""
-    from daqloom.measure.configure import check_live
-    from daqloom.measure.places import places
+    from daqloom.measure.configure import check_live, places
     from daqloom.topology.system import fabric_system
 
     check_live(scenario)
@@ -236,6 +236,8 @@ def control_of(
 ) -> Control:
     """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
     where this machine does not allow it."""
+    from daqloom.measure.configure import files_of_a_unit
+
     given = scenario.measure
     plan = replace(plan_of(scenario), trace_stages=trace_stages)
     check_open_files(files_of_a_control(plan.units), f"the run control of {plan.units} units")
