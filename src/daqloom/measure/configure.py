@@ -9,8 +9,8 @@ from typing import Any
 from daqloom import _engine
 from daqloom.measure import MeasureError
 from daqloom.measure.interface import own_address
-from daqloom.measure.node import Node, RunInfo
 from daqloom.measure.open_files import check_open_files
+from daqloom.measure.unit import RunInfo
 from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.measure import Measure, cores
@@ -159,7 +159,7 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     return config
 
 
-def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> Node:
+def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> _engine.LiveNode:
     """Make the engine's node. Raises ValueError, with one sentence, for what cannot be built,
     MeasureError for what this machine does not allow."""
     scenario = Scenario.model_validate(document)

@@ -120,34 +120,31 @@ class Collector:
         for name, (text, label, what, counters) in LABELLED.items():
             factor = self._packing if what == "events" else 1
             found = {value: factor * (of(counted) or 0) for value, of in counters.items()}
-            yield self._counter(name, text, found, label)
+            yield self._family(name, text, found, label)
         for name, (text, causes) in FAMILIES.items():
-            yield self._counter(name, text, causes(counted), "cause")
+            yield self._family(name, text, causes(counted), "cause")
         for name, count in counted.plain.items():
             text = MEANINGS.get(name, name)
-            if name in GAUGES:
-                yield self._gauge(exposed_name(name), text, count)
-            else:
-                yield self._counter(exposed_name(name), text, {"": count})
+            yield self._family(exposed_name(name), text, {"": count}, is_gauge=name in GAUGES)
         for name, (text, buckets, total_s) in HISTOGRAMS.items():
             yield self._histogram(name, text, buckets(counted), total_s(counted) or 0.0)
 
-    def _counter(
-        self, name: str, text: str, values: Mapping[str, int | float], label: str = ""
+    def _family(
+        self,
+        name: str,
+        text: str,
+        values: Mapping[str, int | float],
+        label: str = "",
+        *,
+        is_gauge: bool = False,
     ) -> Metric:
-        from prometheus_client.core import CounterMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         extra = [label] if label else []
-        family = CounterMetricFamily(name, text, labels=[*self._labels, *extra])
+        kind = GaugeMetricFamily if is_gauge else CounterMetricFamily
+        family = kind(name, text, labels=[*self._labels, *extra])
         for value, count in values.items():
             family.add_metric([*self._labels.values(), *([value] if label else [])], count)
-        return family
-
-    def _gauge(self, name: str, text: str, value: float) -> Metric:
-        from prometheus_client.core import GaugeMetricFamily
-
-        family = GaugeMetricFamily(name, text, labels=list(self._labels))
-        family.add_metric(list(self._labels.values()), value)
         return family
 
     def _histogram(self, name: str, text: str, buckets: Buckets, total_s: float) -> Metric:

@@ -4,13 +4,13 @@ import os
 import queue
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar, cast
 
-from daqloom._engine import Counters
+from daqloom._engine import Counters, LiveNode
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import greeted
 from daqloom.measure.connection import JOIN, Certificates, channel, refusals
@@ -38,7 +38,6 @@ from daqloom.measure.messages import (
     Trace,
     read_order,
 )
-from daqloom.measure.node import MakeNode, Node, RunInfo
 from daqloom.measure.states import State, Step, after
 
 OCCUPIED = "it has a process already"
@@ -46,6 +45,26 @@ RETRY_S = 0.2
 """Pause between attempts to reach the run control (s)."""
 
 
+@dataclass(frozen=True)
+class RunInfo:
+    """The run of a unit: what it knows besides the scenario."""
+
+    name: str
+    """Name of the run, part of the names of its files and shared memory."""
+    token: bytes
+    """Secret of the run (16 bytes), without which a connection is refused."""
+    units: int
+    control: str = "127.0.0.1:0"
+    """Address of the run control, host:port."""
+    trace_stages: int = 0
+    """How many of its last stages the unit keeps for a timeline."""
+
+
+MakeNode = Callable[[Mapping[str, Any], int, RunInfo], LiveNode]
+"""Makes a node from a scenario's document, the unit's number and the run. Raises ValueError,
+MeasureError. One thread calls the node, except `lease`, `counters` and `suspects`, which another
+may call at any time, during a call and after `shut`. `prepare` may follow `prepare` or `connect`,
+when the members have changed before a start."""
 R = TypeVar("R", bound=Message)
 
 
@@ -66,10 +85,10 @@ class Unit:
         self.token = token
         self._make_node = make_node
         self.control = control
-        self._node: Node | None = None
+        self._node: LiveNode | None = None
         self._configuration: Configure | None = None
         self._exporter: Exporter | None = None
-        self._shut_node: Node | None = None
+        self._shut_node: LiveNode | None = None
         self._next_mep = 0
         self._started = 0
         self._lease = Lease(clock)
@@ -215,7 +234,7 @@ class Unit:
             order.scenario, order.unit, order.run, self.control, self._counters
         )
 
-    def _made(self) -> Node:
+    def _made(self) -> LiveNode:
         if self._node is None:
             raise ValueError("it has not been configured")
         return self._node
