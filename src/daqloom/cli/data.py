@@ -81,11 +81,11 @@ def inspect_(
 
         kind, seen = inspect_file(file)
         listed: list[Seen] = []
-        totals = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
+        sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
         damage = None
         try:
             for each in seen:
-                totals.update(
+                sums.update(
                     packets=1,
                     events=each.events,
                     parts=each.parts,
@@ -99,9 +99,9 @@ def inspect_(
             damage = str(error)
         if json:
             record = {"file": str(file), "kind": kind, "packets": [s.record() for s in listed]}
-            print(json_.dumps(record | {"totals": totals, "damage": damage}))
+            print(json_.dumps(record | {"totals": sums, "damage": damage}))
         else:
-            _print_packets(kind, listed, totals)
+            _print_packets(kind, listed, sums)
         if damage is not None:
             fail(damage, FAILED)
 
@@ -170,7 +170,7 @@ def check(
             raise typer.Exit(FAILED)
 
 
-def _print_packets(kind: Kind, seen: list[Seen], totals: Counter[str]) -> None:
+def _print_packets(kind: Kind, seen: list[Seen], sums: Counter[str]) -> None:
     of_mfps = kind == "mfp"
     heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:
@@ -185,14 +185,14 @@ def _print_packets(kind: Kind, seen: list[Seen], totals: Counter[str]) -> None:
         rows.append([*map(str, row), *(with_unit(size, "B") for size in sizes)])
     if seen:
         print_table(heads, rows, framed=True)
-    if len(seen) < totals["packets"]:
-        print(f"and {totals['packets'] - len(seen):,} more (--limit)")
+    if len(seen) < sums["packets"]:
+        print(f"and {sums['packets'] - len(seen):,} more (--limit)")
     parts = "fragments" if of_mfps else "MFPs"
-    missing = f", {totals['missing']:,} missing" if totals["missing"] else ""
+    missing = f", {sums['missing']:,} missing" if sums["missing"] else ""
     print(
-        f"{totals['packets']:,} {'MFPs' if of_mfps else 'MEPs'}, {totals['events']:,} events, "
-        f"{totals['parts']:,} {parts}{missing}; {with_unit(totals['nbytes'], 'B')}, of which "
-        f"{with_unit(totals['part_bytes'], 'B')} in {parts}"
+        f"{sums['packets']:,} {'MFPs' if of_mfps else 'MEPs'}, {sums['events']:,} events, "
+        f"{sums['parts']:,} {parts}{missing}; {with_unit(sums['nbytes'], 'B')}, of which "
+        f"{with_unit(sums['part_bytes'], 'B')} in {parts}"
     )
 
 
