@@ -8,7 +8,7 @@ from typing import Any
 
 from daqloom import _engine
 from daqloom.measure import MeasureError
-from daqloom.measure.interface import own_address
+from daqloom.measure.connection import own_address
 from daqloom.measure.open_files import check_open_files
 from daqloom.measure.unit import RunInfo
 from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules

@@ -16,8 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from daqloom._engine import Counters, known_counters, latency_bucket
 from daqloom.measure import MeasureError
-from daqloom.measure.connection import joined
-from daqloom.measure.interface import own_address
+from daqloom.measure.connection import joined, own_address
 from daqloom.measure.result import Buckets, Count
 from daqloom.measure.tally import GAUGES
 from daqloom.scenario.document import ABSENT, look

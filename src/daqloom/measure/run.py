@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.measure import MeasureError
+from daqloom.measure.configure import check_live, files_of_a_unit, places
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
@@ -35,10 +36,17 @@ from daqloom.measure.result import (
 from daqloom.measure.run_folder import run_folder
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
+from daqloom.measure.timeline import measured_spans
 from daqloom.measure.told import lost_events, unfinished_files
 from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
+from daqloom.scenario.building import BUILT
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.possible import check_possible
+from daqloom.timeline import phase_columns, write_phases
+from daqloom.topology.loaded import override
+from daqloom.topology.system import fabric_system
 
 PROGRESS_S = 0.25
 FINISH_S = 60.0
@@ -76,10 +84,6 @@ class Traced:
 
     def kept(self, result: Result, scenario: Scenario, control: Control) -> Result:
         """Write the file; return the result with the series. Raises OutputError."""
-        from daqloom.measure.timeline import measured_spans
-        from daqloom.timeline import phase_columns, write_phases
-        from daqloom.topology.system import fabric_system
-
         system = fabric_system(scenario)
         found = measured_spans(control.stages, control.began_ns, system)
         if self.file:
@@ -126,9 +130,6 @@ def measure(
     the run breaks and, when all units have ended in good order after Ctrl-C or SIGTERM,
     `StoppedError` with the result of the time measured until then.
     """
-    from daqloom.scenario.errors import ScenarioError
-    from daqloom.topology.loaded import override
-
     fabric = of_a_fabric(scenario)
     if fabric.measure.launch == "by-hand" and launcher is None:
         raise ScenarioError(
@@ -166,10 +167,6 @@ def _whole(course: Coroutine[Any, Any, Result | None]) -> Result | None:
 
 def of_a_fabric(scenario: Scenario) -> Scenario:
     """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
-    from daqloom.scenario.building import BUILT
-    from daqloom.scenario.errors import ScenarioError
-    from daqloom.scenario.possible import check_possible
-
     check_possible(scenario)
     if scenario.building.protocol not in BUILT.among:
         raise ScenarioError(
@@ -181,9 +178,6 @@ def of_a_fabric(scenario: Scenario) -> Scenario:
 
 def plan_of(scenario: Scenario) -> Plan:
     """Return the plan of a run. Raises ScenarioError for what no unit could run."""
-    from daqloom.measure.configure import check_live, places
-    from daqloom.topology.system import fabric_system
-
     check_live(scenario)
     given = scenario.measure
     system, where = fabric_system(scenario), places(scenario)
@@ -236,8 +230,6 @@ def control_of(
 ) -> Control:
     """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
     where this machine does not allow it."""
-    from daqloom.measure.configure import files_of_a_unit
-
     given = scenario.measure
     plan = replace(plan_of(scenario), trace_stages=trace_stages)
     check_open_files(files_of_a_control(plan.units), f"the run control of {plan.units} units")

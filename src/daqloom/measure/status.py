@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
+import grpc
 from pydantic import Field, TypeAdapter, model_validator
 
 from daqloom.measure import MeasureError
@@ -75,8 +76,6 @@ PATIENCE_S = 10.0
 def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
     """Return the answer of the run control at `address` (None: the only one of this user on this
     machine). Raises MeasureError."""
-    import grpc
-
     secret = b""
     if certificates is None and (address is None or is_loopback(split(address)[0])):
         address, secret = find_run(address)
@@ -99,8 +98,6 @@ def steer(request: Request, address: str | None, certificates: Path | None = Non
 
 
 def _reason(error: object) -> str:
-    import grpc
-
     if isinstance(error, grpc.Call):
         return (error.details() or str(error.code()))[:300]
     return str(error)[:300]

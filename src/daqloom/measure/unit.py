@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar, cast
 
+import grpc
+
 from daqloom._engine import Counters, LiveNode
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import greeted
@@ -298,8 +300,6 @@ class _End:
 def _session(connection: Any, unit: Unit, number: int | None, patience_s: float) -> _End:
     """Serve one connection: a gRPC thread takes reports, a second thread receives orders, and this
     one carries them out."""
-    import grpc
-
     answers: queue.SimpleQueue[Answer | Trace | None] = queue.SimpleQueue()
     try:
         admission = greeted(connection, unit.control, JOIN, unit.token, patience_s)
@@ -329,8 +329,6 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
 
 def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], end: _End) -> None:
     """Receive orders: renew the lease at once, whatever the unit is doing; queue all others."""
-    import grpc
-
     try:
         for body in call:
             end.joined = True
@@ -349,8 +347,6 @@ def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], e
 
 def _refusal(error: Any) -> str:
     """Return why the run control refuses for good; empty: another attempt may succeed."""
-    import grpc
-
     if error.code() not in refusals():
         return ""
     if error.code() is grpc.StatusCode.ALREADY_EXISTS:
