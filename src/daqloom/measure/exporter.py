@@ -19,8 +19,7 @@ from daqloom.measure import MeasureError
 from daqloom.measure.connection import joined, own_address
 from daqloom.measure.result import Buckets, Count
 from daqloom.measure.tally import GAUGES
-from daqloom.scenario.document import ABSENT, look
-from daqloom.scenario.event import Event
+from daqloom.scenario.models import Scenario
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -176,10 +175,11 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, host: str, port: int) -> None:
         self._clients: list[socket.socket] = []
         self._changing = threading.Lock()
-        super().__init__(address, _Silent)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Silent)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Close the oldest connection where there are too many clients."""
@@ -201,14 +201,6 @@ class _Server(ThreadingMixIn, WSGIServer):
         """Ignore clients that disconnect or time out."""
 
 
-class _Server6(_Server):
-    address_family = socket.AF_INET6
-
-
-def _server(host: str, port: int) -> _Server:
-    return (_Server6 if ":" in host else _Server)((host, port))
-
-
 class Exporter:
     """Serves a collector over HTTP until it is closed."""
 
@@ -219,7 +211,7 @@ class Exporter:
         registry = CollectorRegistry(auto_describe=False)
         registry.register(collector)
         try:
-            self._server = _server(host, port)
+            self._server = _Server(host, port)
         except (OSError, OverflowError):
             raise MeasureError(
                 f"cannot serve counters for Prometheus on {joined(host, port)}; set "
@@ -238,21 +230,14 @@ class Exporter:
 
 
 def exporter(
-    scenario: Mapping[str, Any], unit: int, run: str, control: str, read: Read
+    document: Mapping[str, Any], unit: int, run: str, control: str, read: Read
 ) -> Exporter | None:
     """Start the exporter that the scenario's document asks for, or return None where it asks for
     none. It listens on the address with which this machine reaches the run control at `control`,
     which may be loopback. Raises MeasureError."""
-    port = scenario.get("measure", {}).get("prometheus_port", 0)
+    port = document.get("measure", {}).get("prometheus_port", 0)
     if not port:
         return None
-    labels = {"run": run, "scenario": str(scenario.get("name", "")), "unit": str(unit)}
-    packing = look(scenario, "event.packing")
-    protocol = look(scenario, "building.protocol")
-    if protocol is ABSENT and look(scenario, "network.technology") != "infiniband":
-        protocol = "pull"
-    if protocol == "pull":
-        packing = 1
-    elif packing is ABSENT:
-        packing = Event.model_fields["packing"].default
-    return Exporter(Collector(read, labels, int(packing)), own_address(control), port + unit)
+    scenario = Scenario.model_validate(document)
+    labels = {"run": run, "scenario": scenario.name, "unit": str(unit)}
+    return Exporter(Collector(read, labels, scenario.packing), own_address(control), port + unit)
