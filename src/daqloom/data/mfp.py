@@ -27,7 +27,8 @@ def check_numbers(packet: str, bits: Mapping[str, int], **given: int) -> None:
 
 
 class Fragments(Sequence[tuple[int, memoryview]]):
-    """(type, payload) by event; payloads are views into the packet, without padding."""
+    """(type, payload) by event; payloads are views into the packet, without padding. So are all
+    `types`, and `sizes` (B)."""
 
     def __init__(self, packet: memoryview, count: int, align: int) -> None:
         sizes_at = HEADER_BYTES + (count + 3 & ~3)
@@ -94,30 +95,16 @@ class Mfp:
         self.version = header.version
         self._packet = whole[: header.nbytes].toreadonly()
         self.fragments = Fragments(self._packet, header.count, self.align)
+        self.types, self.sizes = self.fragments.types, self.fragments.sizes
 
     def encode(self) -> bytes:
         """Return the bytes of the packet."""
         return bytes(self._packet)
 
     @property
-    def types(self) -> NDArray[np.uint8]:
-        """Types of the fragments; a view, to be read only."""
-        return self.fragments.types
-
-    @property
-    def sizes(self) -> NDArray[np.uint16]:
-        """Sizes of the fragments (B), without padding; a view, to be read only."""
-        return self.fragments.sizes
-
-    @property
     def nbytes(self) -> int:
         """Size of the packet (B)."""
         return len(self._packet)
-
-    @property
-    def packet(self) -> memoryview:
-        """The packet, not copied; to be read only."""
-        return self._packet
 
     def __iter__(self) -> Iterator[tuple[int, memoryview]]:
         return iter(self.fragments)
