@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daqloom import _engine
+from daqloom.data.generated import check_packets
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import own_address
 from daqloom.measure.open_files import check_open_files
@@ -46,8 +47,11 @@ def places(scenario: Scenario) -> Places:
             "[flows] out, or simulate the system"
         )
     building, event = scenario.building, scenario.event
-    if building.protocol != "pull":
-        _check_packed(scenario)
+    if building.barrier == "ideal":
+        raise ScenarioError(
+            'building.barrier = "ideal" exists only in simulation; use "tournament" or another '
+            "barrier"
+        )
     system = fabric_system(scenario)
     units = {host: unit for unit, host in enumerate(system.hosts)} | {DUMMY: -1}
     readouts, builders = (
@@ -69,26 +73,8 @@ def places(scenario: Scenario) -> Places:
         round(sum(means[first : first + together]) / event.packing)
         for first in range(0, len(means), together)
     ]
-    if max(sizes) > _engine.LARGEST_MEAN_FRAGMENT_BYTES:
-        raise ScenarioError(
-            f"the mean fragment size is {max(sizes)} bytes, and a multi-fragment packet holds at "
-            f"most {_engine.LARGEST_MEAN_FRAGMENT_BYTES}; use more and smaller fragments"
-        )
+    check_packets(event.packing, sizes)
     return Places(readouts, builders, sizes, streams // together)
-
-
-def _check_packed(scenario: Scenario) -> None:
-    """Raise ScenarioError for multi-fragment packets that cannot be sent live."""
-    if scenario.event.packing > _engine.MOST_MFP_FRAGMENTS:
-        raise ScenarioError(
-            f"event.packing = {scenario.event.packing} is more than the "
-            f"{_engine.MOST_MFP_FRAGMENTS} fragments that a multi-fragment packet can count"
-        )
-    if scenario.building.barrier == "ideal":
-        raise ScenarioError(
-            'building.barrier = "ideal" exists only in simulation; use "tournament" or another '
-            "barrier"
-        )
 
 
 def files_of_a_unit(scenario: Scenario) -> int:

@@ -298,7 +298,8 @@ async def _measure(
     )
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
-            stack.enter_context(findable(control))
+            with suppress(MeasureError):  # no folder in which an operator could find the run
+                stack.enter_context(published(control.address, control.steering, control.token))
             control.want(Goal.RUNNING)
             begin, interrupted = None, False
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
@@ -318,16 +319,6 @@ async def _measure(
     if interrupted:
         result = _cut_short(result, duration_s - warmup_s)
     return traced.kept(result, scenario, control) if traced.wanted else result
-
-
-@contextmanager
-def findable(control: Control) -> Iterator[None]:
-    """Lets `daqloom control status` on this machine find the run, where a folder of this user's own
-    can be had for that."""
-    with ExitStack() as stack:
-        with suppress(MeasureError):
-            stack.enter_context(published(control.address, control.steering, control.token))
-        yield
 
 
 async def _running(
