@@ -113,9 +113,11 @@ class Unit:
         """Number a report, from whose sending the lease that it brings counts."""
         return report.model_copy(update={"number": self._lease.sending()})
 
-    def renew(self, order: Renew) -> None:
-        """Take in that the run control has received a report."""
-        self._renew(order.epoch, order.heard, order.mep_end)
+    def renew(self, epoch: int, heard: int, mep_end: int) -> None:
+        """Take in that the run control has received a report: see `Renew`."""
+        leased = self._lease.heard(epoch, heard, mep_end)
+        if here := self._node:
+            here.lease(*leased)
 
     def last_words(self) -> Iterator[Heartbeat]:
         """Return the final counters of a node that has been shut, once."""
@@ -193,7 +195,7 @@ class Unit:
                 return {"missing": tuple(unanswered)}
             case Start(first_mep=first_mep, mep_end=mep_end, heard=heard):
                 state = after(self.state, Step.STARTED)
-                self._renew(self.epoch, heard, mep_end)
+                self.renew(self.epoch, heard, mep_end)
                 self._made().start(first_mep)
                 self.state, self._next_mep, self._started = state, first_mep, self.epoch
             case Halt(lost=lost, timeout_s=timeout_s):
@@ -203,11 +205,6 @@ class Unit:
             case Exit():
                 self.shut()
         return {}
-
-    def _renew(self, epoch: int, heard: int, mep_end: int) -> None:
-        leased = self._lease.heard(epoch, heard, mep_end)
-        if here := self._node:
-            here.lease(*leased)
 
     def _halt(self, lost: list[int], timeout_s: float) -> tuple[int, ...]:
         if self.state is not State.RUNNING:
@@ -334,7 +331,7 @@ def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], e
             end.joined = True
             order = read_order(body)
             if isinstance(order, Renew):
-                unit.renew(order)
+                unit.renew(order.epoch, order.heard, order.mep_end)
             else:
                 orders.put(order)
     except MalformedError as error:
