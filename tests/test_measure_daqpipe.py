@@ -4,7 +4,7 @@ import pytest
 from tiny_runs import MEASURED, changed
 
 from daqloom import _engine
-from daqloom.measure.places import places
+from daqloom.measure.configure import places
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario

@@ -172,9 +172,16 @@ def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
 @pytest.mark.parametrize(
     ("tables", "packing"),
     [
-        ({"event": {"packing": 7}, "building": {"protocol": "shift"}}, 7),
+        (
+            {
+                "event": {"packing": 7},
+                "building": {"protocol": "shift"},
+                "readout": {"units": 2},
+            },
+            7,
+        ),
         ({"network": {"technology": "infiniband"}}, Scenario().event.packing),
-        ({"event": {"packing": 7}}, 1),
+        ({}, 1),
     ],
     ids=["shift", "shift by default", "pull by default"],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from daqloom.measure import MeasureError
-from daqloom.measure.interface import own_address
+from daqloom.measure.connection import own_address
 from daqloom.scenario import ScenarioError
 from daqloom.topology.loaded import load
 

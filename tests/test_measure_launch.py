@@ -12,8 +12,8 @@ import pytest
 from test_measure_control import FAKE, controlled, gone, pid, running
 
 from daqloom.measure import MeasureError
+from daqloom.measure.configure import pin, share
 from daqloom.measure.launch import Local, Slurm, Ssh
-from daqloom.measure.pinning import pin, share
 from daqloom.measure.states import Goal
 from daqloom.measure.unit_program import rank, read_token
 from daqloom.scenario.measure import Measure

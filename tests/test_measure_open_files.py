@@ -9,13 +9,12 @@ import pytest
 from test_measure_control import HUNG_S
 
 from daqloom.measure import MeasureError
-from daqloom.measure.configure import live_node
+from daqloom.measure.configure import files_of_a_unit, live_node
 from daqloom.measure.messages import Configure
 from daqloom.measure.open_files import (
     AMPLE,
     check_open_files,
     files_of_a_control,
-    files_of_a_unit,
 )
 from daqloom.measure.unit import Unit
 from daqloom.topology.loaded import load

@@ -6,10 +6,9 @@ import pytest
 from tiny_runs import MEASURED, changed
 
 from daqloom import _engine
-from daqloom.measure.configure import live_config
-from daqloom.measure.node import RunInfo
-from daqloom.measure.places import places
+from daqloom.measure.configure import live_config, places
 from daqloom.measure.run import measure
+from daqloom.measure.unit import RunInfo
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.study.beside import usual_methods

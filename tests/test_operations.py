@@ -10,8 +10,8 @@ from pathlib import Path
 from daqloom import _engine
 from daqloom.measure import counters
 from daqloom.measure.configure import live_config
-from daqloom.measure.node import RunInfo
 from daqloom.measure.states import TRANSITIONS, Phase, Refused, Standing, State
+from daqloom.measure.unit import RunInfo
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import load
 

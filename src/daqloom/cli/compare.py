@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom import load
-from daqloom.cli.console import assumed, check_writable, plain_failures, progress
+from daqloom.cli.console import assumed, check_writable, plain_failures, print_json, progress
 from daqloom.cli.options import Json, Name, Quiet, Set, option, with_options
 from daqloom.columns import print_table
 
@@ -96,7 +96,9 @@ def _fabric(
                 chosen, simulated=simulating, measured=lambda how: measuring(how.share)
             )
     if json:
-        print(_records(found))
+        from daqloom.result import SCHEMA
+
+        print_json({"schema": SCHEMA, "results": [result.to_dict() for result in found.results]})
     else:
         _tell_beside(found)
         if methods is None and len(chosen) < len(METHODS):
@@ -127,18 +129,6 @@ def _tell_beside(found: Beside) -> None:
         console.print(assumed(found.results[0]), markup=False)
 
 
-def _records(found: Beside) -> str:
-    from json import dumps
-
-    from daqloom.result import SCHEMA
-
-    return dumps(
-        {"schema": SCHEMA, "results": [result.to_dict() for result in found.results]},
-        indent=2,
-        allow_nan=False,
-    )
-
-
 def _rack(
     system: System, duration: str, seed: int | None, figure: Path | None, *, quiet: bool, json: bool
 ) -> None:
@@ -156,7 +146,7 @@ def _rack(
     with progress(f"simulating {system.name}", quiet=quiet) as show:
         found = system.on_same_events(duration_s, seed=chosen, progress=show)
     if json:
-        print(_record(found, system, duration_s))
+        print_json(_record(found, system, duration_s))
     else:
         _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
         for sentence in resonating(system.scenario, found.simulated):
@@ -170,30 +160,24 @@ def _rack(
         write(figure, f"{system.name}: {event}", found)
 
 
-def _record(found: Comparison, system: System, duration_s: float) -> str:
-    from json import dumps
-
+def _record(found: Comparison, system: System, duration_s: float) -> dict[str, Any]:
     from daqloom.analyse.resonance import resonating
     from daqloom.result import SCHEMA
 
-    return dumps(
-        {
-            "schema": SCHEMA,
-            "scenario": system.name,
-            "scenario_hash": system.scenario.hash(),
-            "seed": found.simulated.seed,
-            "version": found.simulated.version,
-            "duration_s": duration_s,
-            "formula_regular_peak_bytes": found.regular_peak,
-            "formula_peak_bytes": found.formula_peak,
-            "simulated_peak_bytes": found.simulated_peak,
-            "arrivals_factor": found.arrivals_factor,
-            "network_factor": found.network_factor,
-            "warnings": resonating(system.scenario, found.simulated),
-        },
-        indent=2,
-        allow_nan=False,
-    )
+    return {
+        "schema": SCHEMA,
+        "scenario": system.name,
+        "scenario_hash": system.scenario.hash(),
+        "seed": found.simulated.seed,
+        "version": found.simulated.version,
+        "duration_s": duration_s,
+        "formula_regular_peak_bytes": found.regular_peak,
+        "formula_peak_bytes": found.formula_peak,
+        "simulated_peak_bytes": found.simulated_peak,
+        "arrivals_factor": found.arrivals_factor,
+        "network_factor": found.network_factor,
+        "warnings": resonating(system.scenario, found.simulated),
+    }
 
 
 def _tell(regular: float, formula: float, simulated: float) -> None:

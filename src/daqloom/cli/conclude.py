@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom.cli import options
-from daqloom.cli.console import check_writable, fail, plain_failures, progress
+from daqloom.cli.console import check_writable, fail, plain_failures, print_json, progress
 from daqloom.cli.options import flag, option
 from daqloom.columns import print_table
 
@@ -262,8 +261,7 @@ def _limit(dataset: Dataset, variable: str, text: str) -> float:
 def _print_json(found: dict[str, Any], damages: list[Damage]) -> None:
     from daqloom.study import as_json
 
-    told = found | {"store_damage": as_json.damages(damages)}
-    print(json_.dumps(told, indent=2, allow_nan=False))
+    print_json(found | {"store_damage": as_json.damages(damages)})
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> None:

@@ -98,13 +98,18 @@ def present(result: Result, *, json: bool) -> None:
         fail("; ".join(sentences), FAILED)
 
 
+def print_json(record: Any) -> None:
+    """Print a record for programs."""
+    from json import dumps
+
+    print(dumps(record, indent=2, allow_nan=False))
+
+
 def present_list(kind: str, titles: Mapping[str, str], *, json: bool) -> None:
     """Names and their titles: for people, or as one object with the list `kind`."""
     if json:
-        from json import dumps
-
         listed = [{"name": name, "title": title} for name, title in titles.items()]
-        print(dumps({"schema": 1, kind: listed}, indent=2))
+        print_json({"schema": 1, kind: listed})
     else:
         print_list(titles)
 
@@ -160,15 +165,15 @@ def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say
     """
     started = last = time.monotonic()
     spoken_of = None
-    bar: Any = None
+    shown: Any = None
     terminal = sys.stderr.isatty()
     if terminal and at_once and not quiet:
-        bar = _bar(f"{what}, {at_once}")
+        shown = bar(f"{what}, {at_once}")
 
     def show(share: float, how: str = "", stage: str = "") -> None:
-        nonlocal bar, last, spoken_of
+        nonlocal shown, last, spoken_of
         now = time.monotonic()
-        if quiet or (bar is None and now - started < SILENT_S):
+        if quiet or (shown is None and now - started < SILENT_S):
             return
         how = f", {how}" if how else ""
         if not terminal:
@@ -176,28 +181,30 @@ def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say
                 print(f"{what}: {share:.0%}{how}", file=sys.stderr, flush=True)
                 last, spoken_of = now, stage
             return
-        if bar is None:
-            bar = _bar(what)
-        bar.update(bar.tasks[0].id, completed=share, description=what + how)
+        if shown is None:
+            shown = bar(what)
+        shown.update(shown.tasks[0].id, completed=share, description=what + how)
 
     try:
         yield show
     finally:
-        if bar is not None:
-            bar.stop()
+        if shown is not None:
+            shown.stop()
 
 
-def _bar(what: str) -> Any:
+def bar(what: str = "", *, words_last: bool = False) -> Any:
+    """Start a bar on standard error, of `rich.progress`, with words before or behind it."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.table import Column
 
     said = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
-    columns = (said, BarColumn(bar_width=20), TaskProgressColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task(what, total=1.0)
-    bar.start()
-    return bar
+    done = (BarColumn(bar_width=20), TaskProgressColumn())
+    columns = (*done, said) if words_last else (said, *done)
+    started = Progress(*columns, console=Console(stderr=True), transient=True)
+    started.add_task(what, total=None if words_last else 1.0)
+    started.start()
+    return started
 
 
 MEMORY_PARTS = ("connection", "packet", "message", "event")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as json_
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from daqloom.cli.app import group
 from daqloom.cli.console import BAD_INPUT, FAILED, fail, plain_failures, progress
-from daqloom.cli.data_check import readable
+from daqloom.cli.data_console import readable
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option
 from daqloom.columns import print_table
 from daqloom.metrics import with_unit
@@ -79,20 +81,27 @@ def inspect_(
 
         kind, seen = inspect_file(file)
         listed: list[Seen] = []
-        totals = _Totals()
+        sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
         damage = None
         try:
             for each in seen:
-                totals.add(each)
+                sums.update(
+                    packets=1,
+                    events=each.events,
+                    parts=each.parts,
+                    missing=each.missing,
+                    nbytes=each.nbytes,
+                    part_bytes=round(each.mean * each.parts),
+                )
                 if len(listed) < limit:
                     listed.append(each)
         except ValueError as error:
             damage = str(error)
         if json:
             record = {"file": str(file), "kind": kind, "packets": [s.record() for s in listed]}
-            print(json_.dumps(record | {"totals": totals.record(), "damage": damage}))
+            print(json_.dumps(record | {"totals": sums, "damage": damage}))
         else:
-            _print_packets(kind, listed, totals)
+            _print_packets(kind, listed, sums)
         if damage is not None:
             fail(damage, FAILED)
 
@@ -141,7 +150,7 @@ def check(
       daqloom data check run.mep --generated --json
     """
     with plain_failures():
-        from daqloom.cli.data_check import check_paths, print_checked, print_recording
+        from daqloom.cli.data_console import check_paths, print_checked, print_recording
 
         files, recording = check_paths(paths, generated, quiet=quiet)
         if json:
@@ -161,31 +170,7 @@ def check(
             raise typer.Exit(FAILED)
 
 
-class _Totals:
-    def __init__(self) -> None:
-        self.packets = self.events = self.parts = self.missing = self.nbytes = 0
-        self.part_bytes = 0.0
-
-    def add(self, seen: Seen) -> None:
-        self.packets += 1
-        self.events += seen.events
-        self.parts += seen.parts
-        self.missing += seen.missing
-        self.nbytes += seen.nbytes
-        self.part_bytes += seen.mean * seen.parts
-
-    def record(self) -> dict[str, int]:
-        return {
-            "packets": self.packets,
-            "events": self.events,
-            "parts": self.parts,
-            "missing": self.missing,
-            "nbytes": self.nbytes,
-            "part_bytes": round(self.part_bytes),
-        }
-
-
-def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
+def _print_packets(kind: Kind, seen: list[Seen], sums: Counter[str]) -> None:
     of_mfps = kind == "mfp"
     heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:
@@ -200,14 +185,14 @@ def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
         rows.append([*map(str, row), *(with_unit(size, "B") for size in sizes)])
     if seen:
         print_table(heads, rows, framed=True)
-    if len(seen) < totals.packets:
-        print(f"and {totals.packets - len(seen):,} more (--limit)")
+    if len(seen) < sums["packets"]:
+        print(f"and {sums['packets'] - len(seen):,} more (--limit)")
     parts = "fragments" if of_mfps else "MFPs"
-    missing = f", {totals.missing:,} missing" if totals.missing else ""
+    missing = f", {sums['missing']:,} missing" if sums["missing"] else ""
     print(
-        f"{totals.packets:,} {'MFPs' if of_mfps else 'MEPs'}, {totals.events:,} events, "
-        f"{totals.parts:,} {parts}{missing}; {with_unit(totals.nbytes, 'B')}, of which "
-        f"{with_unit(round(totals.part_bytes), 'B')} in {parts}"
+        f"{sums['packets']:,} {'MFPs' if of_mfps else 'MEPs'}, {sums['events']:,} events, "
+        f"{sums['parts']:,} {parts}{missing}; {with_unit(sums['nbytes'], 'B')}, of which "
+        f"{with_unit(sums['part_bytes'], 'B')} in {parts}"
     )
 
 
@@ -238,11 +223,24 @@ def recover(
       daqloom data recover recorded/ --drop --json
     """
     with plain_failures():
-        from daqloom.cli.data_recover import list_unfinished, recover_all
+        from daqloom.cli.data_console import changeable, print_unfinished
+        from daqloom.data.recover import Recovered, Unfinished, unfinished
+        from daqloom.data.recover import recover as recover_folder
 
         if drop and list_:
             fail("--drop and --list exclude each other; give one of them", BAD_INPUT)
-        if list_:
-            list_unfinished(folders, json)
-        elif recover_all(folders, drop, json):
+        found: list[Unfinished | Recovered] = []
+        with progress(f"recovering {', '.join(map(str, folders))}", quiet=list_) as show:
+            for folder in folders:
+                with changeable(folder):
+                    found += (
+                        unfinished(folder)
+                        if list_
+                        else recover_folder(folder, drop=drop, progress=show)
+                    )
+        if json:
+            print(json_.dumps({"files": [asdict(each) for each in found]}))
+        else:
+            print_unfinished(found)
+        if any(isinstance(each, Recovered) and each.is_left for each in found):
             raise typer.Exit(FAILED)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from daqloom.cli import complete
-from daqloom.cli.console import FAILED, plain_failures
+from daqloom.cli.console import FAILED, plain_failures, print_json
 from daqloom.cli.options import Set, argument, flag
 
 if TYPE_CHECKING:
@@ -45,16 +46,9 @@ def doctor(
 
         needs = needs_of(of_a_fabric(load(scenario, set_ or ()))) if scenario else None
         found = examine(Machine(), transports_here(), needs)
-        _print_json(found) if json else _print(found)
+        print_json([asdict(finding) for finding in found]) if json else _print(found)
         if any(finding.state == "fail" for finding in found):
             raise typer.Exit(FAILED)
-
-
-def _print_json(found: list[Finding]) -> None:
-    import dataclasses
-    import json
-
-    print(json.dumps([dataclasses.asdict(finding) for finding in found], indent=2))
 
 
 def _print(found: list[Finding]) -> None:

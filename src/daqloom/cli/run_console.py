@@ -96,8 +96,6 @@ def _obey(control: Control, line: str) -> str:
         if unit is not None and unit not in range(control.run.plan.units):
             return f"there is no unit {unit}"
         request = Request.model_validate({"command": words[0], "unit": unit})
-        if (request.command == "reset") != (unit is not None):
-            raise ValueError
     except ValueError:
         return f'"{line[:40]}" is not a command; commands are {COMMANDS}'
     control.steer(request)

@@ -3,10 +3,11 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daqloom.cli.console import bar
 from daqloom.report.study.answers import answers
 from daqloom.study import unbounded
 from daqloom.study.file import Study
@@ -42,72 +43,36 @@ def print_plan(study: Study, plan: Plan, store: Path) -> None:
 def watch(study: Study, *, quiet: bool = False) -> Iterator[Report]:
     """Shows progress on standard error, failures at once: a bar on a terminal, else a line every
     few seconds."""
-    show = _nothing if quiet else _bar if sys.stderr.isatty() else _log
-    shown = 0
-    with show() as (tell, say):
+    shown = bar(words_last=True) if sys.stderr.isatty() and not quiet else None
+    told, spoken, announced = 0, time.monotonic(), False
 
-        def report(progress: Progress) -> None:
-            nonlocal shown
-            for task, sentence in progress.failures[shown:]:
-                point = [f"{key} = {value}" for key, value in study.overrides(task.index).items()]
-                where = ", ".join([task.method, f"seed {task.seed}", *point])
-                say(f"daqloom: {where}: {sentence}")
-            shown = len(progress.failures)
-            tell(progress)
+    def say(sentence: str) -> None:
+        if shown is None:
+            print(sentence, file=sys.stderr, flush=True)
+        else:
+            shown.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
 
-        yield report
-
-
-Shown = Iterator[tuple[Report, Callable[[str], None]]]
-"""Takes how far a study is, and sentences about failures."""
-
-
-@contextmanager
-def _nothing() -> Shown:
-    yield (lambda progress: None), _print
-
-
-@contextmanager
-def _log() -> Shown:
-    spoken = time.monotonic()
-    announced = False
-
-    def tell(progress: Progress) -> None:
-        nonlocal spoken, announced
+    def report(progress: Progress) -> None:
+        nonlocal told, spoken, announced
+        for task, sentence in progress.failures[told:]:
+            point = [f"{key} = {value}" for key, value in study.overrides(task.index).items()]
+            where = ", ".join([task.method, f"seed {task.seed}", *point])
+            say(f"daqloom: {where}: {sentence}")
+        told = len(progress.failures)
         now = time.monotonic()
-        long = not announced and progress.ahead_s > ANNOUNCED_FROM_S
-        if long or now - spoken >= SPOKEN_EVERY_S:
-            spoken = now
-            announced = True
-            _print(line(progress))
+        is_due = now - spoken >= SPOKEN_EVERY_S
+        if shown is not None:
+            done, total = progress.finished, progress.tasks
+            shown.update(shown.tasks[0].id, completed=done, total=total, description=line(progress))
+        elif not quiet and (is_due or (not announced and progress.ahead_s > ANNOUNCED_FROM_S)):
+            spoken, announced = now, True
+            say(line(progress))
 
-    yield tell, _print
-
-
-@contextmanager
-def _bar() -> Shown:
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-    from rich.progress import Progress as Bar
-    from rich.table import Column
-    from rich.text import Text
-
-    said = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
-    console = Console(stderr=True)
-    bar = Bar(BarColumn(bar_width=20), TaskProgressColumn(), said, console=console, transient=True)
-    task = bar.add_task("", total=None)
-
-    def tell(progress: Progress) -> None:
-        bar.update(
-            task, completed=progress.finished, total=progress.tasks, description=line(progress)
-        )
-
-    with bar:
-        yield tell, lambda sentence: console.print(Text(sentence), soft_wrap=True)
-
-
-def _print(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    try:
+        yield report
+    finally:
+        if shown is not None:
+            shown.stop()
 
 
 def line(progress: Progress) -> str:

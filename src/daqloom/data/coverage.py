@@ -6,11 +6,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 LAST_EVENT = 2**64 - 2
 """The end of an interval, one more, has 64 bits."""
@@ -51,8 +49,6 @@ class _Source:
     """The events of one source: disjoint intervals [first, end), ascending, and what is pending."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         self.firsts: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.ends: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.new_firsts, self.new_ends, self.new_files = array("Q"), array("Q"), array("q")
@@ -69,8 +65,6 @@ class _Source:
 
     def merge(self) -> tuple[int, list[tuple[int, int, int]]]:
         """Events that are there again, and the first of them as (first, end, file)."""
-        import numpy as np
-
         if not self.new_firsts:
             return 0, []
         firsts = np.concatenate((self.firsts, np.array(self.new_firsts, np.uint64)))
@@ -158,8 +152,6 @@ class Coverage:
 
     def gaps(self) -> Gaps:
         """What is missing within `span`."""
-        import numpy as np
-
         self._merge()
         found = Gaps()
         everybody = self._sources.values()
@@ -186,8 +178,6 @@ class Coverage:
         return found
 
     def _lacking(self, event: np.uint64) -> Iterator[int]:
-        import numpy as np
-
         for source in self.sources:
             held = self._sources[source]
             place = int(np.searchsorted(held.firsts, event, "right")) - 1

@@ -27,22 +27,13 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
             f"{scenario.name} pulls fragments, and has no multi-fragment packets; give a "
             "scenario with another building.protocol, such as lhcb-10-percent"
         )
-    if scenario.event.packing > _engine.MOST_MFP_FRAGMENTS:
-        raise ScenarioError(
-            f"event.packing = {scenario.event.packing}: an MFP counts its fragments in 16 bits; "
-            f"give at most {_engine.MOST_MFP_FRAGMENTS}"
-        )
     means = [round(each / scenario.event.packing) for each in fabric_system(scenario).mfp_bytes]
     if len(means) > _engine.MOST_MEP_STREAMS:
         raise ScenarioError(
             f"{scenario.name} has {len(means)} sources; source ids have 16 bits: use fewer nodes "
             f"or streams, at most {_engine.MOST_MEP_STREAMS} sources"
         )
-    if max(means) > _engine.LARGEST_MEAN_FRAGMENT_BYTES:
-        raise ScenarioError(
-            f"event.fragment_size: a source's fragments have {max(means)} bytes on average; an MFP "
-            f"stores their sizes in 16 bits: give at most {_engine.LARGEST_MEAN_FRAGMENT_BYTES}"
-        )
+    check_packets(scenario.event.packing, means)
     seed = scenario.run.seed if seed is None else seed
     is_poissonian = scenario.event.fragment_sizes == "poisson"
     tables = {mean: _engine.PatternSizes(is_poissonian, mean, seed) for mean in set(means)}
@@ -50,6 +41,21 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
         _engine.MfpGenerator(source, scenario.event.packing, ALIGN, tables[mean])
         for source, mean in enumerate(means)
     ]
+
+
+def check_packets(packing: int, means: Sequence[int]) -> None:
+    """Raise ScenarioError for so many fragments, or such mean sizes of them (B), as an MFP cannot
+    have."""
+    if packing > _engine.MOST_MFP_FRAGMENTS:
+        raise ScenarioError(
+            f"event.packing = {packing}: an MFP counts its fragments in 16 bits; give at most "
+            f"{_engine.MOST_MFP_FRAGMENTS}"
+        )
+    if max(means) > _engine.LARGEST_MEAN_FRAGMENT_BYTES:
+        raise ScenarioError(
+            f"event.fragment_size: a source's fragments have {max(means)} bytes on average; an MFP "
+            f"stores their sizes in 16 bits: give at most {_engine.LARGEST_MEAN_FRAGMENT_BYTES}"
+        )
 
 
 def write_files(

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from daqloom import _engine
 from daqloom._engine import MepEntry, MepState
-from daqloom.data.mfp import Mfp
-from daqloom.data.numbers import check_range
+from daqloom.data.mfp import Mfp, check_numbers
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = ["Mep", "MepEntry", "MepState"]
 
-LIMITS = {"number": 64, "event_id": 64, "events": 32}
-"""Bits of the numbers in the header."""
+BITS = {"number": 64, "event_id": 64, "events": 32, "source_id": 16}
+"""Bits of the numbers in a packet."""
 
 
 class Mep:
@@ -27,12 +26,10 @@ class Mep:
     ) -> None:
         """`mfps`: (source id, state, packet) each, with b"" where there is none. Raises ValueError
         for what a MEP cannot say."""
-        given = {"number": number, "event_id": event_id, "events": events}
-        for name, value in given.items():
-            check_range("MEP", name, value, LIMITS[name])
+        check_numbers("MEP", BITS, number=number, event_id=event_id, events=events)
         listed = list(mfps)
         for source_id, _, _ in listed:
-            check_range("MEP", "source_id", source_id, 16)
+            check_numbers("MEP", BITS, source_id=source_id)
         self._read(_engine.encode_mep(number, event_id, events, listed))
 
     @classmethod

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from daqloom import _engine
-from daqloom.data.numbers import check_range
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from typing_extensions import Buffer
 
 HEADER_BYTES = _engine.MFP_HEADER_BYTES
-LIMITS = {"event_id": 64, "source_id": 16, "align": 8, "version": 8}
-"""Bits of the numbers in the header."""
+BITS = {"event_id": 64, "source_id": 16, "align": 8, "version": 8, "type": 8}
+"""Bits of the numbers in a packet."""
+
+
+def check_numbers(packet: str, bits: Mapping[str, int], **given: int) -> None:
+    """Raise ValueError for a number that does not fit into so many bits of the packet."""
+    for name, value in given.items():
+        if not isinstance(value, int) or not 0 <= value < 1 << bits[name]:
+            most = (1 << bits[name]) - 1
+            raise ValueError(f"{packet} with {name} {value!r}; expected 0 to {most}")
 
 
 class Fragments(Sequence[tuple[int, memoryview]]):
-    """(type, payload) by event; payloads are views into the packet, without padding."""
+    """(type, payload) by event; payloads are views into the packet, without padding. So are all
+    `types`, and `sizes` (B)."""
 
     def __init__(self, packet: memoryview, count: int, align: int) -> None:
-        import numpy as np
-
         sizes_at = HEADER_BYTES + (count + 3 & ~3)
         first_at = sizes_at + (2 * count + 3 & ~3)
         self._packet = packet
@@ -63,12 +70,12 @@ class Mfp:
     ) -> None:
         """`fragments`: (type, payload) each; up to 65 535 of them with up to 65 535 bytes. Raises
         ValueError for what an MFP cannot say."""
-        given = {"event_id": event_id, "source_id": source_id, "align": align, "version": version}
-        for name, value in given.items():
-            check_range("MFP", name, value, LIMITS[name])
+        check_numbers(
+            "MFP", BITS, event_id=event_id, source_id=source_id, align=align, version=version
+        )
         listed = list(fragments)
         for kind, _ in listed:
-            check_range("MFP", "type", kind, 8)
+            check_numbers("MFP", BITS, type=kind)
         self._read(_engine.encode_mfp(event_id, source_id, align, version, listed))
 
     @classmethod
@@ -88,30 +95,16 @@ class Mfp:
         self.version = header.version
         self._packet = whole[: header.nbytes].toreadonly()
         self.fragments = Fragments(self._packet, header.count, self.align)
+        self.types, self.sizes = self.fragments.types, self.fragments.sizes
 
     def encode(self) -> bytes:
         """Return the bytes of the packet."""
         return bytes(self._packet)
 
     @property
-    def types(self) -> NDArray[np.uint8]:
-        """Types of the fragments; a view, to be read only."""
-        return self.fragments.types
-
-    @property
-    def sizes(self) -> NDArray[np.uint16]:
-        """Sizes of the fragments (B), without padding; a view, to be read only."""
-        return self.fragments.sizes
-
-    @property
     def nbytes(self) -> int:
         """Size of the packet (B)."""
         return len(self._packet)
-
-    @property
-    def packet(self) -> memoryview:
-        """The packet, not copied; to be read only."""
-        return self._packet
 
     def __iter__(self) -> Iterator[tuple[int, memoryview]]:
         return iter(self.fragments)

@@ -10,9 +10,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from daqloom.data.files import ENDINGS, packets
 from daqloom.data.recording import UNFINISHED
@@ -45,10 +45,6 @@ class Recovered:
     def is_left(self) -> bool:
         """Whether nothing was done with it."""
         return self.outcome in ("in use", "name taken")
-
-    def record(self) -> dict[str, Any]:
-        """Return the finding as an object of JSON."""
-        return asdict(self)
 
 
 def unfinished(folder: str | Path) -> list[Unfinished]:

@@ -1,23 +1,23 @@
 """Certificates of a run: an authority, one for the run control and its operators, one for units."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
+from cryptography.x509.oid import NameOID
 
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import CONTROL, UNIT
 from daqloom.output import OutputError, written_whole
 from daqloom.words import reason_of
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 LIFETIME_DAYS = 825
 AUTHORITY = "daqloom authority"
@@ -31,18 +31,19 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFET
     own. The authority's key is not kept: nobody can add certificates, they are all made anew
     instead. Raises MeasureError for an invalid host or a folder that already has certificates.
     """
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     if present := [name for name in ("ca.pem", "control.pem") if (folder / name).exists()]:
         raise MeasureError(f"{folder} already has a {present[0]}; give another folder")
     names = [_name(host) for host in dict.fromkeys([*hosts, *LOCAL])]
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = _certificate(AUTHORITY, authority_key, None, authority_key, [], days)
-    files = {"ca.pem": _pem(authority)}
+    files = {"ca.pem": authority.public_bytes(Encoding.PEM)}
     for file, common_name, sans in (("control", CONTROL, names), ("unit", UNIT, [])):
         key = ec.generate_private_key(ec.SECP256R1())
         made = _certificate(common_name, key, authority, authority_key, sans, days)
-        files |= {f"{file}.pem": _pem(made), f"{file}.key": _key(key)}
+        files |= {
+            f"{file}.pem": made.public_bytes(Encoding.PEM),
+            f"{file}.key": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        }
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -52,12 +53,9 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFET
             handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as opened:
                 opened.write(content)
-    return
 
 
 def _name(host: str) -> x509.GeneralName:
-    from cryptography import x509
-
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -68,17 +66,12 @@ def _name(host: str) -> x509.GeneralName:
 
 def _certificate(
     common_name: str,
-    key: EllipticCurvePrivateKey,
+    key: ec.EllipticCurvePrivateKey,
     issuer: x509.Certificate | None,
-    issuer_key: EllipticCurvePrivateKey,
+    issuer_key: ec.EllipticCurvePrivateKey,
     names: Sequence[x509.GeneralName],
     days: int,
 ) -> x509.Certificate:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
-    from cryptography.x509.oid import NameOID
-
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now = datetime.datetime.now(datetime.UTC)
     authority = issuer is None
@@ -118,17 +111,3 @@ def _certificate(
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(issuer_key, hashes.SHA256())
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    return certificate.public_bytes(Encoding.PEM)
-
-
-def _key(key: EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives import serialization
-
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )

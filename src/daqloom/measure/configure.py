@@ -1,17 +1,88 @@
-"""Translates a scenario into the configuration of each unit's process, and makes its node."""
+"""Translates a scenario into what each unit's process needs: its places in the schedule, the
+configuration of its node, the processor cores that it runs on."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from daqloom import _engine
-from daqloom.measure.interface import own_address
-from daqloom.measure.node import Node, RunInfo
-from daqloom.measure.open_files import check_open_files, files_of_a_unit
-from daqloom.measure.pinning import pin
-from daqloom.measure.places import places
+from daqloom.data.generated import check_packets
+from daqloom.measure import MeasureError
+from daqloom.measure.connection import own_address
+from daqloom.measure.open_files import check_open_files
+from daqloom.measure.unit import RunInfo
 from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
+from daqloom.topology.schedule import DUMMY
+from daqloom.topology.system import fabric_system
+
+
+@dataclass(frozen=True)
+class Places:
+    """Which units read out, which build, and what they read; a unit's number is that of its
+    slot."""
+
+    readouts: list[int]
+    """Unit with the readout unit of each slot of the schedule; -1: none."""
+    builders: list[int]
+    fragment_bytes: list[int]
+    """Mean fragment size (bytes), by readout unit and stream."""
+    streams: int
+    """Streams of a readout unit. In DAQPIPE they travel as one fragment."""
+
+    @property
+    def units(self) -> int:
+        """Number of processes of a run."""
+        return len({unit for unit in (*self.readouts, *self.builders) if unit >= 0})
+
+
+def places(scenario: Scenario) -> Places:
+    """Return the places of units. Raises ScenarioError for a scenario that cannot be run live."""
+    if scenario.flows:
+        raise ScenarioError(
+            f"flows.{min(scenario.flows)}: a measurement has no flows beside event building; leave "
+            "[flows] out, or simulate the system"
+        )
+    building, event = scenario.building, scenario.event
+    if building.barrier == "ideal":
+        raise ScenarioError(
+            'building.barrier = "ideal" exists only in simulation; use "tournament" or another '
+            "barrier"
+        )
+    system = fabric_system(scenario)
+    units = {host: unit for unit, host in enumerate(system.hosts)} | {DUMMY: -1}
+    readouts, builders = (
+        [units[host] for host in hosts.tolist()] for hosts in (system.readouts, system.builders)
+    )
+    if building.protocol == "pull":  # it has no schedule: slots only list the units
+        slots = max(len(readouts), len(builders))
+        shares = [1.0] * len(readouts) if event.share == "equal" else list(event.share)
+        return Places(
+            readouts + [-1] * (slots - len(readouts)),
+            builders + [-1] * (slots - len(builders)),
+            [round(event.size * share / sum(shares)) for share in shares],
+            1,
+        )
+    streams = scenario.readout.streams
+    together = streams if building.protocol == "daqpipe" else 1
+    means = system.mfp_bytes
+    sizes = [
+        round(sum(means[first : first + together]) / event.packing)
+        for first in range(0, len(means), together)
+    ]
+    check_packets(event.packing, sizes)
+    return Places(readouts, builders, sizes, streams // together)
+
+
+def files_of_a_unit(scenario: Scenario) -> int:
+    """Return how many files a unit opens, of the numbers in `open_files`. Raises ScenarioError for
+    what cannot be run live."""
+    where = places(scenario)
+    own, each_unit = (20, 8) if scenario.measure.shares_memory else (40, 2)
+    return own + each_unit * where.units + 6 * where.streams
 
 
 def check_live(scenario: Scenario) -> None:
@@ -74,10 +145,38 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     return config
 
 
-def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> Node:
+def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> _engine.LiveNode:
     """Make the engine's node. Raises ValueError, with one sentence, for what cannot be built,
     MeasureError for what this machine does not allow."""
     scenario = Scenario.model_validate(document)
     check_open_files(files_of_a_unit(scenario), f"unit {unit}")
     pin(scenario.measure, unit, run.units)
     return _engine.LiveNode(live_config(scenario, unit, run))
+
+
+def pin(given: Measure, unit: int, units: int) -> None:
+    """Pin this thread, and those that it starts from now on, as `measure.cores` says.
+
+    Memory comes from the NUMA node of the core that touches it first. Raises MeasureError for cores
+    that this process may not use."""
+    if given.cores:
+        # By turns over hosts: those of one host count up in steps of as many.
+        hosts = len(given.hosts) if given.launch == "ssh" else 1
+        here = -(-(units - unit % hosts) // hosts)
+        allowed = sorted(os.sched_getaffinity(0))
+        wanted = allowed if given.cores == "auto" else cores(given.cores)
+        if missing := [core for core in wanted if core not in allowed]:
+            raise MeasureError(
+                f"measure.cores = {given.cores}: unit {unit} may not use core {missing[0]} here; "
+                f"it may use {', '.join(map(str, allowed[:64]))}"
+            )
+        os.sched_setaffinity(0, share(wanted, unit // hosts, here))
+
+
+def share(wanted: Sequence[int], index: int, sharers: int) -> list[int]:
+    """Return the cores of one of `sharers`: neighbours, equally many for each; one core each, in
+    turn, if there are fewer cores than sharers."""
+    if len(wanted) < sharers:
+        return [wanted[index % len(wanted)]]
+    each = len(wanted) // sharers
+    return list(wanted[index * each : (index + 1) * each])

@@ -1,10 +1,13 @@
-"""How processes of a run connect to the run control: gRPC, its limits and TLS."""
+"""How processes of a run connect to the run control: gRPC, its limits and TLS, addresses."""
 
 import ipaddress
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import grpc
 
 from daqloom.measure import MeasureError
 from daqloom.measure.messages import LARGEST_ORDER_BYTES
@@ -81,8 +84,6 @@ def quiet() -> None:
 def channel(address: str, certificates: Certificates | None, patience_s: float) -> Any:
     """Open a channel to the run control. Raises MeasureError off loopback without certificates."""
     quiet()
-    import grpc
-
     host, _ = split(address)
     if certificates is None and not is_loopback(host):
         raise MeasureError(
@@ -123,8 +124,6 @@ def keep_alive(patience_s: float) -> list[Option]:
 
 def refusals() -> tuple[Any, ...]:
     """Return the status codes by which the run control refuses for good."""
-    import grpc
-
     code = grpc.StatusCode
     return (
         code.UNAUTHENTICATED,
@@ -133,3 +132,40 @@ def refusals() -> tuple[Any, ...]:
         code.ALREADY_EXISTS,
         code.UNIMPLEMENTED,
     )
+
+
+ANY_PORT = 9
+"""An arbitrary port: nothing is sent, the system only looks up the route."""
+
+
+def own_address(control: str, network: str = "", *, for_others: bool = False) -> str:
+    """Return the address with which this machine reaches the run control at `control` (host:port),
+    or `network`. Raises MeasureError where there is none, or where it is loopback although other
+    machines have to reach it (`for_others`)."""
+    target = split(control)[0]
+    if network:
+        known = ipaddress.ip_network(network)
+        target = str(known[1] if known.num_addresses > 1 else known[0])
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(target, ANY_PORT, type=socket.SOCK_DGRAM)[
+            0
+        ]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            own = str(probe.getsockname()[0])
+    except OSError as error:
+        raise MeasureError(
+            f"no route from here to {network or control}: {reason_of(error)}"
+        ) from None
+    if network and ipaddress.ip_address(own) not in ipaddress.ip_network(network):
+        raise MeasureError(
+            f"measure.network = {network}: this machine has no address in this network; it "
+            f"reaches it from {own}"
+        )
+    if for_others and ipaddress.ip_address(own.partition("%")[0]).is_loopback:
+        raise MeasureError(
+            f"{control} is a loopback address on this machine, which units of other machines "
+            "cannot reach; set measure.bind to this machine's address, or measure.network to its "
+            "network"
+        )
+    return own

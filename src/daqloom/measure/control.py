@@ -31,6 +31,13 @@ from daqloom.measure.tally import Pages
 
 TICKS_PER_HEARTBEAT = 2
 _EVERYWHERE = ("0.0.0.0", "::")
+GOALS = {
+    "configure": Goal.READY,
+    "start": Goal.RUNNING,
+    "stop": Goal.READY,
+    "exit": Goal.ENDED,
+}
+"""Goals that requests of an operator set."""
 
 
 @dataclass
@@ -98,7 +105,7 @@ class Control:
         host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
         self.address = joined(host, port)
         self._clock = asyncio.create_task(self._tick())
-        self.run.launch(self._now())
+        self.run.launch(time.monotonic())
         self._act()
         return self
 
@@ -111,7 +118,8 @@ class Control:
             if kind is asyncio.CancelledError:
                 timeout_s = 0.0
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.until(self._has_ended), timeout_s)
+                ended = self.until(lambda: self.run.phase is Phase.ENDED)
+                await asyncio.wait_for(ended, timeout_s)
         finally:
             if self._clock:
                 self._clock.cancel()
@@ -122,12 +130,12 @@ class Control:
 
     def want(self, goal: Goal) -> None:
         """Set the goal of the run."""
-        self.run.want(self._now(), goal)
+        self.run.want(time.monotonic(), goal)
         self._act()
 
     def reset(self, unit: int) -> None:
         """Bring a unit back."""
-        self.run.reset(self._now(), unit)
+        self.run.reset(time.monotonic(), unit)
         self._act()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -159,7 +167,7 @@ class Control:
         return Status(
             run=run.plan.run,
             scenario=self._name,
-            time_s=self._now() - self.began_s,
+            time_s=time.monotonic() - self.began_s,
             phase=run.phase,
             goal=run.goal,
             epoch=run.epoch,
@@ -175,14 +183,8 @@ class Control:
 
     def steer(self, request: Request) -> Message:
         """Carry out a request of an operator: see `Desk`."""
-        goals = {
-            "configure": Goal.READY,
-            "start": Goal.RUNNING,
-            "stop": Goal.READY,
-            "exit": Goal.ENDED,
-        }
-        if request.command in goals:
-            self.want(goals[request.command])
+        if goal := GOALS.get(request.command):
+            self.want(goal)
         elif request.unit is not None and request.unit < self.run.plan.units:
             self.reset(request.unit)
         return self.status()
@@ -201,7 +203,7 @@ class Control:
         self._sessions += 1
         before = self._guests.get(unit)
         self._guests[unit] = _Guest(self._sessions, orders, hello.host, hello.pid)
-        run.joined(self._now(), unit, self._sessions)
+        run.joined(time.monotonic(), unit, self._sessions)
         if before:
             before.orders.put_nowait(None)
         self._act()
@@ -212,7 +214,7 @@ class Control:
         if isinstance(report, Trace):
             return self._keep(unit, session, report)
         self._look(unit, report)
-        refusal = self.run.reported(self._now(), unit, session, report)
+        refusal = self.run.reported(time.monotonic(), unit, session, report)
         self._act()
         return refusal
 
@@ -242,22 +244,22 @@ class Control:
         """Take in that a connection has ended: see `Desk`."""
         if (guest := self._guests.get(unit)) and guest.session == session:
             del self._guests[unit]
-        self.run.left(self._now(), unit, session)
+        self.run.left(time.monotonic(), unit, session)
         if self.processes.stands_for_several(unit) and self.run.units[unit].session == 0:
-            self.run.exited(self._now(), unit, "its task has ended")  # nobody else would tell
+            self.run.exited(time.monotonic(), unit, "its task has ended")  # nobody else would tell
         self._act()
 
     def _exited(self, units: tuple[int, ...], how: str) -> None:
         for unit in units:
             self.read_last(unit)
             if self.run.units[unit].process:
-                self.run.exited(self._now(), unit, how)
+                self.run.exited(time.monotonic(), unit, how)
         self._act()
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self.run.plan.heartbeat_s / TICKS_PER_HEARTBEAT)
-            self.run.tick(self._now())
+            self.run.tick(time.monotonic())
             self._act()
 
     # ---- what the run control wants ----------------------------------------------------------
@@ -299,9 +301,3 @@ class Control:
             reason=unit.reason[:1000],
             counters=unit.tally.totals.numbers,
         )
-
-    def _has_ended(self) -> bool:
-        return self.run.phase is Phase.ENDED
-
-    def _now(self) -> float:
-        return time.monotonic()

@@ -16,12 +16,10 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from daqloom._engine import Counters, known_counters, latency_bucket
 from daqloom.measure import MeasureError
-from daqloom.measure.connection import joined
-from daqloom.measure.interface import own_address
+from daqloom.measure.connection import joined, own_address
 from daqloom.measure.result import Buckets, Count
 from daqloom.measure.tally import GAUGES
-from daqloom.scenario.document import ABSENT, look
-from daqloom.scenario.event import Event
+from daqloom.scenario.models import Scenario
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -120,34 +118,31 @@ class Collector:
         for name, (text, label, what, counters) in LABELLED.items():
             factor = self._packing if what == "events" else 1
             found = {value: factor * (of(counted) or 0) for value, of in counters.items()}
-            yield self._counter(name, text, found, label)
+            yield self._family(name, text, found, label)
         for name, (text, causes) in FAMILIES.items():
-            yield self._counter(name, text, causes(counted), "cause")
+            yield self._family(name, text, causes(counted), "cause")
         for name, count in counted.plain.items():
             text = MEANINGS.get(name, name)
-            if name in GAUGES:
-                yield self._gauge(exposed_name(name), text, count)
-            else:
-                yield self._counter(exposed_name(name), text, {"": count})
+            yield self._family(exposed_name(name), text, {"": count}, is_gauge=name in GAUGES)
         for name, (text, buckets, total_s) in HISTOGRAMS.items():
             yield self._histogram(name, text, buckets(counted), total_s(counted) or 0.0)
 
-    def _counter(
-        self, name: str, text: str, values: Mapping[str, int | float], label: str = ""
+    def _family(
+        self,
+        name: str,
+        text: str,
+        values: Mapping[str, int | float],
+        label: str = "",
+        *,
+        is_gauge: bool = False,
     ) -> Metric:
-        from prometheus_client.core import CounterMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         extra = [label] if label else []
-        family = CounterMetricFamily(name, text, labels=[*self._labels, *extra])
+        kind = GaugeMetricFamily if is_gauge else CounterMetricFamily
+        family = kind(name, text, labels=[*self._labels, *extra])
         for value, count in values.items():
             family.add_metric([*self._labels.values(), *([value] if label else [])], count)
-        return family
-
-    def _gauge(self, name: str, text: str, value: float) -> Metric:
-        from prometheus_client.core import GaugeMetricFamily
-
-        family = GaugeMetricFamily(name, text, labels=list(self._labels))
-        family.add_metric(list(self._labels.values()), value)
         return family
 
     def _histogram(self, name: str, text: str, buckets: Buckets, total_s: float) -> Metric:
@@ -180,10 +175,11 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, host: str, port: int) -> None:
         self._clients: list[socket.socket] = []
         self._changing = threading.Lock()
-        super().__init__(address, _Silent)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Silent)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Close the oldest connection where there are too many clients."""
@@ -205,14 +201,6 @@ class _Server(ThreadingMixIn, WSGIServer):
         """Ignore clients that disconnect or time out."""
 
 
-class _Server6(_Server):
-    address_family = socket.AF_INET6
-
-
-def _server(host: str, port: int) -> _Server:
-    return (_Server6 if ":" in host else _Server)((host, port))
-
-
 class Exporter:
     """Serves a collector over HTTP until it is closed."""
 
@@ -223,7 +211,7 @@ class Exporter:
         registry = CollectorRegistry(auto_describe=False)
         registry.register(collector)
         try:
-            self._server = _server(host, port)
+            self._server = _Server(host, port)
         except (OSError, OverflowError):
             raise MeasureError(
                 f"cannot serve counters for Prometheus on {joined(host, port)}; set "
@@ -242,21 +230,14 @@ class Exporter:
 
 
 def exporter(
-    scenario: Mapping[str, Any], unit: int, run: str, control: str, read: Read
+    document: Mapping[str, Any], unit: int, run: str, control: str, read: Read
 ) -> Exporter | None:
     """Start the exporter that the scenario's document asks for, or return None where it asks for
     none. It listens on the address with which this machine reaches the run control at `control`,
     which may be loopback. Raises MeasureError."""
-    port = scenario.get("measure", {}).get("prometheus_port", 0)
+    port = document.get("measure", {}).get("prometheus_port", 0)
     if not port:
         return None
-    labels = {"run": run, "scenario": str(scenario.get("name", "")), "unit": str(unit)}
-    packing = look(scenario, "event.packing")
-    protocol = look(scenario, "building.protocol")
-    if protocol is ABSENT and look(scenario, "network.technology") != "infiniband":
-        protocol = "pull"
-    if protocol == "pull":
-        packing = 1
-    elif packing is ABSENT:
-        packing = Event.model_fields["packing"].default
-    return Exporter(Collector(read, labels, int(packing)), own_address(control), port + unit)
+    scenario = Scenario.model_validate(document)
+    labels = {"run": run, "scenario": scenario.name, "unit": str(unit)}
+    return Exporter(Collector(read, labels, scenario.packing), own_address(control), port + unit)

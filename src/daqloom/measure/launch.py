@@ -41,10 +41,8 @@ class Local:
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return the tasks that start units: see `Launcher`."""
-        return [
-            Task((unit,), (*_unit(self, control, unit), "--parent", str(os.getpid())))
-            for unit in units
-        ]
+        parent = ("--parent", str(os.getpid()))
+        return [Task((unit,), (*_unit(self, control, unit), *parent)) for unit in units]
 
 
 @dataclass(frozen=True)

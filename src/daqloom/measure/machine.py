@@ -23,11 +23,6 @@ class Machine:
         except OSError:
             return ""
 
-    def number(self, path: str) -> int | None:
-        """Return the first number in a file."""
-        found = re.search(r"\d+", self.text(path))
-        return int(found[0]) if found else None
-
     def chosen(self, path: str) -> str:
         """Return the choice in brackets, as in "always [madvise] never"."""
         found = re.search(r"\[([^\]]+)\]", self.text(path))

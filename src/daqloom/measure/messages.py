@@ -6,7 +6,7 @@ bound and check every field, and generated code would be a second description of
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from daqloom import _engine
 from daqloom.measure.states import State
@@ -96,7 +96,7 @@ class Pulse(Message):
 
 
 class Counting(Message):
-    """A report with what the unit has counted."""
+    """What a unit has counted."""
 
     counters: Counters = Field(default_factory=dict)
     """By name."""
@@ -107,24 +107,27 @@ class Counting(Message):
         return _engine.Counters(self.counters)
 
 
-class Heartbeat(Counting):
+class Numbered(Counting):
+    """A report with what the unit has counted until then."""
+
+    number: Count = 0
+    """Of this report; they rise."""
+
+
+class Heartbeat(Numbered):
     """The periodic report of a unit."""
 
     kind: Literal["heartbeat"] = "heartbeat"
-    number: Count = 0
-    """Of this report; they rise."""
     pulse: Pulse
     ended: Epoch | None = None
     """Last epoch of a node that has been shut, whose final counters these are; 0: it was in
     none."""
 
 
-class Answer(Counting):
+class Answer(Numbered):
     """The answer to an order that has been carried out or has failed."""
 
     kind: Literal["answer"] = "answer"
-    number: Count = 0
-    """Of this report; they rise."""
     order: OrderNumber
     state: State
     failure: Text = ""
@@ -149,16 +152,21 @@ class Trace(Message):
     stages: Annotated[tuple[StageRow, ...], Field(max_length=ROWS_AT_ONCE)]
 
 
-Report = Annotated[Hello | Heartbeat | Answer | Trace, Field(discriminator="kind")]
+AnyReport = Hello | Heartbeat | Answer | Trace
 
 # ---- of the run control -----------------------------------------------------------------------
 
 
-class Configure(Message):
+class Order(Message):
+    """An order that a unit answers."""
+
+    order: OrderNumber
+
+
+class Configure(Order):
     """Order to configure a unit with the part of the scenario that it needs."""
 
     kind: Literal["configure"] = "configure"
-    order: OrderNumber
     unit: UnitNumber
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
     units: Annotated[int, Field(ge=1, le=MOST_UNITS)]
@@ -169,29 +177,26 @@ class Configure(Message):
     scenario: dict[str, Any]
 
 
-class Prepare(Message):
+class Prepare(Order):
     """Order to make a new transport for a new epoch."""
 
     kind: Literal["prepare"] = "prepare"
-    order: OrderNumber
     epoch: Epoch
     members: UnitNumbers
 
 
-class Connect(Message):
+class Connect(Order):
     """Order to connect to all members."""
 
     kind: Literal["connect"] = "connect"
-    order: OrderNumber
     addresses: Annotated[tuple[tuple[UnitNumber, Address], ...], Field(max_length=MOST_UNITS)]
     timeout_s: Timeout
 
 
-class Start(Message):
+class Start(Order):
     """Order to start event building at a MEP."""
 
     kind: Literal["start"] = "start"
-    order: OrderNumber
     first_mep: Count
     mep_end: Count = _LARGEST
     """As in Renew."""
@@ -210,39 +215,32 @@ class Renew(Message):
     """Number of its last report; the lease counts from then."""
 
 
-class Halt(Message):
+class Halt(Order):
     """Order to finish what needs no lost unit, and to close the connections."""
 
     kind: Literal["halt"] = "halt"
-    order: OrderNumber
     lost: UnitNumbers
     timeout_s: Timeout
 
 
-class Reset(Message):
+class Reset(Order):
     """Order to return to the state after `configure`."""
 
     kind: Literal["reset"] = "reset"
-    order: OrderNumber
 
 
-class Exit(Message):
+class Exit(Order):
     """Order to exit: the run is over."""
 
     kind: Literal["exit"] = "exit"
-    order: OrderNumber
 
 
-Order = Annotated[
-    Configure | Prepare | Connect | Start | Renew | Halt | Reset | Exit, Field(discriminator="kind")
-]
-
-AnyReport = Hello | Heartbeat | Answer | Trace
 AnyOrder = Configure | Prepare | Connect | Start | Halt | Reset | Exit
 """Orders that a unit answers."""
 
-_REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
-_ORDER: TypeAdapter[AnyOrder | Renew] = TypeAdapter(Order)
+_BY_KIND = Field(discriminator="kind")
+_REPORT: TypeAdapter[AnyReport] = TypeAdapter(Annotated[AnyReport, _BY_KIND])
+_ORDER: TypeAdapter[AnyOrder | Renew] = TypeAdapter(Annotated[AnyOrder | Renew, _BY_KIND])
 _T = TypeVar("_T")
 
 
@@ -256,18 +254,19 @@ class OversizedError(MalformedError):
 
 def read_report(body: bytes) -> AnyReport:
     """Return the message that the bytes hold. Raises MalformedError."""
-    return _read(_REPORT, body, LARGEST_REPORT_BYTES)
+    return read(_REPORT, body, LARGEST_REPORT_BYTES)
 
 
 def read_order(body: bytes) -> AnyOrder | Renew:
     """Return the message that the bytes hold. Raises MalformedError."""
-    return _read(_ORDER, body, LARGEST_ORDER_BYTES)
+    return read(_ORDER, body, LARGEST_ORDER_BYTES)
 
 
-def _read(adapter: TypeAdapter[_T], body: bytes, most: int) -> _T:
+def read(adapter: TypeAdapter[_T], body: bytes, most: int) -> _T:
+    """Return the message of at most `most` bytes. Raises MalformedError."""
     if len(body) > most:
         raise OversizedError(f"{len(body)} bytes, expected at most {most}")
     try:
         return adapter.validate_json(body)
-    except (ValidationError, RecursionError, ValueError) as error:
+    except (RecursionError, ValueError) as error:
         raise MalformedError(str(error)[:500]) from None

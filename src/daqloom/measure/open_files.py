@@ -10,21 +10,11 @@ import math
 import resource
 
 from daqloom.measure import MeasureError
-from daqloom.scenario.models import Scenario
 
 FILES_OF_STRANGERS = 32
 """Connections to the run control besides those from units."""
 AMPLE = 65_536
 """The limit that a process sets itself where it may, to have room for unknown clients."""
-
-
-def files_of_a_unit(scenario: Scenario) -> int:
-    """Return how many files a unit opens. Raises ScenarioError for what cannot be run live."""
-    from daqloom.measure.places import places
-
-    where = places(scenario)
-    own, each_unit = (20, 8) if scenario.measure.shares_memory else (40, 2)
-    return own + each_unit * where.units + 6 * where.streams
 
 
 def files_of_a_control(units: int) -> int:

@@ -216,10 +216,9 @@ HISTOGRAMS: dict[str, Callable[[Counters], Buckets]] = {
 
 def merged(all_of_them: Iterable[Buckets]) -> Buckets:
     """Merge several histograms into one."""
-    found: Buckets = {}
+    found: Counter[int] = Counter()
     for buckets in all_of_them:
-        for bucket, count in buckets.items():
-            found[bucket] = found.get(bucket, 0) + count
+        found.update(buckets)
     return dict(sorted(found.items()))
 
 

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from daqloom.measure import MeasureError
+from daqloom.measure.configure import check_live, files_of_a_unit, places
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
-from daqloom.measure.open_files import check_open_files, files_of_a_control, files_of_a_unit
+from daqloom.measure.open_files import check_open_files, files_of_a_control
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
 from daqloom.measure.result import (
@@ -35,10 +36,17 @@ from daqloom.measure.result import (
 from daqloom.measure.run_folder import run_folder
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
+from daqloom.measure.timeline import measured_spans
 from daqloom.measure.told import lost_events, unfinished_files
 from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
+from daqloom.scenario.building import BUILT
+from daqloom.scenario.check import check_possible
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.timeline import phase_columns, write_phases
+from daqloom.topology.loaded import override
+from daqloom.topology.system import fabric_system
 
 PROGRESS_S = 0.25
 FINISH_S = 60.0
@@ -58,43 +66,9 @@ class Progress:
     phase: Phase
 
 
+T = TypeVar("T")
 TRACE_STAGES = 50_000
 """How many of its last stages a unit keeps for a timeline."""
-
-
-@dataclass(frozen=True)
-class Traced:
-    """What to make of the timeline of a run."""
-
-    file: Path | None = None
-    series: bool = False
-
-    @property
-    def wanted(self) -> bool:
-        """Return whether units have to keep their stages."""
-        return self.series or self.file is not None
-
-    def kept(self, result: Result, scenario: Scenario, control: Control) -> Result:
-        """Write the file; return the result with the series. Raises OutputError."""
-        from daqloom.measure.timeline import measured_spans
-        from daqloom.timeline import phase_columns, write_phases
-        from daqloom.topology.system import fabric_system
-
-        system = fabric_system(scenario)
-        found = measured_spans(control.stages, control.began_ns, system)
-        if self.file:
-            write_phases(self.file, found, system)
-        if any(len(kept) == TRACE_STAGES for kept in control.stages.values()) and found:
-            begin, end = (with_unit(s, "s") for s in (found[0].begin_s, found[-1].end_s))
-            told = (
-                f"the timeline shows {begin} to {end} of the run: a unit keeps the last "
-                f"{TRACE_STAGES:,} stages of its phases"
-            )
-            result = replace(result, warnings=[*result.warnings, told])
-        if self.series:
-            series = {**result.series, "phases": phase_columns(found, system)}
-            return replace(result, series=series)
-        return result
 
 
 class _SignalledError(Exception):
@@ -126,9 +100,6 @@ def measure(
     the run breaks and, when all units have ended in good order after Ctrl-C or SIGTERM,
     `StoppedError` with the result of the time measured until then.
     """
-    from daqloom.scenario.errors import ScenarioError
-    from daqloom.topology.loaded import override
-
     fabric = of_a_fabric(scenario)
     if fabric.measure.launch == "by-hand" and launcher is None:
         raise ScenarioError(
@@ -138,23 +109,26 @@ def measure(
         )
     if seed is not None and seed != fabric.run.seed:
         fabric = override(fabric, {"run.seed": seed})
-    traced = Traced(trace, timeline)
-    if traced.wanted and fabric.building.protocol != "shift":
+    is_traced = timeline or trace is not None
+    if is_traced and fabric.building.protocol != "shift":
         raise ScenarioError(
             f'building.protocol = "{fabric.building.protocol}" has no phases, and the timeline '
             "of a measurement shows phases; measure it without a timeline"
         )
     with run_folder(log_dir) as folder:
-        result = _whole(_measure(fabric, folder, traced, progress, on_event, launcher))
-    if result is None:
+        measured = _whole(_measure(fabric, folder, is_traced, progress, on_event, launcher))
+    if measured is None:
         raise StoppedError("interrupted before the end of the warm-up; there is no result")
+    result, control = measured
+    if is_traced:
+        result = _with_timeline(result, fabric, control, trace, timeline)
     result = replace(result, scenario_hash=scenario.hash())
     if result.interrupted:
         raise StoppedError(result.warnings[0], result)
     return result
 
 
-def _whole(course: Coroutine[Any, Any, Result | None]) -> Result | None:
+def _whole(course: Coroutine[Any, Any, T]) -> T:
     """Run it in a loop of its own, in a thread where a loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
@@ -166,24 +140,17 @@ def _whole(course: Coroutine[Any, Any, Result | None]) -> Result | None:
 
 def of_a_fabric(scenario: Scenario) -> Scenario:
     """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
-    from daqloom.scenario.check import check_possible
-    from daqloom.scenario.errors import ScenarioError
-
     check_possible(scenario)
-    if scenario.building.protocol == "none":
+    if scenario.building.protocol not in BUILT.among:
         raise ScenarioError(
             f"{scenario.name} does not describe an event builder that can be measured; expected "
-            'building.protocol = "pull", "shift" or "daqpipe"'
+            f"building.protocol = " + " or ".join(f'"{each}"' for each in BUILT.among)
         )
     return scenario
 
 
 def plan_of(scenario: Scenario) -> Plan:
     """Return the plan of a run. Raises ScenarioError for what no unit could run."""
-    from daqloom.measure.configure import check_live
-    from daqloom.measure.places import places
-    from daqloom.topology.system import fabric_system
-
     check_live(scenario)
     given = scenario.measure
     system, where = fabric_system(scenario), places(scenario)
@@ -288,23 +255,25 @@ def stopped_by_signals() -> Iterator[asyncio.Event]:
 async def _measure(
     scenario: Scenario,
     folder: Path,
-    traced: Traced,
+    is_traced: bool,
     progress: Callable[[Progress], None] | None,
     on_event: Callable[[RunEvent], None] | None,
     launcher: Launcher | None,
-) -> Result | None:
-    """Return the result; None if the run was interrupted before the warm-up was over."""
+) -> tuple[Result, Control] | None:
+    """Return the result, and the run control that has ended; None if the run was interrupted before
+    the warm-up was over."""
     started_s, began_cpu_s = time.perf_counter(), children_s()
     control = control_of(
         scenario,
         folder,
         launcher=launcher,
         on_event=on_event,
-        trace_stages=TRACE_STAGES if traced.wanted else 0,
+        trace_stages=TRACE_STAGES if is_traced else 0,
     )
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
-            stack.enter_context(findable(control))
+            with suppress(MeasureError):  # no folder in which an operator could find the run
+                stack.enter_context(published(control.address, control.steering, control.token))
             control.want(Goal.RUNNING)
             begin, interrupted = None, False
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
@@ -323,17 +292,27 @@ async def _measure(
     result = _result(scenario, control, difference(begin, end), started_s, began_cpu_s)
     if interrupted:
         result = _cut_short(result, duration_s - warmup_s)
-    return traced.kept(result, scenario, control) if traced.wanted else result
+    return result, control
 
 
-@contextmanager
-def findable(control: Control) -> Iterator[None]:
-    """Lets `daqloom control status` on this machine find the run, where a folder of this user's own
-    can be had for that."""
-    with ExitStack() as stack:
-        with suppress(MeasureError):
-            stack.enter_context(published(control.address, control.steering, control.token))
-        yield
+def _with_timeline(
+    result: Result, scenario: Scenario, control: Control, file: Path | None, series: bool
+) -> Result:
+    """Write the timeline to a file; return the result with it. Raises OutputError."""
+    system = fabric_system(scenario)
+    found = measured_spans(control.stages, control.began_ns, system)
+    if file:
+        write_phases(file, found, system)
+    if any(len(kept) == TRACE_STAGES for kept in control.stages.values()) and found:
+        begin, end = (with_unit(s, "s") for s in (found[0].begin_s, found[-1].end_s))
+        told = (
+            f"the timeline shows {begin} to {end} of the run: a unit keeps the last "
+            f"{TRACE_STAGES:,} stages of its phases"
+        )
+        result = replace(result, warnings=[*result.warnings, told])
+    if series:
+        result = replace(result, series={**result.series, "phases": phase_columns(found, system)})
+    return result
 
 
 async def _running(

@@ -6,7 +6,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
+
+import grpc
 
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import Greetings
@@ -36,9 +38,6 @@ from daqloom.measure.messages import (
 )
 from daqloom.measure.states import Refused
 from daqloom.measure.status import Request, read_request
-
-if TYPE_CHECKING:
-    import grpc
 
 FIRST_MESSAGE_S = 5.0
 """How long an admitted call may take for its first message, and a connection for HTTP/2 (s)."""
@@ -93,8 +92,6 @@ class Service:
     async def listen(self, host: str, port: int) -> int:
         """Start to listen; return the port, which the system chooses for 0. Raises MeasureError."""
         quiet()
-        import grpc
-
         if self._certificates is None and not is_loopback(host):
             raise MeasureError(
                 f"measure.bind = {host} is reachable from other machines, and there are no "
@@ -135,8 +132,6 @@ class Service:
             await self._server.stop(grace=0)
 
     def _handler(self) -> grpc.GenericRpcHandler:
-        import grpc
-
         known: dict[str, Any] = {
             # A handler of a unary call would not be asked before the whole message has come.
             GREET: grpc.stream_unary_rpc_method_handler(self._greet),
@@ -245,8 +240,6 @@ class Service:
             await self._refuse(Refused.TOKEN, "the token is not the one of this run", context)
 
     async def _refuse(self, why: Refused, sentence: str, context: Any) -> NoReturn:
-        import grpc
-
         self._refused[why] += 1
         code = grpc.StatusCode
         await context.abort(
@@ -272,8 +265,6 @@ async def _write(orders: Orders, context: Any) -> None:
 
 
 def _server_side(certificates: Certificates) -> Any:
-    import grpc
-
     return grpc.ssl_server_credentials(
         [(certificates.key, certificates.certificate)],
         root_certificates=certificates.authority,

@@ -1,14 +1,15 @@
 """Requests of an operator to a run control, and its answers."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+import grpc
+from pydantic import Field, TypeAdapter, model_validator
 
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import Metadata, greeted
 from daqloom.measure.connection import STEER, channel, is_loopback, read_certificates, split
-from daqloom.measure.messages import Count, Counting, MalformedError, Message, Text, UnitNumber
+from daqloom.measure.messages import Count, Counting, Message, Text, UnitNumber, read
 from daqloom.measure.runs_here import find_run
 from daqloom.measure.states import Goal, Phase, Standing, State
 
@@ -22,6 +23,12 @@ class Request(Message):
     command: Literal["status", "configure", "start", "stop", "reset", "exit"]
     unit: UnitNumber | None = None
     """Reset: the unit."""
+
+    @model_validator(mode="after")
+    def _reset_names_a_unit(self) -> Self:
+        if (self.command == "reset") != (self.unit is not None):
+            raise ValueError("reset has to name a unit, and no other request may")
+        return self
 
 
 class UnitStatus(Counting):
@@ -55,17 +62,12 @@ class Status(Message):
     counts: Annotated[dict[str, int], Field(max_length=100)]
 
 
+_REQUEST = TypeAdapter(Request)
+
+
 def read_request(body: bytes) -> Request:
     """Read a request. Raises MalformedError."""
-    if len(body) > LARGEST_REQUEST_BYTES:
-        raise MalformedError(f"{len(body)} bytes, expected at most {LARGEST_REQUEST_BYTES}")
-    try:
-        request = Request.model_validate_json(body)
-    except ValueError as error:
-        raise MalformedError(str(error)[:300]) from None
-    if (request.command == "reset") != (request.unit is not None):
-        raise MalformedError("reset has to name a unit, and no other request may")
-    return request
+    return read(_REQUEST, body, LARGEST_REQUEST_BYTES)
 
 
 PATIENCE_S = 10.0
@@ -74,8 +76,6 @@ PATIENCE_S = 10.0
 def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
     """Return the answer of the run control at `address` (None: the only one of this user on this
     machine). Raises MeasureError."""
-    import grpc
-
     secret = b""
     if certificates is None and (address is None or is_loopback(split(address)[0])):
         address, secret = find_run(address)
@@ -98,8 +98,6 @@ def steer(request: Request, address: str | None, certificates: Path | None = Non
 
 
 def _reason(error: object) -> str:
-    import grpc
-
     if isinstance(error, grpc.Call):
         return (error.details() or str(error.code()))[:300]
     return str(error)[:300]

@@ -4,13 +4,15 @@ import os
 import queue
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar, cast
 
-from daqloom._engine import Counters
+import grpc
+
+from daqloom._engine import Counters, LiveNode
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import greeted
 from daqloom.measure.connection import JOIN, Certificates, channel, refusals
@@ -38,7 +40,6 @@ from daqloom.measure.messages import (
     Trace,
     read_order,
 )
-from daqloom.measure.node import MakeNode, Node, RunInfo
 from daqloom.measure.states import State, Step, after
 
 OCCUPIED = "it has a process already"
@@ -46,6 +47,26 @@ RETRY_S = 0.2
 """Pause between attempts to reach the run control (s)."""
 
 
+@dataclass(frozen=True)
+class RunInfo:
+    """The run of a unit: what it knows besides the scenario."""
+
+    name: str
+    """Name of the run, part of the names of its files and shared memory."""
+    token: bytes
+    """Secret of the run (16 bytes), without which a connection is refused."""
+    units: int
+    control: str = "127.0.0.1:0"
+    """Address of the run control, host:port."""
+    trace_stages: int = 0
+    """How many of its last stages the unit keeps for a timeline."""
+
+
+MakeNode = Callable[[Mapping[str, Any], int, RunInfo], LiveNode]
+"""Makes a node from a scenario's document, the unit's number and the run. Raises ValueError,
+MeasureError. One thread calls the node, except `lease`, `counters` and `suspects`, which another
+may call at any time, during a call and after `shut`. `prepare` may follow `prepare` or `connect`,
+when the members have changed before a start."""
 R = TypeVar("R", bound=Message)
 
 
@@ -66,10 +87,10 @@ class Unit:
         self.token = token
         self._make_node = make_node
         self.control = control
-        self._node: Node | None = None
+        self._node: LiveNode | None = None
         self._configuration: Configure | None = None
         self._exporter: Exporter | None = None
-        self._shut_node: Node | None = None
+        self._shut_node: LiveNode | None = None
         self._next_mep = 0
         self._started = 0
         self._lease = Lease(clock)
@@ -92,9 +113,11 @@ class Unit:
         """Number a report, from whose sending the lease that it brings counts."""
         return report.model_copy(update={"number": self._lease.sending()})
 
-    def renew(self, order: Renew) -> None:
-        """Take in that the run control has received a report."""
-        self._renew(order.epoch, order.heard, order.mep_end)
+    def renew(self, epoch: int, heard: int, mep_end: int) -> None:
+        """Take in that the run control has received a report: see `Renew`."""
+        leased = self._lease.heard(epoch, heard, mep_end)
+        if here := self._node:
+            here.lease(*leased)
 
     def last_words(self) -> Iterator[Heartbeat]:
         """Return the final counters of a node that has been shut, once."""
@@ -172,7 +195,7 @@ class Unit:
                 return {"missing": tuple(unanswered)}
             case Start(first_mep=first_mep, mep_end=mep_end, heard=heard):
                 state = after(self.state, Step.STARTED)
-                self._renew(self.epoch, heard, mep_end)
+                self.renew(self.epoch, heard, mep_end)
                 self._made().start(first_mep)
                 self.state, self._next_mep, self._started = state, first_mep, self.epoch
             case Halt(lost=lost, timeout_s=timeout_s):
@@ -182,11 +205,6 @@ class Unit:
             case Exit():
                 self.shut()
         return {}
-
-    def _renew(self, epoch: int, heard: int, mep_end: int) -> None:
-        leased = self._lease.heard(epoch, heard, mep_end)
-        if here := self._node:
-            here.lease(*leased)
 
     def _halt(self, lost: list[int], timeout_s: float) -> tuple[int, ...]:
         if self.state is not State.RUNNING:
@@ -215,7 +233,7 @@ class Unit:
             order.scenario, order.unit, order.run, self.control, self._counters
         )
 
-    def _made(self) -> Node:
+    def _made(self) -> LiveNode:
         if self._node is None:
             raise ValueError("it has not been configured")
         return self._node
@@ -279,8 +297,6 @@ class _End:
 def _session(connection: Any, unit: Unit, number: int | None, patience_s: float) -> _End:
     """Serve one connection: a gRPC thread takes reports, a second thread receives orders, and this
     one carries them out."""
-    import grpc
-
     answers: queue.SimpleQueue[Answer | Trace | None] = queue.SimpleQueue()
     try:
         admission = greeted(connection, unit.control, JOIN, unit.token, patience_s)
@@ -310,14 +326,12 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
 
 def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], end: _End) -> None:
     """Receive orders: renew the lease at once, whatever the unit is doing; queue all others."""
-    import grpc
-
     try:
         for body in call:
             end.joined = True
             order = read_order(body)
             if isinstance(order, Renew):
-                unit.renew(order)
+                unit.renew(order.epoch, order.heard, order.mep_end)
             else:
                 orders.put(order)
     except MalformedError as error:
@@ -330,8 +344,6 @@ def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], e
 
 def _refusal(error: Any) -> str:
     """Return why the run control refuses for good; empty: another attempt may succeed."""
-    import grpc
-
     if error.code() not in refusals():
         return ""
     if error.code() is grpc.StatusCode.ALREADY_EXISTS:

@@ -11,8 +11,7 @@ from pathlib import Path
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.messages import MOST_UNITS
-from daqloom.measure.node import MakeNode
-from daqloom.measure.unit import serve
+from daqloom.measure.unit import MakeNode, serve
 
 TOKEN = "DAQLOOM_TOKEN"
 """Environment variable with the run's token, in hexadecimal digits."""

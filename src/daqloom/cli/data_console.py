@@ -1,4 +1,4 @@
-"""What `daqloom data check` reads and tells."""
+"""How files of packets and a recording are checked, recovered and shown on the terminal."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from daqloom.data.check import Checked
     from daqloom.data.coverage import EventRange
     from daqloom.data.recording import CheckedRecording
+    from daqloom.data.recover import Recovered, Unfinished
 
 _Range = TypeVar("_Range", bound="EventRange")
 
@@ -142,3 +143,45 @@ def _sources(numbers: Sequence[int]) -> str:
     shown = ", ".join(map(str, numbers[:SOURCES_SHOWN]))
     more = f" and {len(numbers) - SOURCES_SHOWN} more" if len(numbers) > SOURCES_SHOWN else ""
     return f"{'sources' if len(numbers) > 1 else 'source'} {shown}{more}"
+
+
+def print_unfinished(found: Sequence[Unfinished | Recovered]) -> None:
+    """Unfinished files of a recording, or what has become of them."""
+    for each in found:
+        print(f"{each.file}: {_told(each)}")
+    if not found:
+        print("no unfinished files")
+
+
+def _told(done: Unfinished | Recovered) -> str:
+    from daqloom.data.recover import Unfinished
+
+    size = with_unit(done.nbytes, "B")
+    if isinstance(done, Unfinished):
+        return f"{size}, in use by a unit" if done.in_use else size
+    match done.outcome:
+        case "finished":
+            cut = done.nbytes - done.kept_bytes
+            rest = f", {with_unit(cut, 'B')} cut off" if cut else ""
+            return f"finished as {done.finished_as}, {done.packets:,} packets of {size}{rest}"
+        case "dropped":
+            return f"deleted, {size}"
+        case "in use":
+            return f"left alone, {size}: a unit still writes it; stop the run first"
+    return f"left alone, {size}: {done.finished_as} already exists; move it away first"
+
+
+@contextmanager
+def changeable(folder: Path) -> Iterator[None]:
+    """What is no folder is bad input; what cannot be changed is a failure."""
+    from daqloom.output import OutputError
+    from daqloom.scenario.errors import ScenarioError
+
+    if not folder.is_dir():
+        raise ScenarioError(f"{folder} is not a folder; give one with the recording of a run")
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot recover {error.filename or folder}: {reason_of(error)}"
+        ) from None
