@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 _TOKEN = re.compile(
-    r"""//[^\n]* | \#[^\n]* | [{}();]
+    r"""//[^\n]* | \#(?:\\\n|[^\n])* | [{}();]
     | R"(?P<end>[^(\n]*)\(.*?\)(?P=end)" | "(?:\\.|[^"\\\n])*"
     | (?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'""",
     re.DOTALL | re.VERBOSE,

@@ -34,3 +34,19 @@ inline tl::unexpected<Error> defect(std::string message) {
 }
 
 }  // namespace daqloom::base
+
+/// `name` is the value of the expected after it; an error is returned to the caller.
+#define DAQLOOM_TRY(name, ...)                                     \
+    auto name##_or_error = (__VA_ARGS__);                          \
+    if (!name##_or_error) {                                        \
+        return tl::unexpected(std::move(name##_or_error).error()); \
+    }                                                              \
+    auto& name = *name##_or_error
+
+/// The same for an expected without a value.
+#define DAQLOOM_CHECK(...)                                     \
+    do {                                                       \
+        if (auto outcome = (__VA_ARGS__); !outcome) {          \
+            return tl::unexpected(std::move(outcome).error()); \
+        }                                                      \
+    } while (false)

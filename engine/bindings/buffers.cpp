@@ -37,9 +37,7 @@ base::Time until(double timeout_s) {
 AttachedBuffer attached(const std::string& name, live::BufferSide side, double timeout_s) {
     const auto attach = [&] {
         const nb::gil_scoped_release release;
-        const base::Time deadline = until(timeout_s);
-        return side == live::BufferSide::writer ? live::attach_writer(name, deadline)
-                                                : live::attach_reader(name, deadline);
+        return live::attach_buffer(name, side, until(timeout_s));
     };
     auto made = attach();
     if (!made) {

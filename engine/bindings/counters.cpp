@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "bindings/report.hpp"
-#include "live/memory/counter_names.hpp"
 #include "live/memory/counters.hpp"
 #include "live/transport/transport.hpp"
 

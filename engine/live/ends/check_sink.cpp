@@ -9,10 +9,6 @@ namespace daqloom::live {
 
 namespace {
 
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
-    counter.fetch_add(count, std::memory_order_relaxed);
-}
-
 class Check final : public MepConsumer {
   public:
     Check(std::vector<protocol::MfpGenerator> streams, CheckCounters& counters)
@@ -20,17 +16,17 @@ class Check final : public MepConsumer {
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
         const protocol::DataCheck check = protocol::check_mep(streams_, bytes);
-        add(counters_->mfps, check.mfps);
-        add(counters_->fragments, check.fragments);
-        add(counters_->fragment_bytes, static_cast<std::uint64_t>(check.fragment_bytes));
+        counters_->mfps.add(check.mfps);
+        counters_->fragments.add(check.fragments);
+        counters_->fragment_bytes.add(static_cast<std::uint64_t>(check.fragment_bytes));
         if (check.fault != protocol::DataFault::none) {
-            add(counters_->wrong[static_cast<std::size_t>(check.fault)], 1);
+            counters_->wrong[static_cast<std::size_t>(check.fault)].add(1);
         } else if (!is_mep(mep, bytes)) {
-            add(counters_->wrong_number, 1);
+            counters_->wrong_number.add(1);
         } else {
-            add(counters_->right, 1);
-            add(counters_->incomplete, check.absent > 0 ? 1 : 0);
-            add(counters_->absent_mfps, check.absent);
+            counters_->right.add(1);
+            counters_->incomplete.add(check.absent > 0 ? 1 : 0);
+            counters_->absent_mfps.add(check.absent);
         }
     }
 

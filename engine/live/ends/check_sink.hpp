@@ -2,13 +2,13 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "live/ends/sink.hpp"
+#include "live/memory/counter.hpp"
 #include "protocol/data/mep_check.hpp"
 
 namespace daqloom::live {
@@ -18,15 +18,15 @@ inline constexpr std::size_t data_faults =
 
 /// Written by the sink's thread, read by any thread.
 struct CheckCounters {
-    std::atomic<std::uint64_t> right{0};       ///< MEPs, the incomplete ones among them
-    std::atomic<std::uint64_t> incomplete{0};  ///< of the right MEPs: that lack somebody's MFP
-    std::atomic<std::uint64_t> mfps{0};
-    std::atomic<std::uint64_t> absent_mfps{0};
-    std::atomic<std::uint64_t> fragments{0};
-    std::atomic<std::uint64_t> fragment_bytes{0};
-    std::atomic<std::uint64_t> wrong_number{0};  ///< MEPs that say another number than the builder
+    Counter right;       ///< MEPs, the incomplete ones among them
+    Counter incomplete;  ///< of the right MEPs: that lack somebody's MFP
+    Counter mfps;
+    Counter absent_mfps;
+    Counter fragments;
+    Counter fragment_bytes;
+    Counter wrong_number;  ///< MEPs that say another number than the builder
     /// MEPs that are wrong, by their first fault; at `none`: nothing.
-    std::array<std::atomic<std::uint64_t>, data_faults> wrong{};
+    std::array<Counter, data_faults> wrong{};
 };
 
 /// `streams`: those of the run, by ascending source id. `counters` outlive the consumer.

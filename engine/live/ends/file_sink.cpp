@@ -24,25 +24,17 @@ namespace fs = std::filesystem;
 
 constexpr base::Time kPause = base::seconds(1);  ///< after a failure
 
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
-    counter.fetch_add(count, std::memory_order_relaxed);
-}
-
 struct Held {
     std::uint64_t mep;
     bool is_complete;
     bool operator==(const Held&) const = default;
 };
 
-/// Packets in files PREFIX-0001.ENDING, PREFIX-0002.ENDING, …
+/// MFPs of a stream in files PREFIX-0001.mfp, PREFIX-0002.mfp, …
 class FileSeries {
   public:
-    FileSeries(std::string prefix, std::string ending, base::Bytes bytes_per_file,
-               FileCounters& counters)
-        : prefix_(std::move(prefix)),
-          ending_(std::move(ending)),
-          bytes_per_file_(bytes_per_file),
-          counters_(&counters) {}
+    FileSeries(std::string prefix, base::Bytes bytes_per_file, FileCounters& counters)
+        : prefix_(std::move(prefix)), bytes_per_file_(bytes_per_file), counters_(&counters) {}
 
     /// A packet of that MEP. False: it is lost.
     bool append(std::span<const std::uint8_t> packet, const Held& mep) {
@@ -73,12 +65,11 @@ class FileSeries {
             return;
         }
         if (file_->commit()) {
-            add(counters_->files, 1);
-            add(counters_->packets, file_->packets());
-            add(counters_->bytes, static_cast<std::uint64_t>(file_->bytes()));
+            counters_->files.add(1);
+            counters_->packets.add(file_->packets());
         } else {
             error_ = file_->error();
-            add(counters_->failed_files, 1);
+            counters_->failed_files.add(1);
             lose(file_->packets());
             lost_.insert(lost_.end(), held_.begin(), held_.end());
             not_before_ = now() + kPause;
@@ -109,14 +100,14 @@ class FileSeries {
         std::error_code ignored;
         std::string path;
         do {
-            path = fmt::format("{}-{:04}.{}", prefix_, ++number_, ending_);
+            path = fmt::format("{}-{:04}.mfp", prefix_, ++number_);
         } while (fs::exists(path, ignored) || fs::exists(path + PacketFileWriter::ending, ignored));
         errno = 0;
         auto file = PacketFileWriter::create(path);
         if (!file) {
             error_ = errno;
             --number_;
-            add(counters_->failed_files, 1);
+            counters_->failed_files.add(1);
             not_before_ = now() + kPause;
             return false;
         }
@@ -126,11 +117,10 @@ class FileSeries {
 
     void lose(std::uint64_t packets) {
         const auto error = static_cast<std::size_t>(error_);
-        add(counters_->lost[error < FileCounters::errors ? error : 0], packets);
+        counters_->lost[error < FileCounters::errors ? error : 0].add(packets);
     }
 
     std::string prefix_;
-    std::string ending_;
     base::Bytes bytes_per_file_;
     FileCounters* counters_;
     std::optional<PacketFileWriter> file_;
@@ -149,13 +139,12 @@ class WriteFiles final : public MepConsumer {
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
         const auto view = protocol::MepView::decode(bytes);
         if (!view) {
-            add(counters_->lost[EBADMSG], 1);
+            counters_->lost[EBADMSG].add(1);
             count({mep, true});
             return;
         }
         const Held held{mep, view->is_complete()};
-        if (!(config_.format == FileFormat::mep ? series_of(0).append(bytes, held)
-                                                : write_each(*view, held))) {
+        if (!write_each(*view, held)) {
             count(held);
             for (auto& [source_id, series] : series_) {
                 series.forget_last(held);
@@ -180,18 +169,14 @@ class WriteFiles final : public MepConsumer {
         }
         return is_written;
     }
-    /// In the format `mep` there is one series for all streams.
     FileSeries& series_of(std::uint16_t source_id) {
         const auto found = series_.find(source_id);
         if (found != series_.end()) {
             return found->second;
         }
-        const bool is_whole = config_.format == FileFormat::mep;
         return series_
-            .emplace(source_id,
-                     FileSeries(is_whole ? config_.prefix
-                                         : fmt::format("{}-source-{}", config_.prefix, source_id),
-                                is_whole ? "mep" : "mfp", config_.bytes_per_file, *counters_))
+            .emplace(source_id, FileSeries(fmt::format("{}-source-{}", config_.prefix, source_id),
+                                           config_.bytes_per_file, *counters_))
             .first->second;
     }
 

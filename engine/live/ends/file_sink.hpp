@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,17 +10,12 @@
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "live/ends/sink.hpp"
+#include "live/memory/counter.hpp"
 
 namespace daqloom::live {
 
-enum class FileFormat {
-    mep,  ///< whole MEPs: PREFIX-0001.mep, …
-    mfp,  ///< the MFPs of each stream: PREFIX-source-17-0001.mfp, …
-};
-
 struct FileSinkConfig {
-    std::string prefix;  ///< a path; its folder exists
-    FileFormat format = FileFormat::mep;
+    std::string prefix;                                 ///< a path; its folder exists
     base::Bytes bytes_per_file = base::Bytes{1} << 30;  ///< the next file after so many; at least 1
 };
 
@@ -29,15 +23,16 @@ struct FileSinkConfig {
 struct FileCounters {
     static constexpr std::size_t errors = 134;  ///< of Linux, and 0
 
-    std::atomic<std::uint64_t> files{0};    ///< complete
-    std::atomic<std::uint64_t> packets{0};  ///< MEPs or MFPs in complete files
-    std::atomic<std::uint64_t> bytes{0};
-    std::atomic<std::uint64_t> failed_files{0};  ///< that could not be made or finished
+    Counter files;         ///< complete
+    Counter packets;       ///< MFPs in complete files
+    Counter failed_files;  ///< that could not be made or finished
     /// Packets that could not be written, by errno, at the write or when their file was finished.
     /// Packets that arrive before the next attempt count for the previous error.
-    std::array<std::atomic<std::uint64_t>, errors> lost{};
+    std::array<Counter, errors> lost{};
 };
 
+/// The MFPs of each stream go to files of its own: PREFIX-source-17-0001.mfp, …
+///
 /// A file appears under its name when it is complete; existing files are kept. If no more can be
 /// written (a full disk), the file ends with its last whole packet, later packets are dropped and
 /// counted, and the next file is tried a second later: the builder unit is never blocked.

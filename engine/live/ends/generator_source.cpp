@@ -82,11 +82,8 @@ base::expected<std::unique_ptr<MfpFeed>> prepare(const protocol::MfpGenerator& g
         if (bytes > static_cast<Bytes>(area.size()) - at) {
             break;
         }
-        if (auto made =
-                generator.generate(event, octets(area.subspan(static_cast<std::size_t>(at))));
-            !made) {
-            return tl::unexpected(made.error());
-        }
+        DAQLOOM_CHECK(
+            generator.generate(event, octets(area.subspan(static_cast<std::size_t>(at)))));
         places.push_back({.offset = at, .bytes = bytes});
         at += (bytes + line - 1) / line * line;
     }
@@ -96,7 +93,7 @@ base::expected<std::unique_ptr<MfpFeed>> prepare(const protocol::MfpGenerator& g
 }  // namespace
 
 base::expected<std::unique_ptr<MfpFeed>> generate_mfps(protocol::MfpGenerator generator,
-                                                       GeneratorContent content, Buffer& buffer) {
+                                                       Content content, Buffer& buffer) {
     const auto room = static_cast<Bytes>(buffer.area().bytes().size());
     if (generator.largest() > room) {
         return base::failure(fmt::format(
@@ -104,7 +101,7 @@ base::expected<std::unique_ptr<MfpFeed>> generate_mfps(protocol::MfpGenerator ge
             "packing",
             room, generator.largest()));
     }
-    if (content == GeneratorContent::once) {
+    if (content == Content::once) {
         return prepare(generator, buffer);
     }
     return std::make_unique<EveryMfp>(std::move(generator));

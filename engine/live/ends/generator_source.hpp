@@ -9,7 +9,7 @@
 
 namespace daqloom::live {
 
-enum class GeneratorContent {
+enum class Content {
     every,  ///< each MFP is generated, so that every byte of the built event can be checked
     /// The buffer is filled with MFPs once at the beginning, and later only their event ids are
     /// set, so that the source costs little when the transport is to be measured.
@@ -18,6 +18,6 @@ enum class GeneratorContent {
 
 /// Fails if the buffer is too small for an MFP or, for `once`, in use.
 base::expected<std::unique_ptr<MfpFeed>> generate_mfps(protocol::MfpGenerator generator,
-                                                       GeneratorContent content, Buffer& buffer);
+                                                       Content content, Buffer& buffer);
 
 }  // namespace daqloom::live

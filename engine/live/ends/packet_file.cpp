@@ -44,9 +44,7 @@ base::expected<std::span<const std::uint8_t>> PacketReader::next() {
     begin_ += packet_;
     offset_ += static_cast<Bytes>(packet_);
     packet_ = 0;
-    if (auto fetched = fetch(static_cast<std::size_t>(front_)); !fetched) {
-        return tl::unexpected(fetched.error());
-    }
+    DAQLOOM_CHECK(fetch(static_cast<std::size_t>(front_)));
     if (available() == 0) {
         return std::span<const std::uint8_t>();
     }
@@ -65,9 +63,7 @@ base::expected<std::span<const std::uint8_t>> PacketReader::next() {
         return failure(fmt::format("a packet of {} bytes is cut off after {}, where the file ends",
                                    *size, left()));
     }
-    if (auto fetched = fetch(bytes); !fetched) {
-        return tl::unexpected(fetched.error());
-    }
+    DAQLOOM_CHECK(fetch(bytes));
     if (available() < bytes) {
         return failure("the file became shorter while it was read");
     }
@@ -88,9 +84,7 @@ base::expected<void> PacketReader::fetch(std::size_t bytes) {
     if (available() >= bytes) {
         return {};
     }
-    if (auto room = make_room(bytes); !room) {
-        return room;
-    }
+    DAQLOOM_CHECK(make_room(bytes));
     while (available() < bytes) {
         const auto count = ::read(file_.get(), buffer_.get() + end_, capacity_ - end_);
         if (count < 0 && errno != EINTR) {

@@ -71,11 +71,8 @@ class PacketFile {
     /// Valid until the next call; none: the file is at its end. Fails for what is no such packet,
     /// in one sentence with the file and the offset.
     base::expected<std::optional<View>> next() {
-        const auto packet = reader_.next();
-        if (!packet) {
-            return tl::unexpected(packet.error());
-        }
-        packet_ = *packet;
+        DAQLOOM_TRY(packet, reader_.next());
+        packet_ = packet;
         if (packet_.empty()) {
             return std::nullopt;
         }

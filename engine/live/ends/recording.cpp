@@ -42,9 +42,7 @@ class Walk {
             if (read != static_cast<ssize_t>(header_.size())) {
                 return wrong("is cut off");
             }
-            if (auto taken = take(found, is_first); !taken) {
-                return tl::unexpected(taken.error());
-            }
+            DAQLOOM_CHECK(take(found, is_first));
             is_first = false;
         }
         return found;
@@ -129,21 +127,15 @@ base::expected<Recording> Recording::open(const std::string& path, std::uint32_t
     if (packing == 0) {
         return base::failure(fmt::format("packing 0 for {}; give 1 to 65535", path));
     }
-    const auto paths = paths_at(path);
-    if (!paths) {
-        return tl::unexpected(paths.error());
-    }
+    DAQLOOM_TRY(paths, paths_at(path));
     Recording recording;
     std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t last = 0;
-    for (const std::string& each : *paths) {
-        auto file = file_at(each, packing);
-        if (!file) {
-            return tl::unexpected(file.error());
-        }
-        first = std::min(first, file->first);
-        last = std::max(last, file->last);
-        recording.files.push_back(std::move(*file));
+    for (const std::string& each : paths) {
+        DAQLOOM_TRY(file, file_at(each, packing));
+        first = std::min(first, file.first);
+        last = std::max(last, file.last);
+        recording.files.push_back(std::move(file));
     }
     recording.first = first;
     recording.count = last - first + 1;

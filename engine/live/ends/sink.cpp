@@ -1,8 +1,5 @@
 #include "live/ends/sink.hpp"
 
-#include <stop_token>
-
-#include "live/ends/background.hpp"
 #include "protocol/data/mep.hpp"
 
 namespace daqloom::live {
@@ -16,20 +13,7 @@ class Discard final : public MepConsumer {
 
 }  // namespace
 
-void Sink::start() {
-    stop();
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-}
-
-void Sink::stop() {
-    thread_.request_stop();
-    if (thread_.joinable()) {
-        thread_.join();
-    }
-}
-
 void Sink::run(const std::stop_token& stop) {
-    stay_in_background();
     BufferReader reader(*buffer_);
     const std::stop_callback wake(stop, [this] { buffer_->reader_bell().ring(); });
     while (true) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <thread>
 #include <utility>
 
+#include "live/ends/background.hpp"
 #include "live/ends/seen_meps.hpp"
 #include "live/memory/buffer.hpp"
 #include "live/memory/counters.hpp"
@@ -32,13 +32,14 @@ class Sink {
     Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, SeenMeps& seen,
          NodeCounters& counters)
         : buffer_(&buffer), consumer_(std::move(consumer)), seen_(&seen), counters_(&counters) {}
-    ~Sink() { stop(); }
     Sink(const Sink&) = delete;
     Sink& operator=(const Sink&) = delete;
 
-    void start();
+    void start() {
+        thread_.start([this](const std::stop_token& stop) { run(stop); });
+    }
     /// Returns when the thread has consumed all that had been committed.
-    void stop();
+    void stop() { thread_.stop(); }
 
   private:
     void run(const std::stop_token& stop);
@@ -47,7 +48,7 @@ class Sink {
     std::unique_ptr<MepConsumer> consumer_;
     SeenMeps* seen_;
     NodeCounters* counters_;
-    std::jthread thread_;
+    Background thread_;
 };
 
 /// A consumer that discards MEPs.

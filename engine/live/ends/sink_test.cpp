@@ -85,6 +85,14 @@ std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& stre
     return mep;
 }
 
+/// The only MFP of a MEP of one stream.
+std::vector<std::uint8_t> mfp_of(const std::vector<protocol::MfpGenerator>& streams,
+                                 std::uint64_t number) {
+    const auto mep = mep_of(streams, number);
+    const auto mfp = protocol::MepView::decode(mep)->mfp(0);
+    return {mfp.begin(), mfp.end()};
+}
+
 class SinkTest : public testing::Test {
   protected:
     void SetUp() override {
@@ -258,10 +266,10 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
     EXPECT_EQ(counters.wrong_number, 1U);
 }
 
-TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
-    const auto streams = streams_of(2);
+TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
+    const auto streams = streams_of(1);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 20'000}, counters, unit_);
+    auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 10'000}, counters, unit_);
     ASSERT_TRUE(consumer) << consumer.error().message;
     Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     sink.start();
@@ -274,18 +282,18 @@ TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
     const auto names = files();
     EXPECT_EQ(names.size(), counters.files);
     ASSERT_GT(names.size(), 1U);
-    EXPECT_EQ(names.front(), "run-0001.mep");
+    EXPECT_EQ(names.front(), "run-source-0-0001.mfp");
     std::uint64_t next = 0;
     for (const std::string& name : names) {
-        auto file = MepFile::open(path(name));
+        auto file = MfpFile::open(path(name));
         ASSERT_TRUE(file);
         while (true) {
-            const auto mep = file->next();
-            ASSERT_TRUE(mep) << mep.error().message;
-            if (!*mep) {
+            const auto mfp = file->next();
+            ASSERT_TRUE(mfp) << mfp.error().message;
+            if (!*mfp) {
                 break;
             }
-            const auto expected = mep_of(streams, next++);
+            const auto expected = mfp_of(streams, next++);
             EXPECT_TRUE(std::ranges::equal(file->packet(), expected));
         }
     }
@@ -300,7 +308,7 @@ TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
 TEST_F(SinkTest, WritesWhatAReplayReads) {
     const auto streams = streams_of(2);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
+    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
     ASSERT_TRUE(consumer);
     Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     sink.start();
@@ -363,10 +371,10 @@ class FileSizeLimit {
 };
 
 TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
-    const auto streams = streams_of(2);
-    std::size_t fit = 0;  // MEPs in 20 kB
-    for (std::size_t bytes = mep_of(streams, 0).size(); bytes <= 20'000;
-         bytes += mep_of(streams, ++fit).size()) {
+    const auto streams = streams_of(1);
+    std::size_t fit = 0;  // MFPs in 20 kB
+    for (std::size_t bytes = mfp_of(streams, 0).size(); bytes <= 20'000;
+         bytes += mfp_of(streams, ++fit).size()) {
     }
     ASSERT_GT(fit, 1U);
     ASSERT_LT(fit, 100U);
@@ -389,12 +397,12 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     EXPECT_EQ(unit_.meps_not_written, 1U);
     EXPECT_EQ(unit_.incomplete_meps_not_written, 0U);
     EXPECT_EQ(counters.failed_files, 0U);
-    ASSERT_EQ(files(), (std::vector<std::string>{"run-0001.mep"}));
-    auto file = MepFile::open(path("run-0001.mep"));  // which ends with a whole packet
+    ASSERT_EQ(files(), (std::vector<std::string>{"run-source-0-0001.mfp"}));
+    auto file = MfpFile::open(path("run-source-0-0001.mfp"));  // which ends with a whole packet
     for (std::uint64_t mep = 0; mep < fit; ++mep) {
         const auto found = file->next();
         ASSERT_TRUE(found && *found);
-        EXPECT_EQ((*found)->header().mep, protocol::MepId{mep});
+        EXPECT_EQ((*found)->header().event_id, mep * kPacking);
     }
     const auto end = file->next();
     ASSERT_TRUE(end) << end.error().message;
@@ -404,7 +412,7 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
 TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
     const auto streams = streams_of(3);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
+    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
     ASSERT_TRUE(consumer);
     Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     {
@@ -426,7 +434,7 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     // Two of three files cannot get their names: folders have them.
     const auto streams = streams_of(3);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
+    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
     ASSERT_TRUE(consumer);
     (*consumer)->consume(0, mep_of(streams, 0));
     for (const char* stream : {"0", "2"}) {
@@ -445,15 +453,16 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
 }
 
 TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
-    std::ofstream(path("run-0001.mep.part")) << "half a file";
-    const auto streams = streams_of(2);
+    std::ofstream(path("run-source-0-0001.mfp.part")) << "half a file";
+    const auto streams = streams_of(1);
     FileCounters counters;
     auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
     ASSERT_TRUE(consumer);
     (*consumer)->consume(0, mep_of(streams, 0));
     (*consumer)->finish();
-    EXPECT_EQ(files(), (std::vector<std::string>{"run-0001.mep.part", "run-0002.mep"}));
-    EXPECT_EQ(std::filesystem::file_size(path("run-0001.mep.part")), 11U);
+    EXPECT_EQ(files(),
+              (std::vector<std::string>{"run-source-0-0001.mfp.part", "run-source-0-0002.mfp"}));
+    EXPECT_EQ(std::filesystem::file_size(path("run-source-0-0001.mfp.part")), 11U);
 }
 
 TEST_F(SinkTest, RefusesAFolderThatIsNotThere) {

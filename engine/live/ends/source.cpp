@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <stop_token>
 #include <utility>
 
-#include "live/ends/background.hpp"
 #include "live/memory/clock.hpp"
 
 namespace daqloom::live {
@@ -15,26 +13,14 @@ namespace {
 /// Wait for room of a quarter of the buffer; then less will do.
 constexpr base::Time kPatience = base::milliseconds(10);
 
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
-    counter.fetch_add(count, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 void Source::start(std::uint64_t first_mfp) {
     stop();
     at_end_ = false;
     // The writer is made here, so that the buffer is open again when this returns.
-    thread_ =
-        std::jthread([this, first_mfp, writer = BufferWriter(*buffer_)](
-                         const std::stop_token& stop) mutable { run(stop, first_mfp, writer); });
-}
-
-void Source::stop() {
-    thread_.request_stop();
-    if (thread_.joinable()) {
-        thread_.join();
-    }
+    thread_.start([this, first_mfp, writer = BufferWriter(*buffer_)](
+                      const std::stop_token& stop) mutable { run(stop, first_mfp, writer); });
 }
 
 void Source::sleep(base::Time until, const std::stop_token& stop) {
@@ -45,7 +31,6 @@ void Source::sleep(base::Time until, const std::stop_token& stop) {
 }
 
 void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWriter& writer) {
-    stay_in_background();
     const std::stop_callback wake(stop, [this] { buffer_->writer_bell().ring(); });
     const double interval = config_.mfps_per_second > 0 ? 1 / config_.mfps_per_second : 0;
     base::Time begin = now();
@@ -55,7 +40,7 @@ void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWri
         if (interval > 0 && now() < due) {
             sleep(due, stop);
         }
-        const std::uint64_t blocked_before = counters_.blocked.load(std::memory_order_relaxed);
+        const std::uint64_t blocked_before = counters_.blocked;
         const MfpFeed::Fed fed = feed(mfp, writer, stop);
         if (fed == MfpFeed::Fed::end) {
             writer.close();
@@ -64,10 +49,10 @@ void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWri
         }
         next_mfp_ = fed == MfpFeed::Fed::no_room ? mfp : mfp + 1;
         const base::Time behind = now() - due;
-        if (counters_.blocked.load(std::memory_order_relaxed) != blocked_before) {
+        if (counters_.blocked != blocked_before) {
             begin += behind;
         } else if (interval > 0 && behind > base::Time::from_seconds(interval)) {
-            add(counters_.late, 1);
+            ++counters_.late;
         }
     }
 }
@@ -78,14 +63,13 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
         const std::uint64_t seen = writer.acknowledged();
         const MfpFeed::Fed fed = feed_->feed(mfp, writer);
         if (fed == MfpFeed::Fed::done) {
-            add(counters_.mfps, 1);
-            add(counters_.bytes, static_cast<std::uint64_t>(writer.last_bytes()));
+            ++counters_.mfps;
         }
         if (fed != MfpFeed::Fed::no_room) {
-            add(counters_.absent, fed == MfpFeed::Fed::absent ? 1 : 0);
+            counters_.absent += fed == MfpFeed::Fed::absent ? 1 : 0;
             return fed;
         }
-        add(counters_.blocked, is_blocked ? 0 : 1);
+        counters_.blocked += is_blocked ? 0 : 1;
         is_blocked = true;
         wait_for_room(writer, seen, stop);
     }

@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/units.hpp"
+#include "live/ends/background.hpp"
 #include "live/memory/buffer.hpp"
+#include "live/memory/counter.hpp"
 
 namespace daqloom::live {
 
@@ -36,11 +37,10 @@ struct SourceConfig {
 
 /// Written by the source's thread, read by any thread.
 struct SourceCounters {
-    std::atomic<std::uint64_t> mfps{0};
-    std::atomic<std::uint64_t> bytes{0};
-    std::atomic<std::uint64_t> absent{0};   ///< MFPs that a recording does not have
-    std::atomic<std::uint64_t> blocked{0};  ///< MFPs that waited for room
-    std::atomic<std::uint64_t> late{0};     ///< MFPs more than an interval behind their time
+    Counter mfps;
+    Counter absent;   ///< MFPs that a recording does not have
+    Counter blocked;  ///< MFPs that waited for room
+    Counter late;     ///< MFPs more than an interval behind their time
 };
 
 /// A thread that is asleep until an MFP is due, or there is room for it. MFP n after the start is
@@ -51,14 +51,13 @@ class Source {
     /// The buffer outlives the source, which is its only writer.
     Source(Buffer& buffer, std::unique_ptr<MfpFeed> feed, SourceConfig config)
         : buffer_(&buffer), feed_(std::move(feed)), config_(config) {}
-    ~Source() { stop(); }
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
     /// From this MFP on. What was committed before stays in the buffer.
     void start(std::uint64_t first_mfp);
     /// Returns when the thread has ended. The buffer is not closed.
-    void stop();
+    void stop() { thread_.stop(); }
 
     /// The first that has never been committed. Not while it runs.
     [[nodiscard]] std::uint64_t next_mfp() const { return next_mfp_; }
@@ -86,7 +85,7 @@ class Source {
     std::atomic<bool> at_end_{false};
     std::mutex mutex_;  ///< without content: what a condition variable asks for
     std::condition_variable_any wake_;
-    std::jthread thread_;
+    Background thread_;
 };
 
 }  // namespace daqloom::live

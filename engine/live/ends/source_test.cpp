@@ -40,8 +40,7 @@ protocol::MfpGenerator generator_of(std::uint16_t source_id) {
     return *made;
 }
 
-std::unique_ptr<MfpFeed> generated(std::uint16_t source_id, GeneratorContent content,
-                                   Buffer& buffer) {
+std::unique_ptr<MfpFeed> generated(std::uint16_t source_id, Content content, Buffer& buffer) {
     auto feed = generate_mfps(generator_of(source_id), content, buffer);
     EXPECT_TRUE(feed) << feed.error().message;
     return std::move(*feed);
@@ -80,7 +79,7 @@ void expect_generated(BufferReader& reader, std::uint16_t source_id, std::uint64
 TEST(Source, GeneratesEveryByteOfItsMfpsFromAnyNumberOn) {
     Buffer buffer = buffer_of(10'000);
     BufferReader reader(buffer);
-    Source source(buffer, generated(3, GeneratorContent::every, buffer), {});
+    Source source(buffer, generated(3, Content::every, buffer), {});
     source.start(17);
     expect_generated(reader, 3, 17, 2'017);
     source.stop();
@@ -91,7 +90,7 @@ TEST(Source, GeneratesEveryByteOfItsMfpsFromAnyNumberOn) {
 TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
     Buffer buffer = buffer_of(10'000);
     BufferReader reader(buffer);
-    Source source(buffer, generated(3, GeneratorContent::every, buffer), {});
+    Source source(buffer, generated(3, Content::every, buffer), {});
     source.start(0);
     const base::Time deadline = now() + kHung;
     while (source.counters().blocked == 0 && now() < deadline) {
@@ -110,7 +109,7 @@ TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
 TEST(Source, StopsWhileItWaitsForAnMfpToBeDue) {
     Buffer buffer = buffer_of(10'000);
     BufferReader reader(buffer);
-    Source source(buffer, generated(3, GeneratorContent::every, buffer), {.mfps_per_second = 1e-3});
+    Source source(buffer, generated(3, Content::every, buffer), {.mfps_per_second = 1e-3});
     source.start(0);
     expect_generated(reader, 3, 0, 1);
     source.stop();
@@ -122,7 +121,7 @@ TEST(Source, NeverGoesFasterThanItsRate) {
     constexpr std::uint64_t mfps = 300;
     Buffer buffer = buffer_of(100'000);
     BufferReader reader(buffer);
-    Source source(buffer, generated(3, GeneratorContent::every, buffer), {.mfps_per_second = rate});
+    Source source(buffer, generated(3, Content::every, buffer), {.mfps_per_second = rate});
     const base::Time begin = now();
     source.start(0);
     for (std::uint64_t mfp = 0; mfp < mfps; ++mfp) {
@@ -181,7 +180,7 @@ TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
 TEST(Source, PreparesItsMfpsOnceAndStampsTheirEventIds) {
     Buffer buffer = buffer_of(20'000);
     BufferReader reader(buffer);
-    Source source(buffer, generated(3, GeneratorContent::once, buffer), {});
+    Source source(buffer, generated(3, Content::once, buffer), {});
     source.start(7);
     std::vector<const std::byte*> places;
     for (std::uint64_t mfp = 7; mfp < 1'000; ++mfp) {
@@ -203,11 +202,11 @@ TEST(Source, PreparesItsMfpsOnceAndStampsTheirEventIds) {
 
 TEST(Source, NeedsABufferForAnMfp) {
     Buffer small = buffer_of(100);
-    EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::every, small));
+    EXPECT_FALSE(generate_mfps(generator_of(3), Content::every, small));
     Buffer used = buffer_of(20'000);
     BufferWriter writer(used);
     ASSERT_TRUE(writer.put(0, 0, 1));
-    EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::once, used));
+    EXPECT_FALSE(generate_mfps(generator_of(3), Content::once, used));
 }
 
 /// A folder of files of MFPs of the stream with source id 3.

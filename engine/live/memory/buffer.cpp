@@ -62,11 +62,11 @@ constexpr base::Bytes end_of(base::Bytes offset, base::Bytes bytes) {
 struct Buffer::Parts {
     SharedMemory control_memory;
     SharedMemory area;
-    std::uint32_t pieces = 0;
-    std::optional<Doorbell> made_for_reader;
-    std::optional<Doorbell> made_for_writer;
-    const Doorbell* reader_bell = nullptr;
-    const Doorbell* writer_bell = nullptr;
+    Doorbell made_for_reader;
+    Doorbell made_for_writer;
+    std::uint32_t pieces;
+    const Doorbell* reader_bell = &made_for_reader;
+    const Doorbell* writer_bell = &made_for_writer;
 
     [[nodiscard]] Control& control() const {
         return *reinterpret_cast<Control*>(control_memory.bytes().data());
@@ -140,24 +140,16 @@ base::expected<Buffer> Buffer::create(const BufferConfig& config, const Doorbell
         return base::failure(fmt::format("{} pieces for buffer {}; give a power of two up to 2^20",
                                          config.pieces, config.name));
     }
-    auto parts = std::make_unique<Parts>();
-    parts->pieces = config.pieces;
-    auto control = SharedMemory::create(config.name + "-control", control_bytes(config.pieces));
-    auto area = SharedMemory::create(config.name, config.bytes);
-    auto for_reader = Doorbell::create();
-    auto for_writer = Doorbell::create();
-    if (!control || !area) {
-        return tl::unexpected(!control ? control.error() : area.error());
-    }
-    if (!for_reader || !for_writer) {
-        return tl::unexpected(!for_reader ? for_reader.error() : for_writer.error());
-    }
-    parts->control_memory = std::move(*control);
-    parts->area = std::move(*area);
-    parts->made_for_reader = std::move(*for_reader);
-    parts->made_for_writer = std::move(*for_writer);
-    parts->reader_bell = reader != nullptr ? reader : &*parts->made_for_reader;
-    parts->writer_bell = writer != nullptr ? writer : &*parts->made_for_writer;
+    DAQLOOM_TRY(control,
+                SharedMemory::create(config.name + "-control", control_bytes(config.pieces)));
+    DAQLOOM_TRY(area, SharedMemory::create(config.name, config.bytes));
+    DAQLOOM_TRY(for_reader, Doorbell::create());
+    DAQLOOM_TRY(for_writer, Doorbell::create());
+    std::unique_ptr<Parts> parts(new Parts{std::move(control), std::move(area),
+                                           std::move(for_reader), std::move(for_writer),
+                                           config.pieces});
+    parts->reader_bell = reader != nullptr ? reader : parts->reader_bell;
+    parts->writer_bell = writer != nullptr ? writer : parts->writer_bell;
     return Buffer(std::move(parts));
 }
 
@@ -167,29 +159,18 @@ base::expected<Buffer> Buffer::attach(std::vector<OwnedFd> descriptors) {
         return base::system_failure(fmt::format("a buffer of {} descriptors; expected {}",
                                                 descriptors.size(), kDescriptors));
     }
-    auto control =
-        SharedMemory::attach(std::move(descriptors[0]), read_write, control_bytes(kMostPieces));
-    auto area = SharedMemory::attach(std::move(descriptors[1]), read_write, kMostBytes);
-    auto for_reader = Doorbell::attach(std::move(descriptors[2]), std::move(descriptors[3]));
-    auto for_writer = Doorbell::attach(std::move(descriptors[4]), std::move(descriptors[5]));
-    if (!control || !area) {
-        return tl::unexpected(!control ? control.error() : area.error());
-    }
-    if (!for_reader || !for_writer) {
-        return tl::unexpected(!for_reader ? for_reader.error() : for_writer.error());
-    }
-    auto parts = std::make_unique<Parts>();
-    parts->pieces = pieces_of(control->bytes().size());
-    if (parts->pieces == 0) {
+    DAQLOOM_TRY(control, SharedMemory::attach(std::move(descriptors[0]), read_write,
+                                              control_bytes(kMostPieces)));
+    DAQLOOM_TRY(area, SharedMemory::attach(std::move(descriptors[1]), read_write, kMostBytes));
+    DAQLOOM_TRY(for_reader, Doorbell::attach(std::move(descriptors[2]), std::move(descriptors[3])));
+    DAQLOOM_TRY(for_writer, Doorbell::attach(std::move(descriptors[4]), std::move(descriptors[5])));
+    const std::uint32_t pieces = pieces_of(control.bytes().size());
+    if (pieces == 0) {
         return base::system_failure("a buffer whose control block has an impossible size");
     }
-    parts->control_memory = std::move(*control);
-    parts->area = std::move(*area);
-    parts->made_for_reader = std::move(*for_reader);
-    parts->made_for_writer = std::move(*for_writer);
-    parts->reader_bell = &*parts->made_for_reader;
-    parts->writer_bell = &*parts->made_for_writer;
-    return Buffer(std::move(parts));
+    return Buffer(
+        std::unique_ptr<Parts>(new Parts{std::move(control), std::move(area), std::move(for_reader),
+                                         std::move(for_writer), pieces}));
 }
 
 std::vector<int> Buffer::descriptors() const {
@@ -242,7 +223,6 @@ bool BufferWriter::put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes)
     there.bytes.store(bytes, std::memory_order_relaxed);
     buffer_->control().committed.store(++committed_, std::memory_order_release);
     buffer_->reader_bell->ring();
-    last_bytes_ = bytes;
     return true;
 }
 

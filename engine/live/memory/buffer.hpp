@@ -90,8 +90,6 @@ class BufferWriter {
     /// Pieces ever committed, and of these ever acknowledged.
     [[nodiscard]] std::uint64_t committed() const;
     [[nodiscard]] std::uint64_t acknowledged() const;
-    /// Of the piece that this writer committed last.
-    [[nodiscard]] base::Bytes last_bytes() const { return last_bytes_; }
 
     /// Closes the buffer: no more pieces will be committed, and a reader that has read all is at
     /// the end.
@@ -107,7 +105,6 @@ class BufferWriter {
     std::uint64_t committed_;
     base::Bytes reserved_at_ = 0;
     base::Bytes reserved_ = 0;
-    base::Bytes last_bytes_ = 0;
 };
 
 /// The reading side; one at a time, and the buffer must outlive it. A new reader reads all pieces

@@ -34,11 +34,8 @@ base::expected<std::unique_ptr<BufferServer>> BufferServer::serve(std::vector<Bu
     }
     for (BufferOffer& offer : offers) {
         if (std::ranges::find(server->doors_, offer.name, &Door::name) == server->doors_.end()) {
-            auto listener = HandoverListener::listen(offer.name);
-            if (!listener) {
-                return tl::unexpected(listener.error());
-            }
-            server->doors_.push_back({offer.name, std::move(*listener)});
+            DAQLOOM_TRY(listener, HandoverListener::listen(offer.name));
+            server->doors_.push_back({offer.name, std::move(listener)});
         }
         server->places_.push_back(std::make_unique<Place>());
         server->places_.back()->offer = std::move(offer);

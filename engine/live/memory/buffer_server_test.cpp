@@ -55,7 +55,7 @@ class ServedBuffer : public testing::Test {
 
 TEST_F(ServedBuffer, BringsAUsersDataToTheUnit) {
     serve({BufferSide::writer});
-    auto user = attach_writer(name_, now() + kHung);
+    auto user = attach_buffer(name_, BufferSide::writer, now() + kHung);
     ASSERT_TRUE(user) << user.error().message;
     EXPECT_EQ(server_->holder(0), ::getpid());
     BufferWriter writer(user->buffer());
@@ -76,20 +76,20 @@ TEST_F(ServedBuffer, BringsAUsersDataToTheUnit) {
 
 TEST_F(ServedBuffer, HasOneProcessOnASide) {
     serve({BufferSide::writer, BufferSide::reader});
-    auto first = attach_writer(name_, now() + kHung);
+    auto first = attach_buffer(name_, BufferSide::writer, now() + kHung);
     ASSERT_TRUE(first);
-    const auto second = attach_writer(name_, now() + kHung);
+    const auto second = attach_buffer(name_, BufferSide::writer, now() + kHung);
     ASSERT_FALSE(second);
     EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid()) +
                                           " has this side of the buffer"),
               std::string::npos)
         << second.error().message;
-    EXPECT_TRUE(attach_reader(name_, now() + kHung));
+    EXPECT_TRUE(attach_buffer(name_, BufferSide::reader, now() + kHung));
     EXPECT_EQ(server_->counters().refused_taken, 1U);
     EXPECT_EQ(server_->counters().attached, 2U);
 
     first = tl::unexpected(base::Error{});
-    EXPECT_TRUE(attach_writer(name_, now() + kHung));
+    EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung));
 }
 
 TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
@@ -107,7 +107,7 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             char go = 0;
             if (::read(ends[1], &go, 1) == 1) {
-                auto user = attach_writer(name_, now() + kHung);
+                auto user = attach_buffer(name_, BufferSide::writer, now() + kHung);
                 const char did = user ? 'y' : 'n';
                 [[maybe_unused]] const auto told = ::write(ends[1], &did, 1);
                 ::pause();
@@ -126,13 +126,13 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
         ::kill(process, SIGKILL);
         ::waitpid(process, nullptr, 0);
         // Who is refused does not try again: the next one attaches at its first try.
-        EXPECT_TRUE(attach_writer(name_, now() + kHung).has_value());
+        EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung).has_value());
     }
 }
 
 TEST_F(ServedBuffer, RefusesASideThatIsNotOffered) {
     serve({BufferSide::writer});
-    const auto reader = attach_reader(name_, now() + kHung);
+    const auto reader = attach_buffer(name_, BufferSide::reader, now() + kHung);
     ASSERT_FALSE(reader);
     EXPECT_NE(reader.error().message.find("not offered"), std::string::npos);
 }
@@ -143,7 +143,7 @@ TEST_F(ServedBuffer, RefusesGarbageAndGoesOn) {
     EXPECT_NE(answer_to(std::string_view("DLBF\2\0", 6)).find("version"), std::string::npos);
     EXPECT_NE(answer_to(std::string(4000, 'x')).find("version"), std::string::npos);
     EXPECT_EQ(server_->counters().refused_malformed, 3U);
-    EXPECT_TRUE(attach_writer(name_, now() + kHung));
+    EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung));
 }
 
 TEST_F(ServedBuffer, IsNotHeldUpByVisitorsWhoSayNothing) {
@@ -154,7 +154,7 @@ TEST_F(ServedBuffer, IsNotHeldUpByVisitorsWhoSayNothing) {
         ASSERT_TRUE(visitor);
         silent.push_back(std::move(*visitor));
     }
-    EXPECT_TRUE(attach_writer(name_, now() + kHung));
+    EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung));
     EXPECT_EQ(server_->counters().refused_silent, silent.size());
 }
 
@@ -176,7 +176,7 @@ TEST_F(ServedBuffer, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSl
 }
 
 TEST_F(ServedBuffer, TellsThatNobodyServesIt) {
-    EXPECT_FALSE(attach_writer(name_, now()));
+    EXPECT_FALSE(attach_buffer(name_, BufferSide::writer, now()));
     serve({BufferSide::writer});
     const auto second =
         BufferServer::serve({{.name = name_, .buffer = buffer_.get(), .side = BufferSide::writer}});

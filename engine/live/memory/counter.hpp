@@ -1,9 +1,13 @@
-// A counter that one thread increments and others read meanwhile.
+// Counters and histograms that one thread increments and others read meanwhile.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "base/log_buckets.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::live {
@@ -40,5 +44,31 @@ class Counter {
 
 /// A counter that tells what is so now: readings of several processes are not summed.
 class Gauge : public Counter {};
+
+/// Buckets of picoseconds, 1/16 of their value wide at most. Takes 7.7 KB, and a few nanoseconds to
+/// count. It only grows: a reader takes the difference of two readings.
+class LatencyHistogram {
+  public:
+    using Buckets = base::LogBuckets<4>;
+
+    /// Negative durations count as zero.
+    void record(base::Time duration) {
+        const auto ps = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.ps, 0));
+        counts_[Buckets::of(ps)].add(1);
+    }
+
+    /// Calls see(bucket, count) for those that hold something, in rising order.
+    template <class See>
+    void each(See see) const {
+        for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+            if (const std::uint64_t count = counts_[bucket].get(); count != 0) {
+                see(bucket, count);
+            }
+        }
+    }
+
+  private:
+    std::array<Counter, Buckets::count> counts_;
+};
 
 }  // namespace daqloom::live

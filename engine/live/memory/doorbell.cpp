@@ -30,27 +30,22 @@ timespec as_timespec(base::Time time) {
 }  // namespace
 
 base::expected<Doorbell> Doorbell::create() {
-    auto page = SharedMemory::create("daqloom-doorbell", sizeof(Page));
+    DAQLOOM_TRY(page, SharedMemory::create("daqloom-doorbell", sizeof(Page)));
     OwnedFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!page) {
-        return tl::unexpected(page.error());
-    }
     if (!event) {
         return base::system_failure(std::string("cannot make an event descriptor: ") +
                                     std::strerror(errno));
     }
-    return Doorbell(std::move(*page), std::move(event));
+    return Doorbell(std::move(page), std::move(event));
 }
 
 base::expected<Doorbell> Doorbell::attach(OwnedFd page, OwnedFd event) {
-    auto memory = SharedMemory::attach(std::move(page), SharedMemory::Access::read_write, 4096);
-    if (!memory) {
-        return tl::unexpected(memory.error());
-    }
-    if (memory->bytes().size() < sizeof(Page)) {
+    DAQLOOM_TRY(memory,
+                SharedMemory::attach(std::move(page), SharedMemory::Access::read_write, 4096));
+    if (memory.bytes().size() < sizeof(Page)) {
         return base::system_failure("a doorbell that is too small; expected one of daqloom's");
     }
-    return Doorbell(std::move(*memory), std::move(event));
+    return Doorbell(std::move(memory), std::move(event));
 }
 
 void Doorbell::ring() const {

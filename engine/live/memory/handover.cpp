@@ -62,13 +62,10 @@ ucred credentials_of(int fd) {
 }  // namespace
 
 base::expected<Handover> Handover::connect(const std::string& name) {
-    const auto to = abstract(name);
-    if (!to) {
-        return tl::unexpected(to.error());
-    }
+    DAQLOOM_TRY(to, abstract(name));
     OwnedFd socket = socket_of_packets();
     if (!socket ||
-        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to->address), to->length) != 0) {
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to.address), to.length) != 0) {
         return base::system_failure(
             fmt::format("cannot connect to {}: {}", name, std::strerror(errno)));
     }
@@ -142,14 +139,10 @@ bool Handover::is_closed() const {
 }
 
 base::expected<HandoverListener> HandoverListener::listen(const std::string& name) {
-    const auto here = abstract(name);
-    if (!here) {
-        return tl::unexpected(here.error());
-    }
+    DAQLOOM_TRY(here, abstract(name));
     OwnedFd socket = socket_of_packets();
     if (!socket ||
-        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&here->address), here->length) !=
-            0 ||
+        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&here.address), here.length) != 0 ||
         ::listen(socket.get(), SOMAXCONN) != 0) {
         return base::system_failure(
             fmt::format("cannot listen on {}: {}", name, std::strerror(errno)));

@@ -59,11 +59,8 @@ base::expected<SharedMemory> SharedMemory::create(const std::string& name, base:
                                                 bytes <= 0 ? "no size" : std::strerror(errno)));
     }
     const auto size = static_cast<std::size_t>(bytes);
-    auto data = map(fd.get(), size, PROT_READ | PROT_WRITE);
-    if (!data) {
-        return tl::unexpected(data.error());
-    }
-    return SharedMemory(std::move(fd), *data, size);
+    DAQLOOM_TRY(data, map(fd.get(), size, PROT_READ | PROT_WRITE));
+    return SharedMemory(std::move(fd), data, size);
 }
 
 base::expected<SharedMemory> SharedMemory::attach(OwnedFd fd, Access access, base::Bytes most) {
@@ -78,11 +75,9 @@ base::expected<SharedMemory> SharedMemory::attach(OwnedFd fd, Access access, bas
             fmt::format("shared memory of {} bytes; expected 1 to {}", status.st_size, most));
     }
     const auto size = static_cast<std::size_t>(status.st_size);
-    auto data = map(fd.get(), size, access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE);
-    if (!data) {
-        return tl::unexpected(data.error());
-    }
-    return SharedMemory(std::move(fd), *data, size);
+    DAQLOOM_TRY(data,
+                map(fd.get(), size, access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE));
+    return SharedMemory(std::move(fd), data, size);
 }
 
 void SharedMemory::populate() const {

@@ -15,8 +15,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "live/memory/buffer_client.hpp"
 #include "live/memory/clock.hpp"
-#include "live/memory/counter_names.hpp"
+#include "live/memory/counters.hpp"
 
 namespace daqloom::live {
 
@@ -43,7 +44,7 @@ struct Page {
 static_assert(std::is_trivially_destructible_v<Page>);
 
 std::string name_of(const std::string& run, UnitIndex unit) {
-    return fmt::format("daqloom/{}/{}/counters", run, unit.value());
+    return buffer_name(run, unit.value(), "counters");
 }
 
 }  // namespace
@@ -53,45 +54,32 @@ CountersPage::CountersPage(SharedMemory memory)
       counters_(&std::launder(reinterpret_cast<Page*>(memory_.bytes().data()))->counters) {}
 
 base::expected<CountersPage> CountersPage::create() {
-    auto memory = SharedMemory::create("daqloom counters", base::Bytes{sizeof(Page)});
-    if (!memory) {
-        return tl::unexpected(memory.error());
-    }
-    new (memory->bytes().data()) Page{.layout = layout(), .counters = {}};
-    return CountersPage(std::move(*memory));
+    DAQLOOM_TRY(memory, SharedMemory::create("daqloom counters", base::Bytes{sizeof(Page)}));
+    new (memory.bytes().data()) Page{.layout = layout(), .counters = {}};
+    return CountersPage(std::move(memory));
 }
 
 base::expected<CountersPage> CountersPage::attach(const std::string& run, UnitIndex unit,
                                                   base::Time until) {
-    const auto connection = Handover::connect(name_of(run, unit));
-    if (!connection) {
-        return tl::unexpected(connection.error());
-    }
-    auto parcel = connection->receive(until);
-    if (!parcel) {
-        return tl::unexpected(parcel.error());
-    }
-    if (parcel->fds.size() != 1) {
+    DAQLOOM_TRY(connection, Handover::connect(name_of(run, unit)));
+    DAQLOOM_TRY(parcel, connection.receive(until));
+    if (parcel.fds.size() != 1) {
         return base::system_failure(fmt::format("{} serves no counters", name_of(run, unit)));
     }
-    auto memory = SharedMemory::attach(std::move(parcel->fds[0]), SharedMemory::Access::read,
-                                       base::Bytes{sizeof(Page)});
-    if (!memory) {
-        return tl::unexpected(memory.error());
-    }
+    DAQLOOM_TRY(memory, SharedMemory::attach(std::move(parcel.fds[0]), SharedMemory::Access::read,
+                                             base::Bytes{sizeof(Page)}));
     std::uint64_t found = 0;
-    if (memory->bytes().size() == sizeof(Page)) {
-        std::memcpy(&found, memory->bytes().data(), sizeof found);
+    if (memory.bytes().size() == sizeof(Page)) {
+        std::memcpy(&found, memory.bytes().data(), sizeof found);
     }
     if (found != layout()) {
         return base::system_failure(
             fmt::format("{} counts other things than this version of daqloom", name_of(run, unit)));
     }
-    return CountersPage(std::move(*memory));
+    return CountersPage(std::move(memory));
 }
 
-void see_counters(const NodeCounters& counted,
-                  const std::function<void(const std::string& name, std::uint64_t value)>& see) {
+void see_counters(const NodeCounters& counted, const SeeCount& see) {
     NodeCounters::each(
         [&](const char* name, auto counter, const char*) { see(name, (counted.*counter).get()); });
     NodeCounters::each_histogram([&](const char* name, auto histogram, const char*) {
@@ -106,10 +94,7 @@ void see_counters(const NodeCounters& counted,
 base::expected<std::unique_ptr<CountersServer>> CountersServer::serve(const std::string& run,
                                                                       UnitIndex unit,
                                                                       const CountersPage& page) {
-    auto listener = HandoverListener::listen(name_of(run, unit));
-    if (!listener) {
-        return tl::unexpected(listener.error());
-    }
+    DAQLOOM_TRY(listener, HandoverListener::listen(name_of(run, unit)));
     // Reopened read-only: the receiver of this descriptor cannot write.
     OwnedFd readable(
         ::open(fmt::format("/proc/self/fd/{}", page.fd()).c_str(), O_RDONLY | O_CLOEXEC));
@@ -118,7 +103,7 @@ base::expected<std::unique_ptr<CountersServer>> CountersServer::serve(const std:
         return base::system_failure(fmt::format("cannot serve counters: {}", std::strerror(errno)));
     }
     return std::unique_ptr<CountersServer>(
-        new CountersServer(std::move(*listener), std::move(readable), std::move(stop)));
+        new CountersServer(std::move(listener), std::move(readable), std::move(stop)));
 }
 
 CountersServer::CountersServer(HandoverListener listener, OwnedFd readable, OwnedFd stop)

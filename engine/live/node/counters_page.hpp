@@ -38,9 +38,11 @@ class CountersPage {
     NodeCounters* counters_;
 };
 
+/// By name and value.
+using SeeCount = std::function<void(const std::string& name, std::uint64_t value)>;
+
 /// Each by its name; of histograms the buckets that hold something, as NAME_bucket.NUMBER.
-void see_counters(const NodeCounters& counted,
-                  const std::function<void(const std::string& name, std::uint64_t value)>& see);
+void see_counters(const NodeCounters& counted, const SeeCount& see);
 
 /// Hands a page to processes of the same user, to read. Runs a thread of its own, which sleeps
 /// otherwise.

@@ -4,23 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
-#include "live/ends/check_sink.hpp"
-#include "live/ends/file_sink.hpp"
 #include "live/ends/generator_source.hpp"
 #include "live/ends/replay_source.hpp"
-#include "live/ends/sink.hpp"
-#include "live/ends/source.hpp"
-#include "live/memory/buffer_server.hpp"
-#include "live/memory/counter_names.hpp"
 #include "protocol/data/mfp_generator.hpp"
 
 namespace daqloom::live {
@@ -33,51 +24,36 @@ constexpr std::uint32_t kOutputPieces = 1U << 14;
 /// Errors of a full disk or file; counted by name even while they are zero.
 constexpr std::array kUsualErrors = {ENOSPC, EDQUOT, EFBIG, EIO};
 
-std::string served_name(const NodeConfig& config, const std::string& what) {
-    return fmt::format("daqloom/{}/{}/{}", config.run, config.self.value(), what);
-}
-
 base::expected<protocol::PatternSizes> sizes_of(const NodeConfig& config, std::uint32_t stream) {
     if (config.protocol != Protocol::pull) {
         return protocol::PatternSizes(config.sizes, config.fragment_bytes[stream], config.seed);
     }
     return protocol::PatternSizes::of_events(
-        config.event_size, protocol::FragmentShares(readouts_in_run(config), config.share),
+        config.event_size, protocol::FragmentShares(units_in(config.readout_in_slot), config.share),
         protocol::ReadoutIndex(stream), config.packing, config.seed);
 }
 
 base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::uint32_t stream) {
-    auto sizes = sizes_of(config, stream);
-    if (!sizes) {
-        return tl::unexpected(sizes.error());
-    }
+    DAQLOOM_TRY(sizes, sizes_of(config, stream));
     return protocol::MfpGenerator::make(
         {.source_id = static_cast<std::uint16_t>(stream),
          .packing = config.packing,
          .align = config.align,
-         .sizes = std::make_shared<protocol::PatternSizes>(std::move(*sizes))});
+         .sizes = std::make_shared<protocol::PatternSizes>(std::move(sizes))});
 }
 
 base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t stream,
                                                  Buffer& buffer) {
     if (config.source == SourceKind::replay) {
-        const auto recording = Recording::open(config.replay, config.packing);
-        if (!recording) {
-            return tl::unexpected(recording.error());
-        }
-        return replay_mfps(*recording,
+        DAQLOOM_TRY(recording, Recording::open(config.replay, config.packing));
+        return replay_mfps(recording,
                            {.source_id = static_cast<std::uint16_t>(stream),
                             .packing = static_cast<std::uint16_t>(config.packing),
                             .loop = config.replay_loops},
                            buffer);
     }
-    auto mfps = generator(config, stream);
-    if (!mfps) {
-        return tl::unexpected(mfps.error());
-    }
-    const auto content =
-        config.content == Content::once ? GeneratorContent::once : GeneratorContent::every;
-    return generate_mfps(std::move(*mfps), content, buffer);
+    DAQLOOM_TRY(mfps, generator(config, stream));
+    return generate_mfps(std::move(mfps), config.content, buffer);
 }
 
 void see_checked(const CheckCounters& checked, const SeeCount& see) {
@@ -112,69 +88,38 @@ void see_written(const FileCounters& written, const SeeCount& see) {
 
 }  // namespace
 
-struct Ends::Parts {
-    explicit Parts(NodeCounters& unit) : counters(unit) {}
-
-    base::expected<std::unique_ptr<MepConsumer>> consumer(const NodeConfig& config);
-    void end_output();
-
-    NodeCounters& counters;
-    std::vector<Buffer> streams;
-    std::vector<std::unique_ptr<Source>> sources;
-    std::unique_ptr<BufferServer> stream_server;
-
-    std::optional<Buffer> output;
-    std::unique_ptr<Sink> sink;
-    std::unique_ptr<BufferServer> output_server;
-    std::atomic<SinkKind> kind = SinkKind::user;
-    CheckCounters checked;
-    FileCounters written;
-    SeenMeps seen;
-};
-
-Ends::Ends(NodeCounters& counters) : parts_(std::make_unique<Parts>(counters)) {}
-Ends::~Ends() { shut(); }
-
 base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t readout,
                                         const Doorbell& unit) {
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
-        auto buffer = Buffer::create({.name = fmt::format("daqloom-stream-{}", stream),
-                                      .bytes = config.stream_buffer,
-                                      .pieces = kStreamPieces},
-                                     &unit);
-        if (!buffer) {
-            return tl::unexpected(buffer.error());
-        }
-        buffer->area().populate();
-        parts_->streams.push_back(std::move(*buffer));
+        DAQLOOM_TRY(buffer, Buffer::create({.name = fmt::format("daqloom-stream-{}", stream),
+                                            .bytes = config.stream_buffer,
+                                            .pieces = kStreamPieces},
+                                           &unit));
+        buffer.area().populate();
+        streams_.push_back(std::move(buffer));
     }
     if (config.source == SourceKind::user) {
         std::vector<BufferOffer> offers;
         for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
-            offers.push_back({served_name(config, fmt::format("stream-{}", stream)),
-                              &parts_->streams[stream], BufferSide::writer});
+            offers.push_back(
+                {buffer_name(config.run, config.self.value(), fmt::format("stream-{}", stream)),
+                 &streams_[stream], BufferSide::writer});
         }
-        auto server = BufferServer::serve(std::move(offers));
-        if (!server) {
-            return tl::unexpected(server.error());
-        }
-        parts_->stream_server = std::move(*server);
+        DAQLOOM_TRY(server, BufferServer::serve(std::move(offers)));
+        stream_server_ = std::move(server);
         return {};
     }
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
-        Buffer& buffer = parts_->streams[stream];
-        auto feed = feed_of(config, readout * config.streams + stream, buffer);
-        if (!feed) {
-            return tl::unexpected(feed.error());
-        }
-        parts_->sources.push_back(std::make_unique<Source>(
-            buffer, std::move(*feed),
+        Buffer& buffer = streams_[stream];
+        DAQLOOM_TRY(feed, feed_of(config, readout * config.streams + stream, buffer));
+        sources_.push_back(std::make_unique<Source>(
+            buffer, std::move(feed),
             SourceConfig{.mfps_per_second = config.event_rate_hz / config.packing}));
     }
     return {};
 }
 
-base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeConfig& config) {
+base::expected<std::unique_ptr<MepConsumer>> Ends::make_consumer(const NodeConfig& config) {
     if (config.sink == SinkKind::discard) {
         return discard_meps();
     }
@@ -186,99 +131,79 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
                 fmt::format("cannot make the folder {}: {}", config.output, error.message()));
         }
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self.value()),
-                           .format = FileFormat::mfp,
                            .bytes_per_file = config.output_file},
-                          written, counters);
+                          written_, counters_);
     }
     std::vector<protocol::MfpGenerator> expected;
     for (std::uint32_t stream = 0; stream < config.fragment_bytes.size(); ++stream) {
-        auto mfps = generator(config, stream);
-        if (!mfps) {
-            return tl::unexpected(mfps.error());
-        }
-        expected.push_back(std::move(*mfps));
+        DAQLOOM_TRY(mfps, generator(config, stream));
+        expected.push_back(std::move(mfps));
     }
-    return check_meps(std::move(expected), checked);
+    return check_meps(std::move(expected), checked_);
 }
 
 base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell& unit) {
-    Parts& parts = *parts_;
-    parts.end_output();
-    auto buffer = Buffer::create(
-        {.name = "daqloom-output", .bytes = config.output_buffer, .pieces = kOutputPieces}, nullptr,
-        &unit);
-    if (!buffer) {
-        return tl::unexpected(buffer.error());
-    }
-    buffer->area().populate();
-    parts.output.emplace(std::move(*buffer));
-    parts.kind = config.sink;
+    end_output();
+    DAQLOOM_TRY(buffer, Buffer::create({.name = "daqloom-output",
+                                        .bytes = config.output_buffer,
+                                        .pieces = kOutputPieces},
+                                       nullptr, &unit));
+    buffer.area().populate();
+    output_.emplace(std::move(buffer));
+    kind_ = config.sink;
     if (config.sink == SinkKind::user) {
-        auto server = BufferServer::serve(
-            {{served_name(config, "output"), &*parts.output, BufferSide::reader}});
-        if (!server) {
-            return tl::unexpected(server.error());
-        }
-        parts.output_server = std::move(*server);
+        DAQLOOM_TRY(server,
+                    BufferServer::serve({{buffer_name(config.run, config.self.value(), "output"),
+                                          &*output_, BufferSide::reader}}));
+        output_server_ = std::move(server);
         return {};
     }
-    auto consumer = parts.consumer(config);
-    if (!consumer) {
-        return tl::unexpected(consumer.error());
-    }
-    parts.sink =
-        std::make_unique<Sink>(*parts.output, std::move(*consumer), parts.seen, parts.counters);
-    parts.sink->start();
+    DAQLOOM_TRY(consumer, make_consumer(config));
+    sink_.emplace(*output_, std::move(consumer), seen_, counters_);
+    sink_->start();
     return {};
 }
 
 /// The unit's own sink has processed everything when this returns; a user's consumer keeps the
 /// memory mapped for as long as it likes.
-void Ends::Parts::end_output() {
-    if (output) {
-        BufferWriter(*output).close();
+void Ends::end_output() {
+    if (output_) {
+        BufferWriter(*output_).close();
     }
-    if (sink) {
-        sink->stop();
-        sink.reset();
-    }
-    output_server.reset();
-    output.reset();
+    sink_.reset();
+    output_server_.reset();
+    output_.reset();
 }
 
 void Ends::start_sources(std::uint64_t first_mfp) {
-    for (auto& source : parts_->sources) {
+    for (auto& source : sources_) {
         source->start(std::max(first_mfp, source->next_mfp()));
     }
 }
 void Ends::stop_sources() {
-    for (auto& source : parts_->sources) {
+    for (auto& source : sources_) {
         source->stop();
     }
 }
 void Ends::shut() {
     stop_sources();  // their counters can still be read
-    parts_->stream_server.reset();
-    parts_->end_output();
+    stream_server_.reset();
+    end_output();
 }
 
-std::span<Buffer> Ends::streams() { return parts_->streams; }
-Buffer* Ends::output() { return parts_->output ? &*parts_->output : nullptr; }
-
 void Ends::each_count(const SeeCount& see) const {
-    const Parts& parts = *parts_;
     std::uint64_t blocked = 0;
     std::uint64_t late = 0;
-    for (const auto& source : parts.sources) {
+    for (const auto& source : sources_) {
         blocked += source->counters().blocked;
         late += source->counters().late;
     }
     see(counter_names::kMfpsBlocked.name, blocked);
     see(counter_names::kMfpsLate.name, late);
-    if (parts.kind == SinkKind::check) {
-        see_checked(parts.checked, see);
-    } else if (parts.kind == SinkKind::file) {
-        see_written(parts.written, see);
+    if (kind_ == SinkKind::check) {
+        see_checked(checked_, see);
+    } else if (kind_ == SinkKind::file) {
+        see_written(written_, see);
     }
 }
 

@@ -1,26 +1,33 @@
 // The other ends of a unit's buffers: the sources of its streams and the consumer of its MEPs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "base/expected.hpp"
+#include "live/ends/check_sink.hpp"
+#include "live/ends/file_sink.hpp"
+#include "live/ends/sink.hpp"
+#include "live/ends/source.hpp"
 #include "live/memory/buffer.hpp"
+#include "live/memory/buffer_server.hpp"
 #include "live/memory/counters.hpp"
+#include "live/node/counters_page.hpp"
 #include "live/node/node_config.hpp"
 
 namespace daqloom::live {
 
-/// By name and value.
-using SeeCount = std::function<void(const std::string& name, std::uint64_t value)>;
-
 class Ends {
   public:
     /// `counters`, in which the consumer counts, outlive it.
-    explicit Ends(NodeCounters& counters);
-    ~Ends();
+    explicit Ends(NodeCounters& counters) : counters_(counters) {}
+    ~Ends() { shut(); }
+    Ends(const Ends&) = delete;
+    Ends& operator=(const Ends&) = delete;
 
     /// A buffer for each stream of the readout unit, and its source, which does not run yet.
     base::expected<void> make_sources(const NodeConfig& config, std::uint32_t readout,
@@ -34,13 +41,26 @@ class Ends {
     /// Ends all of it.
     void shut();
 
-    [[nodiscard]] std::span<Buffer> streams();
-    [[nodiscard]] Buffer* output();
+    [[nodiscard]] std::span<Buffer> streams() { return streams_; }
+    [[nodiscard]] Buffer* output() { return output_ ? &*output_ : nullptr; }
     void each_count(const SeeCount& see) const;
 
   private:
-    struct Parts;
-    std::unique_ptr<Parts> parts_;
+    base::expected<std::unique_ptr<MepConsumer>> make_consumer(const NodeConfig& config);
+    void end_output();
+
+    NodeCounters& counters_;
+    std::vector<Buffer> streams_;
+    std::vector<std::unique_ptr<Source>> sources_;
+    std::unique_ptr<BufferServer> stream_server_;
+
+    std::optional<Buffer> output_;
+    std::optional<Sink> sink_;
+    std::unique_ptr<BufferServer> output_server_;
+    std::atomic<SinkKind> kind_ = SinkKind::user;
+    CheckCounters checked_;
+    FileCounters written_;
+    SeenMeps seen_;
 };
 
 }  // namespace daqloom::live

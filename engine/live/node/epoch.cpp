@@ -123,18 +123,6 @@ Halt::State Halt::wait(bool consumed, base::Time until) {
     return state_;
 }
 
-base::expected<std::unique_ptr<Epoch>> make_epoch(const EpochParts& parts, Members members) {
-    switch (parts.config->protocol) {
-        case Protocol::daqpipe:
-            return make_daqpipe_epoch(parts, std::move(members));
-        case Protocol::pull:
-            return make_pull_epoch(parts, std::move(members));
-        case Protocol::shift:
-            break;
-    }
-    return make_shift_epoch(parts, std::move(members));
-}
-
 void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,
                Halt& halt) {
     Loop(epoch, transport, counters, lease, halt).run();

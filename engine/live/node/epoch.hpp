@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/expected.hpp"
@@ -61,11 +62,23 @@ class Epoch : public TransportEvents {
     [[nodiscard]] virtual std::uint64_t next_mep() const = 0;
 };
 
+/// Of linear shifting.
+base::expected<void> check_shift(const NodeConfig& config);
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
-base::expected<std::unique_ptr<Epoch>> make_daqpipe_epoch(const EpochParts& parts, Members members);
-base::expected<std::unique_ptr<Epoch>> make_pull_epoch(const EpochParts& parts, Members members);
+/// Of the protocols whose builder units request MFPs.
+base::expected<void> check_requested(const NodeConfig& config);
+base::expected<std::unique_ptr<Epoch>> make_requested_epoch(const EpochParts& parts,
+                                                            Members members);
+/// What the protocol in the configuration demands of it, as far as no epoch is needed to know.
+inline base::expected<void> check_epoch(const NodeConfig& config) {
+    return config.protocol == Protocol::shift ? check_shift(config) : check_requested(config);
+}
 /// Of the protocol in the configuration.
-base::expected<std::unique_ptr<Epoch>> make_epoch(const EpochParts& parts, Members members);
+inline base::expected<std::unique_ptr<Epoch>> make_epoch(const EpochParts& parts, Members members) {
+    return parts.config->protocol == Protocol::shift
+               ? make_shift_epoch(parts, std::move(members))
+               : make_requested_epoch(parts, std::move(members));
+}
 
 /// The exchange of commands and states between the control thread and the data thread of an epoch.
 class Halt {

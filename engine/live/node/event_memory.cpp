@@ -38,11 +38,8 @@ base::expected<Bytes> largest_mfp(const NodeConfig& config) {
     const Bytes padding = packing * ((Bytes{1} << config.align) - 1);
     const Bytes overhead = protocol::mfp_overhead(static_cast<std::uint16_t>(config.packing));
     if (config.protocol == Protocol::pull) {
-        auto fragment = largest_fragment(config);
-        if (!fragment) {
-            return fragment;
-        }
-        return overhead + *fragment + padding;
+        DAQLOOM_TRY(fragment, largest_fragment(config));
+        return overhead + fragment + padding;
     }
     const Bytes mean =
         config.fragment_bytes.empty() ? 0 : *std::ranges::max_element(config.fragment_bytes);
@@ -65,13 +62,10 @@ base::expected<EventMemory> EventMemory::of(const NodeConfig& config, const Unit
                         "give fewer",
                         units.readouts, Immediate::streams));
     }
-    const auto mfp = largest_mfp(config);
-    if (!mfp) {
-        return tl::unexpected(mfp.error());
-    }
+    DAQLOOM_TRY(mfp, largest_mfp(config));
     const EventMemory memory{
         .header = protocol::aligned(protocol::mep_overhead(units.readouts_in_run), kLine),
-        .place = protocol::aligned(*mfp, kLine),
+        .place = protocol::aligned(mfp, kLine),
         .readouts = units.readouts,
         .slots = events};
     if (memory.bytes() > config.output_buffer) {

@@ -77,17 +77,14 @@ base::expected<Members> Members::of(const NodeConfig& config, std::span<const Un
     const std::size_t units = std::max(readouts.number_of.size(), builders.number_of.size());
     readouts.number_of.resize(units, protocol::ReadoutIndex::none());
     builders.number_of.resize(units, protocol::BuilderIndex::none());
-    auto shift = LinearShift::of_members(slots_of(config, members), true);
-    if (!shift) {
-        return tl::unexpected(shift.error());
-    }
+    DAQLOOM_TRY(shift, LinearShift::of_members(slots_of(config, members), true));
     return Members{.readouts = std::move(readouts.units),
                    .builders = std::move(builders.units),
                    .readout_of = std::move(readouts.number_of),
                    .builder_of = std::move(builders.number_of),
                    .readout_in_run = std::move(readouts.in_run),
                    .readouts_in_run = readouts.count_in_run,
-                   .shift = std::move(*shift)};
+                   .shift = std::move(shift)};
 }
 
 }  // namespace daqloom::live

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,18 +11,17 @@
 
 #include "live/memory/buffer.hpp"
 #include "live/memory/clock.hpp"
-#include "live/memory/counter_names.hpp"
+#include "live/memory/counters.hpp"
 #include "live/memory/doorbell.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/ends.hpp"
 #include "live/node/epoch.hpp"
-#include "live/node/event_memory.hpp"
 #include "live/node/members.hpp"
 #include "live/node/post.hpp"
+#include "live/node/slot_clock.hpp"
 #include "live/node/stage_trace.hpp"
 #include "live/transport/make.hpp"
 #include "protocol/data/mfp.hpp"
-#include "protocol/machines/push_builder.hpp"
 
 namespace daqloom::live {
 
@@ -43,82 +41,24 @@ std::uint32_t units_of(const NodeConfig& config) {
     return units;
 }
 
-std::uint32_t taken(const std::vector<UnitIndex>& slots) {
-    return static_cast<std::uint32_t>(
-        slots.size() - static_cast<std::size_t>(std::ranges::count(slots, UnitIndex::none())));
-}
-
-/// A stream's buffer must hold a round of all builder units, and an output buffer a MEP, computed
-/// with MFPs of average size, headers and padding included.
-base::expected<void> check_shift(const NodeConfig& config) {
-    const base::Bytes padding = base::Bytes{1} << config.align;
-    base::Bytes largest = 0;
-    base::Bytes mep = 0;
-    for (const base::Bytes fragment : config.fragment_bytes) {
-        const base::Bytes mfp = config.packing * (fragment + 3 + padding) + 20;
-        largest = std::max(largest, mfp);
-        mep += mfp;
-    }
-    const base::Bytes round =
-        largest * config.meps_per_phase * (base::Bytes{taken(config.builder_in_slot)} + 1);
-    if (config.source == SourceKind::generator && round > config.stream_buffer) {
-        return base::failure(fmt::format(
-            "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
-            "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
-            config.stream_buffer, taken(config.builder_in_slot), config.meps_per_phase, largest,
-            round));
-    }
-    if (config.source == SourceKind::generator) {
-        if (auto problem = protocol::problem_of_output(config.output_buffer, mep)) {
-            return base::failure(std::move(*problem));
-        }
-    }
-    return {};
-}
-
-/// DAQPIPE and pull building: a readout unit's data of an event travel together.
-base::expected<void> check_requested(const NodeConfig& config) {
-    if (config.streams != 1) {
-        return base::failure(fmt::format(
-            "{} streams; in {} a readout unit has one, of MFPs with all it holds", config.streams,
-            config.protocol == Protocol::pull ? "pull building" : "DAQPIPE"));
-    }
-    const std::uint32_t readouts = taken(config.readout_in_slot);
-    const auto memory =
-        EventMemory::of(config, {readouts, taken(config.builder_in_slot), readouts});
-    return memory ? base::expected<void>{} : tl::unexpected(memory.error());
-}
-
 }  // namespace
 
 base::expected<void> Node::check(const NodeConfig& given) {
-    const auto settled = with_pieces(given);
-    if (!settled) {
-        return tl::unexpected(settled.error());
-    }
-    const NodeConfig& config = *settled;
-    for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
-        for (const UnitIndex unit : *slots) {
-            if (unit != UnitIndex::none() && unit.value() >= kMostUnits) {
-                return base::failure(
-                    fmt::format("unit {} in a slot; give 0 to {}", unit.value(), kMostUnits - 1));
-            }
-        }
+    DAQLOOM_TRY(config, with_pieces(given));
+    if (const std::uint32_t units = units_of(config); units > kMostUnits) {
+        return base::failure(
+            fmt::format("unit {} in a slot; give 0 to {}", units - 1, kMostUnits - 1));
     }
     if (config.streams < 1 || config.streams > most_streams) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
-    if (auto fits =
-            config.protocol == Protocol::shift ? check_shift(config) : check_requested(config);
-        !fits) {
-        return fits;
-    }
-    if (config.fragment_bytes.size() !=
-        std::size_t{taken(config.readout_in_slot)} * config.streams) {
-        return base::failure(fmt::format(
-            "{} sizes of fragments for {} readout units with {} "
-            "streams; give one for each stream",
-            config.fragment_bytes.size(), taken(config.readout_in_slot), config.streams));
+    DAQLOOM_CHECK(check_epoch(config));
+    const std::uint32_t readouts = units_in(config.readout_in_slot);
+    if (config.fragment_bytes.size() != std::size_t{readouts} * config.streams) {
+        return base::failure(
+            fmt::format("{} sizes of fragments for {} readout units with {} "
+                        "streams; give one for each stream",
+                        config.fragment_bytes.size(), readouts, config.streams));
     }
     if (config.packing < 1 || config.packing > protocol::most_mfp_fragments || config.align > 16) {
         return base::failure(
@@ -184,37 +124,17 @@ struct Node::Parts {
 
 /// The unit's number among the slots that are taken; none: it has no slot.
 std::optional<std::uint32_t> Node::Parts::place_in(const std::vector<UnitIndex>& slots) const {
-    std::uint32_t place = 0;
-    for (const UnitIndex unit : slots) {
-        if (unit == config.self) {
-            return place;
-        }
-        place += unit == UnitIndex::none() ? 0 : 1;
-    }
-    return std::nullopt;
+    const auto at = std::ranges::find(slots, config.self);
+    return at == slots.end() ? std::nullopt : std::optional(units_in({slots.begin(), at}));
 }
 
 base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
-    if (auto checked = check(config); !checked) {
-        return tl::unexpected(checked.error());
-    }
-    auto settled = with_pieces(std::move(config));
-    if (!settled) {
-        return tl::unexpected(settled.error());
-    }
-    auto doorbell = Doorbell::create();
-    if (!doorbell) {
-        return tl::unexpected(doorbell.error());
-    }
-    auto page = CountersPage::create();
-    if (!page) {
-        return tl::unexpected(page.error());
-    }
-    auto parts =
-        std::make_unique<Parts>(std::move(*settled), std::move(*doorbell), std::move(*page));
-    if (auto made = parts->make_ends(); !made) {
-        return tl::unexpected(made.error());
-    }
+    DAQLOOM_CHECK(check(config));
+    DAQLOOM_TRY(settled, with_pieces(std::move(config)));
+    DAQLOOM_TRY(doorbell, Doorbell::create());
+    DAQLOOM_TRY(page, CountersPage::create());
+    auto parts = std::make_unique<Parts>(std::move(settled), std::move(doorbell), std::move(page));
+    DAQLOOM_CHECK(parts->make_ends());
     // If another process has the name, these counters cannot be read from outside; the unit works
     // all the same.
     if (auto server = CountersServer::serve(parts->config.run, parts->config.self, parts->page)) {
@@ -235,9 +155,7 @@ base::expected<void> Node::Parts::make_ends() {
                         config.self.value()));
     }
     if (readout) {
-        if (auto made = ends.make_sources(config, *readout, doorbell); !made) {
-            return made;
-        }
+        DAQLOOM_CHECK(ends.make_sources(config, *readout, doorbell));
     }
     return builds ? ends.renew_output(config, doorbell) : base::expected<void>{};
 }
@@ -272,13 +190,8 @@ TransportConfig Node::Parts::transport_config() {
 /// Phases by time: rounds of all phases follow each other since 1970, so that units agree on the
 /// phase, though not on the first round, without messages, as far as their clocks agree.
 base::Time Node::Parts::next_round() const {
-    timespec real{};
-    ::clock_gettime(CLOCK_REALTIME, &real);
-    const std::int64_t round_ns =
-        std::max<std::int64_t>(config.window.ps * members->shift.phases() / 1'000, 1);
-    const std::int64_t into_ns =
-        (real.tv_sec % round_ns * (1'000'000'000 % round_ns) + real.tv_nsec) % round_ns;
-    return now() + base::nanoseconds(round_ns - into_ns);
+    const auto rounds = SlotClock::of_this_machine(config.window * members->shift.phases());
+    return rounds.begin_of(rounds.slot_at(now()) + 1);
 }
 
 base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
@@ -286,26 +199,18 @@ base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
     Parts& node = *parts_;
     node.ends.stop_sources();
     node.end_flow();
-    auto found = Members::of(node.config, members);
-    if (!found) {
-        return tl::unexpected(found.error());
-    }
-    node.members.emplace(std::move(*found));
+    DAQLOOM_TRY(found, Members::of(node.config, members));
+    node.members.emplace(std::move(found));
     node.epoch = epoch;
     if (std::exchange(node.is_output_spoilt, false) && node.ends.output() != nullptr) {
-        if (auto renewed = node.ends.renew_output(node.config, node.doorbell); !renewed) {
-            return tl::unexpected(renewed.error());
-        }
+        DAQLOOM_CHECK(node.ends.renew_output(node.config, node.doorbell));
     }
-    auto transport = make_transport(
-        node.config.transport, node.transport_config(),
-        {.node = node.config.bind, .congestion_control = node.config.congestion_control});
-    if (!transport) {
-        return tl::unexpected(transport.error());
-    }
+    DAQLOOM_TRY(transport, make_transport(node.config.transport, node.transport_config(),
+                                          {.node = node.config.bind,
+                                           .congestion_control = node.config.congestion_control}));
     auto flow = std::make_unique<Flow>();
     flow->doorbell = &node.doorbell;
-    flow->transport = std::move(*transport);
+    flow->transport = std::move(transport);
     std::vector<std::byte> address = flow->transport->address();
     const std::lock_guard lock(node.mutex);
     node.flow = std::move(flow);
@@ -326,20 +231,17 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
         return base::failure("an epoch is started once, after it was prepared and connected");
     }
     Flow& flow = *node.flow;
-    auto epoch = make_epoch({.config = &node.config,
-                             .transport = flow.transport.get(),
-                             .streams = node.ends.streams(),
-                             .output = node.ends.output(),
-                             .counters = &node.counters,
-                             .trace = &node.trace,
-                             .epoch = node.epoch,
-                             .first_mep = first_mep,
-                             .start = node.next_round()},
-                            *node.members);
-    if (!epoch) {
-        return tl::unexpected(epoch.error());
-    }
-    flow.epoch = std::move(*epoch);
+    DAQLOOM_TRY(epoch, make_epoch({.config = &node.config,
+                                   .transport = flow.transport.get(),
+                                   .streams = node.ends.streams(),
+                                   .output = node.ends.output(),
+                                   .counters = &node.counters,
+                                   .trace = &node.trace,
+                                   .epoch = node.epoch,
+                                   .first_mep = first_mep,
+                                   .start = node.next_round()},
+                                  *node.members));
+    flow.epoch = std::move(epoch);
     node.is_output_spoilt = true;  // until it has drained with everybody
     node.ends.start_sources(first_mep);
     flow.thread = std::thread([&flow, &node] {

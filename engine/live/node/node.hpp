@@ -10,7 +10,7 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
-#include "live/node/ends.hpp"
+#include "live/node/counters_page.hpp"
 #include "live/node/node_config.hpp"
 #include "live/node/stage_trace.hpp"
 #include "live/transport/transport.hpp"

@@ -15,18 +15,14 @@ using base::Bytes;
 using protocol::PatternSizes;
 using protocol::ReadoutIndex;
 
-std::uint32_t readouts_in_run(const NodeConfig& config) {
-    const auto& slots = config.readout_in_slot;
+std::uint32_t units_in(const std::vector<UnitIndex>& slots) {
     return static_cast<std::uint32_t>(
         slots.size() - static_cast<std::size_t>(std::ranges::count(slots, UnitIndex::none())));
 }
 
 base::expected<Bytes> largest_fragment(const NodeConfig& config) {
-    auto event = protocol::largest_event(config.event_size, config.seed);
-    if (!event) {
-        return event;
-    }
-    const std::uint32_t readouts = readouts_in_run(config);
+    DAQLOOM_TRY(event, protocol::largest_event(config.event_size, config.seed));
+    const std::uint32_t readouts = units_in(config.readout_in_slot);
     if (!config.share.empty() && config.share.size() != readouts) {
         return base::failure(fmt::format("{} shares of {} readout units; give one for each",
                                          config.share.size(), readouts));
@@ -34,7 +30,7 @@ base::expected<Bytes> largest_fragment(const NodeConfig& config) {
     const protocol::FragmentShares shares(readouts, config.share);
     Bytes largest = 0;
     for (ReadoutIndex readout; readout.value() < readouts; ++readout) {
-        largest = std::max(largest, shares.fragment(*event, readout));
+        largest = std::max(largest, shares.fragment(event, readout));
     }
     return largest;
 }
@@ -43,16 +39,13 @@ base::expected<NodeConfig> with_pieces(NodeConfig config) {
     if (config.protocol != Protocol::pull) {
         return config;
     }
-    const auto largest = largest_fragment(config);
-    if (!largest) {
-        return tl::unexpected(largest.error());
-    }
+    DAQLOOM_TRY(largest, largest_fragment(config));
     const Bytes pieces =
-        (*largest + PatternSizes::largest_fragment - 1) / PatternSizes::largest_fragment;
+        (largest + PatternSizes::largest_fragment - 1) / PatternSizes::largest_fragment;
     if (pieces > protocol::most_mfp_fragments) {
         return base::failure(fmt::format(
             "a fragment of {} bytes; give at most {}: smaller events, or more readout units",
-            *largest, protocol::most_mfp_fragments * PatternSizes::largest_fragment));
+            largest, protocol::most_mfp_fragments * PatternSizes::largest_fragment));
     }
     config.packing = static_cast<std::uint32_t>(pieces);
     return config;

@@ -7,6 +7,7 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "live/ends/generator_source.hpp"
 #include "live/memory/handover.hpp"
 #include "live/transport/transport.hpp"
 #include "protocol/data/mfp_sizes.hpp"
@@ -23,11 +24,6 @@ enum class SourceKind {
     generator,  ///< makes MFPs whose every byte can be checked
     replay,     ///< reads files of MFPs
     user,       ///< a process of the user, which attaches to the stream's buffer
-};
-
-enum class Content {
-    every,  ///< every MFP is made anew
-    once,   ///< payloads are made once, and only the event ids are new: to measure the transport
 };
 
 enum class SinkKind {
@@ -91,8 +87,8 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::Pull
     std::uint32_t trace_stages = 0;  ///< at most so many are kept; 0: none
 };
 
-/// Readout units of the run.
-std::uint32_t readouts_in_run(const NodeConfig& config);
+/// Units that have a slot.
+std::uint32_t units_in(const std::vector<UnitIndex>& slots);
 /// Under pull building, the bytes of the largest fragment. Fails for events of no possible size.
 base::expected<base::Bytes> largest_fragment(const NodeConfig& config);
 /// Under pull building, the configuration with the pieces of a fragment; else as it is.

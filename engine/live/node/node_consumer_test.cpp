@@ -51,7 +51,8 @@ class Consumer {
   private:
     void run(const std::stop_token& stop) {
         while (!stop.stop_requested()) {
-            auto attached = attach_reader(name_, now() + base::milliseconds(20));
+            auto attached =
+                attach_buffer(name_, BufferSide::reader, now() + base::milliseconds(20));
             if (!attached) {
                 continue;
             }
@@ -219,7 +220,8 @@ TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
     run.begin({0, 1});
     std::vector<AttachedBuffer> streams;
     for (std::uint32_t unit = 0; unit < 2; ++unit) {
-        auto attached = attach_writer(buffer_name(config.run, unit, "stream-0"), now() + kHung);
+        auto attached = attach_buffer(buffer_name(config.run, unit, "stream-0"), BufferSide::writer,
+                                      now() + kHung);
         ASSERT_TRUE(attached) << attached.error().message;
         streams.push_back(std::move(*attached));
         const auto generator = protocol::MfpGenerator::make(

@@ -42,40 +42,19 @@ class Post {
     /// What waits, as far as there is room now. False: none of it.
     bool retry() {
         const std::uint32_t before = letters_.size() + writes_.size();
-        for (std::uint32_t left = letters_.size(); left > 0; --left) {
-            const Letter letter = letters_.front();
-            letters_.pop();
-            if (!transport_.send(letter.to, letter.content())) {
-                letters_.push(letter);
-            }
-        }
-        for (std::uint32_t left = writes_.size(); left > 0; --left) {
-            const Write write = writes_.front();
-            writes_.pop();
-            if (!transport_.write(write)) {
-                writes_.push(write);
-            }
-        }
+        keep(letters_, [this](const Letter& letter) {
+            return !transport_.send(letter.to, letter.content());
+        });
+        keep(writes_, [this](const Write& write) { return !transport_.write(write); });
         return letters_.size() + writes_.size() < before;
     }
 
     /// Nothing is sent to these any more, even what waits: they may never make room.
     void forget(std::span<const UnitIndex> units) {
         forgotten_.insert(forgotten_.end(), units.begin(), units.end());
-        for (std::uint32_t left = letters_.size(); left > 0; --left) {
-            const Letter letter = letters_.front();
-            letters_.pop();
-            if (!is_forgotten(letter.to)) {
-                letters_.push(letter);
-            }
-        }
-        for (std::uint32_t left = writes_.size(); left > 0; --left) {
-            const Write write = writes_.front();
-            writes_.pop();
-            if (!is_forgotten(write.to)) {
-                writes_.push(write);
-            }
-        }
+        const auto may_go = [this](const auto& queued) { return !is_forgotten(queued.to); };
+        keep(letters_, may_go);
+        keep(writes_, may_go);
     }
 
     [[nodiscard]] bool is_empty() const { return letters_.empty() && writes_.empty(); }
@@ -94,6 +73,18 @@ class Post {
             return std::span(bytes).first(length);
         }
     };
+
+    /// Those that still wait, in their order.
+    template <class Queued, class Waits>
+    static void keep(base::Ring<Queued>& queue, Waits still_waits) {
+        for (std::uint32_t left = queue.size(); left > 0; --left) {
+            const Queued queued = queue.front();
+            queue.pop();
+            if (still_waits(queued)) {
+                queue.push(queued);
+            }
+        }
+    }
 
     Transport& transport_;
     std::vector<UnitIndex> forgotten_;

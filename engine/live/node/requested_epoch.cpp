@@ -4,6 +4,8 @@
 //
 // What these protocols call an event is a multi-event packet: the MFPs with one number of all
 // readout units.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -150,16 +152,11 @@ struct RequestedEpoch<Unit>::World {
 template <class Unit>
 template <class Configure>
 base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
-    auto memory = EventMemory::of(config(), {readouts(), builders(), members_.readouts_in_run});
-    if (!memory) {
-        return tl::unexpected(memory.error());
-    }
-    memory_ = *memory;
-    auto unit = Unit::make(configure(config(), members_, memory_));
-    if (!unit) {
-        return tl::unexpected(unit.error());
-    }
-    unit_.emplace(std::move(*unit));
+    DAQLOOM_TRY(memory,
+                EventMemory::of(config(), {readouts(), builders(), members_.readouts_in_run}));
+    memory_ = memory;
+    DAQLOOM_TRY(unit, Unit::make(configure(config(), members_, memory_)));
+    unit_.emplace(std::move(unit));
     if (self_readout() != ReadoutIndex::none()) {
         stream_.emplace(parts_.streams[0], parts_.first_mep, unit_->window(), counters_);
     }
@@ -252,15 +249,7 @@ void RequestedEpoch<Unit>::end() {
 
 template <class Unit>
 void RequestedEpoch<Unit>::on_message(UnitIndex from, std::span<const std::byte> bytes) {
-    const auto message = message_of(from, bytes);
-    if (!message) {
-        return;
-    }
-    World world{*this};
-    if (!unit_->on_message(members_.readout_of[from], members_.builder_of[from], *message, now(),
-                           world)) {
-        refuse_message();
-    }
+    hear(*unit_, World{*this}, from, bytes);
 }
 
 template <class Unit>
@@ -373,21 +362,29 @@ template <class Unit, class Configure>
 base::expected<std::unique_ptr<Epoch>> make(const EpochParts& parts, Members members,
                                             Configure configure) {
     auto epoch = std::make_unique<RequestedEpoch<Unit>>(parts, std::move(members));
-    if (auto made = epoch->make_unit(configure); !made) {
-        return tl::unexpected(made.error());
-    }
+    DAQLOOM_CHECK(epoch->make_unit(configure));
     return epoch;
 }
 
 }  // namespace
 
-base::expected<std::unique_ptr<Epoch>> make_daqpipe_epoch(const EpochParts& parts,
-                                                          Members members) {
-    return make<DaqpipeUnit>(parts, std::move(members), daqpipe_unit_config);
+/// DAQPIPE and pull building: a readout unit's data of an event travel together.
+base::expected<void> check_requested(const NodeConfig& config) {
+    if (config.streams != 1) {
+        return base::failure(fmt::format(
+            "{} streams; in {} a readout unit has one, of MFPs with all it holds", config.streams,
+            config.protocol == Protocol::pull ? "pull building" : "DAQPIPE"));
+    }
+    const std::uint32_t readouts = units_in(config.readout_in_slot);
+    return EventMemory::of(config, {readouts, units_in(config.builder_in_slot), readouts})
+        .map([](const EventMemory&) {});
 }
 
-base::expected<std::unique_ptr<Epoch>> make_pull_epoch(const EpochParts& parts, Members members) {
-    return make<PullUnit>(parts, std::move(members), pull_unit_config);
+base::expected<std::unique_ptr<Epoch>> make_requested_epoch(const EpochParts& parts,
+                                                            Members members) {
+    return parts.config->protocol == Protocol::pull
+               ? make<PullUnit>(parts, std::move(members), pull_unit_config)
+               : make<DaqpipeUnit>(parts, std::move(members), daqpipe_unit_config);
 }
 
 }  // namespace daqloom::live

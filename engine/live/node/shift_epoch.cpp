@@ -1,4 +1,6 @@
 // An epoch under linear shifting: the unit of this node between transport, sources and consumer.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "live/node/stream_intake.hpp"
 #include "live/node/unit_config.hpp"
 #include "live/node/unit_epoch.hpp"
+#include "protocol/machines/push_builder.hpp"
 #include "protocol/units/shift_unit.hpp"
 #include "protocol/units/timers.hpp"
 
@@ -127,11 +130,8 @@ base::expected<void> ShiftEpoch::make_unit() {
             "more MEPs per phase, or more streams, than the 32 bits that come "
             "with a write can tell apart; give at most 341 and 65 536");
     }
-    auto unit = ShiftUnit::make(made, members_.shift);
-    if (!unit) {
-        return tl::unexpected(unit.error());
-    }
-    unit_.emplace(std::move(*unit));
+    DAQLOOM_TRY(unit, ShiftUnit::make(made, members_.shift));
+    unit_.emplace(std::move(unit));
     if (unit_->readout() != nullptr) {
         for (Buffer& buffer : parts_.streams) {
             streams_.push_back(
@@ -272,15 +272,7 @@ UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
 // ---- messages -----------------------------------------------------------------------------------
 
 void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
-    const auto message = message_of(from, bytes);
-    if (!message) {
-        return;
-    }
-    World world{*this};
-    if (!unit_->on_message(members_.readout_of[from], members_.builder_of[from], *message, now(),
-                           world)) {
-        refuse_message();
-    }
+    hear(*unit_, World{*this}, from, bytes);
 }
 
 void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
@@ -350,11 +342,37 @@ void ShiftEpoch::end() {
 
 }  // namespace
 
+/// A stream's buffer must hold a round of all builder units, and an output buffer a MEP, computed
+/// with MFPs of average size, headers and padding included.
+base::expected<void> check_shift(const NodeConfig& config) {
+    const base::Bytes padding = base::Bytes{1} << config.align;
+    base::Bytes largest = 0;
+    base::Bytes mep = 0;
+    for (const base::Bytes fragment : config.fragment_bytes) {
+        const base::Bytes mfp = config.packing * (fragment + 3 + padding) + 20;
+        largest = std::max(largest, mfp);
+        mep += mfp;
+    }
+    const base::Bytes round =
+        largest * config.meps_per_phase * (base::Bytes{units_in(config.builder_in_slot)} + 1);
+    if (config.source == SourceKind::generator && round > config.stream_buffer) {
+        return base::failure(fmt::format(
+            "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
+            "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
+            config.stream_buffer, units_in(config.builder_in_slot), config.meps_per_phase, largest,
+            round));
+    }
+    if (config.source == SourceKind::generator) {
+        if (auto problem = protocol::problem_of_output(config.output_buffer, mep)) {
+            return base::failure(std::move(*problem));
+        }
+    }
+    return {};
+}
+
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members) {
     auto epoch = std::make_unique<ShiftEpoch>(parts, std::move(members));
-    if (auto made = epoch->make_unit(); !made) {
-        return tl::unexpected(made.error());
-    }
+    DAQLOOM_CHECK(epoch->make_unit());
     return epoch;
 }
 

@@ -1,7 +1,5 @@
 #include "live/node/unit_epoch.hpp"
 
-#include "live/memory/clock.hpp"
-
 namespace daqloom::live {
 
 using base::Bytes;
@@ -36,16 +34,6 @@ void UnitEpoch::on_slept(Time duration) {
 void UnitEpoch::on_unreachable(UnitIndex unit) {
     counters_.unreachable.add(1);
     unreachable_.push_back(unit);
-}
-
-std::optional<protocol::UnitMessage> UnitEpoch::message_of(UnitIndex from,
-                                                           std::span<const std::byte> bytes) {
-    const auto message = protocol::decode_message(bytes, std::span(values_).first(streams_));
-    if (!message || !members_.readout_of.contains(from)) {
-        refuse_message();
-        return std::nullopt;
-    }
-    return message;
 }
 
 std::optional<Immediate> UnitEpoch::immediate_of(UnitIndex from, std::uint32_t bits) {

@@ -12,6 +12,7 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "live/memory/clock.hpp"
 #include "live/node/epoch.hpp"
 #include "live/node/outlet.hpp"
 #include "live/node/post.hpp"
@@ -45,10 +46,16 @@ class UnitEpoch : public Epoch {
         counters_.messages_sent.add(1);
         post_.send(to, message);
     }
-    /// None: it was refused. Its values are valid until the next one.
-    std::optional<protocol::UnitMessage> message_of(UnitIndex from,
-                                                    std::span<const std::byte> bytes);
-    void refuse_message() { ++refused_messages_; }
+    /// Gives the protocol's unit a message, or refuses it. Its values are valid until the next one.
+    template <class Unit, class World>
+    void hear(Unit& unit, World world, UnitIndex from, std::span<const std::byte> bytes) {
+        const auto message = protocol::decode_message(bytes, std::span(values_).first(streams_));
+        if (!message || !members_.readout_of.contains(from) ||
+            !unit.on_message(members_.readout_of[from], members_.builder_of[from], *message, now(),
+                             world)) {
+            ++refused_messages_;
+        }
+    }
     void refuse_write() { ++refused_writes_; }
     /// None: it was refused. `from` may be none.
     std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);

@@ -30,26 +30,20 @@ constexpr base::Time kGreetAgain = base::milliseconds(2);
 
 base::expected<void> LibfabricTransport::prepare() {
     make_operations();
-    auto ready = endpoint_.use(rooms_, FI_SEND | FI_RECV);
+    DAQLOOM_CHECK(endpoint_.use(rooms_, FI_SEND | FI_RECV));
     for (const auto& source : config_.sources) {
-        ready = ready.and_then([&] { return endpoint_.use(source, FI_WRITE); });
+        DAQLOOM_CHECK(endpoint_.use(source, FI_WRITE));
     }
     if (config_.arena != nullptr && *config_.arena) {
-        ready = ready.and_then([&] { return endpoint_.expose(config_.arena->bytes()); });
-    }
-    if (!ready) {
-        return ready;
+        DAQLOOM_CHECK(endpoint_.expose(config_.arena->bytes()));
     }
     for (Operation& operation : operations_) {
         if (operation.kind == Operation::Kind::receive) {
             receive_again(operation);
         }
     }
-    auto address = endpoint_.address();
-    if (!address) {
-        return tl::unexpected(address.error());
-    }
-    address_ = std::move(*address);
+    DAQLOOM_TRY(address, endpoint_.address());
+    address_ = std::move(address);
     return {};
 }
 
@@ -225,10 +219,7 @@ bool LibfabricTransport::can_be_written(const Write& write) const {
         return to_self_.is_inside(write);
     }
     const Remote& peer = peers_[write.to];
-    const std::uint64_t arena = peer.where.bytes;
-    return peer.state == Remote::State::connected && write.bytes.size() <= arena &&
-           write.offset >= 0 &&
-           static_cast<std::uint64_t>(write.offset) <= arena - write.bytes.size();
+    return peer.state == Remote::State::connected && write.is_inside(peer.where.bytes);
 }
 
 /// False: no room now.
@@ -345,19 +336,12 @@ base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&
         longest = std::max(longest, source.size());
     }
     if (!libfabric.congestion_control.empty()) {
-        if (auto ready = ofi::check_congestion_control(libfabric.congestion_control); !ready) {
-            return tl::unexpected(ready.error());
-        }
+        DAQLOOM_CHECK(ofi::check_congestion_control(libfabric.congestion_control));
     }
-    auto endpoint = ofi::Endpoint::open(libfabric, longest, transport.units);
-    if (!endpoint) {
-        return tl::unexpected(endpoint.error());
-    }
+    DAQLOOM_TRY(endpoint, ofi::Endpoint::open(libfabric, longest, transport.units));
     auto made =
-        std::make_unique<ofi::LibfabricTransport>(transport, libfabric, std::move(*endpoint));
-    if (auto ready = made->prepare(); !ready) {
-        return tl::unexpected(ready.error());
-    }
+        std::make_unique<ofi::LibfabricTransport>(transport, libfabric, std::move(endpoint));
+    DAQLOOM_CHECK(made->prepare());
     return made;
 }
 

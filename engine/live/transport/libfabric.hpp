@@ -19,11 +19,8 @@ namespace daqloom::live {
 
 /// A libfabric provider of this machine that units can use.
 struct Provider {
-    std::string name;                       ///< as after "libfabric:", such as "tcp;ofi_rxm"
-    std::string fabric;                     ///< a network that it reaches
-    bool has_wait_fd = false;               ///< no: an idle unit looks once a millisecond
-    std::vector<std::string> memory_modes;  ///< libfabric's names, such as "FI_MR_VIRT_ADDR"
-    base::Bytes most_per_write = 0;         ///< a longer write is made in parts
+    std::string name;          ///< as after "libfabric:", such as "tcp;ofi_rxm"
+    bool has_wait_fd = false;  ///< no: an idle unit looks once a millisecond
 };
 
 /// All that fit, each once, libfabric's favourites first. Takes tens of milliseconds.

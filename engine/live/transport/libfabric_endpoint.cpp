@@ -75,14 +75,9 @@ base::expected<std::uint64_t> random_bits() {
 base::expected<Endpoint> Endpoint::open(const LibfabricConfig& config, std::size_t longest,
                                         std::size_t others) {
     Endpoint endpoint;
-    const auto incarnation = random_bits();
-    if (!incarnation) {
-        return tl::unexpected(incarnation.error());
-    }
-    endpoint.incarnation_ = *incarnation;
-    if (auto chosen = endpoint.choose(config, longest); !chosen) {
-        return tl::unexpected(chosen.error());
-    }
+    DAQLOOM_TRY(incarnation, random_bits());
+    endpoint.incarnation_ = incarnation;
+    DAQLOOM_CHECK(endpoint.choose(config, longest));
     if (auto started = endpoint.start(others); !started) {
         return base::failure(fmt::format("libfabric's provider '{}' at '{}': {}", config.provider,
                                          config.node, started.error().message));
@@ -149,11 +144,8 @@ base::expected<void> Endpoint::choose(const LibfabricConfig& config, std::size_t
 }
 
 base::expected<void> Endpoint::start(std::size_t others) {
-    auto queue = open_queue(*info_);
-    if (!queue) {
-        return tl::unexpected(queue.error());
-    }
-    queue_ = std::move(*queue);
+    DAQLOOM_TRY(queue, open_queue(*info_));
+    queue_ = std::move(queue);
 
     fi_av_attr attributes{};
     attributes.type = info_->domain_attr->av_type;
@@ -185,17 +177,14 @@ base::expected<void> Endpoint::start(std::size_t others) {
 /// With a random key where the provider lets us choose it.
 base::expected<Owned<fid_mr>> Endpoint::register_memory(std::span<const std::byte> memory,
                                                         std::uint64_t access) const {
-    auto key = random_bits();
-    if (!key) {
-        return tl::unexpected(key.error());
-    }
+    DAQLOOM_TRY(key, random_bits());
     const auto& domain = *info_->domain_attr;
-    if (domain.mr_key_size < sizeof *key) {
-        *key &= (std::uint64_t{1} << 8 * domain.mr_key_size) - 1;
+    if (domain.mr_key_size < sizeof key) {
+        key &= (std::uint64_t{1} << 8 * domain.mr_key_size) - 1;
     }
     fid_mr* made = nullptr;
     if (const int code = ::fi_mr_reg(queue_.domain.get(), memory.data(), memory.size(), access, 0,
-                                     *key, 0, &made, nullptr)) {
+                                     key, 0, &made, nullptr)) {
         return failure(
             fmt::format("register {} bytes of memory with libfabric (is `ulimit -l` too low?)",
                         memory.size()),
@@ -215,11 +204,8 @@ base::expected<Owned<fid_mr>> Endpoint::register_memory(std::span<const std::byt
 }
 
 base::expected<void> Endpoint::expose(std::span<std::byte> arena) {
-    auto region = register_memory(arena, FI_REMOTE_WRITE);
-    if (!region) {
-        return tl::unexpected(region.error());
-    }
-    exposed_ = std::move(*region);
+    DAQLOOM_TRY(region, register_memory(arena, FI_REMOTE_WRITE));
+    exposed_ = std::move(region);
     arena_ = arena;
     return {};
 }
@@ -228,12 +214,9 @@ base::expected<void> Endpoint::use(std::span<const std::byte> memory, std::uint6
     if (!(info_->domain_attr->mr_mode & FI_MR_LOCAL) || memory.empty()) {
         return {};
     }
-    auto region = register_memory(memory, access);
-    if (!region) {
-        return tl::unexpected(region.error());
-    }
-    regions_.push_back({memory, ::fi_mr_desc(region->get())});
-    used_.push_back(std::move(*region));
+    DAQLOOM_TRY(region, register_memory(memory, access));
+    regions_.push_back({memory, ::fi_mr_desc(region.get())});
+    used_.push_back(std::move(region));
     return {};
 }
 

@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
-namespace daqloom::live::ofi {
+#include "live/transport/libfabric.hpp"
+
+namespace daqloom::live {
+
+namespace ofi {
 
 Info needs() {
     Info wanted(::fi_allocinfo());
@@ -82,4 +87,21 @@ base::expected<Queue> open_queue(fi_info& info) {
     return queue;
 }
 
-}  // namespace daqloom::live::ofi
+}  // namespace ofi
+
+std::vector<Provider> libfabric_providers() {
+    std::vector<Provider> providers;
+    const ofi::Info found = ofi::look_for(*ofi::needs());
+    for (fi_info* info = found.get(); info != nullptr; info = info->next) {
+        const std::string name = info->fabric_attr->prov_name;
+        if (std::ranges::find(providers, name, &Provider::name) != providers.end()) {
+            continue;
+        }
+        if (const auto queue = ofi::open_queue(*info)) {
+            providers.push_back({.name = name, .has_wait_fd = queue->fd >= 0});
+        }
+    }
+    return providers;
+}
+
+}  // namespace daqloom::live

@@ -44,11 +44,8 @@ base::expected<std::unique_ptr<Transport>> make_transport(const std::string& nam
         return make_libfabric(config, libfabric);
     }
     if (name == "shm") {
-        auto made = ShmTransport::create(config);
-        if (!made) {
-            return tl::unexpected(made.error());
-        }
-        return std::move(*made);
+        DAQLOOM_TRY(made, ShmTransport::create(config));
+        return std::move(made);
     }
     return base::failure(fmt::format("there is no transport '{}'; this machine has: {}", name,
                                      fmt::join(transport_names(), ", ")));

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/ring.hpp"
 #include "live/memory/clock.hpp"
 #include "live/memory/copy.hpp"
 
@@ -35,25 +36,6 @@ void pause() {
     __builtin_ia32_pause();
 #endif
 }
-
-/// A queue of a fixed capacity.
-template <class T>
-class Queue {
-  public:
-    explicit Queue(std::size_t capacity) : items_(capacity) {}
-    [[nodiscard]] bool is_empty() const { return begin_ == end_; }
-    [[nodiscard]] bool is_full() const { return size() == items_.size(); }
-    [[nodiscard]] std::size_t size() const { return end_ - begin_; }
-    [[nodiscard]] const T& front() const { return items_[begin_ % items_.size()]; }
-    void push(const T& item) { items_[end_++ % items_.size()] = item; }
-    void pop() { ++begin_; }
-    void clear() { begin_ = end_; }
-
-  private:
-    std::vector<T> items_;
-    std::size_t begin_ = 0;
-    std::size_t end_ = 0;
-};
 
 base::expected<std::string> random_name() {
     std::array<std::uint64_t, 2> random{};
@@ -82,7 +64,7 @@ struct ShmTransport::Unit {
     MessageRingReader in;
     const Doorbell* doorbell;
     std::span<std::byte> arena;
-    Queue<Write> writes;
+    base::Ring<Write> writes;
     std::size_t copied = 0;  ///< bytes of the first of `writes`
     bool starved = false;    ///< something did not fit into `out`
     bool bell_due = false;
@@ -106,20 +88,14 @@ base::expected<std::unique_ptr<ShmTransport>> ShmTransport::create(const Transpo
                         "of two from {} on, and 1 or more",
                         shm.ring_bytes, shm.writes, 2 * most_message));
     }
-    auto name = random_name();
-    if (!name) {
-        return tl::unexpected(name.error());
-    }
-    auto listener = HandoverListener::listen(*name);
-    if (!listener) {
-        return tl::unexpected(listener.error());
-    }
+    DAQLOOM_TRY(name, random_name());
+    DAQLOOM_TRY(listener, HandoverListener::listen(name));
     OwnedFd sockets(::epoll_create1(EPOLL_CLOEXEC));
     if (!sockets) {
         return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
     }
     return std::unique_ptr<ShmTransport>(
-        new ShmTransport(config, shm, std::move(*name), std::move(*listener), std::move(sockets)));
+        new ShmTransport(config, shm, std::move(name), std::move(listener), std::move(sockets)));
 }
 
 ShmTransport::ShmTransport(const TransportConfig& config, const ShmConfig& shm, std::string name,
@@ -142,17 +118,11 @@ std::vector<std::byte> ShmTransport::address() const {
 base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Peer> peers,
                                                              base::Time until) {
     const base::Bytes ring_bytes = message_ring_bytes(shm_.ring_bytes);
-    auto own_ring = SharedMemory::create("daqloom-ring", ring_bytes);
-    if (!own_ring) {
-        return tl::unexpected(own_ring.error());
-    }
-    own_ring_ = std::move(*own_ring);
-    auto met = meet({config_, name_, ring_bytes, listener_, counters_}, peers, until);
-    if (!met) {
-        return tl::unexpected(met.error());
-    }
+    DAQLOOM_TRY(own_ring, SharedMemory::create("daqloom-ring", ring_bytes));
+    own_ring_ = std::move(own_ring);
+    DAQLOOM_TRY(met, meet({config_, name_, ring_bytes, listener_, counters_}, peers, until));
     for (const UnitIndex index : by_index_.indices()) {
-        auto& peer = (*met)[index];
+        auto& peer = met[index];
         if (!peer && index != config_.self) {
             continue;
         }
@@ -165,8 +135,9 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
             .in = MessageRingReader(own_ring_.bytes(), most_message),
             .doorbell = config_.doorbell,
             .arena = own_arena,
-            .writes = Queue<Write>(shm_.writes),
+            .writes = {},
         });
+        unit->writes.reserve(shm_.writes);
         if (unit->peer) {
             unit->out = MessageRingWriter(unit->peer->outgoing.bytes());
             unit->in = MessageRingReader(unit->peer->incoming.bytes(), most_message);
@@ -261,11 +232,10 @@ bool ShmTransport::write(const Write& write) {
     if (unit == nullptr) {
         return true;
     }
-    if (unit->writes.is_full()) {
+    if (unit->writes.size() == shm_.writes) {
         return false;
     }
-    if (write.offset < 0 || static_cast<std::uint64_t>(write.offset) > unit->arena.size() ||
-        write.bytes.size() > unit->arena.size() - static_cast<std::uint64_t>(write.offset)) {
+    if (!write.is_inside(unit->arena.size())) {
         refuse(*unit);
         return true;
     }
@@ -341,7 +311,7 @@ bool ShmTransport::copy_some(TransportEvents& events) {
     bool something = false;
     while (budget > 0 && idle < units_.size()) {
         Unit& unit = *units_[turn_];
-        const bool copied = !unit.writes.is_empty() && copy_some(unit, budget, events);
+        const bool copied = !unit.writes.empty() && copy_some(unit, budget, events);
         something |= copied;
         idle = copied ? 0 : idle + 1;
         if (unit.copied == 0 || !copied) {
@@ -399,7 +369,7 @@ bool ShmTransport::is_quiet() const {
         return false;
     }
     for (const auto& unit : units_) {
-        const bool can_copy = !unit->writes.is_empty() && !unit->starved;
+        const bool can_copy = !unit->writes.empty() && !unit->starved;
         if (!unit->is_lost && (unit->is_gone || !unit->in.is_empty() || can_copy ||
                                (unit->starved && unit->out.has_room()))) {
             return false;

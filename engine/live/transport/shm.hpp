@@ -20,7 +20,7 @@ namespace daqloom::live {
 
 struct ShmConfig {
     std::size_t ring_bytes = 65'536;  ///< for messages from one unit to another; a power of two
-    std::size_t writes = 1024;        ///< under way at once to one unit
+    std::uint32_t writes = 1024;      ///< under way at once to one unit
 };
 
 /// Writes are copied by `poll`, in order for each unit. All connected units are handled in the same

@@ -122,17 +122,14 @@ base::expected<void> Introduction::answer(Handover from) {
         ++meeting_.counters.refused_malformed;
         return {};
     }
-    auto ring = SharedMemory::create("daqloom-ring", meeting_.ring_bytes);
-    if (!ring) {
-        return tl::unexpected(ring.error());
-    }
+    DAQLOOM_TRY(ring, SharedMemory::create("daqloom-ring", meeting_.ring_bytes));
     const Doorbell& doorbell = *meeting_.config.doorbell;
-    std::vector<int> fds = {ring->fd(), doorbell.page_fd(), doorbell.event_fd()};
+    std::vector<int> fds = {ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
     if (meeting_.config.arena != nullptr) {
         fds.push_back(meeting_.config.arena->fd());
     }
     if (from.send(std::as_bytes(std::span(&ours_, 1)), fds)) {
-        met_[hello->unit].incoming = std::move(*ring);
+        met_[hello->unit].incoming = std::move(ring);
         met_[hello->unit].from.emplace(std::move(from));
     }
     return {};
@@ -194,8 +191,8 @@ base::expected<bool> Introduction::hear_next(base::Time until) {
     for (std::size_t i = 0; i < silent_.size(); ++i) {
         if (watched[first_silent + i].revents == 0) {
             still_silent.push_back(std::move(silent_[i]));
-        } else if (auto answered = answer(std::move(silent_[i])); !answered) {
-            return tl::unexpected(answered.error());
+        } else {
+            DAQLOOM_CHECK(answer(std::move(silent_[i])));
         }
     }
     silent_ = std::move(still_silent);

@@ -39,8 +39,7 @@ class ToSelf {
     }
 
     [[nodiscard]] bool is_inside(const Write& write) const {
-        return write.bytes.size() <= arena_.size() && write.offset >= 0 &&
-               static_cast<std::size_t>(write.offset) <= arena_.size() - write.bytes.size();
+        return write.is_inside(arena_.size());
     }
     /// Inside of the arena. False: no room now.
     [[nodiscard]] bool write(const Write& write) {

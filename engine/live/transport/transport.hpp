@@ -50,6 +50,12 @@ struct Write {
     base::Bytes offset = 0;            ///< in the other's arena
     std::uint32_t immediate = 0;       ///< what the other side is told when all is there
     std::uint64_t context = 0;         ///< what we are told when it is done
+
+    /// Whether all of it is inside of an arena of so many bytes.
+    [[nodiscard]] bool is_inside(std::uint64_t arena) const {
+        return bytes.size() <= arena && offset >= 0 &&
+               static_cast<std::uint64_t>(offset) <= arena - bytes.size();
+    }
 };
 
 /// The notifications of a transport to its unit, from within `poll` only. They may call `send` and
