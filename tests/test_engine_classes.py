@@ -32,8 +32,8 @@ def weighted(weights: list[int]) -> _engine.SwitchConfig:
 def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.FlowsReport:
     """Hosts 0 and 1 send to host 2 as fast as they can, on two service levels."""
     config = _engine.SystemConfig()
-    config.set_network(network)
-    config.set_transport(_engine.RdmaConfig())
+    config.network = network
+    config.transport = _engine.RdmaConfig()
     config.flow_hosts = list(range(network.hosts))
     config.duration_s = 1e-3
     config.warmup_s = 0.2e-3

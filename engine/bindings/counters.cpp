@@ -1,4 +1,5 @@
 #include "bindings/counters.hpp"
+#include "base/fields.hpp"
 #include "bindings/casters.hpp"
 
 #include <fmt/format.h>
@@ -45,18 +46,10 @@ std::string name_in_python(std::string name) {
 
 /// What a counter means.
 struct KnownCounter {
-    std::string name;
-    std::string meaning;
-    bool is_gauge = false;
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using Known = KnownCounter;
-        see("name", &Known::name, "In `Counters.by_name`; * stands for any cause.");
-        see("meaning", &Known::meaning, "What is counted.");
-        see("is_gauge", &Known::is_gauge, "What is so now; readings are not summed.");
-    }
+    DAQLOOM_FIELDS(KnownCounter,
+                   (std::string, name, "In `Counters.by_name`; * stands for any cause."),
+                   (std::string, meaning, "What is counted."),
+                   (bool, is_gauge, "What is so now; readings are not summed."))
 };
 
 /// Calls see(counter, attribute, whether it is a time) for all that have one name each.

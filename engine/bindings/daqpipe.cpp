@@ -23,7 +23,7 @@ void bind_config(nb::module_& module) {
         .def_rw("event_interval_s", &Config::event_interval)
         .def_rw("is_poissonian", &Config::is_poissonian)
         .def_rw("processing", &Config::processing);
-    daqpipe_rules(cls);
+    bind_rules(cls);
 }
 
 void bind_daqpipe(nb::module_& module) {
@@ -32,9 +32,7 @@ void bind_daqpipe(nb::module_& module) {
     using Assigned = DaqpipeSystem::Assigned;
     bind_columns<Built>(module, "EventsBuilt", "Events built, in the order of time.");
     bind_columns<Assigned>(module, "EventsUnderWay", "Events not yet built, by number.");
-    bind_system_report<DaqpipeReport>(module, "DaqpipeReport");
-    auto cls = nb::class_<DaqpipeSystem>(module, "DaqpipeSystem");
-    cls.def(nb::new_(&make_system<DaqpipeSystem, DaqpipeSystemConfig>), nb::arg("config"))
+    bind_system<DaqpipeSystem>(module, "DaqpipeSystem", "DaqpipeReport")
         .def("record_events", &DaqpipeSystem::record_events, "Keeps the events built from here.")
         .def(
             "events_built",
@@ -46,7 +44,6 @@ void bind_daqpipe(nb::module_& module) {
             "The events that are assigned and not yet built.")
         .def_prop_ro("latency", &DaqpipeSystem::latency,
                      "From the assignment of an event until it is built, after the warm-up.");
-    run_and_check(cls);
 }
 
 const Subject daqpipe(bind_daqpipe);

@@ -77,8 +77,7 @@ nb::bytes new_bytes(std::span<const std::uint8_t> bytes) {
 // ---- packets ---------------------------------------------------------------------------------
 
 /// What the front of an MFP says, and where it ends.
-struct MfpFront {
-    MfpHeader header;
+struct MfpFront : MfpHeader {
     std::uint32_t count = 0;
     Bytes bytes = 0;
 };
@@ -112,15 +111,14 @@ nb::bytes encode_mfp_of(std::uint64_t event_id, std::uint16_t source_id, std::ui
 }
 
 /// The front of a MEP: its header and its table.
-struct MepFront {
-    MepHeader header;
+struct MepFront : MepHeader {
     std::vector<MepEntry> entries;
 };
 
 MepFront decode_mep_of(const Buffer& data) {
     const BytesOf bytes(data);
     const MepView view = value_of(MepView::decode(bytes()));
-    MepFront front{.header = view.header(), .entries = {}};
+    MepFront front{view.header(), {}};
     front.entries.reserve(view.streams());
     for (std::uint32_t stream = 0; stream < view.streams(); ++stream) {
         front.entries.push_back(view.entry(stream));
@@ -160,16 +158,11 @@ nb::bytes encode_mep_of(std::uint64_t mep, std::uint64_t event_id, std::uint32_t
 
 void bind_mfp(nb::module_& module) {
     nb::class_<MfpFront>(module, "MfpHeader", "What the front of an MFP says.")
-        .def_prop_ro(
-            "event_id", [](const MfpFront& self) { return self.header.event_id; },
-            "Number of the event of the first fragment.")
-        .def_prop_ro(
-            "source_id", [](const MfpFront& self) { return self.header.source_id; },
-            "Source id: number of the stream of all fragments.")
-        .def_prop_ro(
-            "align", [](const MfpFront& self) { return self.header.align; },
-            "Base-2 logarithm of what each fragment is padded to.")
-        .def_prop_ro("version", [](const MfpFront& self) { return self.header.version; })
+        .def_ro("event_id", &MfpFront::event_id, "Number of the event of the first fragment.")
+        .def_ro("source_id", &MfpFront::source_id,
+                "Source id: number of the stream of all fragments.")
+        .def_ro("align", &MfpFront::align, "Base-2 logarithm of what each fragment is padded to.")
+        .def_ro("version", &MfpFront::version)
         .def_ro("count", &MfpFront::count, "Number of fragments.")
         .def_ro("nbytes", &MfpFront::bytes, "Size of the packet (B).");
     module.def("decode_mfp", &decode_mfp_of, nb::arg("data"),
@@ -194,15 +187,10 @@ void bind_mep(nb::module_& module) {
         .def_ro("state", &MepEntry::state, "Whether the MFP is there.");
     nb::class_<MepFront>(module, "MepHeader", "What the front of a MEP says.")
         .def_prop_ro(
-            "number",
-            [](const MepFront& self) { return static_cast<std::uint64_t>(self.header.mep); },
+            "number", [](const MepFront& self) { return static_cast<std::uint64_t>(self.mep); },
             "Number of the MEP in its run.")
-        .def_prop_ro(
-            "event_id", [](const MepFront& self) { return self.header.event_id; },
-            "Number of its first event.")
-        .def_prop_ro(
-            "events", [](const MepFront& self) { return self.header.events; },
-            "How many events it has.")
+        .def_ro("event_id", &MepFront::event_id, "Number of its first event.")
+        .def_ro("events", &MepFront::events, "How many events it has.")
         .def_ro("entries", &MepFront::entries, "Its table: a line for each stream.");
     module.def("decode_mep", &decode_mep_of, nb::arg("data"),
                "Header and table of the MEP that `data` is. Raises ValueError unless every MFP "

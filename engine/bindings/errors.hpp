@@ -38,4 +38,13 @@ T value_of(base::expected<T>&& result) {
     }
 }
 
+/// What a call returns that lets other Python threads run meanwhile; its value, or raises.
+template <class Call>
+auto without_lock(const Call& call) {
+    return value_of([&] {
+        const nanobind::gil_scoped_release release;
+        return call();
+    }());
+}
+
 }  // namespace daqloom::bindings

@@ -18,9 +18,7 @@ void bind_flows(nb::module_& module) {
     using Arrival = FlowTraffic::Arrival;
     bind_columns<Arrival>(module, "MessagesArrived",
                           "Messages that have arrived, in the order of time.");
-    bind_system_report<FlowReport>(module, "FlowsReport");
-    auto cls = nb::class_<FlowSystem>(module, "FlowSystem");
-    cls.def(nb::new_(&make_system<FlowSystem, FlowSystemConfig>), nb::arg("config"))
+    bind_system<FlowSystem>(module, "FlowSystem", "FlowsReport")
         .def(
             "record_messages", [](FlowSystem& self) { self.flows().record_messages(); },
             "Keeps the messages that arrive from here.")
@@ -28,7 +26,6 @@ void bind_flows(nb::module_& module) {
             "arrivals",
             [](const FlowSystem& self) { return Columns<Arrival>{self.flows().arrivals()}; },
             "All messages that have arrived since `record_messages`.");
-    run_and_check(cls);
 }
 
 const Subject flows(bind_flows);

@@ -92,25 +92,15 @@ void bind_config(nb::module_& module) {
         .def_rw("source", &Config::source)
         .def_rw("content", &Config::content)
         .def_rw("sink", &Config::sink);
-    shift_rules(cls);
-    daqpipe_rules(cls);
-    pull_rules(cls);
+    bind_rules(cls);
 }
 
 std::unique_ptr<Node> make_node(const NodeConfig& config) {
-    auto node = [&] {
-        const nb::gil_scoped_release release;
-        return Node::make(config);
-    }();
-    return value_of(std::move(node));
+    return without_lock([&] { return Node::make(config); });
 }
 
 nb::bytes prepare(Node& node, std::uint32_t epoch, const std::vector<UnitIndex>& members) {
-    auto address = [&] {
-        const nb::gil_scoped_release release;
-        return node.prepare(epoch, members);
-    }();
-    return as_bytes(value_of(std::move(address)));
+    return as_bytes(without_lock([&] { return node.prepare(epoch, members); }));
 }
 
 std::vector<UnitIndex> connect(Node& node,
@@ -120,19 +110,11 @@ std::vector<UnitIndex> connect(Node& node,
     for (const auto& [unit, address] : addresses) {
         peers.push_back({unit, from_bytes(address)});
     }
-    auto silent = [&] {
-        const nb::gil_scoped_release release;
-        return node.connect(peers, timeout);
-    }();
-    return value_of(std::move(silent));
+    return without_lock([&] { return node.connect(peers, timeout); });
 }
 
 void start(Node& node, std::uint64_t first_mep) {
-    auto started = [&] {
-        const nb::gil_scoped_release release;
-        return node.start(first_mep);
-    }();
-    value_of(std::move(started));
+    without_lock([&] { return node.start(first_mep); });
 }
 
 Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, base::Time timeout) {
@@ -141,11 +123,7 @@ Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, base::Time tim
 }
 
 CountersPage attach(const std::string& run, UnitIndex unit, base::Time timeout) {
-    auto page = [&] {
-        const nb::gil_scoped_release release;
-        return CountersPage::attach(run, unit, now() + timeout);
-    }();
-    return value_of(std::move(page));
+    return without_lock([&] { return CountersPage::attach(run, unit, now() + timeout); });
 }
 
 /// Begin (ns since 1970), epoch, step, unit of the partner or -1, stage.
@@ -176,11 +154,8 @@ void bind_live(nb::module_& module) {
              "To the others. Returns the units that did not answer.")
         .def("start", &start, nb::arg("first_mep"), "Data flow, from this MEP of the run on.")
         .def("halt", &halt, nb::arg("lost"), nb::arg("timeout_s"), "Drains.")
-        .def(
-            "lease",
-            [](Node& node, std::uint64_t mep_end, base::Time until) { node.lease(mep_end, until); },
-            nb::arg("mep_end"), nb::arg("until_s"),
-            "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
+        .def("lease", &Node::lease, nb::arg("mep_end"), nb::arg("until_s"),
+             "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")
         .def(
             "counters",

@@ -14,12 +14,7 @@
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
-using systems::BuiltBin;
-using systems::PullReport;
-using systems::PullSystem;
-using systems::PullSystemConfig;
-using systems::Recorder;
-using systems::SystemConfig;
+using namespace systems;
 
 namespace {
 
@@ -32,7 +27,7 @@ void bind_config(nb::module_& module) {
         .def_rw("request_bytes", &Config::request_size)
         .def_rw("readout_cost_per_message_s", &Config::readout_cost_per_message)
         .def_rw("builder_cost_per_message_s", &Config::builder_cost_per_message);
-    pull_rules(cls);
+    bind_rules(cls);
 }
 
 /// What Python holds: a system and who records it. The recorder looks at the system and goes first.

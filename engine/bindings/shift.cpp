@@ -39,21 +39,18 @@ void bind_config(nb::module_& module) {
         .def_rw("source_acknowledge", &Config::source_acknowledge)
         .def_rw("card_buffer", &Config::card_buffer)
         .def_rw("card_acknowledge", &Config::card_acknowledge);
-    shift_rules(cls);
+    bind_rules(cls);
 }
 
 void bind_shift(nb::module_& module) {
     bind_config(module);
     using Stage = ShiftSystem::UnitStage;
     bind_columns<Stage>(module, "Stages", "The stages of readout units, in the order of time.");
-    bind_system_report<ShiftReport>(module, "ShiftReport");
-    auto cls = nb::class_<ShiftSystem>(module, "ShiftSystem");
-    cls.def(nb::new_(&make_system<ShiftSystem, ShiftSystemConfig>), nb::arg("config"))
+    bind_system<ShiftSystem>(module, "ShiftSystem", "ShiftReport")
         .def("record_stages", &ShiftSystem::record_stages, "Keeps the stages of units from here.")
         .def(
             "stages", [](const ShiftSystem& self) { return Columns<Stage>{self.stages()}; },
             "All stages since `record_stages`.");
-    run_and_check(cls);
 }
 
 const Subject shift(bind_shift);

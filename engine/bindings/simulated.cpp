@@ -3,6 +3,10 @@
 #include "bindings/simulated.hpp"
 #include "bindings/casters.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "bindings/report.hpp"
 #include "bindings/subjects.hpp"
 #include "ethernet/network_config.hpp"
@@ -21,16 +25,6 @@ using systems::RunReport;
 using systems::SystemConfig;
 
 namespace {
-
-template <class Network>
-void take_network(SystemConfig& config, const Network& network) {
-    config.network = network;
-}
-
-template <class Transport>
-void take_transport(SystemConfig& config, const Transport& transport) {
-    config.transport = transport;
-}
 
 void bind_flow(nb::module_& module) {
     auto cls = nb::class_<Flow>(module, "Flow");
@@ -59,10 +53,8 @@ void bind_config(nb::module_& module) {
     using Config = SystemConfig;
     auto cls = nb::class_<Config>(module, "SystemConfig");
     cls.def(nb::init<>())
-        .def("set_network", &take_network<ethernet::NetworkConfig>, nb::arg("network"))
-        .def("set_network", &take_network<infiniband::FabricConfig>, nb::arg("network"))
-        .def("set_transport", &take_transport<transport::TcpConfig>, nb::arg("transport"))
-        .def("set_transport", &take_transport<transport::RdmaConfig>, nb::arg("transport"))
+        .def_rw("network", &Config::network)
+        .def_rw("transport", &Config::transport)
         .def_rw("path", &Config::path)
         .def_rw("latency", &Config::latency)
         .def_rw("message_cost_s", &Config::message_cost)
@@ -81,6 +73,27 @@ void bind_config(nb::module_& module) {
         .def("add_flow", [](Config& self, const Flow& flow) { self.flows.push_back(flow); });
 }
 
+std::uint64_t shown(std::uint64_t count) { return count; }
+template <class Row>
+Columns<Row> shown(const std::vector<Row>& rows) {
+    return {rows};
+}
+
+/// A field of a part of the network's report, zero or empty where there is no such part. Of rows
+/// Python sees the columns.
+template <class Part, class Value>
+void bind_part(nb::class_<RunReport>& cls, const char* name,
+               std::optional<Part> transport::Report::*part, Value Part::*member,
+               const char* meaning) {
+    cls.def_prop_ro(
+        name,
+        [part, member](const RunReport& self) {
+            const std::optional<Part>& found = self.network.*part;
+            return shown(found ? (*found).*member : Value{});
+        },
+        meaning);
+}
+
 }  // namespace
 
 void bind_simulated(nb::module_& module) {
@@ -91,20 +104,18 @@ void bind_simulated(nb::module_& module) {
     bind_report<transport::Memory>(
         module, "Memory",
         "Memory of a simulation, of what grows with the system and its load (B).");
-    bind_report<RunReport>(module, "RunReport", "What every simulated run counts.")
+    using transport::Report;
+    auto cls = bind_report<RunReport>(module, "RunReport", "What every simulated run counts.");
+    cls.def_ro("flows", &RunReport::flows,
+               "What each flow carried after the warm-up, in the order of the configuration.")
+        .def_ro("flow_latencies", &RunReport::flow_latencies,
+                "From the post of a message until its receiver has it, after the warm-up; by flow.")
+        .def_ro("level_latencies", &RunReport::level_latencies,
+                "From the post of a message until all of it is at its host, after the warm-up, by "
+                "service level; empty if all messages have level 0.")
         .def_prop_ro(
             "memory", [](const RunReport& self) { return self.network.memory; },
             "Where memory goes.")
-        .def_prop_ro(
-            "flows", [](const RunReport& self) { return self.flows; },
-            "What each flow carried after the warm-up, in the order of the configuration.")
-        .def_prop_ro(
-            "flow_latencies", [](const RunReport& self) { return self.flow_latencies; },
-            "From the post of a message until its receiver has it, after the warm-up; by flow.")
-        .def_prop_ro(
-            "level_latencies", [](const RunReport& self) { return self.level_latencies; },
-            "From the post of a message until all of it is at its host, after the warm-up, by "
-            "service level; empty if all messages have level 0.")
         .def_prop_ro(
             "packet_hops", [](const RunReport& self) { return self.network.packet_hops; },
             "Packets delivered by a link, over all links and the whole run.")
@@ -116,65 +127,33 @@ void bind_simulated(nb::module_& module) {
             "Retransmissions and timeouts of TCP after the warm-up; None of another transport.")
         .def_prop_ro(
             "retries", [](const RunReport& self) { return self.network.rdma; },
-            "Retransmissions of RDMA and their causes; None of another transport.")
-        .def_prop_ro(
-            "drops",
-            [](const RunReport& self) {
-                return self.network.ethernet ? self.network.ethernet->drops : 0;
-            },
-            "Frames dropped by Ethernet switches after the warm-up.")
-        .def_prop_ro(
-            "marks",
-            [](const RunReport& self) {
-                return self.network.ethernet ? self.network.ethernet->marks : 0;
-            },
-            "Frames marked for congestion (ECN) after the warm-up.")
-        .def_prop_ro(
-            "links",
-            [](const RunReport& self) {
-                using Links = Columns<ethernet::LinkReport>;
-                return self.network.ethernet ? Links{self.network.ethernet->links} : Links{};
-            },
-            "What each link of an Ethernet carried after the warm-up; link 2c leads from end a of "
-            "cable c to its end b, link 2c + 1 back.")
-        .def_prop_ro(
-            "classes",
-            [](const RunReport& self) {
-                using Classes = Columns<ethernet::ClassReport>;
-                return self.network.ethernet ? Classes{self.network.ethernet->classes} : Classes{};
-            },
-            "What links of an Ethernet whose ports tell classes apart carried of each, after the "
-            "warm-up; empty if there was one class.")
-        .def_prop_ro(
-            "cut",
-            [](const RunReport& self) {
-                return self.network.ethernet ? self.network.ethernet->cut : 0;
-            },
-            "Frames lost on the wire of an Ethernet link that went down, after the warm-up.")
-        .def_prop_ro(
-            "switches",
-            [](const RunReport& self) {
-                using Switches = Columns<ethernet::SwitchReport>;
-                return self.network.ethernet ? Switches{self.network.ethernet->switches}
-                                             : Switches{};
-            },
-            "What each switch of an Ethernet held after the warm-up.")
-        .def_prop_ro(
-            "ports",
-            [](const RunReport& self) {
-                using Ports = Columns<infiniband::PortReport>;
-                return self.network.infiniband ? Ports{self.network.infiniband->ports} : Ports{};
-            },
-            "What each output of an InfiniBand fabric has counted.")
-        .def_prop_ro(
-            "lanes",
-            [](const RunReport& self) {
-                using Lanes = Columns<infiniband::LaneCounters, 2>;
-                return self.network.infiniband ? Lanes{self.network.infiniband->lanes,
-                                                       self.network.infiniband->lanes_of_port}
-                                               : Lanes{};
-            },
-            "What each virtual lane of these outputs has counted.");
+            "Retransmissions of RDMA and their causes; None of another transport.");
+    bind_part(cls, "drops", &Report::ethernet, &ethernet::Report::drops,
+              "Frames dropped by Ethernet switches after the warm-up.");
+    bind_part(cls, "marks", &Report::ethernet, &ethernet::Report::marks,
+              "Frames marked for congestion (ECN) after the warm-up.");
+    bind_part(
+        cls, "links", &Report::ethernet, &ethernet::Report::links,
+        "What each link of an Ethernet carried after the warm-up; link 2c leads from end a of "
+        "cable c to its end b, link 2c + 1 back.");
+    bind_part(cls, "classes", &Report::ethernet, &ethernet::Report::classes,
+              "What links of an Ethernet whose ports tell classes apart carried of each, after the "
+              "warm-up; empty if there was one class.");
+    bind_part(cls, "cut", &Report::ethernet, &ethernet::Report::cut,
+              "Frames lost on the wire of an Ethernet link that went down, after the warm-up.");
+    bind_part(cls, "switches", &Report::ethernet, &ethernet::Report::switches,
+              "What each switch of an Ethernet held after the warm-up.");
+    bind_part(cls, "ports", &Report::infiniband, &infiniband::Report::ports,
+              "What each output of an InfiniBand fabric has counted.");
+    cls.def_prop_ro(
+        "lanes",
+        [](const RunReport& self) {
+            using Lanes = Columns<infiniband::LaneCounters, 2>;
+            return self.network.infiniband ? Lanes{self.network.infiniband->lanes,
+                                                   self.network.infiniband->lanes_of_port}
+                                           : Lanes{};
+        },
+        "What each virtual lane of these outputs has counted.");
 }
 
 }  // namespace daqloom::bindings

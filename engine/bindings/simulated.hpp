@@ -1,24 +1,47 @@
 // What every simulated system has, for Python.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "bindings/casters.hpp"
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
-#include "bindings/run.hpp"
 #include "infiniband/network.hpp"
 #include "sim/time_series.hpp"
 #include "systems/system.hpp"
 
 namespace daqloom::bindings {
 
-template <class System, class Config>
-std::unique_ptr<System> make_system(const Config& config) {
-    return value_of(System::make(config));
+using Progress = std::function<void(double)>;
+
+/// Simulates to the end. Holds the interpreter lock only between slices of about a tenth of a
+/// second: there it checks for Ctrl-C, after which the system is in the state after its last slice,
+/// and reports its progress in virtual seconds.
+template <class System>
+void run_in_slices(System& system, const Progress& progress) {
+    const nanobind::gil_scoped_release unlocked;
+    base::Time slice = base::nanoseconds(100);  // hosts by the hundred take a second for 10 us
+    while (system.now() < system.config().duration) {
+        const auto before = std::chrono::steady_clock::now();
+        system.run(std::min(system.now() + slice, system.config().duration));
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
+        slice = took.count() < 0.05 ? slice * 2 : took.count() > 0.2 ? slice / 2 : slice;
+        const nanobind::gil_scoped_acquire locked;
+        if (PyErr_CheckSignals() != 0) {
+            throw nanobind::python_error();
+        }
+        if (progress) {
+            progress(system.now().seconds());
+        }
+    }
 }
 
 /// The report of a protocol behind that of the run; Python sees it as one.
@@ -45,14 +68,8 @@ auto bind_system_report(nanobind::module_& module, const char* name) {
 
 /// A bin of the occupancy of a buffer.
 struct OccupancyBin {
-    double time_s = 0;
-    base::Bytes max = 0;
-
-    template <class See>
-    static void each(See see) {
-        see("time_s", &OccupancyBin::time_s, "Start of each bin.");
-        see("max_bytes", &OccupancyBin::max, "Most bytes at a time in each bin.");
-    }
+    DAQLOOM_FIELDS(OccupancyBin, (double, time_s, "Start of each bin."),
+                   (base::Bytes, max_bytes, "Most bytes at a time in each bin."))
 };
 
 inline Columns<OccupancyBin> columns(const sim::TimeSeries& series) {
@@ -65,20 +82,13 @@ inline Columns<OccupancyBin> columns(const sim::TimeSeries& series) {
     return bins;
 }
 
-/// Empty where there is no such switch.
-template <class System>
-Columns<OccupancyBin> occupancy(const System& system, network::SwitchIndex at) {
+/// Empty where there is no such switch, or it has no such series.
+template <auto series, class System>
+Columns<OccupancyBin> series_of(const System& system, network::SwitchIndex at) {
     const ethernet::Network* const network = system.transport().ethernet();
     const bool is_there = network != nullptr && at.value() < network->switches().size();
-    return is_there && network->occupancy(at) ? columns(*network->occupancy(at))
+    return is_there && (network->*series)(at) ? columns(*(network->*series)(at))
                                               : Columns<OccupancyBin>{};
-}
-template <class System>
-Columns<OccupancyBin> needed(const System& system, network::SwitchIndex at) {
-    const ethernet::Network* const network = system.transport().ethernet();
-    const bool is_there = network != nullptr && at.value() < network->switches().size();
-    return is_there && network->least_buffer(at) ? columns(*network->least_buffer(at))
-                                                 : Columns<OccupancyBin>{};
 }
 
 template <class System>
@@ -104,9 +114,9 @@ void asked(nanobind::class_<System>& cls) {
     namespace nb = nanobind;
     cls.def_prop_ro("now_s", &System::now, "Virtual time up to which was simulated.")
         .def("report", &report_of<System>, "What was counted.")
-        .def("occupancy", &occupancy<System>, nb::arg("switch"),
+        .def("occupancy", &series_of<&ethernet::Network::occupancy, System>, nb::arg("switch"),
              "The bytes in a switch of an Ethernet, in bins of the time after the warm-up.")
-        .def("needed", &needed<System>, nb::arg("switch"),
+        .def("needed", &series_of<&ethernet::Network::least_buffer, System>, nb::arg("switch"),
              "The same of a shared memory in which the frames would just fit; empty where the "
              "switch has no shared memory.")
         .def("deadlock", &deadlock<System>,
@@ -115,13 +125,21 @@ void asked(nanobind::class_<System>& cls) {
              "The conservation law that does not hold, in a sentence; empty if all do.");
 }
 
+/// A system, which is made of its configuration, and its report.
 template <class System>
-void run_and_check(nanobind::class_<System>& cls) {
+nanobind::class_<System> bind_system(nanobind::module_& module, const char* name,
+                                     const char* report) {
     namespace nb = nanobind;
-    cls.def("run", &run_in_slices<System>, nb::arg("progress").none() = nb::none(),
-            "Simulates to the end of the run, or to Ctrl-C between two slices: then the system can "
-            "be asked as at the end.");
+    using Config = std::remove_cvref_t<decltype(std::declval<System>().config())>;
+    bind_system_report<decltype(std::declval<System>().report())>(module, report);
+    nb::class_<System> cls(module, name);
+    cls.def(nb::new_([](const Config& config) { return value_of(System::make(config)); }),
+            nb::arg("config"))
+        .def("run", &run_in_slices<System>, nb::arg("progress").none() = nb::none(),
+             "Simulates to the end of the run, or to Ctrl-C between two slices: then the system "
+             "can be asked as at the end.");
     asked(cls);
+    return cls;
 }
 
 }  // namespace daqloom::bindings

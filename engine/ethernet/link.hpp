@@ -1,4 +1,5 @@
-// A link, one direction of a cable: what it is, where it leads, and what it has counted.
+// A link, one direction of a cable: what it is, where it leads, what it has counted, and what
+// happens to it during a run.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,25 @@ struct Wiring {
 
     [[nodiscard]] bool from_host() const { return from_switch == SwitchIndex::none(); }
     [[nodiscard]] bool to_host() const { return to_switch == SwitchIndex::none(); }
+};
+
+/// What happens to a link during a run.
+struct LinkChange {
+    enum class What : std::uint8_t {
+        rate,  ///< another rate, of frames that begin from now on; one on the wire ends at its own
+        pace,  ///< another pace, or none; the time after a frame that has begun is as it was
+        hold,  ///< no frame of a class begins any more (a pause frame came)
+        resume,  ///< of that class
+        down,    ///< what is on the wire is lost; the sender finishes its frame all the same
+        up,
+    };
+
+    base::Time at{};
+    LinkIndex link = {};
+    What what = What::down;
+    base::BitRate rate{0};         ///< of the wire, or of the pace; 0: no pace
+    TrafficClass traffic_class{};  ///< to be held; all are if the port does not tell them apart
+    bool drops = false;            ///< down: drops what waits and what comes, else it waits
 };
 
 }  // namespace daqloom::ethernet

@@ -1,4 +1,4 @@
-#include "ethernet/link_change.hpp"
+#include "ethernet/link.hpp"
 
 #include <gtest/gtest.h>
 

@@ -182,11 +182,7 @@ Report Network::report(Time now) {
         return {};
     }
     finish_recording(now);
-    Report counted = totals();
-    counted.drops -= before_->drops;
-    counted.injected_losses -= before_->injected_losses;
-    counted.cut -= before_->cut;
-    counted.marks -= before_->marks;
+    Report counted = base::since(totals(), *before_);
     for (std::size_t i = 0; i < counted.links.size(); ++i) {
         counted.links[i].frames -= before_->links[i].frames;
         counted.links[i].ack_frames -= before_->links[i].ack_frames;

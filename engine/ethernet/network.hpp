@@ -16,7 +16,6 @@
 #include "ethernet/fifo_port.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/link.hpp"
-#include "ethernet/link_change.hpp"
 #include "ethernet/network_config.hpp"
 #include "ethernet/report.hpp"
 #include "ethernet/sack_blocks.hpp"
@@ -24,7 +23,7 @@
 #include "ethernet/switch_buffer.hpp"
 #include "network/graph.hpp"
 #include "sim/event_queue.hpp"
-#include "sim/statistics.hpp"
+#include "sim/time_series.hpp"
 
 namespace daqloom::ethernet {
 

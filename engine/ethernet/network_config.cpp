@@ -68,6 +68,21 @@ base::expected<void> check_change(const LinkChange& change, const NetworkConfig&
 
 }  // namespace
 
+base::expected<void> validate(const Schedule& schedule) {
+    const std::uint32_t most = *std::ranges::max_element(schedule.weights);
+    if (schedule.scheduling != Scheduling::weighted && most > 0) {
+        return base::failure(
+            std::string("weights of classes, which are not scheduled by weight; expected none"));
+    }
+    if (schedule.scheduling == Scheduling::weighted && (most == 0 || most > kMostWeight)) {
+        return base::failure(fmt::format(
+            "the greatest weight of a class is {}; expected 1 to {}, and 0 of a class with strict "
+            "priority",
+            most, kMostWeight));
+    }
+    return {};
+}
+
 base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
     const network::Graph& graph = config;
     if (auto fine = network::validate(graph); !fine) {

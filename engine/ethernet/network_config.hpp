@@ -9,7 +9,7 @@
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "ethernet/frame.hpp"
-#include "ethernet/link_change.hpp"
+#include "ethernet/link.hpp"
 #include "ethernet/schedule.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "network/graph.hpp"
@@ -44,6 +44,8 @@ struct NetworkConfig : network::Graph {
     }
 };
 
+/// An error of one sentence if there are weights without use, or none where some are needed.
+[[nodiscard]] base::expected<void> validate(const Schedule& schedule);
 /// An error of one sentence if it cannot be simulated; `frame`: the largest, as buffered.
 [[nodiscard]] base::expected<void> validate(const NetworkConfig& config, base::Bytes frame);
 

@@ -14,6 +14,7 @@
 
 #include "base/random.hpp"
 #include "ethernet/star_test.hpp"
+#include "sim/batch_means_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

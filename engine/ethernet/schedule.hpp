@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 
-#include "base/expected.hpp"
 #include "ethernet/frame.hpp"
 
 namespace daqloom::ethernet {
@@ -22,8 +21,5 @@ struct Schedule {
     /// Of `weighted`, by class; 0: strict priority.
     std::array<std::uint32_t, kTrafficClasses> weights{};
 };
-
-/// An error of one sentence if there are weights without use, or none where some are needed.
-[[nodiscard]] base::expected<void> validate(const Schedule& schedule);
 
 }  // namespace daqloom::ethernet

@@ -35,11 +35,13 @@ base::expected<void> check_tables(const FabricConfig& config) {
     return {};
 }
 
-base::expected<void> check_numbers(const FabricConfig& config) {
-    if (config.hosts + config.switch_ports.size() > kMostNodes || config.hosts == 0) {
-        return base::failure(
-            fmt::format("{} hosts and {} switches; expected one host at least and at most {} nodes",
-                        config.hosts, config.switch_ports.size(), kMostNodes));
+base::expected<void> check(const FabricConfig& config) {
+    if (auto fine = network::validate(config); !fine) {
+        return fine;
+    }
+    if (config.nodes() > kMostNodes) {
+        return base::failure(fmt::format("{} hosts and {} switches; expected at most {} nodes",
+                                         config.hosts, config.switches(), kMostNodes));
     }
     if (config.lanes < 1 || config.lanes > kMostLanes) {
         return base::failure(
@@ -56,66 +58,34 @@ base::expected<void> check_numbers(const FabricConfig& config) {
             "crossbar speed-up, switch latency and credit update bytes have to be above 0, the "
             "interval of credit updates and the lifetime at the head of a queue 0 or more"));
     }
-    return {};
-}
-
-/// The place of an end among all ports; nothing for an end that is not there.
-base::expected<void> check_end(const FabricConfig& config, End end) {
-    const std::size_t nodes = config.hosts + config.switch_ports.size();
-    if (end.node.value() >= nodes) {
-        return base::failure(
-            fmt::format("a cable ends at node {}; there are {}", end.node.value(), nodes));
+    for (const PortNumber ports : config.switch_ports) {
+        if (ports > kMostPorts) {
+            return base::failure(
+                fmt::format("a switch of {} ports; expected {} at most", ports, kMostPorts));
+        }
     }
-    const PortNumber ports = end.node.value() < config.hosts
-                                 ? PortNumber{1}
-                                 : config.switch_ports[end.node.value() - config.hosts];
-    if (end.port < 1 || end.port > ports) {
-        return base::failure(fmt::format("a cable ends at port {} of node {}, which has {}",
-                                         end.port, end.node.value(), ports));
+    for (const Cable& cable : config.cables) {
+        if (cable.delay <= base::Time::zero() || cable.rate.bps > 8'000'000'000'000) {
+            return base::failure(
+                std::string("a cable's delay has to be above 0, its rate 1 Mb/s to 8 Tb/s"));
+        }
     }
-    return {};
+    if (!config.groups.empty()) {
+        return base::failure(std::string("groups of ports; a forwarding table names single ones"));
+    }
+    return check_tables(config);
 }
 
 }  // namespace
 
 base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueue& events) {
-    if (auto fine = check_numbers(config); !fine) {
+    if (auto fine = check(config); !fine) {
         return tl::unexpected(fine.error());
-    }
-    if (auto fine = check_tables(config); !fine) {
-        return tl::unexpected(fine.error());
-    }
-    for (const PortNumber ports : config.switch_ports) {
-        if (ports < 1 || ports > kMostPorts) {
-            return base::failure(
-                fmt::format("a switch of {} ports; expected 1 to {}", ports, kMostPorts));
-        }
-    }
-    if (config.forwarding.size() != config.switch_ports.size() * config.hosts) {
-        return base::failure(
-            fmt::format("forwarding tables of {} entries; expected {} for {} switches and {} hosts",
-                        config.forwarding.size(), config.switch_ports.size() * config.hosts,
-                        config.switch_ports.size(), config.hosts));
     }
     Network network(config, events);
     for (const Cable& cable : config.cables) {
-        for (const End end : {cable.a, cable.b}) {
-            if (auto fine = check_end(config, end); !fine) {
-                return tl::unexpected(fine.error());
-            }
-        }
-        if (cable.delay <= base::Time::zero() || cable.rate.bps < 1'000'000 ||
-            cable.rate.bps > 8'000'000'000'000) {
-            return base::failure(
-                std::string("a cable's delay has to be above 0, its rate 1 Mb/s to 8 Tb/s"));
-        }
         const PortIndex a = network.port_index(cable.a);
         const PortIndex b = network.port_index(cable.b);
-        if (a == b || network.outputs_[a].peer != PortIndex::none() ||
-            network.outputs_[b].peer != PortIndex::none()) {
-            return base::failure(fmt::format("two cables at port {} of node {}, or one to itself",
-                                             cable.a.port, cable.a.node.value()));
-        }
         for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
             network.outputs_[from].peer = to;
             network.outputs_[from].clock = base::WireClock(cable.rate);
@@ -123,14 +93,8 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
         }
     }
     for (std::size_t i = 0; i < config.forwarding.size(); ++i) {
-        const std::size_t number = i / config.hosts;  // of the switch
-        const NodeIndex node(config.hosts + number);
+        const NodeIndex node(config.hosts + i / config.hosts);
         const PortNumber port = config.forwarding[i];
-        if (port > config.switch_ports[number]) {
-            return base::failure(
-                fmt::format("a forwarding table names port {} of node {}, which has {}", port,
-                            node.value(), config.switch_ports[number]));
-        }
         const bool leads = port != 0 && network.outputs_[network.port_index({node, port})].peer !=
                                             PortIndex::none();
         network.forwarding_[i] = leads ? port - 1U : kNoPlace;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "infiniband/credit_account.hpp"
 #include "infiniband/fabric_config.hpp"
@@ -32,42 +33,22 @@ enum class PortWait : std::uint8_t { nothing, credits, crossbar };
 
 /// Counters of one output, as switches have them.
 struct OutputCounters {
-    std::uint64_t packets = 0;
-    base::Bytes bytes = 0;
-    std::uint64_t credit_updates = 0;
-    base::Time wait_credits;     ///< idle, and a packet that could cross lacks credits
-    base::Time wait_crossbar;    ///< idle, and packets wait for inputs that send elsewhere
-    std::uint64_t discards = 0;  ///< packets whose head-of-queue lifetime was over
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using Output = OutputCounters;
-        see("packets", &Output::packets, "Packets sent.");
-        see("bytes", &Output::bytes, "Bytes of these packets.");
-        see("credit_updates", &Output::credit_updates, "Updates of credits sent.");
-        see("wait_credits", &Output::wait_credits,
-            "Time idle while a packet that could cross lacked credits.");
-        see("wait_crossbar", &Output::wait_crossbar,
-            "Time idle while packets waited for inputs that sent elsewhere.");
-        see("discards", &Output::discards, "Packets whose head-of-queue lifetime was over.");
-    }
+    DAQLOOM_FIELDS(OutputCounters, (std::uint64_t, packets, "Packets sent."),
+                   (base::Bytes, bytes, "Bytes of these packets."),
+                   (std::uint64_t, credit_updates, "Updates of credits sent."),
+                   (base::Time, wait_credits,
+                    "Time idle while a packet that could cross lacked credits."),
+                   (base::Time, wait_crossbar,
+                    "Time idle while packets waited for inputs that sent elsewhere."),
+                   (std::uint64_t, discards, "Packets whose head-of-queue lifetime was over."))
 };
 
-/// The same of one lane of an output.
+/// The same of one lane of an output; one without weight does not count as waiting.
 struct LaneCounters {
-    base::Bytes bytes = 0;
-    base::Time wait;  ///< the output idle, and packets of this lane there, for either reason;
-                      ///< nothing of a lane without weight
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        see("bytes", &LaneCounters::bytes, "Bytes sent, by output and virtual lane.");
-        see("wait", &LaneCounters::wait,
-            "Time that the output was idle and had packets of this lane, by output and virtual "
-            "lane.");
-    }
+    DAQLOOM_FIELDS(
+        LaneCounters, (base::Bytes, bytes, "Bytes sent, by output and virtual lane."),
+        (base::Time, wait,
+         "Time that the output was idle and had packets of this lane, by output and virtual lane."))
 };
 
 class Network {

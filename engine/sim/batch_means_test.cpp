@@ -1,4 +1,4 @@
-#include "sim/batch_means.hpp"
+#include "sim/batch_means_test.hpp"
 
 #include <gtest/gtest.h>
 

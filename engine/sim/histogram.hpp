@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "base/log_buckets.hpp"
 #include "base/units.hpp"
 
@@ -20,17 +21,9 @@ namespace daqloom::sim {
 class Histogram {
   public:
     struct Bucket {
-        base::Time lowest;  ///< the bucket is [lowest, lowest + width)
-        base::Time width;
-        std::uint64_t count = 0;
-
-        /// Calls see(name, member, meaning) for each field.
-        template <class See>
-        static void each(See see) {
-            see("lowest", &Bucket::lowest, "Shortest duration of each bucket.");
-            see("width", &Bucket::width, "Width of each bucket.");
-            see("count", &Bucket::count, "How many durations are in each bucket.");
-        }
+        DAQLOOM_FIELDS(Bucket, (base::Time, lowest, "Shortest duration of each bucket."),
+                       (base::Time, width, "Width of each bucket."),
+                       (std::uint64_t, count, "How many durations are in each bucket."))
     };
 
     Histogram() : counts_(Buckets::count) {}

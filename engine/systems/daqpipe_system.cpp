@@ -4,22 +4,13 @@
 
 #include <algorithm>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace daqloom::systems {
 
 using base::Bytes;
 using base::Time;
-using protocol::BuilderIndex;
-using protocol::DaqpipeBuilder;
-using protocol::DaqpipeReadout;
-using protocol::DaqpipeUnit;
-using protocol::EventId;
-using protocol::EventManager;
-using protocol::FragmentSizes;
-using protocol::ReadoutIndex;
-using protocol::UnitMessage;
+using namespace protocol;
 
 namespace {
 
@@ -38,17 +29,17 @@ struct DaqpipeSystem::World {
     Time now;
 
     void send(ReadoutIndex to, const UnitMessage& said) {
-        system.send(self, system.readout_node_[to], said, now);
+        system.send(self, system.placement_.readouts.node_of[to], said, now);
     }
     void send(BuilderIndex to, const UnitMessage& said) {
-        system.send(self, system.builder_node_[to], said, now);
+        system.send(self, system.placement_.builders.node_of[to], said, now);
     }
     Bytes held(EventId /*event*/) { return system.placed_[self].sizes->next(); }
     void write(EventId event, BuilderIndex to, Bytes /*offset*/, Bytes bytes) {
         ++system.writes_under_way_;
         system.bytes_under_way_ += bytes;
         system.nodes().send({.from = self,
-                             .to = system.builder_node_[to],
+                             .to = system.placement_.builders.node_of[to],
                              .bytes = bytes,
                              .is_data = true,
                              .completes = true,
@@ -64,13 +55,13 @@ struct DaqpipeSystem::World {
     void deliver(EventId event, std::uint32_t /*slot*/) {
         const auto assigned = system.assigned_.find(static_cast<std::uint64_t>(event));
         if (system.warm_) {
-            system.latency_.record(now - assigned->second.at);
+            system.latency_.record(now - assigned->second.assigned);
         }
         if (system.recording_) {
             system.recorded_.push_back(
-                {event, system.placed_[self].builder, assigned->second.at, now});
+                {event, system.placed_[self].builder, assigned->second.assigned, now});
         }
-        system.counted_.bytes_built += assigned->second.collected;
+        system.counted_.bytes_built += assigned->second.collected_bytes;
         system.assigned_.erase(assigned);
         const std::uint32_t place = system.in_process_.put({self, event});
         system.nodes().events().push(
@@ -97,8 +88,9 @@ base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
     events.push({config.warmup, kWarm, 0});
     system->await_event(Time::zero());
     if (config.slot > Time::zero()) {
-        for (const std::uint32_t node :
-             config.is_push ? std::span(system->readout_node_) : std::span(system->builder_node_)) {
+        for (const std::uint32_t node : config.is_push
+                                            ? std::span(system->placement_.readouts.node_of)
+                                            : std::span(system->placement_.builders.node_of)) {
             const Time local = system->nodes().clock(node).local(Time::zero());
             system->placed_[node].next_slot =
                 static_cast<std::uint64_t>(std::max<std::int64_t>(local.ps / config.slot.ps, 0));
@@ -122,16 +114,11 @@ base::expected<void> DaqpipeSystem::place_units() {
     if (!placement) {
         return tl::unexpected(placement.error());
     }
-    readout_node_ = std::move(placement->readout_node);
-    builder_node_ = std::move(placement->builder_node);
-    const std::size_t nodes = placement->hosts.size();
-    if (auto placed = place(config_, std::move(placement->hosts), kFlowDue); !placed) {
-        return tl::unexpected(placed.error());
-    }
-    return make_units(nodes);
+    placement_ = std::move(*placement);
+    return place(config_, placement_.hosts, kFlowDue).and_then([&] { return make_units(); });
 }
 
-base::expected<void> DaqpipeSystem::make_units(std::size_t nodes) {
+base::expected<void> DaqpipeSystem::make_units() {
     protocol::DaqpipeUnitConfig config = unit_config(config_);
     if (std::uint64_t{config_.credits} * config.readouts * config.builders > most_fragments) {
         return base::failure(
@@ -139,22 +126,15 @@ base::expected<void> DaqpipeSystem::make_units(std::size_t nodes) {
                         "give fewer, {} fragments under way at most",
                         config_.credits, config.builders, config.readouts, most_fragments));
     }
-    std::vector<std::pair<ReadoutIndex, BuilderIndex>> units(
-        nodes, {ReadoutIndex::none(), BuilderIndex::none()});
-    for (const ReadoutIndex readout : readout_node_.indices()) {
-        units[readout_node_[readout]].first = readout;
-    }
-    for (const BuilderIndex builder : builder_node_.indices()) {
-        units[builder_node_[builder]].second = builder;
-    }
-    for (const auto& [readout, builder] : units) {
+    for (std::size_t node = 0; node < placement_.hosts.size(); ++node) {
+        const ReadoutIndex readout = placement_.readouts.unit_on[node];
         config.readout = readout;
-        config.builder = builder;
+        config.builder = placement_.builders.unit_on[node];
         auto unit = DaqpipeUnit::make(config);
         if (!unit) {
             return tl::unexpected(unit.error());
         }
-        placed_.push_back({std::move(*unit), readout, builder, {}});
+        placed_.push_back({std::move(*unit), readout, config.builder, {}});
         if (readout != ReadoutIndex::none()) {
             placed_.back().sizes.emplace(
                 sizes_of(config_), config_.fragment_bytes[readout.value()],
@@ -180,7 +160,7 @@ void DaqpipeSystem::on_letter(const Letter& letter, Time now) {
     if (letter.is_data) {
         --writes_under_way_;
         bytes_under_way_ -= letter.bytes;
-        assigned_.find(letter.content.number)->second.collected += letter.bytes;
+        assigned_.find(letter.content.number)->second.collected_bytes += letter.bytes;
         node.unit.on_fragment(EventId{letter.content.number}, sender.readout, letter.bytes, now,
                               world);
         return;
@@ -208,7 +188,7 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
     switch (event.kind) {
         case kEvent:
             ++events_;
-            for (const std::uint32_t node : readout_node_) {
+            for (const std::uint32_t node : placement_.readouts.node_of) {
                 World world{*this, node, now};
                 placed_[node].unit.on_data(now, world);
             }
@@ -310,28 +290,19 @@ DaqpipeReport DaqpipeSystem::sums() const {
 }
 
 DaqpipeReport DaqpipeSystem::report() const {
-    const DaqpipeReport all = sums();
-    DaqpipeReport after = all;
-    DaqpipeReport::each([&](const char*, auto member, const char*) {
-        after.*member = static_cast<std::remove_reference_t<decltype(after.*member)>>(
-            all.*member - before_.*member);
-    });
-    after.events_under_way = all.events_under_way;
+    DaqpipeReport after = base::since(sums(), before_);
+    after.events_under_way = assigned_.size();
     return after;
 }
 
 base::expected<void> DaqpipeSystem::check_conservation() const {
-    if (auto books = check_books(); !books) {
+    if (auto books = check_books(sums().unexpected); !books) {
         return books;
-    }
-    if (const std::uint64_t unexpected = sums().unexpected; unexpected > 0) {
-        return base::defect(
-            fmt::format("{} inputs came to units that did not expect them", unexpected));
     }
     const EventManager::Counters& managed = manager().counters();
     Bytes collecting = 0;
     for (const auto& [event, assigned] : assigned_) {
-        collecting += assigned.collected;
+        collecting += assigned.collected_bytes;
     }
     struct Book {
         const char* of;

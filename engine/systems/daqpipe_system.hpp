@@ -12,6 +12,7 @@
 
 #include "base/distribution.hpp"
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/pool.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
@@ -43,35 +44,17 @@ struct DaqpipeSystemConfig : SystemConfig, protocol::DaqpipeRules {
 
 /// After the warm-up, all nodes together.
 struct DaqpipeReport {
-    base::Time window;
-    std::uint64_t events_built = 0;
-    base::Bytes bytes_built = 0;          ///< of their fragments
-    std::uint64_t fragments_written = 0;  ///< copies within a node included
-    base::Bytes bytes_written = 0;
-    base::Time processor;  ///< spent on messages, a sum over the nodes
-    std::uint64_t control_messages = 0;
-    std::uint64_t events_under_way = 0;  ///< assigned, not yet built, at the end
-    std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using Report = DaqpipeReport;
-        see("window", &Report::window, "From the end of the warm-up to the end.");
-        see("events_built", &Report::events_built,
-            "Events built: of each a fragment from every readout unit.");
-        see("bytes_built", &Report::bytes_built, "Bytes of the fragments of these events.");
-        see("fragments_written", &Report::fragments_written,
-            "Fragments written to builder units, copies within a node included.");
-        see("bytes_written", &Report::bytes_written, "Bytes of these fragments.");
-        see("processor", &Report::processor,
-            "Time of processors spent on messages, a sum over the nodes.");
-        see("control_messages", &Report::control_messages, "Messages between units.");
-        see("events_under_way", &Report::events_under_way,
-            "Events assigned and not yet built, at the end.");
-        see("unexpected", &Report::unexpected,
-            "Inputs that units ignored; a correct run has none.");
-    }
+    DAQLOOM_FIELDS(
+        DaqpipeReport, (base::Time, window, "From the end of the warm-up to the end."),
+        (std::uint64_t, events_built, "Events built: of each a fragment from every readout unit."),
+        (base::Bytes, bytes_built, "Bytes of the fragments of these events."),
+        (std::uint64_t, fragments_written,
+         "Fragments written to builder units, copies within a node included."),
+        (base::Bytes, bytes_written, "Bytes of these fragments."),
+        (base::Time, processor, "Time of processors spent on messages, a sum over the nodes."),
+        (std::uint64_t, control_messages, "Messages between units."),
+        (std::uint64_t, events_under_way, "Events assigned and not yet built, at the end."),
+        (std::uint64_t, unexpected, "Inputs that units ignored; a correct run has none."))
 };
 
 /// What all units have in common: all but their own numbers.
@@ -81,35 +64,17 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
   public:
     /// An event given to a builder and not yet built.
     struct Assigned {
-        protocol::EventId event{};
-        protocol::BuilderIndex builder{};
-        base::Time at;
-        base::Bytes collected = 0;  ///< of its fragments, so far
-
-        /// Calls see(name, member, meaning) for each field.
-        template <class See>
-        static void each(See see) {
-            see("event", &Assigned::event, "Number of each event.");
-            see("builder", &Assigned::builder, "Its builder unit.");
-            see("assigned", &Assigned::at, "Time at which it was given to the builder unit.");
-            see("collected_bytes", &Assigned::collected, "Bytes of its fragments, so far.");
-        }
+        DAQLOOM_FIELDS(Assigned, (protocol::EventId, event, "Number of each event."),
+                       (protocol::BuilderIndex, builder, "Its builder unit."),
+                       (base::Time, assigned, "Time at which it was given to the builder unit."),
+                       (base::Bytes, collected_bytes, "Bytes of its fragments, so far."))
     };
     /// An event built, for timelines.
     struct Built {
-        protocol::EventId event{};
-        protocol::BuilderIndex builder{};
-        base::Time assigned;
-        base::Time built;
-
-        /// Calls see(name, member, meaning) for each field.
-        template <class See>
-        static void each(See see) {
-            see("event", &Built::event, "Number of each event.");
-            see("builder", &Built::builder, "Its builder unit.");
-            see("assigned", &Built::assigned, "Time at which it was given to the builder unit.");
-            see("built", &Built::built, "Time at which the builder unit had all fragments.");
-        }
+        DAQLOOM_FIELDS(Built, (protocol::EventId, event, "Number of each event."),
+                       (protocol::BuilderIndex, builder, "Its builder unit."),
+                       (base::Time, assigned, "Time at which it was given to the builder unit."),
+                       (base::Time, built, "Time at which the builder unit had all fragments."))
     };
 
     static base::expected<std::unique_ptr<DaqpipeSystem>> make(const DaqpipeSystemConfig& config);
@@ -156,7 +121,7 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
     explicit DaqpipeSystem(const DaqpipeSystemConfig& config)
         : config_(config), processing_(config.seed, "processing") {}
     base::expected<void> place_units();
-    base::expected<void> make_units(std::size_t nodes);
+    base::expected<void> make_units();
 
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& letter, base::Time now) override;
@@ -166,7 +131,7 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
     void await_event(base::Time now);
     void await_slot(std::uint32_t node, base::Time now);
     [[nodiscard]] const protocol::EventManager& manager() const {
-        return *placed_[readout_node_[protocol::ReadoutIndex()]].unit.manager();
+        return *placed_[placement_.readouts.node_of.front()].unit.manager();
     }
     [[nodiscard]] std::uint64_t& under_way(Say what) {
         return under_way_[static_cast<std::size_t>(what)];
@@ -181,8 +146,7 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
     [[nodiscard]] DaqpipeReport sums() const;
 
     DaqpipeSystemConfig config_;
-    base::Table<protocol::ReadoutIndex, std::uint32_t> readout_node_;
-    base::Table<protocol::BuilderIndex, std::uint32_t> builder_node_;
+    Placement placement_;
     std::vector<Placed> placed_;
     std::size_t clocks_ = 0;  ///< nodes that keep to time slots
     std::uint64_t events_ = 0;

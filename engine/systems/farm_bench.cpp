@@ -129,7 +129,7 @@ void farm(benchmark::State& state) {
         if (!system->check_conservation()) {
             state.SkipWithError("the books are wrong");
         }
-        hops += system->transport().packet_hops();
+        hops += system->transport().report().packet_hops;
         connections =
             static_cast<double>(dynamic_cast<const transport::TcpOverEthernet&>(system->transport())
                                     .endpoints()

@@ -19,8 +19,7 @@ void FlowSystem::on_event(const sim::Event& event) {
         on_flow_due(event);
     } else {
         begin_counting(config_, event.at);
-        processor_before_ = nodes().processor_used();
-        counted_from_ = event.at;
+        before_ = sums();
         warm_ = true;
     }
 }
@@ -29,10 +28,6 @@ bool FlowSystem::stalled() const {
     return nodes().letters_under_way() > 0 &&
            nodes().events().size() ==
                flows().awaited() + (warm_ ? 0U : 1U) + transport().idle_events();
-}
-
-FlowReport FlowSystem::report() const {
-    return {now() - counted_from_, nodes().processor_used() - processor_before_};
 }
 
 }  // namespace daqloom::systems

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "systems/system.hpp"
 
@@ -14,16 +15,9 @@ using FlowSystemConfig = SystemConfig;
 
 /// After the warm-up.
 struct FlowReport {
-    base::Time window;
-    base::Time processor;  ///< spent on messages, a sum over the nodes
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        see("window", &FlowReport::window, "From the end of the warm-up to the end.");
-        see("processor", &FlowReport::processor,
-            "Time of processors spent on messages, a sum over the nodes.");
-    }
+    DAQLOOM_FIELDS(FlowReport, (base::Time, window, "From the end of the warm-up to the end."),
+                   (base::Time, processor,
+                    "Time of processors spent on messages, a sum over the nodes."))
 };
 
 /// No unit writes letters.
@@ -34,7 +28,7 @@ class FlowSystem final : public SystemOf<NoNote> {
     static base::expected<std::unique_ptr<FlowSystem>> make(const FlowSystemConfig& config);
 
     [[nodiscard]] const FlowSystemConfig& config() const { return config_; }
-    [[nodiscard]] FlowReport report() const;
+    [[nodiscard]] FlowReport report() const { return base::since(sums(), before_); }
     /// Of flows.
     [[nodiscard]] const sim::Histogram& write_latency() const override {
         return nodes().flow_write_latency();
@@ -55,10 +49,10 @@ class FlowSystem final : public SystemOf<NoNote> {
     void on_letter(const Letter& /*letter*/, base::Time /*now*/) override {}
     void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
     void on_event(const sim::Event& event) override;
+    [[nodiscard]] FlowReport sums() const { return {now(), nodes().processor_used()}; }
 
     FlowSystemConfig config_;
-    base::Time processor_before_;
-    base::Time counted_from_;
+    FlowReport before_;  ///< what had been counted when the warm-up ended
     bool warm_ = false;
 };
 

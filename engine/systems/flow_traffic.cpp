@@ -219,9 +219,7 @@ void FlowTraffic::on_due(std::uint32_t sender, Time now, Carrier& carrier) {
 std::vector<FlowCount> FlowTraffic::counted() const {
     std::vector<FlowCount> after = counted_;
     for (std::size_t flow = 0; flow < after.size(); ++flow) {
-        after[flow].messages -= counted_before_[flow].messages;
-        after[flow].bytes -= counted_before_[flow].bytes;
-        after[flow].lost -= counted_before_[flow].lost;
+        after[flow] = base::since(after[flow], counted_before_[flow]);
     }
     return after;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/pool.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
@@ -48,36 +49,19 @@ struct FlowsConfig {
 
 /// What all sources of a flow sent together.
 struct FlowCount {
-    std::uint64_t messages = 0;  ///< that have arrived
-    base::Bytes bytes = 0;       ///< of their payload
-    std::uint64_t lost = 0;      ///< messages over UDP that will never arrive
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        see("messages", &FlowCount::messages, "Messages that have arrived.");
-        see("bytes", &FlowCount::bytes, "Bytes of their payload.");
-        see("lost", &FlowCount::lost, "Messages over UDP that lost a datagram.");
-    }
+    DAQLOOM_FIELDS(FlowCount, (std::uint64_t, messages, "Messages that have arrived."),
+                   (base::Bytes, bytes, "Bytes of their payload."),
+                   (std::uint64_t, lost, "Messages over UDP that lost a datagram."))
 };
 
 class FlowTraffic {
   public:
     /// A message that has arrived, for timelines.
     struct Arrival {
-        base::Time posted;
-        base::Time arrived;
-        std::uint32_t source = 0;  ///< place in `flow_hosts`
-        std::uint32_t flow = 0;
-
-        /// Calls see(name, member, meaning) for each field.
-        template <class See>
-        static void each(See see) {
-            see("posted", &Arrival::posted, "Time at which each message was posted.");
-            see("arrived", &Arrival::arrived, "Time at which its receiver had it.");
-            see("source", &Arrival::source, "The place in `flow_hosts` of its sender.");
-            see("flow", &Arrival::flow, "Its flow, in the order of the configuration.");
-        }
+        DAQLOOM_FIELDS(Arrival, (base::Time, posted, "Time at which each message was posted."),
+                       (base::Time, arrived, "Time at which its receiver had it."),
+                       (std::uint32_t, source, "The place in `flow_hosts` of its sender."),
+                       (std::uint32_t, flow, "Its flow, in the order of the configuration."))
     };
     /// What nodes have to carry.
     struct Message {

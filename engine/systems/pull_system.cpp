@@ -1,17 +1,55 @@
 #include "systems/pull_system.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 
 namespace daqloom::systems {
 
 using base::Bytes;
 using base::Time;
-using protocol::BuilderIndex;
-using protocol::EventId;
-using protocol::PullUnit;
-using protocol::ReadoutIndex;
-using protocol::UnitMessage;
-using protocol::UnitTimer;
+using namespace protocol;
+
+namespace {
+
+constexpr Bytes kLargestMessage = Bytes{1} << 40;
+
+base::expected<void> fails(const char* why) { return base::failure(std::string(why)); }
+
+bool within(Time value, Time highest) { return value >= Time::zero() && value <= highest; }
+
+base::expected<void> check_share(const PullSystemConfig& config) {
+    if (config.share.empty()) {
+        return {};
+    }
+    bool positive = config.share.size() == config.readouts.size();
+    double sum = 0;
+    for (const double share : config.share) {
+        positive = positive && share > 0;
+        sum += share;
+    }
+    return positive && std::isfinite(sum)
+               ? base::expected<void>{}
+               : fails(
+                     "shares of the event are given for each readout unit or for none, above "
+                     "zero");
+}
+
+base::expected<void> validate(const PullSystemConfig& config) {
+    if (config.readouts.empty() || config.builders.empty()) {
+        return fails("pull building needs one readout unit and one builder unit at least");
+    }
+    if (config.request_size < 1 || config.request_size > kLargestMessage) {
+        return fails("a request has 1 B to 1 TiB");
+    }
+    if (!within(config.readout_cost_per_message, base::seconds(100)) ||
+        !within(config.builder_cost_per_message, base::seconds(100))) {
+        return fails("a message costs its host 0 to 100 s");
+    }
+    return check_share(config);
+}
+
+}  // namespace
 
 /// See VirtualPullWorld.
 struct PullSystem::World {
@@ -19,17 +57,17 @@ struct PullSystem::World {
     std::uint32_t node;
     Time now;
 
-    [[nodiscard]] BuilderIndex self() const { return system.builder_on_[node]; }
+    [[nodiscard]] BuilderIndex self() const { return system.placement_.builders.unit_on[node]; }
 
     void send(ReadoutIndex to, const UnitMessage& said) {
         if (said.kind != UnitMessage::Kind::request) {
             system.told_.push_back({said, self()});
             return;
         }
-        const ReadoutIndex last(system.placement_.readout_node.size() - 1);
-        system.nodes().expect(node, system.placement_.readout_node[std::min(to + 4, last)]);
+        const ReadoutIndex last(system.placement_.readouts.node_of.size() - 1);
+        system.nodes().expect(node, system.placement_.readouts.node_of[std::min(to + 4, last)]);
         system.nodes().send({.from = node,
-                             .to = system.placement_.readout_node[to],
+                             .to = system.placement_.readouts.node_of[to],
                              .bytes = system.config_.request_size,
                              .content = PullNote::of(said)},
                             now);
@@ -51,7 +89,7 @@ struct PullSystem::World {
     void write(EventId event, BuilderIndex to, Bytes /*offset*/) {
         system.nodes().send(
             {.from = node,
-             .to = system.placement_.builder_node[to],
+             .to = system.placement_.builders.node_of[to],
              .bytes = system.shares_.fragment(system.record(event).size, ReadoutIndex(node)),
              .is_data = true,
              .content = {.number = static_cast<std::uint64_t>(event)}},
@@ -95,10 +133,10 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
     if (auto placed = system->place(config, system->placement_.hosts, kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
-    for (const std::uint32_t node : system->placement_.readout_node) {
+    for (const std::uint32_t node : system->placement_.readouts.node_of) {
         system->nodes().set_message_cost(node, config.readout_cost_per_message);
     }
-    for (const std::uint32_t node : system->placement_.builder_node) {
+    for (const std::uint32_t node : system->placement_.builders.node_of) {
         system->nodes().set_message_cost(node, config.builder_cost_per_message);
     }
     system->nodes().events().push({config.warmup, kWarm, 0});
@@ -120,15 +158,11 @@ base::expected<void> PullSystem::make_units() {
         return tl::unexpected(placement.error());
     }
     placement_ = std::move(*placement);
-    builder_on_.resize(placement_.hosts.size(), BuilderIndex::none());
-    for (const BuilderIndex builder : placement_.builder_node.indices()) {
-        builder_on_[placement_.builder_node[builder]] = builder;
-    }
     auto config = unit_config(config_);
-    units_.reserve(builder_on_.size());
-    for (std::uint32_t node = 0; node < builder_on_.size(); ++node) {
+    units_.reserve(placement_.hosts.size());
+    for (std::uint32_t node = 0; node < placement_.hosts.size(); ++node) {
         config.readout = readout_on(node);
-        config.builder = builder_on_[node];
+        config.builder = placement_.builders.unit_on[node];
         auto unit = PullUnit::make(config);
         if (!unit) {
             return tl::unexpected(unit.error());
@@ -167,7 +201,8 @@ void PullSystem::on_letter(const Letter& letter, Time now) {
         units_[letter.to].on_fragment(EventId{letter.content.number}, ReadoutIndex(letter.from),
                                       letter.bytes, now, world);
     } else {
-        units_[letter.to].on_message(readout_on(letter.from), builder_on_[letter.from],
+        units_[letter.to].on_message(readout_on(letter.from),
+                                     placement_.builders.unit_on[letter.from],
                                      letter.content.message(), now, world);
     }
 }
@@ -191,10 +226,11 @@ void PullSystem::tell(Time now) {
     for (std::size_t i = 0; i < told_.size(); ++i) {  // what is heard may have them say more
         const Told told = told_[i];
         const bool is_to_manager = told.said.kind == UnitMessage::Kind::done;
-        const std::uint32_t builder = placement_.builder_node[told.builder];
+        const std::uint32_t builder = placement_.builders.node_of[told.builder];
         const std::uint32_t from = is_to_manager ? builder : 0;
         World world{*this, is_to_manager ? 0 : builder, now};
-        units_[world.node].on_message(readout_on(from), builder_on_[from], told.said, now, world);
+        units_[world.node].on_message(readout_on(from), placement_.builders.unit_on[from],
+                                      told.said, now, world);
     }
     told_.clear();
 }

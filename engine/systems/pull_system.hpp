@@ -9,17 +9,28 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "base/pool.hpp"
 #include "base/ring.hpp"
 #include "protocol/data/event_size.hpp"
+#include "protocol/schedule/pull_rules.hpp"
 #include "protocol/units/pull_unit.hpp"
 #include "sim/histogram.hpp"
 #include "systems/placement.hpp"
-#include "systems/pull_config.hpp"
 #include "systems/system.hpp"
 #include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
+
+struct PullSystemConfig : SystemConfig, protocol::PullRules {
+    /// The host of each readout unit, and of each builder unit; one of either may share a host.
+    std::vector<NodeIndex> readouts;
+    std::vector<NodeIndex> builders;
+
+    base::Bytes request_size = 100;
+    base::Time readout_cost_per_message;  ///< of the host's processor, one message at a time
+    base::Time builder_cost_per_message;
+};
 
 /// Called for every event that is built, for timelines.
 class EventObserver {
@@ -31,38 +42,18 @@ class EventObserver {
 
 /// After the warm-up.
 struct PullReport {
-    base::Time window;  ///< from the end of the warm-up to the end
-    std::uint64_t events_built = 0;
-    std::uint64_t events_arrived = 0;
-    std::uint64_t events_in_flight = 0;  ///< assigned, and not built at the end
-    std::uint64_t events_waiting = 0;    ///< not assigned at the end
-    base::Bytes bytes_built = 0;
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using Report = PullReport;
-        see("window", &Report::window, "From the end of the warm-up to the end.");
-        see("events_built", &Report::events_built, "Events built.");
-        see("events_arrived", &Report::events_arrived, "Events accepted by the trigger.");
-        see("events_in_flight", &Report::events_in_flight,
-            "Events assigned and not built, at the end.");
-        see("events_waiting", &Report::events_waiting, "Events not assigned, at the end.");
-        see("bytes_built", &Report::bytes_built, "Bytes of the events built.");
-    }
+    DAQLOOM_FIELDS(PullReport, (base::Time, window, "From the end of the warm-up to the end."),
+                   (std::uint64_t, events_built, "Events built."),
+                   (std::uint64_t, events_arrived, "Events accepted by the trigger."),
+                   (std::uint64_t, events_in_flight, "Events assigned and not built, at the end."),
+                   (std::uint64_t, events_waiting, "Events not assigned, at the end."),
+                   (base::Bytes, bytes_built, "Bytes of the events built."))
 };
 
 /// The events built in one bin of the recorded time, and the sum of their latencies.
 struct BuiltBin {
-    std::uint64_t events = 0;
-    base::Time latency;
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        see("events", &BuiltBin::events, "Events built in each bin.");
-        see("latency", &BuiltBin::latency, "Sum of their collection latencies.");
-    }
+    DAQLOOM_FIELDS(BuiltBin, (std::uint64_t, events, "Events built in each bin."),
+                   (base::Time, latency, "Sum of their collection latencies."))
 };
 
 /// Of the unit on a node; which units these are is not said.
@@ -73,7 +64,7 @@ using PullNote = UnitLetter<1>;
 
 class PullSystem final : public SystemOf<PullNote> {
   public:
-    /// Fails with one sentence if `validate` does.
+    /// Fails with one sentence about what cannot be simulated.
     static base::expected<std::unique_ptr<PullSystem>> make(const PullSystemConfig& config);
 
     [[nodiscard]] PullReport report() const;
@@ -141,7 +132,6 @@ class PullSystem final : public SystemOf<PullNote> {
     PullSystemConfig config_;
     Placement placement_;
     std::vector<protocol::PullUnit> units_;  ///< by node; readout unit i is on node i
-    std::vector<protocol::BuilderIndex> builder_on_;
     protocol::EventSizes sizes_;
     base::RandomStream processing_random_;
     protocol::FragmentShares shares_;

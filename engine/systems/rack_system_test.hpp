@@ -199,8 +199,8 @@ class Rack {
         static_cast<ethernet::Report&>(all) = *run.network.ethernet;
         all.tcp = *run.network.tcp;
         if (!all.switches.empty()) {
-            all.core_peak = all.switches[0].peak;
-            all.tor_peak = all.switches[1].peak;
+            all.core_peak = all.switches[0].peak_bytes;
+            all.tor_peak = all.switches[1].peak_bytes;
             all.tor_peak_at = all.switches[1].peak_at;
         }
         all.total_sim_events = run.sim_events;

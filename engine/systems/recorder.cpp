@@ -11,22 +11,7 @@ namespace daqloom::systems {
 
 using base::Bytes;
 using base::Time;
-using ethernet::CapturedFrame;
-using ethernet::Ecn;
-using ethernet::EndpointIndex;
-using ethernet::Frame;
-using ethernet::kCongestionExperienced;
-using ethernet::kEcnCapable;
-using ethernet::kEcnEcho;
-using ethernet::kNoSack;
-using ethernet::kTcpAck;
-using ethernet::kTcpEce;
-using ethernet::kTcpPsh;
-using ethernet::LinkIndex;
-using ethernet::Network;
-using ethernet::PcapngWriter;
-using ethernet::SackBlocks;
-using ethernet::StreamRange;
+using namespace ethernet;
 using transport::TcpOverEthernet;
 using transport::UdpEndpoints;
 

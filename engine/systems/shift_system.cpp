@@ -6,23 +6,12 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace daqloom::systems {
 
 using base::Time;
-using protocol::BuilderIndex;
-using protocol::FragmentSizes;
-using protocol::LinearShift;
-using protocol::MepId;
-using protocol::PushWrite;
-using protocol::ReadoutIndex;
-using protocol::ShiftStage;
-using protocol::SlotIndex;
-using protocol::StreamIndex;
-using protocol::UnitMessage;
-using protocol::UnitTimer;
+using namespace protocol;
 
 namespace {
 
@@ -57,13 +46,13 @@ struct ShiftSystem::World {
     std::uint32_t node;
     Time now;
 
-    [[nodiscard]] ReadoutIndex self() const { return system.readout_places_.unit_on[node]; }
+    [[nodiscard]] ReadoutIndex self() const { return system.placement_.readouts.unit_on[node]; }
 
     void send(ReadoutIndex to, const UnitMessage& message) {
-        send(system.readout_places_.node_of[to], message);
+        send(system.placement_.readouts.node_of[to], message);
     }
     void send(BuilderIndex to, const UnitMessage& message) {
-        send(system.builder_places_.node_of[to], message);
+        send(system.placement_.builders.node_of[to], message);
     }
     void send(std::uint32_t to, const UnitMessage& message) {
         system.nodes().send({.from = node,
@@ -94,7 +83,7 @@ struct ShiftSystem::World {
     void write(const PushWrite& write) {
         system.nodes().send(
             {.from = node,
-             .to = system.builder_places_.node_of[write.builder],
+             .to = system.placement_.builders.node_of[write.builder],
              .bytes = write.bytes,
              .is_data = true,
              .completes = true,
@@ -167,7 +156,7 @@ base::expected<void> ShiftSystem::build() {
         return placed;
     }
     nodes().events().push({config_.warmup, kWarm, 0});
-    for (const std::uint32_t node : readout_places_.node_of) {
+    for (const std::uint32_t node : placement_.readouts.node_of) {
         World world{*this, node, Time::zero()};
         units_[node].on_start(Time::zero(), Time::zero(), world);
     }
@@ -186,29 +175,24 @@ base::expected<LinearShift> ShiftSystem::place_units() {
     }
     base::Table<SlotIndex, ReadoutIndex> readout_in;
     base::Table<SlotIndex, BuilderIndex> builder_in;
-    std::vector<NodeIndex> hosts;
     for (std::size_t slot = 0; slot < config_.slots.size(); ++slot) {
         const NodeIndex reads = config_.slots[slot];
         const NodeIndex builds = builder_slots[slot];
         readout_in.push_back(ReadoutIndex::none());
         builder_in.push_back(BuilderIndex::none());
         if (reads != NodeIndex::none()) {
-            hosts.push_back(reads);
-            readout_in.back() = readout_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
+            readout_in.back() = placement_.readouts.add(placement_.add_host(reads));
         }
         if (builds != NodeIndex::none()) {
-            if (builds != reads) {
-                hosts.push_back(builds);
-            }
-            builder_in.back() = builder_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
+            const bool is_folded = builds == reads;
+            builder_in.back() = placement_.builders.add(
+                is_folded ? placement_.readouts.node_of.back() : placement_.add_host(builds));
         }
     }
-    readout_places_.unit_on.resize(hosts.size(), ReadoutIndex::none());
-    builder_places_.unit_on.resize(hosts.size(), BuilderIndex::none());
-    if (auto placed = place(config_, hosts, kFlowDue); !placed) {
+    if (auto placed = place(config_, placement_.hosts, kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
-    slowest_rate_ = slowest_rate(graph_of(config_), hosts);
+    slowest_rate_ = slowest_rate(graph_of(config_), placement_.hosts);
     return LinearShift::make(std::move(readout_in), std::move(builder_in));
 }
 
@@ -235,9 +219,9 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
         streams_.push_back({{sizes, bytes, std::move(random)}, Time::zero()});
     }
     auto unit = unit_config(config_, shift, slowest_rate_);
-    for (std::size_t node = 0; node < readout_places_.unit_on.size(); ++node) {
-        unit.self = readout_places_.unit_on[node];
-        unit.builder.self = builder_places_.unit_on[node];
+    for (std::size_t node = 0; node < placement_.readouts.unit_on.size(); ++node) {
+        unit.self = placement_.readouts.unit_on[node];
+        unit.builder.self = placement_.builders.unit_on[node];
         auto made = protocol::ShiftUnit::make(unit, shift);
         if (!made) {
             return tl::unexpected(made.error());
@@ -283,7 +267,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
     const Time now = event.at;
     CardsOut cards{*this};
     const auto world_of = [&](ReadoutIndex unit) {
-        return World{*this, readout_places_.node_of[unit], now};
+        return World{*this, placement_.readouts.node_of[unit], now};
     };
     switch (event.kind) {
         case kPhase:
@@ -337,12 +321,12 @@ void ShiftSystem::on_event(const sim::Event& event) {
 
 void ShiftSystem::on_letter(const Letter& letter, Time now) {
     const UnitMessage said = letter.content.message();
-    const ReadoutIndex from = readout_places_.unit_on[letter.from];
+    const ReadoutIndex from = placement_.readouts.unit_on[letter.from];
     World world{*this, letter.to, now};
     if (letter.is_data) {
         units_[letter.to].on_written(from, StreamIndex(said.round), MepId{said.number}, world);
-    } else if (!units_[letter.to].on_message(from, builder_places_.unit_on[letter.from], said, now,
-                                             world)) {
+    } else if (!units_[letter.to].on_message(from, placement_.builders.unit_on[letter.from], said,
+                                             now, world)) {
         ++counted_.unexpected;
     }
 }
@@ -405,7 +389,7 @@ ShiftSystem::Gathering& ShiftSystem::gathering(std::uint64_t generation) {
 
 void ShiftSystem::release_all(std::uint64_t generation, Time now) {
     gathering(generation).waiting = 0;
-    for (const std::uint32_t node : readout_places_.node_of) {
+    for (const std::uint32_t node : placement_.readouts.node_of) {
         World world{*this, node, now};
         units_[node].on_released(generation, now, world);
     }
@@ -437,25 +421,6 @@ ShiftReport ShiftSystem::sums() const {
     return all;
 }
 
-ShiftReport ShiftSystem::report() const {
-    ShiftReport after = sums();
-    ShiftReport::each([&](const char*, auto member, const char*) {
-        after.*member = static_cast<std::remove_reference_t<decltype(after.*member)>>(
-            after.*member - before_.*member);
-    });
-    return after;
-}
-
-base::expected<void> ShiftSystem::check_conservation() const {
-    if (auto books = check_books(); !books) {
-        return books;
-    }
-    const ShiftReport all = sums();
-    if (all.unexpected > 0) {
-        return base::defect(
-            fmt::format("{} inputs came to units that did not expect them", all.unexpected));
-    }
-    return {};
-}
+ShiftReport ShiftSystem::report() const { return base::since(sums(), before_); }
 
 }  // namespace daqloom::systems

@@ -12,6 +12,7 @@
 
 #include "base/distribution.hpp"
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/pool.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
@@ -20,6 +21,7 @@
 #include "protocol/schedule/spiky_delay.hpp"
 #include "protocol/units/shift_unit.hpp"
 
+#include "systems/placement.hpp"
 #include "systems/system.hpp"
 #include "systems/unit_letter.hpp"
 
@@ -55,75 +57,37 @@ struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
 
 /// After the warm-up, all nodes together; times are sums over the readout units.
 struct ShiftReport {
-    base::Time window;
-    std::uint64_t meps_built = 0;
-    base::Bytes bytes_built = 0;
-    std::uint64_t meps_discarded = 0;
-    std::uint64_t mfps_written = 0;  ///< copies within a node included
-    base::Bytes bytes_written = 0;
-    std::uint64_t mfps_blocked = 0;
-    std::uint64_t steps = 0;
-    std::uint64_t idle_steps = 0;
-    std::uint64_t skipped_steps = 0;
-    std::uint64_t writes_overran = 0;
-    base::Time in_barrier;
-    base::Time idle;
-    base::Time sending;
-    base::Time entering;
-    std::uint64_t barriers = 0;
-    base::Time waiting_for_slowest;  ///< from entering a barrier until the last one has
-    base::Time releasing;            ///< from then on until being released
-    base::Time processor;            ///< spent on messages, by all nodes
-    std::uint64_t control_messages = 0;
-    base::Time stopped_for_acknowledge;  ///< the trigger, once for all nodes
-    base::Time stopped_for_memory;       ///< the same
-    std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using Report = ShiftReport;
-        see("window", &Report::window, "From the end of the warm-up to the end.");
-        see("meps_built", &Report::meps_built, "MEPs built.");
-        see("bytes_built", &Report::bytes_built, "Bytes of the MFPs in these MEPs.");
-        see("meps_discarded", &Report::meps_discarded,
-            "MEPs discarded: the output buffer was full.");
-        see("mfps_written", &Report::mfps_written,
-            "MFPs written to builder units, copies within a node included.");
-        see("bytes_written", &Report::bytes_written, "Bytes of these MFPs.");
-        see("mfps_blocked", &Report::mfps_blocked,
-            "MFPs that waited for a full stream buffer to drain.");
-        see("steps", &Report::steps, "Phases completed, a sum over the readout units.");
-        see("idle_steps", &Report::idle_steps,
-            "Phases among them without a partner: the turn of a dummy.");
-        see("skipped_steps", &Report::skipped_steps,
-            "Time windows that a unit woke up too late for.");
-        see("writes_overran", &Report::writes_overran,
-            "Writes that were not complete when their time window ended.");
-        see("in_barrier", &Report::in_barrier,
-            "Time from entering a barrier to release, a sum over the readout units.");
-        see("idle", &Report::idle,
-            "Time in phases without a partner, a sum over the readout units.");
-        see("sending", &Report::sending,
-            "Time in phases spent sending, a sum over the readout units.");
-        see("entering", &Report::entering,
-            "Time in phases held back before sending, a sum over the readout units.");
-        see("barriers", &Report::barriers, "Barriers that all units have left.");
-        see("waiting_for_slowest", &Report::waiting_for_slowest,
-            "Time from entering a barrier until the last unit has, a sum over the readout units.");
-        see("releasing", &Report::releasing,
-            "Time from then on until release, a sum over the readout units.");
-        see("processor", &Report::processor,
-            "Time of processors spent on messages, a sum over the nodes.");
-        see("control_messages", &Report::control_messages,
-            "Messages between units, barriers and sizes included.");
-        see("stopped_for_acknowledge", &Report::stopped_for_acknowledge,
-            "Time that the trigger was stopped: a card had not acknowledged.");
-        see("stopped_for_memory", &Report::stopped_for_memory,
-            "Time that the trigger was stopped: a card's memory was full.");
-        see("unexpected", &Report::unexpected,
-            "Inputs that units ignored; a correct run has none.");
-    }
+    DAQLOOM_FIELDS(
+        ShiftReport, (base::Time, window, "From the end of the warm-up to the end."),
+        (std::uint64_t, meps_built, "MEPs built."),
+        (base::Bytes, bytes_built, "Bytes of the MFPs in these MEPs."),
+        (std::uint64_t, meps_discarded, "MEPs discarded: the output buffer was full."),
+        (std::uint64_t, mfps_written,
+         "MFPs written to builder units, copies within a node included."),
+        (base::Bytes, bytes_written, "Bytes of these MFPs."),
+        (std::uint64_t, mfps_blocked, "MFPs that waited for a full stream buffer to drain."),
+        (std::uint64_t, steps, "Phases completed, a sum over the readout units."),
+        (std::uint64_t, idle_steps, "Phases among them without a partner: the turn of a dummy."),
+        (std::uint64_t, skipped_steps, "Time windows that a unit woke up too late for."),
+        (std::uint64_t, writes_overran,
+         "Writes that were not complete when their time window ended."),
+        (base::Time, in_barrier,
+         "Time from entering a barrier to release, a sum over the readout units."),
+        (base::Time, idle, "Time in phases without a partner, a sum over the readout units."),
+        (base::Time, sending, "Time in phases spent sending, a sum over the readout units."),
+        (base::Time, entering,
+         "Time in phases held back before sending, a sum over the readout units."),
+        (std::uint64_t, barriers, "Barriers that all units have left."),
+        (base::Time, waiting_for_slowest,
+         "Time from entering a barrier until the last unit has, a sum over the readout units."),
+        (base::Time, releasing, "Time from then on until release, a sum over the readout units."),
+        (base::Time, processor, "Time of processors spent on messages, a sum over the nodes."),
+        (std::uint64_t, control_messages, "Messages between units, barriers and sizes included."),
+        (base::Time, stopped_for_acknowledge,
+         "Time that the trigger was stopped: a card had not acknowledged."),
+        (base::Time, stopped_for_memory,
+         "Time that the trigger was stopped: a card's memory was full."),
+        (std::uint64_t, unexpected, "Inputs that units ignored; a correct run has none."))
 };
 
 /// Of the unit on any node, but for which units that has. `slowest`: of the nodes' cables.
@@ -139,19 +103,11 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
   public:
     /// A stage of a unit, for timelines.
     struct UnitStage {
-        base::Time begin;
-        std::uint64_t step = 0;
-        protocol::ReadoutIndex unit{};
-        protocol::ShiftStage stage = protocol::ShiftStage::entering;
-
-        /// Calls see(name, member, meaning) for each field.
-        template <class See>
-        static void each(See see) {
-            see("begin", &UnitStage::begin, "Time at which each stage began.");
-            see("step", &UnitStage::step, "Phases since the start.");
-            see("unit", &UnitStage::unit, "Readout units, in the order of their slots.");
-            see("stage", &UnitStage::stage, "Values of ShiftStage.");
-        }
+        DAQLOOM_FIELDS(UnitStage, (base::Time, begin, "Time at which each stage began."),
+                       (std::uint64_t, step, "Phases since the start."),
+                       (protocol::ReadoutIndex, unit,
+                        "Readout units, in the order of their slots."),
+                       (protocol::ShiftStage, stage, "Values of ShiftStage."))
     };
 
     static base::expected<std::unique_ptr<ShiftSystem>> make(const ShiftSystemConfig& config);
@@ -164,7 +120,9 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         return transport().events().size() == flows().awaited() + transport().idle_events();
     }
     /// Checks the conservation of packets, credits and MFPs.
-    [[nodiscard]] base::expected<void> check_conservation() const;
+    [[nodiscard]] base::expected<void> check_conservation() const {
+        return check_books(sums().unexpected);
+    }
 
     /// Keeps the stages of all units from now on.
     void record_stages() { recording_ = true; }
@@ -211,19 +169,6 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         base::Time releases;  ///< sum
     };
 
-    /// Units of one kind and their nodes, each by the other's number.
-    template <class Unit>
-    struct Places {
-        base::Table<Unit, std::uint32_t> node_of;
-        std::vector<Unit> unit_on;
-
-        /// Of another unit.
-        Unit add(std::uint32_t node) {
-            unit_on.resize(node + std::size_t{1}, Unit::none());
-            return unit_on[node] = node_of.push_back(node);
-        }
-    };
-
     /// What units and cards ask for.
     struct CardsOut;
     struct World;
@@ -257,8 +202,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     [[nodiscard]] ShiftReport sums() const;
 
     ShiftSystemConfig config_;
-    Places<protocol::ReadoutIndex> readout_places_;
-    Places<protocol::BuilderIndex> builder_places_;
+    Placement placement_;
     base::BitRate slowest_rate_;
     std::vector<protocol::ShiftUnit> units_;  ///< by node
     base::Table<protocol::ReadoutIndex, Doing> doing_;

@@ -39,7 +39,7 @@ void build_events(benchmark::State& state, const ShiftSystemConfig& config, std:
         if (system->stalled() || !system->check_conservation()) {
             state.SkipWithError("the event builder stalled, or the books are wrong");
         }
-        hops += system->transport().packet_hops();
+        hops += system->transport().report().packet_hops;
         events += system->sim_events();
     }
     rusage usage{};

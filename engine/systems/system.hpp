@@ -2,6 +2,8 @@
 // flows between the nodes, if any.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "ethernet/network_config.hpp"
 #include "hosts/path.hpp"
@@ -43,30 +46,19 @@ struct SystemConfig : NodesConfig, FlowsConfig {
 
 /// What every system reports, whatever its protocol.
 struct RunReport {
-    std::uint64_t sim_events = 0;
-    std::uint64_t fingerprint = 0;
-    std::uint64_t pending_peak = 0;
-    bool stalled = false;
-    sim::Histogram write_latency;
+    DAQLOOM_FIELDS(RunReport, (std::uint64_t, sim_events, "Events that the simulator processed."),
+                   (std::uint64_t, fingerprint,
+                    "A hash of all events that the simulator processed, in order."),
+                   (std::uint64_t, pending_peak, "Most events pending at a time."),
+                   (bool, stalled, "Whether units wait at the end for what no event will bring."),
+                   (sim::Histogram, write_latency,
+                    "From the post of data to another node until the sender has the completion, "
+                    "after the warm-up."))
+
     std::vector<FlowCount> flows;
     std::vector<sim::Histogram> flow_latencies;
     std::vector<sim::Histogram> level_latencies;  ///< by service level; empty of level 0 alone
     transport::Report network;
-
-    /// Calls see(name, member, meaning) for each field but histograms of several and the network.
-    template <class See>
-    static void each(See see) {
-        using Report = RunReport;
-        see("sim_events", &Report::sim_events, "Events that the simulator processed.");
-        see("fingerprint", &Report::fingerprint,
-            "A hash of all events that the simulator processed, in order.");
-        see("pending_peak", &Report::pending_peak, "Most events pending at a time.");
-        see("stalled", &Report::stalled,
-            "Whether units wait at the end for what no event will bring.");
-        see("write_latency", &Report::write_latency,
-            "From the post of data to another node until the sender has the completion, after the "
-            "warm-up.");
-    }
 };
 
 /// A system whose units write letters with `Content`.
@@ -148,10 +140,16 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
         transport().begin_counting(now, config.duration, config.bins);
         flows_.begin_counting();
     }
-    /// Books of the transport and of flows.
-    [[nodiscard]] base::expected<void> check_books() const {
-        return transport().check_conservation().and_then(
-            [&] { return flows_.check_conservation(); });
+    /// Books of the transport and of flows; no input came that units did not expect.
+    [[nodiscard]] base::expected<void> check_books(std::uint64_t unexpected = 0) const {
+        if (auto books = transport().check_conservation(); !books) {
+            return books;
+        }
+        if (auto books = flows_.check_conservation(); !books || unexpected == 0) {
+            return books;
+        }
+        return base::defect(
+            fmt::format("{} inputs came to units that did not expect them", unexpected));
     }
     [[nodiscard]] Letters& nodes() { return *nodes_; }
     [[nodiscard]] const Letters& nodes() const { return *nodes_; }

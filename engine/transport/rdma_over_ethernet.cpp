@@ -21,7 +21,7 @@ base::expected<std::unique_ptr<RdmaOverEthernet>> RdmaOverEthernet::make(
 Report RdmaOverEthernet::report() {
     Memory all = memory();
     all.messages += network().udp().memory();
-    return {.packet_hops = packet_hops(),
+    return {.packet_hops = network().packet_hops(),
             .ack_hops = network().ethernet().ack_hops(),
             .memory = all,
             .ethernet = network().ethernet().report(now()),

@@ -19,7 +19,7 @@ base::expected<std::unique_ptr<RdmaOverInfiniband>> RdmaOverInfiniband::make(
 
 Report RdmaOverInfiniband::report() {
     Report all;
-    all.packet_hops = packet_hops();
+    all.packet_hops = network().packet_hops();
     all.memory = memory();
     all.rdma = retries();
     infiniband::Report& fabric = all.infiniband.emplace();

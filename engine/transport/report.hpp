@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/fields.hpp"
 #include "ethernet/report.hpp"
 #include "infiniband/report.hpp"
 #include "transport/rdma/config.hpp"
@@ -14,24 +15,15 @@ namespace daqloom::transport {
 /// Memory of the simulation, of what grows with the system and with its load (B). None of it is
 /// given back before the end, so that it is also the most there was.
 struct Memory {
-    std::uint64_t connections = 0;
-    std::uint64_t packets = 0;
-    std::uint64_t messages = 0;
-    std::uint64_t events = 0;
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        see("connections", &Memory::connections, "Ends of connections, or queue pairs.");
-        see("packets", &Memory::packets, "Packets queued or on the wire.");
-        see("messages", &Memory::messages, "Messages under way.");
-        see("events", &Memory::events, "Pending events of the simulator.");
-    }
+    DAQLOOM_FIELDS(Memory, (std::uint64_t, connections, "Ends of connections, or queue pairs."),
+                   (std::uint64_t, packets, "Packets queued or on the wire."),
+                   (std::uint64_t, messages, "Messages under way."),
+                   (std::uint64_t, events, "Pending events of the simulator."))
 };
 
 /// Each part where it exists.
 struct Report {
-    std::uint64_t packet_hops = 0;  ///< over the whole run
+    std::uint64_t packet_hops = 0;  ///< sent or delivered by all links together, over the whole run
     std::uint64_t ack_hops = 0;     ///< those among them of packets without payload
     Memory memory = {};
     std::optional<ethernet::Report> ethernet;

@@ -166,8 +166,6 @@ std::size_t TcpOverEthernet::idle_events() const {
     return (awaits_end ? 1U : 0U) + (network_.is_sampling() ? 1U : 0U) + endpoints_.idle_timers();
 }
 
-std::uint64_t TcpOverEthernet::packet_hops() const { return network_.packet_hops(); }
-
 base::expected<void> TcpOverEthernet::check_conservation() const {
     if (auto books = network_.check_conservation(); !books) {
         return books;

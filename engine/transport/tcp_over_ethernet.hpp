@@ -31,7 +31,6 @@ class TcpOverEthernet final : public Transport {
     [[nodiscard]] Report report() override;
     [[nodiscard]] std::size_t idle_events() const override;
     [[nodiscard]] base::Bytes bytes_on_wire(base::Bytes message) const override;
-    [[nodiscard]] std::uint64_t packet_hops() const override;
     [[nodiscard]] base::expected<void> check_conservation() const override;
 
     [[nodiscard]] const UdpEndpoints* udp() const override { return &udp_; }

@@ -89,8 +89,6 @@ class Transport {
     [[nodiscard]] virtual base::Bytes bytes_on_wire(base::Bytes message) const = 0;
     /// Pending events of its own that bring nothing about: samples, timers that nobody waits for.
     [[nodiscard]] virtual std::size_t idle_events() const { return 0; }
-    /// Packets sent or delivered by all links together, over the whole run.
-    [[nodiscard]] virtual std::uint64_t packet_hops() const = 0;
     /// Checks that nothing is lost but what is counted as lost; otherwise returns a sentence that
     /// names the difference.
     [[nodiscard]] virtual base::expected<void> check_conservation() const = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::transport {
@@ -18,21 +19,12 @@ struct RdmaConfig {
 
 /// Counters of losses and retries, over the whole run.
 struct RetryCounters {
-    std::uint64_t resent_for_nak = 0;      ///< packets sent again after a NAK
-    std::uint64_t resent_for_timeout = 0;  ///< packets sent again as a timer expired
-    std::uint64_t timeouts = 0;            ///< retransmission timers that have expired
-    std::uint64_t writes_failed = 0;       ///< messages of failed queue pairs
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using Retries = RetryCounters;
-        see("resent_for_nak", &Retries::resent_for_nak, "Packets sent again after a NAK.");
-        see("resent_for_timeout", &Retries::resent_for_timeout,
-            "Packets sent again after a retransmission timer expired.");
-        see("timeouts", &Retries::timeouts, "Retransmission timers that have expired.");
-        see("writes_failed", &Retries::writes_failed, "Messages of failed queue pairs.");
-    }
+    DAQLOOM_FIELDS(RetryCounters,
+                   (std::uint64_t, resent_for_nak, "Packets sent again after a NAK."),
+                   (std::uint64_t, resent_for_timeout,
+                    "Packets sent again after a retransmission timer expired."),
+                   (std::uint64_t, timeouts, "Retransmission timers that have expired."),
+                   (std::uint64_t, writes_failed, "Messages of failed queue pairs."))
 };
 
 }  // namespace daqloom::transport

@@ -23,8 +23,8 @@
 #include "hosts/path.hpp"
 #include "sim/event_queue.hpp"
 #include "transport/rdma/config.hpp"
+#include "transport/rdma/framing.hpp"
 #include "transport/rdma/message.hpp"
-#include "transport/rdma/packet_tag.hpp"
 #include "transport/rdma/queue_pair.hpp"
 
 namespace daqloom::transport {

@@ -1,5 +1,8 @@
-// What a packet of RDMA carries besides its payload, by the network it goes over.
+// What a packet of RDMA carries besides its payload: its headers, by the network that it goes over,
+// and its tag, the queue pair and what the packet means.
 #pragma once
+
+#include <cstdint>
 
 #include "base/units.hpp"
 
@@ -24,5 +27,18 @@ inline constexpr RdmaFraming kRoceFraming{62, 20};
 
 inline constexpr base::Bytes kRdmaHeaderBytes = 16;  ///< first packet of an RDMA write
 inline constexpr base::Bytes kImmediateBytes = 4;    ///< last packet, with immediate data
+
+// ---- the tag of a packet
+
+/// An acknowledge of this packet and of all before.
+inline constexpr std::uint32_t kAcknowledge = std::uint32_t{1} << 31;
+/// A NAK: this packet is missing, all before are acknowledged.
+inline constexpr std::uint32_t kNak = std::uint32_t{1} << 30;
+/// The packet requests an acknowledge.
+inline constexpr std::uint32_t kAckRequest = std::uint32_t{1} << 29;
+inline constexpr std::uint32_t kQueuePair = kAckRequest - 1;
+
+/// From the responder to the requester.
+constexpr bool is_response(std::uint32_t tag) { return (tag & (kAcknowledge | kNak)) != 0; }
 
 }  // namespace daqloom::transport

@@ -67,8 +67,6 @@ class RdmaTransport : public Transport {
         return all;
     }
 
-    [[nodiscard]] std::uint64_t packet_hops() const override { return network_->packet_hops(); }
-
     /// Of packets, what the network keeps, and messages; a packet without a route is an error.
     [[nodiscard]] base::expected<void> check_conservation() const override {
         if (auto books = endpoints_->check_conservation(); !books) {

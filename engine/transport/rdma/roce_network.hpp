@@ -14,7 +14,7 @@
 #include "ethernet/network.hpp"
 #include "network/graph.hpp"
 #include "sim/event_queue.hpp"
-#include "transport/rdma/packet_tag.hpp"
+#include "transport/rdma/framing.hpp"
 #include "transport/udp/endpoints.hpp"
 
 namespace daqloom::transport {

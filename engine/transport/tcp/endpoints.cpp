@@ -93,23 +93,11 @@ void TcpEndpoints::on_sender_timer(EndpointIndex index, Time now) {
 TcpSenderCounters TcpEndpoints::counters() const {
     TcpSenderCounters sum;
     for (const Endpoint& endpoint : endpoints_) {
-        const TcpSenderCounters& one = endpoint.sender.counters();
-        sum.fast_retransmissions += one.fast_retransmissions;
-        sum.probe_retransmissions += one.probe_retransmissions;
-        sum.timeout_retransmissions += one.timeout_retransmissions;
-        sum.timeouts_whole_window += one.timeouts_whole_window;
-        sum.timeouts_tail += one.timeouts_tail;
-        sum.timeouts_retransmission += one.timeouts_retransmission;
-        sum.recoveries += one.recoveries;
+        TcpSenderCounters::each([&](const char*, auto member, const char*) {
+            sum.*member += endpoint.sender.counters().*member;
+        });
     }
     return sum;
-}
-
-TcpSenderCounters TcpEndpoints::counted() const {
-    TcpSenderCounters since = counters();
-    TcpSenderCounters::each(
-        [&](const char*, auto member, const char*) { since.*member -= before_.*member; });
-    return since;
 }
 
 base::expected<void> TcpEndpoints::check_conservation() const {

@@ -173,7 +173,7 @@ class TcpEndpoints {
     [[nodiscard]] TcpSenderCounters counters() const;
     void begin_counting() { before_ = counters(); }
     /// Since counting began.
-    [[nodiscard]] TcpSenderCounters counted() const;
+    [[nodiscard]] TcpSenderCounters counted() const { return base::since(counters(), before_); }
     /// Checks that every byte written is received, in flight or unsent; otherwise returns a
     /// sentence that names the endpoint.
     [[nodiscard]] base::expected<void> check_conservation() const;

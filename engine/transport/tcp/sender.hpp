@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "transport/tcp/config.hpp"
@@ -26,31 +27,15 @@ namespace daqloom::transport {
 
 /// Retransmissions and expiries of the retransmission timer, by cause.
 struct TcpSenderCounters {
-    std::uint64_t fast_retransmissions = 0;     ///< segments, found lost by SACK or RACK
-    std::uint64_t probe_retransmissions = 0;    ///< tail-loss probes that repeat a segment
-    std::uint64_t timeout_retransmissions = 0;  ///< segments, after a timeout
-    std::uint64_t timeouts_whole_window = 0;    ///< nothing of the flight was heard of
-    std::uint64_t timeouts_tail = 0;            ///< the end of a flight was lost
-    std::uint64_t timeouts_retransmission = 0;  ///< a retransmission was lost
-    std::uint64_t recoveries = 0;
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using Tcp = TcpSenderCounters;
-        see("fast_retransmissions", &Tcp::fast_retransmissions,
-            "Segments sent again, found lost by SACK or RACK.");
-        see("probe_retransmissions", &Tcp::probe_retransmissions,
-            "Tail-loss probes that repeat a segment.");
-        see("timeout_retransmissions", &Tcp::timeout_retransmissions,
-            "Segments sent again after a timeout.");
-        see("timeouts_whole_window", &Tcp::timeouts_whole_window,
-            "Timeouts: nothing of the flight was heard of.");
-        see("timeouts_tail", &Tcp::timeouts_tail, "Timeouts: the end of a flight was lost.");
-        see("timeouts_retransmission", &Tcp::timeouts_retransmission,
-            "Timeouts: a retransmission was lost.");
-        see("recoveries", &Tcp::recoveries, "Fast recoveries begun.");
-    }
+    DAQLOOM_FIELDS(
+        TcpSenderCounters,
+        (std::uint64_t, fast_retransmissions, "Segments sent again, found lost by SACK or RACK."),
+        (std::uint64_t, probe_retransmissions, "Tail-loss probes that repeat a segment."),
+        (std::uint64_t, timeout_retransmissions, "Segments sent again after a timeout."),
+        (std::uint64_t, timeouts_whole_window, "Timeouts: nothing of the flight was heard of."),
+        (std::uint64_t, timeouts_tail, "Timeouts: the end of a flight was lost."),
+        (std::uint64_t, timeouts_retransmission, "Timeouts: a retransmission was lost."),
+        (std::uint64_t, recoveries, "Fast recoveries begun."))
 
     [[nodiscard]] std::uint64_t timeouts() const {
         return timeouts_whole_window + timeouts_tail + timeouts_retransmission;

@@ -31,13 +31,13 @@ def set_system(
     """Set the part of the configuration that is common to all protocols."""
     hosts, transport = scenario.hosts, scenario.transport
     if scenario.network.technology == "ethernet":
-        config.set_network(ethernet_config(scenario, system, seed))
+        config.network = ethernet_config(scenario, system, seed)
     else:
-        config.set_network(infiniband_config(system))
+        config.network = infiniband_config(system)
     if transport.kind == "tcp":
-        config.set_transport(tcp_config(scenario))
+        config.transport = tcp_config(scenario)
     else:
-        config.set_transport(rdma_config(transport))
+        config.transport = rdma_config(transport)
     config.path.pcie_rate_bps = hosts.pcie_rate
     config.path.memory_rate_bps = hosts.memory_rate
     config.path.memory_passes = hosts.memory_passes

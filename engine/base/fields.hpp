@@ -1,0 +1,48 @@
+// Structs that know their fields: each is named once, with its type and what it means.
+//
+//     struct FlowReport {
+//         DAQLOOM_FIELDS(FlowReport, (base::Time, window, "From the end of the warm-up to the
+//         end."),
+//                        (std::uint64_t, messages, "Messages that have arrived."))
+//     };
+//
+// declares the fields, zero at first, and `each(see)`, which calls see(name, member, meaning) for
+// each of them.
+#pragma once
+
+#include <type_traits>
+
+#define DAQLOOM_FIELDS(Struct, ...)                 \
+    DAQLOOM_FOR_EACH(DAQLOOM_DECLARE, __VA_ARGS__)  \
+    template <class See>                            \
+    static void each(See see) {                     \
+        using Of = Struct;                          \
+        DAQLOOM_FOR_EACH(DAQLOOM_SHOW, __VA_ARGS__) \
+    }
+#define DAQLOOM_DECLARE(Type, name, meaning) Type name{};
+#define DAQLOOM_SHOW(Type, name, meaning) see(#name, &Of::name, meaning);
+
+// ---- the preprocessor has no loop: it is made to look at what is left of a list again, 40 times
+#define DAQLOOM_FOR_EACH(macro, ...) DAQLOOM_LOOK(DAQLOOM_STEP(macro, __VA_ARGS__))
+#define DAQLOOM_STEP(macro, first, ...) \
+    macro first __VA_OPT__(DAQLOOM_NEXT_STEP DAQLOOM_NO_ARGUMENTS(macro, __VA_ARGS__))
+#define DAQLOOM_NEXT_STEP() DAQLOOM_STEP
+#define DAQLOOM_NO_ARGUMENTS ()
+#define DAQLOOM_LOOK(...) DAQLOOM_LOOK_13(DAQLOOM_LOOK_13(DAQLOOM_LOOK_13(__VA_ARGS__)))
+#define DAQLOOM_LOOK_13(...) DAQLOOM_LOOK_4(DAQLOOM_LOOK_4(DAQLOOM_LOOK_4(__VA_ARGS__)))
+#define DAQLOOM_LOOK_4(...) DAQLOOM_LOOK_1(DAQLOOM_LOOK_1(DAQLOOM_LOOK_1(__VA_ARGS__)))
+#define DAQLOOM_LOOK_1(...) __VA_ARGS__
+
+namespace daqloom::base {
+
+/// What has been counted since it was `before`, field by field.
+template <class Fields>
+[[nodiscard]] Fields since(Fields all, const Fields& before) {
+    Fields::each([&](const char*, auto member, const char*) {
+        auto& field = all.*member;
+        field = static_cast<std::remove_reference_t<decltype(field)>>(field - before.*member);
+    });
+    return all;
+}
+
+}  // namespace daqloom::base
