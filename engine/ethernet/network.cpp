@@ -11,9 +11,7 @@ using base::Bytes;
 using base::Time;
 
 base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
-    if (auto fine = validate(config, frame); !fine) {
-        return fine;
-    }
+    DAQLOOM_CHECK(validate(config, frame));
     const network::Graph& graph = config;
     quantum_ = frame + kWireOverhead;
     for (std::size_t i = 0; i < config.switches.size(); ++i) {

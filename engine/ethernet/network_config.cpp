@@ -16,9 +16,7 @@ base::expected<void> check_switch(const SwitchConfig& config, std::uint32_t port
             std::string("a switch divides its buffer into parts of zero bytes or more, by an alpha "
                         "above zero"));
     }
-    if (auto fine = validate(config.schedule); !fine) {
-        return fine;
-    }
+    DAQLOOM_CHECK(validate(config.schedule));
     if (config.model != BufferModel::shared_memory) {
         return {};
     }
@@ -85,9 +83,7 @@ base::expected<void> validate(const Schedule& schedule) {
 
 base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
     const network::Graph& graph = config;
-    if (auto fine = network::validate(graph); !fine) {
-        return fine;
-    }
+    DAQLOOM_CHECK(network::validate(graph));
     const std::size_t links = 2 * config.cables.size();
     if (config.switches.size() != graph.switches() ||
         (!config.rate_limits.empty() && config.rate_limits.size() != links) ||
@@ -99,9 +95,7 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
             graph.switches(), links));
     }
     for (std::uint32_t i = 0; i < graph.switches(); ++i) {
-        if (auto fine = check_switch(config.switches[i], config.switch_ports[i], frame); !fine) {
-            return fine;
-        }
+        DAQLOOM_CHECK(check_switch(config.switches[i], config.switch_ports[i], frame));
     }
     for (const base::BitRate limit : config.rate_limits) {
         if (limit.bps != 0 && !is_possible(limit)) {
@@ -109,17 +103,13 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
                 fmt::format("a rate limit of {} b/s; expected 1 Mb/s to 1 Pb/s", limit.bps));
         }
     }
-    if (auto fine = validate(config.host_schedule); !fine) {
-        return fine;
-    }
+    DAQLOOM_CHECK(validate(config.host_schedule));
     if (config.classes() > kTrafficClasses) {
         return base::failure(fmt::format("a service level has class {}; expected 0 to {}",
                                          config.classes() - 1, kTrafficClasses - 1));
     }
     for (const LinkChange& change : config.changes) {
-        if (auto fine = check_change(change, config); !fine) {
-            return fine;
-        }
+        DAQLOOM_CHECK(check_change(change, config));
     }
     for (const LossConfig& loss : config.losses) {
         if (!(loss.probability >= 0 && loss.probability <= 1) || loss.link.value() >= links) {

@@ -36,9 +36,7 @@ base::expected<void> check_tables(const FabricConfig& config) {
 }
 
 base::expected<void> check(const FabricConfig& config) {
-    if (auto fine = network::validate(config); !fine) {
-        return fine;
-    }
+    DAQLOOM_CHECK(network::validate(config));
     if (config.nodes() > kMostNodes) {
         return base::failure(fmt::format("{} hosts and {} switches; expected at most {} nodes",
                                          config.hosts, config.switches(), kMostNodes));
@@ -79,9 +77,7 @@ base::expected<void> check(const FabricConfig& config) {
 }  // namespace
 
 base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueue& events) {
-    if (auto fine = check(config); !fine) {
-        return tl::unexpected(fine.error());
-    }
+    DAQLOOM_CHECK(check(config));
     Network network(config, events);
     for (const Cable& cable : config.cables) {
         const PortIndex a = network.port_index(cable.a);

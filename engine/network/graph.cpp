@@ -123,13 +123,9 @@ base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
 }  // namespace
 
 base::expected<void> validate(const Graph& graph) {
-    if (auto fine = check_size(graph); !fine) {
-        return fine;
-    }
+    DAQLOOM_CHECK(check_size(graph));
     Cabled cabled(graph);
-    if (auto fine = check_cables(graph, cabled); !fine) {
-        return fine;
-    }
+    DAQLOOM_CHECK(check_cables(graph, cabled));
     return check_routes(graph, cabled);
 }
 

@@ -81,9 +81,7 @@ protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config) {
 base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
     const DaqpipeSystemConfig& config) {
     std::unique_ptr<DaqpipeSystem> system(new DaqpipeSystem(config));
-    if (auto placed = system->place_units(); !placed) {
-        return tl::unexpected(placed.error());
-    }
+    DAQLOOM_CHECK(system->place_units());
     sim::EventQueue& events = system->nodes().events();
     events.push({config.warmup, kWarm, 0});
     system->await_event(Time::zero());
@@ -110,11 +108,8 @@ base::expected<void> DaqpipeSystem::place_units() {
             "at least, and a size for each readout unit",
             config_.readouts.size(), config_.builders.size(), config_.fragment_bytes.size()));
     }
-    auto placement = Placement::make(config_.readouts, config_.builders);
-    if (!placement) {
-        return tl::unexpected(placement.error());
-    }
-    placement_ = std::move(*placement);
+    DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
+    placement_ = std::move(placement);
     return place(config_, placement_.hosts, kFlowDue).and_then([&] { return make_units(); });
 }
 
@@ -130,11 +125,8 @@ base::expected<void> DaqpipeSystem::make_units() {
         const ReadoutIndex readout = placement_.readouts.unit_on[node];
         config.readout = readout;
         config.builder = placement_.builders.unit_on[node];
-        auto unit = DaqpipeUnit::make(config);
-        if (!unit) {
-            return tl::unexpected(unit.error());
-        }
-        placed_.push_back({std::move(*unit), readout, config.builder, {}});
+        DAQLOOM_TRY(unit, DaqpipeUnit::make(config));
+        placed_.push_back({std::move(unit), readout, config.builder, {}});
         if (readout != ReadoutIndex::none()) {
             placed_.back().sizes.emplace(
                 sizes_of(config_), config_.fragment_bytes[readout.value()],
@@ -296,9 +288,7 @@ DaqpipeReport DaqpipeSystem::report() const {
 }
 
 base::expected<void> DaqpipeSystem::check_conservation() const {
-    if (auto books = check_books(sums().unexpected); !books) {
-        return books;
-    }
+    DAQLOOM_CHECK(check_books(sums().unexpected));
     const EventManager::Counters& managed = manager().counters();
     Bytes collecting = 0;
     for (const auto& [event, assigned] : assigned_) {

@@ -6,9 +6,7 @@ using base::Time;
 
 base::expected<std::unique_ptr<FlowSystem>> FlowSystem::make(const FlowSystemConfig& config) {
     std::unique_ptr<FlowSystem> system(new FlowSystem(config));
-    if (auto placed = system->place(config, {}, kFlowDue); !placed) {
-        return tl::unexpected(placed.error());
-    }
+    DAQLOOM_CHECK(system->place(config, {}, kFlowDue));
     system->nodes().events().push({config.warmup, kWarm, 0});
     system->start_flows();
     return system;

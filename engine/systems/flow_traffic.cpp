@@ -26,9 +26,7 @@ base::expected<FlowTraffic> FlowTraffic::make(const FlowsConfig& config, std::ui
     traffic.config_ = config;
     std::uint64_t outstanding = 0;
     for (const Flow& flow : config.flows) {
-        if (auto checked = traffic.check(flow, transport); !checked) {
-            return tl::unexpected(checked.error());
-        }
+        DAQLOOM_CHECK(traffic.check(flow, transport));
         outstanding += std::uint64_t{flow.outstanding} * flow.sources.size();
     }
     if (outstanding > most_outstanding) {

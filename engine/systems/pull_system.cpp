@@ -118,21 +118,12 @@ protocol::PullUnitConfig unit_config(const PullSystemConfig& config) {
 }
 
 base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemConfig& config) {
-    if (auto valid = validate(config); !valid) {
-        return tl::unexpected(valid.error());
-    }
-    auto sizes =
-        protocol::EventSizes::make(config.event_size, base::RandomStream(config.seed, "sizes"));
-    if (!sizes) {
-        return tl::unexpected(sizes.error());
-    }
-    std::unique_ptr<PullSystem> system(new PullSystem(config, std::move(*sizes)));
-    if (auto made = system->make_units(); !made) {
-        return tl::unexpected(made.error());
-    }
-    if (auto placed = system->place(config, system->placement_.hosts, kFlowDue); !placed) {
-        return tl::unexpected(placed.error());
-    }
+    DAQLOOM_CHECK(validate(config));
+    DAQLOOM_TRY(sizes, protocol::EventSizes::make(config.event_size,
+                                                  base::RandomStream(config.seed, "sizes")));
+    std::unique_ptr<PullSystem> system(new PullSystem(config, std::move(sizes)));
+    DAQLOOM_CHECK(system->make_units());
+    DAQLOOM_CHECK(system->place(config, system->placement_.hosts, kFlowDue));
     for (const std::uint32_t node : system->placement_.readouts.node_of) {
         system->nodes().set_message_cost(node, config.readout_cost_per_message);
     }
@@ -153,21 +144,15 @@ PullSystem::PullSystem(const PullSystemConfig& config, protocol::EventSizes size
       shares_(static_cast<std::uint32_t>(config.readouts.size()), config.share) {}
 
 base::expected<void> PullSystem::make_units() {
-    auto placement = Placement::make(config_.readouts, config_.builders);
-    if (!placement) {
-        return tl::unexpected(placement.error());
-    }
-    placement_ = std::move(*placement);
+    DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
+    placement_ = std::move(placement);
     auto config = unit_config(config_);
     units_.reserve(placement_.hosts.size());
     for (std::uint32_t node = 0; node < placement_.hosts.size(); ++node) {
         config.readout = readout_on(node);
         config.builder = placement_.builders.unit_on[node];
-        auto unit = PullUnit::make(config);
-        if (!unit) {
-            return tl::unexpected(unit.error());
-        }
-        units_.push_back(std::move(*unit));
+        DAQLOOM_TRY(unit, PullUnit::make(config));
+        units_.push_back(std::move(unit));
     }
     return {};
 }

@@ -87,19 +87,13 @@ base::expected<std::unique_ptr<Recorder>> Recorder::make(
                             "own file",
                             name, file));
         }
-        auto writer = PcapngWriter::open(file, name);
-        if (!writer) {
-            return tl::unexpected(writer.error());
-        }
+        DAQLOOM_TRY(writer, PcapngWriter::open(file, name));
         recorder->captures_.resize(stack->network().links().size());
-        recorder->captures_[*link].emplace(std::move(*writer));
+        recorder->captures_[*link].emplace(std::move(writer));
     }
     if (!timeline.empty()) {
-        auto opened = Timeline::open(system, *stack, timeline);
-        if (!opened) {
-            return tl::unexpected(opened.error());
-        }
-        recorder->timeline_.emplace(std::move(*opened));
+        DAQLOOM_TRY(opened, Timeline::open(system, *stack, timeline));
+        recorder->timeline_.emplace(std::move(opened));
     }
     stack->observe(recorder.get(), recorder.get());
     system.observe(recorder.get());
@@ -122,9 +116,7 @@ base::expected<void> Recorder::close() {
     let_go();
     for (auto& writer : captures_) {
         if (writer) {
-            if (auto closed = writer->close(); !closed) {
-                return closed;
-            }
+            DAQLOOM_CHECK(writer->close());
         }
     }
     return timeline_ ? timeline_->close() : base::expected<void>{};

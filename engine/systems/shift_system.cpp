@@ -138,23 +138,14 @@ ShiftSystem::ShiftSystem(const ShiftSystemConfig& config)
 
 base::expected<std::unique_ptr<ShiftSystem>> ShiftSystem::make(const ShiftSystemConfig& config) {
     std::unique_ptr<ShiftSystem> system(new ShiftSystem(config));
-    if (auto built = system->build(); !built) {
-        return tl::unexpected(built.error());
-    }
+    DAQLOOM_CHECK(system->build());
     return system;
 }
 
 base::expected<void> ShiftSystem::build() {
-    auto shift = place_units();
-    if (!shift) {
-        return tl::unexpected(shift.error());
-    }
-    if (auto made = make_units(*shift); !made) {
-        return made;
-    }
-    if (auto placed = place_cards(); !placed) {
-        return placed;
-    }
+    DAQLOOM_TRY(shift, place_units());
+    DAQLOOM_CHECK(make_units(shift));
+    DAQLOOM_CHECK(place_cards());
     nodes().events().push({config_.warmup, kWarm, 0});
     for (const std::uint32_t node : placement_.readouts.node_of) {
         World world{*this, node, Time::zero()};
@@ -189,9 +180,7 @@ base::expected<LinearShift> ShiftSystem::place_units() {
                 is_folded ? placement_.readouts.node_of.back() : placement_.add_host(builds));
         }
     }
-    if (auto placed = place(config_, placement_.hosts, kFlowDue); !placed) {
-        return tl::unexpected(placed.error());
-    }
+    DAQLOOM_CHECK(place(config_, placement_.hosts, kFlowDue));
     slowest_rate_ = slowest_rate(graph_of(config_), placement_.hosts);
     return LinearShift::make(std::move(readout_in), std::move(builder_in));
 }
@@ -222,11 +211,8 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
     for (std::size_t node = 0; node < placement_.readouts.unit_on.size(); ++node) {
         unit.self = placement_.readouts.unit_on[node];
         unit.builder.self = placement_.builders.unit_on[node];
-        auto made = protocol::ShiftUnit::make(unit, shift);
-        if (!made) {
-            return tl::unexpected(made.error());
-        }
-        units_.push_back(std::move(*made));
+        DAQLOOM_TRY(made, protocol::ShiftUnit::make(unit, shift));
+        units_.push_back(std::move(made));
     }
     return {};
 }

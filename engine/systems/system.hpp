@@ -109,27 +109,19 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     /// `flow_due`: the kind of the events that flows wait for.
     base::expected<void> place(const SystemConfig& config, std::vector<NodeIndex> hosts,
                                std::uint32_t flow_due) {
-        auto transport = make_transport(config);
-        if (!transport) {
-            return tl::unexpected(transport.error());
-        }
-        (*transport)->end_at(config.duration);
+        DAQLOOM_TRY(transport, make_transport(config));
+        (transport)->end_at(config.duration);
         flow_due_ = flow_due;
         flow_node_ = nodes_of_flows(config, hosts);
-        auto nodes =
-            Letters::make(config, std::move(*transport), graph_of(config).hosts, hosts, *this);
-        if (!nodes) {
-            return tl::unexpected(nodes.error());
-        }
-        nodes_ = std::move(*nodes);
+        DAQLOOM_TRY(nodes, Letters::make(config, std::move(transport), graph_of(config).hosts,
+                                         hosts, *this));
+        nodes_ = std::move(nodes);
         if (has_levels(config)) {
             nodes_->record_levels();
         }
-        auto flows = FlowTraffic::make(config, config.seed, graph_of(config), this->transport());
-        if (!flows) {
-            return tl::unexpected(flows.error());
-        }
-        flows_ = std::move(*flows);
+        DAQLOOM_TRY(flows,
+                    FlowTraffic::make(config, config.seed, graph_of(config), this->transport()));
+        flows_ = std::move(flows);
         return {};
     }
     /// When the units have begun.
@@ -142,9 +134,7 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     }
     /// Books of the transport and of flows; no input came that units did not expect.
     [[nodiscard]] base::expected<void> check_books(std::uint64_t unexpected = 0) const {
-        if (auto books = transport().check_conservation(); !books) {
-            return books;
-        }
+        DAQLOOM_CHECK(transport().check_conservation());
         if (auto books = flows_.check_conservation(); !books || unexpected == 0) {
             return books;
         }

@@ -11,9 +11,7 @@ base::expected<std::unique_ptr<RdmaOverEthernet>> RdmaOverEthernet::make(
     auto roce = std::make_unique<RoceNetwork>(made->events());
     const base::Bytes largest =
         config.mtu + kRoceFraming.header + kRdmaHeaderBytes + kImmediateBytes;
-    if (auto built = roce->build(network, largest, network.classes()); !built) {
-        return tl::unexpected(built.error());
-    }
+    DAQLOOM_CHECK(roce->build(network, largest, network.classes()));
     made->set_up(std::move(roce), config, kRoceFraming, path, network.hosts, network.classes());
     return made;
 }

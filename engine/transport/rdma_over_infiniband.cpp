@@ -8,11 +8,8 @@ base::expected<std::unique_ptr<RdmaOverInfiniband>> RdmaOverInfiniband::make(
     const infiniband::FabricConfig& fabric, const RdmaConfig& config,
     const hosts::PathConfig& path) {
     std::unique_ptr<RdmaOverInfiniband> made(new RdmaOverInfiniband(fabric));
-    auto network = infiniband::Network::make(fabric, made->events());
-    if (!network) {
-        return tl::unexpected(network.error());
-    }
-    made->set_up(std::make_unique<infiniband::Network>(std::move(*network)), config,
+    DAQLOOM_TRY(network, infiniband::Network::make(fabric, made->events()));
+    made->set_up(std::make_unique<infiniband::Network>(std::move(network)), config,
                  kInfinibandFraming, path, fabric.hosts, fabric.lanes);
     return made;
 }

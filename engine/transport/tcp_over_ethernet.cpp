@@ -29,13 +29,9 @@ struct TcpOverEthernet::Sink {
 
 base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(
     const ethernet::NetworkConfig& network, const TcpConfig& tcp) {
-    if (auto valid = validate(tcp); !valid) {
-        return tl::unexpected(valid.error());
-    }
+    DAQLOOM_CHECK(validate(tcp));
     std::unique_ptr<TcpOverEthernet> made(new TcpOverEthernet(tcp, network));
-    if (auto built = made->network_.build(network, largest_frame(tcp)); !built) {
-        return tl::unexpected(built.error());
-    }
+    DAQLOOM_CHECK(made->network_.build(network, largest_frame(tcp)));
     made->network_.plan_changes(kChange);
     return made;
 }
@@ -167,12 +163,8 @@ std::size_t TcpOverEthernet::idle_events() const {
 }
 
 base::expected<void> TcpOverEthernet::check_conservation() const {
-    if (auto books = network_.check_conservation(); !books) {
-        return books;
-    }
-    if (auto books = udp_.check_conservation(); !books) {
-        return books;
-    }
+    DAQLOOM_CHECK(network_.check_conservation());
+    DAQLOOM_CHECK(udp_.check_conservation());
     return endpoints_.check_conservation();
 }
 

@@ -91,9 +91,7 @@ base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntr
     }
     Places places(streams, static_cast<Bytes>(mep.size()));
     for (std::uint32_t stream = 0; stream < streams; ++stream) {
-        if (auto taken = places.take(entries[stream]); !taken) {
-            return taken;
-        }
+        DAQLOOM_CHECK(places.take(entries[stream]));
         put_entry(entries[stream], stream, mep);
     }
     put_number<std::uint32_t>(mep, 0, mep_magic);
@@ -137,20 +135,15 @@ bool lacks_mfps(Memory front) {
 }
 
 base::expected<MepView> MepView::decode(Memory memory) {
-    const auto bytes = mep_size(memory);
-    if (!bytes) {
-        return tl::unexpected(bytes.error());
-    }
-    if (static_cast<std::size_t>(*bytes) != memory.size()) {
+    DAQLOOM_TRY(bytes, mep_size(memory));
+    if (static_cast<std::size_t>(bytes) != memory.size()) {
         return base::failure(fmt::format(
-            "MEP says that it has {} bytes; expected {}, which there are", *bytes, memory.size()));
+            "MEP says that it has {} bytes; expected {}, which there are", bytes, memory.size()));
     }
     const auto streams = number_at<std::uint32_t>(memory, 4);
-    Places places(streams, *bytes);
+    Places places(streams, bytes);
     for (std::uint32_t stream = 0; stream < streams; ++stream) {
-        if (auto taken = places.take(entry_at(memory, stream)); !taken) {
-            return tl::unexpected(taken.error());
-        }
+        DAQLOOM_CHECK(places.take(entry_at(memory, stream)));
     }
     const auto flags = number_at<std::uint32_t>(memory, 28);
     if (const std::uint32_t expected = places.is_incomplete() ? incomplete_flag : 0;

@@ -114,11 +114,8 @@ base::expected<Bytes> mfp_size(Memory front) {
 }
 
 base::expected<MfpView> MfpView::decode(Memory memory) {
-    const auto packet_size = mfp_size(memory);
-    if (!packet_size) {
-        return tl::unexpected(packet_size.error());
-    }
-    const auto size = static_cast<std::size_t>(*packet_size);
+    DAQLOOM_TRY(packet_size, mfp_size(memory));
+    const auto size = static_cast<std::size_t>(packet_size);
     const auto count = number_at<std::uint16_t>(memory, 2);
     const MfpHeader header{.event_id = number_at<std::uint64_t>(memory, 8),
                            .source_id = number_at<std::uint16_t>(memory, 16),

@@ -102,14 +102,11 @@ base::expected<PatternSizes> PatternSizes::of_events(const EventSizeConfig& even
                                                      const FragmentShares& shares,
                                                      ReadoutIndex readout, std::uint32_t pieces,
                                                      std::uint64_t seed) {
-    auto drawn = EventSizes::make(events, base::RandomStream(seed, "sizes"));
-    if (!drawn) {
-        return tl::unexpected(drawn.error());
-    }
+    DAQLOOM_TRY(drawn, EventSizes::make(events, base::RandomStream(seed, "sizes")));
     PatternSizes sizes;
     sizes.is_in_order_ = true;
     do {
-        const base::Bytes fragment = shares.fragment(drawn->next(), readout);
+        const base::Bytes fragment = shares.fragment(drawn.next(), readout);
         for (std::uint32_t piece = 0; piece < pieces; ++piece) {
             const base::Bytes bytes = fragment_size(fragment, ReadoutIndex(piece), pieces);
             if (bytes > largest_fragment) {
@@ -125,13 +122,10 @@ base::expected<PatternSizes> PatternSizes::of_events(const EventSizeConfig& even
 }
 
 base::expected<base::Bytes> largest_event(const EventSizeConfig& events, std::uint64_t seed) {
-    auto drawn = EventSizes::make(events, base::RandomStream(seed, "sizes"));
-    if (!drawn) {
-        return tl::unexpected(drawn.error());
-    }
+    DAQLOOM_TRY(drawn, EventSizes::make(events, base::RandomStream(seed, "sizes")));
     base::Bytes largest = 0;
     for (std::size_t i = 0; i < sizes_in_table; ++i) {
-        largest = std::max(largest, drawn->next());
+        largest = std::max(largest, drawn.next());
     }
     return largest;
 }

@@ -103,19 +103,13 @@ base::expected<LinearShift> LinearShift::make(
             fmt::format("linear shift: {} slots of readout and {} of builder units; give as many",
                         readout_in_slot.size(), builder_in_slot.size()));
     }
-    auto slot_of_readout = slots_of(readout_in_slot, "readout");
-    if (!slot_of_readout) {
-        return tl::unexpected(slot_of_readout.error());
-    }
-    auto slot_of_builder = slots_of(builder_in_slot, "builder");
-    if (!slot_of_builder) {
-        return tl::unexpected(slot_of_builder.error());
-    }
+    DAQLOOM_TRY(slot_of_readout, slots_of(readout_in_slot, "readout"));
+    DAQLOOM_TRY(slot_of_builder, slots_of(builder_in_slot, "builder"));
     LinearShift shift;
     shift.readout_in_ = std::move(readout_in_slot);
     shift.builder_in_ = std::move(builder_in_slot);
-    shift.slot_of_readout_ = std::move(*slot_of_readout);
-    shift.slot_of_builder_ = std::move(*slot_of_builder);
+    shift.slot_of_readout_ = std::move(slot_of_readout);
+    shift.slot_of_builder_ = std::move(slot_of_builder);
     return shift;
 }
 

@@ -21,42 +21,34 @@ base::expected<DaqpipeUnit> DaqpipeUnit::make(const DaqpipeUnitConfig& config) {
     }
     DaqpipeUnit unit(config);
     if (config.readout == ReadoutIndex()) {
-        auto manager = EventManager::make(
-            {.builders = config.builders, .concurrent_events = rules.credits, .assignment = {}},
-            base::RandomStream(config.seed, "assignment"));
-        if (!manager) {
-            return tl::unexpected(manager.error());
-        }
-        unit.manager_.emplace(std::move(*manager));
+        DAQLOOM_TRY(manager, EventManager::make({.builders = config.builders,
+                                                 .concurrent_events = rules.credits,
+                                                 .assignment = {}},
+                                                base::RandomStream(config.seed, "assignment")));
+        unit.manager_.emplace(std::move(manager));
     }
     if (config.readout != ReadoutIndex::none()) {
         const std::uint64_t together = std::uint64_t{rules.credits} * rules.parallel_sends;
         const std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
         const auto limit = static_cast<std::uint32_t>(std::min(together, most));
-        auto readout = DaqpipeReadout::make({.self = config.readout,
-                                             .builders = config.builders,
-                                             .credits = rules.credits,
-                                             .parallel_sends = rules.is_push ? limit : 0,
-                                             .is_timed = is_timed && rules.is_push});
-        if (!readout) {
-            return tl::unexpected(readout.error());
-        }
-        unit.readout_.emplace(std::move(*readout));
+        DAQLOOM_TRY(readout, DaqpipeReadout::make({.self = config.readout,
+                                                   .builders = config.builders,
+                                                   .credits = rules.credits,
+                                                   .parallel_sends = rules.is_push ? limit : 0,
+                                                   .is_timed = is_timed && rules.is_push}));
+        unit.readout_.emplace(std::move(readout));
         unit.book_.emplace(unit.collected());
     }
     if (config.builder != BuilderIndex::none()) {
-        auto builder =
-            DaqpipeBuilder::make({.self = config.builder,
+        DAQLOOM_TRY(builder, DaqpipeBuilder::make(
+                                 {.self = config.builder,
                                   .readouts = config.readouts,
                                   .credits = rules.credits,
                                   .parallel_sends = rules.is_push ? 0 : rules.parallel_sends,
                                   .largest_fragment = config.largest_fragment,
                                   .is_timed = is_timed && !rules.is_push,
-                                  .when_incomplete = config.when_incomplete});
-        if (!builder) {
-            return tl::unexpected(builder.error());
-        }
-        unit.builder_.emplace(std::move(*builder));
+                                  .when_incomplete = config.when_incomplete}));
+        unit.builder_.emplace(std::move(builder));
     }
     return unit;
 }

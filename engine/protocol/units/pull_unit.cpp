@@ -13,17 +13,11 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
     const PullRules& rules = given.rules;
     std::uint32_t responses = 0;  // at most, that are due later
     if (given.readout == ReadoutIndex()) {
-        auto manager =
-            EventManager::make({given.builders, rules.concurrent_events, rules.assignment},
-                               RandomStream(given.seed, "assignment"));
-        if (!manager) {
-            return tl::unexpected(manager.error());
-        }
-        auto arrivals = Arrivals::make(rules.arrivals, RandomStream(given.seed, "arrivals"));
-        if (!arrivals) {
-            return tl::unexpected(arrivals.error());
-        }
-        unit.manager_ = std::make_unique<Manager>(std::move(*manager), std::move(*arrivals));
+        DAQLOOM_TRY(manager,
+                    EventManager::make({given.builders, rules.concurrent_events, rules.assignment},
+                                       RandomStream(given.seed, "assignment")));
+        DAQLOOM_TRY(arrivals, Arrivals::make(rules.arrivals, RandomStream(given.seed, "arrivals")));
+        unit.manager_ = std::make_unique<Manager>(std::move(manager), std::move(arrivals));
         unit.next_arrival_ = unit.after_begin(unit.manager_->arrivals.next());
     }
     if (given.readout != ReadoutIndex::none()) {
@@ -34,14 +28,12 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
         responses = unit.window() + unit.collected() + some;
     }
     if (given.builder != BuilderIndex::none()) {
-        auto builder = PullBuilder::make({.readouts = given.readouts,
-                                          .outstanding_fragments = rules.outstanding_fragments,
-                                          .concurrent_events = rules.concurrent_events,
-                                          .when_incomplete = given.when_incomplete});
-        if (!builder) {
-            return tl::unexpected(builder.error());
-        }
-        unit.builder_.emplace(std::move(*builder));
+        DAQLOOM_TRY(builder,
+                    PullBuilder::make({.readouts = given.readouts,
+                                       .outstanding_fragments = rules.outstanding_fragments,
+                                       .concurrent_events = rules.concurrent_events,
+                                       .when_incomplete = given.when_incomplete}));
+        unit.builder_.emplace(std::move(builder));
         unit.processing_random_ = std::make_unique<RandomStream>(
             given.seed, fmt::format("processing.{}", given.builder.value()));
         unit.processed_at_.resize(rules.concurrent_events);

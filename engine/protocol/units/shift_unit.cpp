@@ -103,29 +103,21 @@ base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift sh
     PushBuilderConfig of_builder = std::exchange(config.builder, {.self = builds});
     ShiftUnit unit(std::move(config), std::move(shift));
     if (const ReadoutIndex self = unit.config_.self; self != ReadoutIndex::none()) {
-        auto readout = PushReadout::make(unit.config_.readout);
-        if (!readout) {
-            return tl::unexpected(readout.error());
-        }
+        DAQLOOM_TRY(readout, PushReadout::make(unit.config_.readout));
         if (const auto problem = problem_of(unit.config_, unit.shift_)) {
             return base::failure("linear shift: " + *problem);
         }
-        unit.readout_ = std::move(*readout);
+        unit.readout_ = std::move(readout);
         if (const auto kind = kind_of(unit.config_)) {
-            auto barrier = Barrier::make(
-                {.kind = *kind, .participants = unit.shift_.readouts(), .self = self.value()});
-            if (!barrier) {
-                return tl::unexpected(barrier.error());
-            }
-            unit.barrier_ = std::move(*barrier);
+            DAQLOOM_TRY(barrier, Barrier::make({.kind = *kind,
+                                                .participants = unit.shift_.readouts(),
+                                                .self = self.value()}));
+            unit.barrier_ = std::move(barrier);
         }
     }
     if (builds != BuilderIndex::none()) {
-        auto builder = PushBuilder::make(std::move(of_builder));
-        if (!builder) {
-            return tl::unexpected(builder.error());
-        }
-        unit.builder_ = std::move(*builder);
+        DAQLOOM_TRY(builder, PushBuilder::make(std::move(of_builder)));
+        unit.builder_ = std::move(builder);
     }
     return unit;
 }

@@ -69,12 +69,8 @@ class RdmaTransport : public Transport {
 
     /// Of packets, what the network keeps, and messages; a packet without a route is an error.
     [[nodiscard]] base::expected<void> check_conservation() const override {
-        if (auto books = endpoints_->check_conservation(); !books) {
-            return books;
-        }
-        if (auto books = network_->check_conservation(now_); !books) {
-            return books;
-        }
+        DAQLOOM_CHECK(endpoints_->check_conservation());
+        DAQLOOM_CHECK(network_->check_conservation(now_));
         if (network_->unrouted() > 0) {
             return base::defect(fmt::format("{} packets had no route", network_->unrouted()));
         }

@@ -48,9 +48,7 @@ class RoceNetwork {
                                std::uint32_t lanes) {
         lanes_ = lanes;
         departing_.assign(std::size_t{config.hosts} * lanes, Packet{});
-        if (auto built = network_.build(config, largest_frame); !built) {
-            return built;
-        }
+        DAQLOOM_CHECK(network_.build(config, largest_frame));
         hosts_.assign(2 * config.cables.size(), network::NodeIndex::none());
         for (std::uint32_t host = 0; host < config.hosts; ++host) {
             const ethernet::LinkIndex link = network_.host_link(network::NodeIndex(host));
