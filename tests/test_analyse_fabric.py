@@ -115,8 +115,8 @@ def costly() -> Messages:
 def test_a_barrier_costs_what_its_messages_cost(nodes: int) -> None:
     messages, rounds = costly(), nodes.bit_length() - 1
     o = 100e-9
-    # 32 B with a header, the address and immediate data, through one switch.
-    m = 2 * o + wire_s(32 + 26 + 16 + 4) + way_s(1, 64) + 300e-9
+    # 16 B with a header, the address and immediate data, through one switch.
+    m = 2 * o + wire_s(16 + 26 + 16 + 4) + way_s(1, 16 + 26 + 16 + 4) + 300e-9
     cost = {
         kind: barrier(kind, nodes, messages, lambda one, other: 1)
         for kind in ("centralised", "tournament", "dissemination", "ideal")
@@ -292,13 +292,13 @@ def test_a_grace_period_shorter_than_the_way_is_told() -> None:
 
 
 def message_s(count: int) -> float:
-    return 2 * 100e-9 + way_s(1, 64) + wire_s(count) + 300e-9
+    return 2 * 100e-9 + way_s(1, count) + wire_s(count) + 300e-9
 
 
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
     result = methods.analyse(daqpipe(readout__units=1))
     found = metrics(result)
-    told, asked = message_s(32 + 46), message_s(32 + 8 + 46)
+    told, asked = message_s(16 + 46), message_s(16 + 8 + 46)
     written = message_s(MFP_WIRE)
     assert found["collection_latency_s.min"] == pytest.approx(told + asked + written, rel=1e-9)
     period_s = told + asked + written + told

@@ -27,8 +27,8 @@ def message_s(switches: int, wire_bytes: int) -> float:
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
     # One node of a leaf reads out, its neighbour builds.
     found = metrics(methods.simulate(daqpipe(readout__units=1), seed=1))
-    told = message_s(1, 32 + 26 + 16 + 4)
-    asked = message_s(1, 32 + 8 + 26 + 16 + 4)
+    told = message_s(1, 16 + 26 + 16 + 4)
+    asked = message_s(1, 16 + 8 + 26 + 16 + 4)
     written = message_s(1, WIRE_BYTES)
     assert found["collection_latency_s.min"] == pytest.approx(told + asked + written, rel=1e-9)
     assert found["collection_latency_s.max"] == pytest.approx(told + asked + written, rel=1e-9)

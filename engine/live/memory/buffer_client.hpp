@@ -39,6 +39,12 @@ std::string buffer_name(const std::string& run, std::uint32_t unit, const std::s
 /// Waits for the unit until then. Fails at once if another process has this side.
 base::expected<AttachedBuffer> attach_buffer(const std::string& name, BufferSide side,
                                              base::Time until);
+inline base::expected<AttachedBuffer> attach_writer(const std::string& name, base::Time until) {
+    return attach_buffer(name, BufferSide::writer, until);
+}
+inline base::expected<AttachedBuffer> attach_reader(const std::string& name, base::Time until) {
+    return attach_buffer(name, BufferSide::reader, until);
+}
 
 /// The first message of a process that attaches: "DLBF", version, side. The answer is 1 with the
 /// buffer's descriptors, or 0 and the sentence that says why not.
