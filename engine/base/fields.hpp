@@ -1,8 +1,8 @@
 // Structs that know their fields: each is named once, with its type and what it means.
 //
 //     struct FlowReport {
-//         DAQLOOM_FIELDS(FlowReport, (base::Time, window, "From the end of the warm-up to the
-//         end."),
+//         DAQLOOM_FIELDS(FlowReport,
+//                        (base::Time, window, "From the end of the warm-up on."),
 //                        (std::uint64_t, messages, "Messages that have arrived."))
 //     };
 //

@@ -2,18 +2,17 @@
 // nodes read out and build, by pulls in time slots; node 1 is lost.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 
 #include "protocol/units/daqpipe_unit.hpp"
+#include "protocol/units/script_test.hpp"
 
 namespace daqloom::protocol {
 
-class DaqpipeScript {
+class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
   public:
     static constexpr std::uint32_t nodes = 2;
     static constexpr DaqpipeRules rules = {
@@ -62,37 +61,18 @@ class DaqpipeScript {
 
     // ---- the unit's world
 
-    void send(ReadoutIndex to, const UnitMessage& said) {
-        say("{} {} to readout {}", name(said.kind), said.number, to.value());
-        if (said.kind == Kind::request) {
-            outputs_ += fmt::format(": {}", said.values[0]);
-        }
-    }
-    void send(BuilderIndex to, const UnitMessage& said) {
-        say("{} {} to builder {}", name(said.kind), said.number, to.value());
-    }
     [[nodiscard]] base::Bytes held(EventId event) const { return number(event) < taken_ ? 7 : 0; }
     void write(EventId event, BuilderIndex to, base::Bytes offset, base::Bytes bytes) {
         say("write {} to builder {} at {}: {} B", number(event), to.value(), offset, bytes);
     }
-    void give_back(std::uint32_t count) { say("give back {}", count); }
     void assigned(EventId event, BuilderIndex builder) {
         say("assigned {} to {}", number(event), builder.value());
     }
-    void collect(EventId event, std::uint32_t slot) {
-        say("collect {} in {}", number(event), slot);
-    }
-    static base::Bytes place(std::uint32_t slot, ReadoutIndex readout) {
-        return base::Bytes{10} * slot + readout.value();
-    }
-    void deliver(EventId event, std::uint32_t slot) {
-        say("deliver {} from {}", number(event), slot);
-    }
 
   private:
-    using Kind = UnitMessage::Kind;
-
-    explicit DaqpipeScript(DaqpipeUnit unit) : unit_(std::move(unit)) {}
+    explicit DaqpipeScript(DaqpipeUnit unit) : RequestedScript(std::move(unit)) {
+        now_ = base::nanoseconds(1);
+    }
 
     std::string run() {
         data();
@@ -111,8 +91,7 @@ class DaqpipeScript {
         data();
         write_done(3);
         written(0, 1);
-        input("consumed 0");
-        unit_.on_consumed(EventId{0}, now_, *this);
+        consumed(0);
         hear(0, Kind::done, 0);
         hear(0, Kind::assign, 2);
         request(0, 4, 4);
@@ -129,27 +108,6 @@ class DaqpipeScript {
     void slot(std::uint64_t slot) {
         input("slot {}", slot);
         unit_.on_slot(slot, *this);
-    }
-    void request(std::uint32_t node, std::uint64_t event, base::Bytes place) {
-        input("request {} by {}", event, node);
-        hear_of(node, {Kind::request, 0, event, {&place, 1}});
-    }
-    void hear(std::uint32_t node, Kind kind, std::uint64_t number) {
-        input("{} {} by {}", name(kind), number, node);
-        hear_of(node, {kind, 0, number, {}});
-    }
-    void hear_of(std::uint32_t node, const UnitMessage& said) {
-        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), said, now_, *this)) {
-            say("refused");
-        }
-    }
-    void written(std::uint64_t event, std::uint32_t node) {
-        input("written {} by {}", event, node);
-        unit_.on_fragment(EventId{event}, ReadoutIndex(node), 7, now_, *this);
-    }
-    void write_done(std::uint64_t event) {
-        input("write done {}", event);
-        unit_.on_write_done(EventId{event}, *this);
     }
     void lose_the_other() {
         input("close");
@@ -174,36 +132,7 @@ class DaqpipeScript {
         unit_.on_end(*this);
     }
 
-    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
-    static const char* name(Kind kind) {
-        switch (kind) {
-            case Kind::assign:
-                return "assign";
-            case Kind::request:
-                return "request";
-            case Kind::done:
-                return "done";
-            case Kind::last_assignment:
-                return "last assignment";
-            case Kind::last_answer:
-                return "last answer";
-            default:
-                return "other";
-        }
-    }
-    template <class... Values>
-    void say(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_ += " | " + fmt::format(text, std::forward<Values>(values)...);
-    }
-    template <class... Values>
-    void input(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_ += "\n> " + fmt::format(text, std::forward<Values>(values)...);
-    }
-
-    DaqpipeUnit unit_;
     std::uint64_t taken_ = 0;
-    base::Time now_ = base::nanoseconds(1);
-    std::string outputs_;
 };
 
 }  // namespace daqloom::protocol

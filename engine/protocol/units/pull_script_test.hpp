@@ -2,8 +2,6 @@
 // nodes read out and build; node 1 is lost.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdint>
 #include <map>
@@ -13,13 +11,16 @@
 
 #include "base/random.hpp"
 #include "protocol/units/pull_unit.hpp"
+#include "protocol/units/script_test.hpp"
 
 namespace daqloom::protocol {
 
 /// In a world that is `is_virtual`, fragments are always there, writes do not complete, and the
 /// world keeps the timers (`VirtualPullWorld`).
 template <bool is_virtual>
-class PullScript {
+class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
+    using Base = RequestedScript<PullScript, PullUnit>;
+
   public:
     static constexpr std::uint32_t nodes = 2;
     /// An event each microsecond; an answer takes 100 ns, processing 250 ns.
@@ -40,8 +41,8 @@ class PullScript {
     }
 
     /// Inputs, and what the unit asks for. Three fragments may be outstanding: of the second event
-    /// that is collected, the last is asked for when one of the first is here. An event has ten
-    /// places; the last memory is taken first. Event 3 lacks what node 1 has of it.
+    /// that is collected, the last is asked for when one of the first is here. The last memory
+    /// is taken first. Event 3 lacks what node 1 has of it.
     static std::string expected() {
         const std::string in_real_time = R"(
 > data
@@ -86,29 +87,10 @@ class PullScript {
 
     // ---- the unit's world
 
-    void send(ReadoutIndex to, const UnitMessage& said) {
-        say("{} {} to readout {}", name(said.kind), said.number, to.value());
-        if (said.kind == Kind::request) {
-            outputs_ += fmt::format(": {}", said.values[0]);
-        }
-    }
-    void send(BuilderIndex to, const UnitMessage& said) {
-        say("{} {} to builder {}", name(said.kind), said.number, to.value());
-    }
     void write(EventId event, BuilderIndex to, base::Bytes offset) {
         say("write {} to builder {} at {}", number(event), to.value(), offset);
     }
-    void give_back(std::uint32_t count) { say("give back {}", count); }
     void assigned(EventId event) { say("assigned {}", number(event)); }
-    void collect(EventId event, std::uint32_t slot) {
-        say("collect {} in {}", number(event), slot);
-    }
-    static base::Bytes place(std::uint32_t slot, ReadoutIndex readout) {
-        return base::Bytes{10} * slot + readout.value();
-    }
-    void deliver(EventId event, std::uint32_t slot) {
-        say("deliver {} from {}", number(event), slot);
-    }
     void set_timer(base::Time at, const UnitTimer& timer)
         requires is_virtual
     {
@@ -121,9 +103,11 @@ class PullScript {
     }
 
   private:
-    using Kind = UnitMessage::Kind;
+    using Base::hear, Base::input, Base::now_, Base::number, Base::outputs_, Base::request,
+        Base::say, Base::unit_, Base::written;
+    using typename Base::Kind;
 
-    explicit PullScript(PullUnit unit) : unit_(std::move(unit)) {}
+    explicit PullScript(PullUnit unit) : Base(std::move(unit)) {}
 
     std::string run() {
         if constexpr (is_virtual) {
@@ -187,33 +171,14 @@ class PullScript {
             unit_.on_time(now_, *this);
         }
     }
-    void request(std::uint32_t node, std::uint64_t event, base::Bytes place) {
-        input("request {} by {}", event, node);
-        hear_of(node, {Kind::request, 0, event, {&place, 1}});
-    }
-    void hear(std::uint32_t node, Kind kind, std::uint64_t number) {
-        input("{} {} by {}", name(kind), number, node);
-        hear_of(node, {kind, 0, number, {}});
-    }
-    void hear_of(std::uint32_t node, const UnitMessage& said) {
-        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), said, now_, *this)) {
-            say("refused");
-        }
-    }
-    void written(std::uint64_t event, std::uint32_t node) {
-        input("written {} by {}", event, node);
-        unit_.on_fragment(EventId{event}, ReadoutIndex(node), 7, now_, *this);
-    }
     void write_done(std::uint64_t event) {
         if constexpr (!is_virtual) {
-            input("write done {}", event);
-            unit_.on_write_done(EventId{event}, *this);
+            Base::write_done(event);
         }
     }
     void consumed(std::uint64_t event) {
         if constexpr (!is_virtual) {
-            input("consumed {}", event);
-            unit_.on_consumed(EventId{event}, now_, *this);
+            Base::consumed(event);
         }
     }
     void lose_the_other() {
@@ -232,39 +197,8 @@ class PullScript {
         hear(0, Kind::last_answer, 2);
     }
 
-    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
-    static const char* name(Kind kind) {
-        switch (kind) {
-            case Kind::assign:
-                return "assign";
-            case Kind::request:
-                return "request";
-            case Kind::done:
-                return "done";
-            case Kind::grant:
-                return "grant";
-            case Kind::last_assignment:
-                return "last assignment";
-            case Kind::last_answer:
-                return "last answer";
-            default:
-                return "other";
-        }
-    }
-    template <class... Values>
-    void say(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_ += " | " + fmt::format(text, std::forward<Values>(values)...);
-    }
-    template <class... Values>
-    void input(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_ += "\n> " + fmt::format(text, std::forward<Values>(values)...);
-    }
-
-    PullUnit unit_;
-    base::Time now_ = base::Time::zero();
     std::multimap<base::Time, UnitTimer> timers_;  ///< of a virtual world
     base::RandomStream random_{1, "processing"};
-    std::string outputs_;
 };
 
 }  // namespace daqloom::protocol

@@ -3,7 +3,6 @@
 // round 1.
 #pragma once
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>
@@ -14,11 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/units/script_test.hpp"
 #include "protocol/units/shift_unit.hpp"
 
 namespace daqloom::protocol {
 
-class ShiftScript {
+class ShiftScript : public Script {
   public:
     static constexpr std::uint32_t nodes = 2;
     static constexpr std::uint32_t streams = 2;
@@ -114,8 +114,6 @@ class ShiftScript {
     }
 
   private:
-    using Kind = UnitMessage::Kind;
-
     ShiftScript(const ShiftUnitConfig& config, ShiftUnit unit)
         : unit_(std::move(unit)),
           header_(aligned(config.builder.layout.header, config.builder.layout.alignment)) {}
@@ -198,26 +196,11 @@ class ShiftScript {
     }
 
     static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
-    static std::string name(Kind kind) {
-        return kind == Kind::closing             ? "closing"
-               : kind == Kind::last_announcement ? "last announcement"
-               : kind == Kind::last_answer       ? "last answer"
-                                                 : "other";
-    }
-    template <class... Values>
-    void say(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_ += " | " + fmt::format(text, std::forward<Values>(values)...);
-    }
-    template <class... Values>
-    void input(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_ += "\n> " + fmt::format(text, std::forward<Values>(values)...);
-    }
 
     ShiftUnit unit_;
     base::Bytes header_;  ///< of a MEP, which only a live one has
     base::Time now_ = base::nanoseconds(1);
     std::map<std::uint64_t, std::vector<base::Bytes>> offsets_;  ///< granted, by MEP
-    std::string outputs_;
 };
 
 }  // namespace daqloom::protocol

@@ -1,0 +1,122 @@
+// For tests: what a unit is told, and what it asks for, in words, one line for each input.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/units/unit_message.hpp"
+
+namespace daqloom::protocol {
+
+class Script {
+  protected:
+    using Kind = UnitMessage::Kind;
+
+    template <class... Values>
+    void input(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_ += "\n> " + fmt::format(text, std::forward<Values>(values)...);
+    }
+    template <class... Values>
+    void say(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_ += " | " + fmt::format(text, std::forward<Values>(values)...);
+    }
+    static const char* name(Kind kind) {
+        switch (kind) {
+            case Kind::announce:
+                return "announce";
+            case Kind::grant:
+                return "grant";
+            case Kind::discard:
+                return "discard";
+            case Kind::barrier:
+                return "barrier";
+            case Kind::last_answer:
+                return "last answer";
+            case Kind::assign:
+                return "assign";
+            case Kind::done:
+                return "done";
+            case Kind::request:
+                return "request";
+            case Kind::closing:
+                return "closing";
+            case Kind::last_announcement:
+                return "last announcement";
+            case Kind::last_assignment:
+                return "last assignment";
+        }
+        return "none";
+    }
+
+    std::string outputs_;
+};
+
+/// Of a unit whose builder unit requests fragments. An event has ten places in its memory. `Self`
+/// is the script, and the unit's world.
+template <class Self, class Unit>
+class RequestedScript : public Script {
+  public:
+    void send(ReadoutIndex to, const UnitMessage& said) {
+        say("{} {} to readout {}", name(said.kind), said.number, to.value());
+        if (said.kind == Kind::request) {
+            outputs_ += fmt::format(": {}", said.values[0]);
+        }
+    }
+    void send(BuilderIndex to, const UnitMessage& said) {
+        say("{} {} to builder {}", name(said.kind), said.number, to.value());
+    }
+    void give_back(std::uint32_t count) { say("give back {}", count); }
+    void collect(EventId event, std::uint32_t slot) {
+        say("collect {} in {}", number(event), slot);
+    }
+    static base::Bytes place(std::uint32_t slot, ReadoutIndex readout) {
+        return base::Bytes{10} * slot + readout.value();
+    }
+    void deliver(EventId event, std::uint32_t slot) {
+        say("deliver {} from {}", number(event), slot);
+    }
+
+  protected:
+    explicit RequestedScript(Unit unit) : unit_(std::move(unit)) {}
+
+    void request(std::uint32_t node, std::uint64_t event, base::Bytes place) {
+        input("request {} by {}", event, node);
+        hear_of(node, {Kind::request, 0, event, {&place, 1}});
+    }
+    void hear(std::uint32_t node, Kind kind, std::uint64_t number) {
+        input("{} {} by {}", name(kind), number, node);
+        hear_of(node, {kind, 0, number, {}});
+    }
+    void written(std::uint64_t event, std::uint32_t node) {
+        input("written {} by {}", event, node);
+        unit_.on_fragment(EventId{event}, ReadoutIndex(node), 7, now_, world());
+    }
+    void write_done(std::uint64_t event) {
+        input("write done {}", event);
+        unit_.on_write_done(EventId{event}, world());
+    }
+    void consumed(std::uint64_t event) {
+        input("consumed {}", event);
+        unit_.on_consumed(EventId{event}, now_, world());
+    }
+
+    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
+    Self& world() { return static_cast<Self&>(*this); }
+
+    Unit unit_;
+    base::Time now_ = base::Time::zero();
+
+  private:
+    void hear_of(std::uint32_t node, const UnitMessage& said) {
+        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), said, now_, world())) {
+            say("refused");
+        }
+    }
+};
+
+}  // namespace daqloom::protocol
