@@ -25,6 +25,7 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
             given.seed, fmt::format("response.{}", given.readout.value()));
         unit.book_.emplace(unit.collected() + some);
         unit.asked_ = base::Table<BuilderIndex, Asked>(given.builders);
+        unit.requests_ = base::Table<BuilderIndex, std::uint32_t>(given.builders);
         responses = unit.window() + unit.collected() + some;
     }
     if (given.builder != BuilderIndex::none()) {
@@ -52,7 +53,7 @@ bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
     if (asked.is_lost) {
         return true;
     }
-    if (asked.last_request != unknown || requests < asked.requests) {
+    if (asked.last_request != unknown || requests < requests_[builder]) {
         return false;
     }
     asked.last_request = requests;
@@ -62,10 +63,11 @@ bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
 Time PullUnit::next_timer() const { return std::min({due_.next(), next_arrival_, give_up_at_}); }
 
 bool PullUnit::is_drained() const {
-    const auto is_served = [](const Asked& asked) {
-        return asked.is_lost || (asked.requests == asked.last_request && asked.unanswered == 0);
+    const auto is_served = [this](BuilderIndex builder) {
+        const Asked& asked = asked_[builder];
+        return asked.is_lost || (requests_[builder] == asked.last_request && asked.unanswered == 0);
     };
-    return is_closing_ && (!book_ || std::ranges::all_of(asked_, is_served)) &&
+    return is_closing_ && (!book_ || std::ranges::all_of(asked_.indices(), is_served)) &&
            (!builder_ || builder_->is_drained());
 }
 

@@ -212,7 +212,7 @@ class PullUnit {
         }
         if (book_) {
             for (const BuilderIndex builder : builders) {
-                asked_[builder].is_lost = true;
+                asked_[builder].is_lost = any_is_lost_ = true;
             }
             give_up_at_ = has_given_up_ ? base::Time::never() : now + patience;
         }
@@ -264,7 +264,6 @@ class PullUnit {
 
     /// What a builder unit has asked of the readout unit.
     struct Asked {
-        std::uint64_t requests = 0;
         std::uint64_t last_request = unknown;  ///< so many it makes in all
         std::uint64_t unanswered = 0;
         bool is_lost = false;
@@ -330,6 +329,9 @@ class PullUnit {
     explicit PullUnit(PullUnitConfig config) : config_(std::move(config)) {}
 
     static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
+    [[nodiscard]] bool is_lost(BuilderIndex builder) const {
+        return any_is_lost_ && asked_[builder].is_lost;
+    }
     /// Events that are collected at a time.
     [[nodiscard]] std::uint32_t collected() const {
         return config_.builders * config_.rules.concurrent_events;
@@ -342,12 +344,11 @@ class PullUnit {
     template <PullWorld World>
     bool on_request(EventId event, const RequestBook::Request& request, base::Time now,
                     World& world) {
-        Asked& asked = asked_[request.builder];
-        if (asked.is_lost) {
+        if (is_lost(request.builder)) {
             return true;
         }
         if constexpr (VirtualPullWorld<World>) {
-            ++asked.requests;
+            ++requests_[request.builder];
             serve(event, request, now, world);
             return true;
         }
@@ -355,8 +356,8 @@ class PullUnit {
         if (answer == RequestBook::Answer::refused) {
             return false;
         }
-        ++asked.requests;
-        ++asked.unanswered;
+        ++requests_[request.builder];
+        ++asked_[request.builder].unanswered;
         ++unanswered_;
         if (answer == RequestBook::Answer::now || has_given_up_) {
             serve(event, request, now, world);
@@ -403,7 +404,7 @@ class PullUnit {
 
     template <PullWorld World>
     void respond(const UnitTimer& timer, World& world) {
-        if (!asked_[timer.builder].is_lost) {
+        if (!is_lost(timer.builder)) {
             next_event_ = std::max(next_event_, number(timer.event) + 1);
             world.write(timer.event, timer.builder, timer.offset);
         } else if constexpr (!VirtualPullWorld<World>) {
@@ -435,6 +436,10 @@ class PullUnit {
 
     std::optional<RequestBook> book_;
     base::Table<BuilderIndex, Asked> asked_;
+    /// By each builder unit. Apart from the rest, and small, since it is touched for each fragment:
+    /// a simulation of 600 readout units has one for each of them in its cache.
+    base::Table<BuilderIndex, std::uint32_t> requests_;
+    bool any_is_lost_ = false;
     std::uint64_t unanswered_ = 0;
     std::uint64_t next_event_ = 0;
     bool has_given_up_ = false;  ///< on what the source has not delivered
