@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
+
+#include "base/random.hpp"
 
 namespace daqloom::base {
 
@@ -36,5 +39,16 @@ class ByteSource {
   private:
     std::span<const std::uint8_t> bytes_;
 };
+
+/// At least so many, and fewer than `lengths` more.
+inline std::vector<std::uint8_t> random_bytes(std::uint64_t seed, std::size_t shortest,
+                                              std::uint64_t lengths) {
+    RandomStream random(seed, "inputs");
+    std::vector<std::uint8_t> bytes(shortest + random.uniform_int(lengths));
+    for (std::uint8_t& value : bytes) {
+        value = static_cast<std::uint8_t>(random.uniform_int(256));
+    }
+    return bytes;
+}
 
 }  // namespace daqloom::base

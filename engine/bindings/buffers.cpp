@@ -152,8 +152,8 @@ void bind_buffers(nb::module_& module) {
     nb::class_<Writer>(
         module, "BufferWriter",
         "The writing side of a unit's buffer. Waits up to `timeout_s` for the unit. "
-        "ConnectionError "
-        "if it does not come, or somebody else has this side. Not for several threads at once.")
+        "ConnectionError if it does not come, or somebody else has this side. Not for several "
+        "threads at once.")
         .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
         .def("reserve", &Writer::reserve, "bytes"_a,
              "Room for a piece of up to so many bytes, which is this process's until the next "

@@ -110,7 +110,7 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     base::expected<void> place(const SystemConfig& config, std::vector<NodeIndex> hosts,
                                std::uint32_t flow_due) {
         DAQLOOM_TRY(transport, make_transport(config));
-        (transport)->end_at(config.duration);
+        transport->end_at(config.duration);
         flow_due_ = flow_due;
         flow_node_ = nodes_of_flows(config, hosts);
         DAQLOOM_TRY(nodes, Letters::make(config, std::move(transport), graph_of(config).hosts,

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.hpp"
+#include "base/byte_source_test.hpp"
 #include "protocol/schedule/barrier_check_test.hpp"
 
 namespace daqloom::protocol {
@@ -126,11 +126,7 @@ TEST(Barrier, CountsAndIgnoresWhatDoesNotFit) {
 
 TEST(Barrier, KeepsItsPromisesUnderRandomDeliveryOrders) {
     for (std::uint64_t seed = 0; seed < 600; ++seed) {
-        base::RandomStream random(seed, "inputs");
-        std::vector<std::uint8_t> input(random.uniform_int(1200));
-        for (std::uint8_t& value : input) {
-            value = static_cast<std::uint8_t>(random.uniform_int(256));
-        }
+        const auto input = base::random_bytes(seed, 0, 1200);
         ASSERT_EQ(BarrierCheck::broken_promise(input), "") << "seed " << seed;
     }
 }

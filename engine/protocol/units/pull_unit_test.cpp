@@ -5,9 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <vector>
 
-#include "base/random.hpp"
+#include "base/byte_source_test.hpp"
 #include "protocol/units/pull_check_test.hpp"
 
 namespace daqloom::protocol {
@@ -18,11 +17,7 @@ using base::Time;
 TEST(PullUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
     PullCheck::Summary all;
     for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
-        base::RandomStream random(seed, "inputs");
-        std::vector<std::uint8_t> input(50 + random.uniform_int(1'000));
-        for (std::uint8_t& value : input) {
-            value = static_cast<std::uint8_t>(random.uniform_int(256));
-        }
+        const auto input = base::random_bytes(seed, 50, 1'000);
         const auto run = PullCheck::play(input);
         ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
         all.built += run.built;

@@ -3,9 +3,8 @@
 
 #include <cstdint>
 #include <map>
-#include <vector>
 
-#include "base/random.hpp"
+#include "base/byte_source_test.hpp"
 #include "protocol/units/push_building_check_test.hpp"
 
 namespace daqloom::protocol {
@@ -17,11 +16,7 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     std::map<bool, std::uint64_t> incomplete;  // by whether nodes have units of both kinds
     PushBuildingCheck::Summary all;
     for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
-        base::RandomStream random(seed, "inputs");
-        std::vector<std::uint8_t> input(100 + random.uniform_int(4'000));
-        for (std::uint8_t& value : input) {
-            value = static_cast<std::uint8_t>(random.uniform_int(256));
-        }
+        const auto input = base::random_bytes(seed, 100, 4'000);
         const auto run = PushBuildingCheck::play(input);
         ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
         built[run.change] += run.built;
