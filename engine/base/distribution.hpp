@@ -31,6 +31,13 @@ struct DelayDistribution {
 
     /// Never negative, at most 2^62 ps (53 days).
     [[nodiscard]] Time draw(RandomStream& random) const {
+        return kind == Kind::fixed ? std::clamp(mean, Time::zero(), longest) : draw_from(random);
+    }
+
+  private:
+    static constexpr Time longest{std::int64_t{1} << 62};
+
+    [[nodiscard]] Time draw_from(RandomStream& random) const {
         const auto centre = static_cast<double>(mean.ps);
         const auto width = static_cast<double>(spread.ps);
         switch (kind) {
@@ -54,9 +61,6 @@ struct DelayDistribution {
         }
         return std::clamp(mean, Time::zero(), longest);
     }
-
-  private:
-    static constexpr Time longest{std::int64_t{1} << 62};
 
     static Time bounded(double ps) {
         return {

@@ -64,11 +64,11 @@ class Nodes final : public transport::Listener {
         std::uint32_t from = 0;  ///< node
         std::uint32_t to = 0;    ///< node
         base::Bytes bytes = 0;
-        bool is_data = false;    ///< else a control message
-        bool completes = false;  ///< its sender is told when the data are where they belong
-        Content content{};
+        bool is_data = false;      ///< else a control message
+        bool completes = false;    ///< its sender is told when the data are where they belong
+        bool is_datagram = false;  ///< over UDP
         std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
-        bool is_datagram = false;                     ///< over UDP
+        Content content{};
     };
 
     /// Whose units live on the nodes.
@@ -131,7 +131,7 @@ class Nodes final : public transport::Listener {
     /// but a flow's message, which has this number less one.
     void send(const Letter& letter, base::Time now, std::uint32_t of_flow = 0) {
         const std::uint32_t place = letters_.put(
-            {letter, static_cast<std::uint8_t>(letter.completes ? 2 : 1), of_flow, now});
+            {letter, of_flow, static_cast<std::uint8_t>(letter.completes ? 2 : 1), now});
         if (letter.from != letter.to) {
             if (takes_no_time(letter.from)) {
                 post(letter, place, now);
@@ -183,10 +183,11 @@ class Nodes final : public transport::Listener {
         base::Time processor_free;
         hosts::Clock clock;
     };
+    /// With the letters of pull building: one cache line.
     struct Post {
         Letter letter;
-        std::uint8_t ends = 1;  ///< of its parts, still to come
         std::uint32_t of_flow = 0;
+        std::uint8_t ends = 1;  ///< of its parts, still to come
         base::Time posted;
     };
 

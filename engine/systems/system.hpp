@@ -173,8 +173,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
                       .bytes = message.bytes,
                       .is_data = true,
                       .completes = true,
-                      .service_level = message.service_level,
-                      .is_datagram = message.is_datagram},
+                      .is_datagram = message.is_datagram,
+                      .service_level = message.service_level},
                      now, message.number + 1);
     }
     void wake(std::uint32_t sender, base::Time at) final {
