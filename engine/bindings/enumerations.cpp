@@ -99,9 +99,14 @@ void bind_enumerations(nanobind::module_& module) {
                          {"tournament", ShiftBarrier::tournament},
                          {"dissemination", ShiftBarrier::dissemination},
                          {"ideal", ShiftBarrier::external}});
+    words<Pace>(module, "Pace", "Who says when a readout unit writes.",
+                {{"schedule", Pace::schedule}, {"builder", Pace::builder}});
+    words<WriteOrder>(module, "WriteOrder", "In which order a builder unit lets units write.",
+                      {{"arrival", WriteOrder::arrival}, {"schedule", WriteOrder::schedule}});
     words<ShiftStage>(
         module, "ShiftStage", "What a readout unit does in a phase.",
         {{"entering", ShiftStage::entering, "Held back before sending."},
+         {"asking", ShiftStage::asking, "Waiting until the builder unit lets it write."},
          {"sending", ShiftStage::sending, "Sending to the builder unit whose turn it is."},
          {"idle", ShiftStage::idle, "Without a partner: the turn of a dummy."},
          {"in_barrier", ShiftStage::in_barrier, "Waiting for the other units."},

@@ -19,6 +19,10 @@ void bind_rules(nanobind::class_<Config, Base...>& cls) {
             .def_rw("meps_per_phase", &Config::meps_per_phase)
             .def_rw("phases_per_barrier", &Config::phases_per_barrier)
             .def_rw("phases_under_way", &Config::phases_under_way)
+            .def_rw("pace", &Config::pace)
+            .def_rw("writers", &Config::writers)
+            .def_rw("write_order", &Config::write_order)
+            .def_rw("barrier_groups", &Config::barrier_groups)
             .def_rw("keeps_dummies", &Config::keeps_dummies)
             .def_rw("window_s", &Config::window)
             .def_rw("grace_s", &Config::grace);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -64,6 +65,10 @@ struct ShiftSystem::World {
     /// Units are late for phases and windows, by some jitter.
     void set_timer(Time at, UnitTimer timer) {
         using What = UnitTimer::What;
+        if (timer.what == What::go) {
+            system.nodes().events().push({std::max(now, at), kGo, node});
+            return;
+        }
         if (timer.what == What::window) {
             at = std::max(now, system.nodes().clock(node).global(at));
         }
@@ -95,8 +100,10 @@ struct ShiftSystem::World {
         system.nodes().events().push({now + after, kFreed, system.stream_number(self(), stream)});
     }
     void enter_barrier(std::uint64_t generation) {
-        if (++system.gathering(generation).waiting == system.doing_.size()) {
-            system.nodes().events().push({now, kReleased, static_cast<std::uint32_t>(generation)});
+        Group& group = system.group_of(self());
+        if (++system.gathering(self(), generation).waiting == group.units.size()) {
+            group.generation = generation;
+            system.nodes().events().push({now, kReleased, system.group_of_[self()]});
         }
     }
     void stage(std::uint64_t step, ShiftStage stage) {
@@ -214,7 +221,24 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
         DAQLOOM_TRY(made, protocol::ShiftUnit::make(unit, shift));
         units_.push_back(std::move(made));
     }
+    make_groups();
     return {};
+}
+
+/// Groups are numbered in the order of their first units.
+void ShiftSystem::make_groups() {
+    std::map<std::uint32_t, std::uint32_t> number_of;
+    for (const ReadoutIndex each : doing_.indices()) {
+        const std::uint32_t given =
+            config_.barrier_groups.empty() ? 0 : config_.barrier_groups[each.value()];
+        const auto [found, is_new] =
+            number_of.emplace(given, static_cast<std::uint32_t>(groups_.size()));
+        if (is_new) {
+            groups_.emplace_back();
+        }
+        group_of_.push_back(found->second);
+        group_of(each).units.push_back(each);
+    }
 }
 
 /// Of a card's buffer, the time in which its stream fills it.
@@ -266,6 +290,11 @@ void ShiftSystem::on_event(const sim::Event& event) {
                 what, event.kind == kWindow ? nodes().clock(world.node).local(now) : now, world);
             break;
         }
+        case kGo: {
+            World world{*this, event.index, now};
+            units_[world.node].on_timer(UnitTimer::What::go, now, world);
+            break;
+        }
         case kCard:
             if (cards_.on_timer(event.index, now, cards)) {
                 World world = world_of(unit_of(event.index));
@@ -289,7 +318,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         }
         case kReleased:
-            release_all(event.index, now);
+            release_all(groups_[event.index], now);
             break;
         case kWarm:
             begin_counting(config_, now);
@@ -310,7 +339,7 @@ void ShiftSystem::on_letter(const Letter& letter, Time now) {
     const ReadoutIndex from = placement_.readouts.unit_on[letter.from];
     World world{*this, letter.to, now};
     if (letter.is_data) {
-        units_[letter.to].on_written(from, StreamIndex(said.round), MepId{said.number}, world);
+        units_[letter.to].on_written(from, StreamIndex(said.round), MepId{said.number}, now, world);
     } else if (!units_[letter.to].on_message(from, placement_.builders.unit_on[letter.from], said,
                                              now, world)) {
         ++counted_.unexpected;
@@ -329,7 +358,7 @@ void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage 
     leave_stage(unit, step, now);
     doing_[unit] = {stage, now};
     if (stage == ShiftStage::in_barrier) {
-        Gathering& here = gathering((step + 1) / config_.phases_per_barrier - 1);
+        Gathering& here = gathering(unit, (step + 1) / config_.phases_per_barrier - 1);
         here.entries += now;
         here.last = now;
     }
@@ -344,6 +373,9 @@ void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
         case ShiftStage::entering:
             counted_.entering += spent;
             break;
+        case ShiftStage::asking:
+            counted_.asking += spent;
+            break;
         case ShiftStage::sending:
             counted_.sending += spent;
             break;
@@ -354,10 +386,11 @@ void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
             break;
         case ShiftStage::in_barrier: {
             counted_.in_barrier += spent;
-            Gathering& here = gathering(step / config_.phases_per_barrier - 1);
+            Gathering& here = gathering(unit, step / config_.phases_per_barrier - 1);
+            const std::size_t units = group_of(unit).units.size();
             here.releases += now;
-            if (++here.released == doing_.size()) {
-                const Time all = here.last * static_cast<std::int64_t>(doing_.size());
+            if (++here.released == units) {
+                const Time all = here.last * static_cast<std::int64_t>(units);
                 counted_.waiting_for_slowest += all - here.entries;
                 counted_.releasing += here.releases - all;
                 ++counted_.barriers;
@@ -368,16 +401,11 @@ void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
     }
 }
 
-/// Two generations at most are under way: nobody leaves one before all have entered it.
-ShiftSystem::Gathering& ShiftSystem::gathering(std::uint64_t generation) {
-    return gatherings_[generation % gatherings_.size()];
-}
-
-void ShiftSystem::release_all(std::uint64_t generation, Time now) {
-    gathering(generation).waiting = 0;
-    for (const std::uint32_t node : placement_.readouts.node_of) {
-        World world{*this, node, now};
-        units_[node].on_released(generation, now, world);
+void ShiftSystem::release_all(Group& group, Time now) {
+    group.gatherings[group.generation % 2].waiting = 0;
+    for (const ReadoutIndex unit : group.units) {
+        World world{*this, placement_.readouts.node_of[unit], now};
+        units_[world.node].on_released(group.generation, now, world);
     }
 }
 
@@ -395,6 +423,10 @@ ShiftReport ShiftSystem::sums() const {
         if (const auto* readout = each.readout()) {
             all.mfps_blocked += readout->counters().blocked;
             all.writes_overran += readout->counters().overran;
+        }
+        if (const auto* pacer = each.pacer()) {
+            all.requests += pacer->counters().requests;
+            all.answered_ahead += pacer->counters().ahead;
         }
         if (const auto* builder = each.builder()) {
             all.meps_built += builder->counters().built;

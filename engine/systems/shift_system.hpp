@@ -77,7 +77,12 @@ struct ShiftReport {
         (base::Time, sending, "Time in phases spent sending, a sum over the readout units."),
         (base::Time, entering,
          "Time in phases held back before sending, a sum over the readout units."),
-        (std::uint64_t, barriers, "Barriers that all units have left."),
+        (base::Time, asking,
+         "Time in phases until the builder unit let it write, a sum over the readout units."),
+        (std::uint64_t, requests, "Requests of readout units to write."),
+        (std::uint64_t, answered_ahead,
+         "Requests answered before the last writer was through, so that the next follows it."),
+        (std::uint64_t, barriers, "Barriers that all units of a group have left."),
         (base::Time, waiting_for_slowest,
          "Time from entering a barrier until the last unit has, a sum over the readout units."),
         (base::Time, releasing, "Time from then on until release, a sum over the readout units."),
@@ -142,9 +147,10 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         kCardKnows,  ///< the same
         kFreed,      ///< the same
         kProcessed,  ///< index: what was built
-        kReleased,   ///< index: generation, its lower bits; the ideal barrier
+        kReleased,   ///< index: group; the ideal barrier
         kWarm,
         kFlowDue,  ///< index: sender of a flow
+        kGo,       ///< a timer of a builder unit; index: node
     };
     struct Built {
         std::uint32_t node = 0;
@@ -159,9 +165,8 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         protocol::MfpSizes sizes;
         base::Time card_knows;  ///< of the last MFP
     };
-    /// A barrier that some units have entered.
+    /// A barrier that some units of a group have entered.
     struct Gathering {
-        std::uint64_t generation = 0;
         std::uint32_t released = 0;
         std::uint32_t waiting = 0;  ///< for the ideal barrier
         base::Time last;
@@ -197,8 +202,20 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     [[nodiscard]] protocol::StreamIndex stream_of(std::uint32_t number) const {
         return protocol::StreamIndex(number % config_.streams);
     }
-    void release_all(std::uint64_t generation, base::Time now);
-    [[nodiscard]] Gathering& gathering(std::uint64_t generation);
+    /// The units that wait for each other.
+    struct Group {
+        std::vector<protocol::ReadoutIndex> units;
+        /// Two generations at most are under way: nobody leaves one before all have entered it.
+        std::array<Gathering, 2> gatherings{};
+        std::uint64_t generation = 0;  ///< of the last ideal barrier
+    };
+
+    void make_groups();
+    void release_all(Group& group, base::Time now);
+    [[nodiscard]] Group& group_of(protocol::ReadoutIndex unit) { return groups_[group_of_[unit]]; }
+    [[nodiscard]] Gathering& gathering(protocol::ReadoutIndex unit, std::uint64_t generation) {
+        return group_of(unit).gatherings[generation % 2];
+    }
     [[nodiscard]] ShiftReport sums() const;
 
     ShiftSystemConfig config_;
@@ -210,7 +227,8 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     protocol::ReadoutCards cards_;
     base::Table<protocol::ReadoutIndex, base::RandomStream> card_delays_;
     base::Pool<Built> built_;
-    std::array<Gathering, 4> gatherings_{};
+    std::vector<Group> groups_;
+    base::Table<protocol::ReadoutIndex, std::uint32_t> group_of_;
     base::RandomStream jitter_;
     base::RandomStream processing_;
     base::RandomStream acknowledge_;

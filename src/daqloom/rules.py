@@ -17,6 +17,9 @@ def set_shift_rules(config: _engine.ShiftConfig | _engine.LiveConfig, building: 
     config.meps_per_phase = building.meps_per_phase
     config.phases_per_barrier = building.phases_per_barrier
     config.phases_under_way = building.phases_under_way
+    config.pace = named(_engine.Pace, building.pace)
+    config.writers = building.writers
+    config.write_order = named(_engine.WriteOrder, building.write_order)
     config.keeps_dummies = building.dummy_phases == "kept"
     config.window_s = building.window
     config.grace_s = building.grace

@@ -234,6 +234,9 @@ void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
         case ShiftStage::entering:
             counters_.entering_time.add(spent);
             break;
+        case ShiftStage::asking:
+            counters_.asking_time.add(spent);
+            break;
         case ShiftStage::sending:
             counters_.sending_time.add(spent);
             counters_.phases.add(1);
@@ -287,7 +290,7 @@ void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
     counters_.mfps_received.add(1);
     unit_->on_written(ReadoutIndex(immediate->stream / streams),
                       StreamIndex(immediate->stream % streams),
-                      protocol::mep_of(self_builder(), turn, builders()), world);
+                      protocol::mep_of(self_builder(), turn, builders()), now(), world);
 }
 
 void ShiftEpoch::on_write_done(std::uint64_t context) {

@@ -77,6 +77,21 @@ PushReadout::PushReadout(PushReadoutConfig config)
     }
 }
 
+PushReadout::Granted PushReadout::granted(BuilderIndex index, std::uint64_t until) const {
+    const Builder& builder = builders_[index];
+    Granted sum{.turn = builder.written, .stream = builder.next_stream};
+    StreamIndex stream = builder.next_stream;
+    for (std::uint64_t turn = builder.written; turn < std::min(until, builder.answered); ++turn) {
+        const std::size_t slot = slot_of(number(mep_of(index, turn, config_.builders)));
+        for (; answers_[slot] == Answer::granted && streams_.contains(stream); ++stream) {
+            ++sum.writes;
+            sum.bytes += mfps_[slot * config_.streams + stream.value()].bytes;
+        }
+        stream = StreamIndex();
+    }
+    return sum;
+}
+
 void PushReadout::on_last_answer(BuilderIndex index, std::uint64_t turn_end) {
     if (!builders_.contains(index)) {
         ++counters_.unexpected_answers;

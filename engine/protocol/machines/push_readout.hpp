@@ -277,6 +277,19 @@ class PushReadout {
         return streams_[stream].acknowledged;
     }
 
+    /// What this builder unit has granted of its MEPs up to but without number `until` (counted per
+    /// builder), and is not written.
+    struct Granted {
+        std::uint64_t turn = 0;  ///< its next MFP, discarded or not
+        StreamIndex stream;
+        std::uint64_t writes = 0;
+        base::Bytes bytes = 0;
+    };
+    [[nodiscard]] Granted granted(BuilderIndex builder, std::uint64_t until) const;
+    /// Its MEPs before this number have been granted or discarded.
+    [[nodiscard]] std::uint64_t answered(BuilderIndex builder) const {
+        return builders_[builder].answered;
+    }
     [[nodiscard]] const Counters& counters() const { return counters_; }
     /// To builders that are not lost.
     [[nodiscard]] std::uint64_t writes_under_way() const { return under_way_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/units.hpp"
 
@@ -23,6 +24,18 @@ enum class ShiftBarrier {
     external,       ///< outside of the units: in the network's hardware, or an ideal one
 };
 
+/// Who says when a readout unit writes.
+enum class Pace {
+    schedule,  ///< it writes when its phase has begun
+    builder,   ///< then it asks the builder unit, which lets a few write at a time
+};
+
+/// In which a builder unit answers readout units that are ready.
+enum class WriteOrder {
+    arrival,   ///< of what they ask
+    schedule,  ///< of their phases, among those that are ready
+};
+
 struct ShiftRules {
     PhaseChange change = PhaseChange::by_count;
     std::uint32_t meps_per_phase = 1;                 ///< by count
@@ -30,6 +43,11 @@ struct ShiftRules {
     std::uint32_t phases_per_barrier = 1;             ///< by count
     /// By count: phases whose writes may be under way at once; between barriers only.
     std::uint32_t phases_under_way = 1;
+    /// Of each readout unit: a barrier waits for those of its own group only; empty: for all.
+    std::vector<std::uint32_t> barrier_groups = {};
+    Pace pace = Pace::schedule;
+    std::uint32_t writers = 1;  ///< at a time, of a builder unit that sets the pace
+    WriteOrder write_order = WriteOrder::arrival;
     /// By count: a dummy's phase that no barrier follows lasts as long as the last one in which the
     /// unit sent, so that it stays in step; else it is over at once.
     bool keeps_dummies = true;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,13 @@ class PushBuildingCheck : private PushBuildingModel {
         Node& node;
 
         void send(BuilderIndex to, const UnitMessage& said) {
-            if (said.kind == Kind::announce) {
+            if (said.kind == Kind::ready) {
+                ++check.outputs_;
+                check.asked_[{node.readout, to}][said.number] =
+                    static_cast<std::uint64_t>(said.values[3]);
+            } else if (said.kind == Kind::through) {
+                ++check.outputs_;
+            } else if (said.kind == Kind::announce) {
                 check.announced(node.readout, to, MepId{said.number}, said.values);
             } else {
                 check.promise(said.kind == Kind::last_announcement,
@@ -59,6 +66,8 @@ class PushBuildingCheck : private PushBuildingModel {
                 check.closing(node.builder, to, said.number);
             } else if (said.kind == Kind::last_answer) {
                 check.last_answer(node.builder, to);
+            } else if (said.kind == Kind::go) {
+                check.let_go(node.builder, to, said.number);
             } else {
                 ++check.outputs_;
             }
@@ -70,7 +79,7 @@ class PushBuildingCheck : private PushBuildingModel {
         }
         void write(const PushWrite& write) { check.write(node.readout, write); }
         void acknowledge(StreamIndex s, MepId m) { check.acknowledged(node.readout, s, m); }
-        void enter_barrier(std::uint64_t generation) { check.entered(generation); }
+        void enter_barrier(std::uint64_t generation) { check.entered(node.readout, generation); }
         void stage(std::uint64_t step, ShiftStage stage) { check.stage(node.readout, step, stage); }
         void answered(MepId, bool) {}
         void deliver(MepId m, Bytes place, Bytes bytes) {
@@ -178,10 +187,14 @@ class PushBuildingCheck : private PushBuildingModel {
     void post(const Node& from, Node& to, const UnitMessage& said) {
         std::vector<std::byte> bytes(encoded_bytes(said));
         encode_message(said, bytes);
-        message(to, [=, this, readout = from.readout, builder = from.builder](ShiftUnit& unit,
-                                                                              World& world) {
-            std::array<Bytes, 3> values{};
+        message(to, [=, this, readout = from.readout, builder = from.builder,
+                     to_builder = to.builder](ShiftUnit& unit, World& world) {
+            std::array<Bytes, 6> values{};
             const auto message = decode_message(bytes, values);
+            if (message && message->kind == UnitMessage::Kind::through) {
+                withdrawn(readout, unit.builder() == nullptr ? BuilderIndex::none() : to_builder,
+                          *message);
+            }
             promise(message && unit.on_message(readout, builder, *message, now(), world),
                     "who gets a message takes it");
         });
@@ -240,7 +253,10 @@ class PushBuildingCheck : private PushBuildingModel {
         });
         const std::uint32_t limit = unit_config_.readout.parallel_writes;
         promise(limit == 0 || awaited <= limit, "writes under way keep within their limit");
-        const bool in_step = !by_time() && unit_config_.barrier != ShiftBarrier::none &&
+        promise(!is_paced() || fate.is_closed || let_go_[w.builder][r].writes-- > 0,
+                "a unit writes what its builder unit has let it");
+        const bool in_step = !by_time() && unit_config_.barrier_groups.empty() &&
+                             unit_config_.barrier != ShiftBarrier::none &&
                              unit_config_.phases_per_barrier == 1;
         if (!is_closing_ && (by_time() || in_step)) {
             // A write that ends now is over, whether its completion has come or not.
@@ -272,7 +288,8 @@ class PushBuildingCheck : private PushBuildingModel {
             const bool counts = !builder_fates_[w.builder].sees_lost[r] &&
                                 landed_.emplace(w.mep, r, w.stream).second;
             here.landed += counts ? 1 : 0;
-            unit.on_written(r, w.stream, w.mep, world);
+            let_go_[w.builder][r].not_here -= counts ? 1 : 0;
+            unit.on_written(r, w.stream, w.mep, now(), world);
             promise(unit.builder()->counters().mfps - before == (counts ? 1U : 0U),
                     "each MFP of a live readout unit counts once");
             promise(here.is_built == (here.landed == streams()),
@@ -315,10 +332,16 @@ class PushBuildingCheck : private PushBuildingModel {
         });
     }
 
-    void entered(std::uint64_t generation) {
+    void entered(ReadoutIndex self, std::uint64_t generation) {
         ++outputs_;
-        if (++entered_[generation] == shift_.readouts()) {
+        const auto is_in_group = [=, this](ReadoutIndex r) { return waits_for(self, r); };
+        const auto all = readouts();
+        const ReadoutIndex first = *std::ranges::find_if(all, is_in_group);
+        if (++entered_[{first, generation}] == std::ranges::count_if(readouts(), is_in_group)) {
             for (const ReadoutIndex r : readouts()) {
+                if (!is_in_group(r)) {
+                    continue;
+                }
                 message(node_of(r), [=, this](ShiftUnit& unit, World& world) {
                     unit.on_released(generation, now(), world);
                 });
@@ -335,6 +358,9 @@ class PushBuildingCheck : private PushBuildingModel {
         if (what == UnitTimer::What::phase) {
             promise(due == now(), "a unit goes on at once");
             later(fire);
+        } else if (what == UnitTimer::What::go) {
+            promise(due > now(), "what is due is done at once");
+            at(due, fire);
         } else if (what == UnitTimer::What::idle) {
             at(due, fire);
         } else if (now() <= last_timer &&
@@ -355,17 +381,52 @@ class PushBuildingCheck : private PushBuildingModel {
                         BuilderIndex::none(),
                     "only a dummy's phase is idle");
         }
-        if (stage == ShiftStage::sending && !by_time() &&
+        if ((stage == ShiftStage::sending || stage == ShiftStage::asking) && !by_time() &&
             unit_config_.barrier != ShiftBarrier::none) {
             const std::uint64_t synchronised =
                 step / unit_config_.phases_per_barrier * unit_config_.phases_per_barrier;
-            promise(std::ranges::all_of(
-                        model_, [=](const Unit& u) { return u.steps_done >= synchronised; }),
-                    "nobody goes on before all have got to the barrier");
+            promise(std::ranges::all_of(readouts(),
+                                        [=, this](ReadoutIndex other) {
+                                            return !waits_for(r, other) ||
+                                                   model_[other].steps_done >= synchronised;
+                                        }),
+                    "nobody goes on before all of the group have got to the barrier");
         }
     }
 
     // ---- outputs of builder units -------------------------------------------------------------
+
+    /// The writes that a builder unit has let a readout unit make.
+    struct LetGo {
+        std::int64_t writes = 0;    ///< not begun
+        std::int64_t not_here = 0;  ///< not here
+    };
+
+    void let_go(BuilderIndex b, ReadoutIndex r, std::uint64_t request) {
+        ++outputs_;
+        const auto writing = std::ranges::count_if(
+            let_go_[b], [](const auto& each) { return each.second.not_here > 0; });
+        // A single writer is followed ahead of time.
+        promise(writing < std::max<std::int64_t>(unit_config_.writers, 2),
+                "a builder unit lets so many write at a time");
+        const auto asked = asked_[{r, b}].extract(request);
+        promise(!asked.empty(), "who has asked is let write, once");
+        if (!asked.empty()) {
+            const auto writes = static_cast<std::int64_t>(asked.mapped());
+            let_go_[b][r].writes += writes;
+            let_go_[b][r].not_here += writes;
+            gone_[{r, b, request}] = writes;
+        }
+    }
+    /// The builder unit hears that a readout unit makes fewer writes than it has asked for.
+    void withdrawn(ReadoutIndex r, BuilderIndex b, const UnitMessage& said) {
+        asked_[{r, b}].erase(said.number);
+        if (const auto gone = gone_.extract({r, b, said.number}); !gone.empty()) {
+            const std::int64_t not_made = gone.mapped() - said.values[0];
+            let_go_[b][r].writes -= not_made;
+            let_go_[b][r].not_here -= not_made;
+        }
+    }
 
     void granted(ReadoutIndex r, MepId id, std::span<const Bytes> offsets) {
         ++outputs_;
@@ -529,7 +590,12 @@ class PushBuildingCheck : private PushBuildingModel {
     base::WireClock write_time_{write_rate};
     std::map<BuilderIndex, std::map<ReadoutIndex, Time>> writers_;  ///< until when
     std::map<BuilderIndex, std::uint64_t> answered_at_close_;       ///< turns
-    std::map<std::uint64_t, std::size_t> entered_;                  ///< units, per generation
+    /// Units, by the first of their group and generation.
+    std::map<std::pair<ReadoutIndex, std::uint64_t>, std::ptrdiff_t> entered_;
+    /// Writes, by request, that have not been let go; and of those that have.
+    std::map<std::pair<ReadoutIndex, BuilderIndex>, std::map<std::uint64_t, std::uint64_t>> asked_;
+    std::map<std::tuple<ReadoutIndex, BuilderIndex, std::uint64_t>, std::int64_t> gone_;
+    std::map<BuilderIndex, std::map<ReadoutIndex, LetGo>> let_go_;
     bool is_closing_ = false;
     std::uint64_t repeated_ = 0;  ///< what came twice, as far as it is unexpected
     std::size_t outputs_ = 0;

@@ -25,7 +25,9 @@ class PushBuildingModel : protected PushBuildingSystem {
         std::string broken_promise;  ///< the first; or nothing
         PhaseChange change = PhaseChange::by_count;
         ShiftBarrier barrier = ShiftBarrier::none;
-        bool is_folded = false;  ///< nodes have units of both kinds
+        Pace pace = Pace::schedule;
+        std::uint64_t withdrawn = 0;  ///< requests to write
+        bool is_folded = false;       ///< nodes have units of both kinds
         std::uint64_t built = 0;
         std::uint64_t discarded = 0;
         std::uint64_t blocked = 0;
@@ -71,6 +73,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         : PushBuildingSystem(input), meps_(meps()), model_(shift_.readouts()) {
         summary_.change = unit_config_.change;
         summary_.barrier = unit_config_.barrier;
+        summary_.pace = unit_config_.pace;
         summary_.is_folded = is_folded_;
         summary_.was_closed = closes_;
         for (const ReadoutIndex r : readouts()) {
@@ -210,6 +213,11 @@ class PushBuildingModel : protected PushBuildingSystem {
             granted += builder.counters().granted;
             dropped += builder.counters().discarded;
             built_bytes += builder.counters().built_bytes;
+            if (const WritePacer* pacer = unit_of(b).pacer()) {
+                promise(pacer->waiting() == 0 && pacer->writing() == 0,
+                        "whoever asked has been let write, or has withdrawn");
+                summary_.withdrawn += pacer->counters().withdrawn;
+            }
             promise(builder.under_construction() == 0 && builder.output_held() == 0,
                     "nothing is left in the builder units");
         }
@@ -299,7 +307,9 @@ class PushBuildingModel : protected PushBuildingSystem {
         std::uint64_t sum = 0;
         for (const Node& node : nodes_) {
             const auto ignored = node.unit.ignored();
-            sum += ignored.messages + ignored.writes + ignored.others + node.unit.counters().late;
+            sum += ignored.messages + ignored.writes + ignored.others;
+            sum += node.unit.counters().late + node.unit.counters().unneeded;
+            sum += node.unit.pacer() != nullptr ? node.unit.pacer()->counters().late : 0;
         }
         return sum - from_lost_or_late();
     }
@@ -308,7 +318,8 @@ class PushBuildingModel : protected PushBuildingSystem {
         std::uint64_t sum = 0;
         for (const Node& node : nodes_) {
             const ShiftUnit& unit = node.unit;
-            sum += unit.counters().late;
+            sum += unit.counters().late + unit.counters().unneeded;
+            sum += unit.pacer() != nullptr ? unit.pacer()->counters().late : 0;
             sum += unit.readout() != nullptr ? unit.readout()->counters().from_lost : 0;
             sum += unit.builder() != nullptr ? unit.builder()->counters().from_lost : 0;
         }

@@ -67,10 +67,11 @@ class PushBuildingSystem {
     [[nodiscard]] const ShiftUnit& unit_of(ReadoutIndex r) const {
         return nodes_[readout_nodes_[r]].unit;
     }
-    [[nodiscard]] const PushReadout& readout(ReadoutIndex r) const { return *unit_of(r).readout(); }
-    [[nodiscard]] const PushBuilder& builder(BuilderIndex b) const {
-        return *nodes_[builder_nodes_[b]].unit.builder();
+    [[nodiscard]] const ShiftUnit& unit_of(BuilderIndex b) const {
+        return nodes_[builder_nodes_[b]].unit;
     }
+    [[nodiscard]] const PushReadout& readout(ReadoutIndex r) const { return *unit_of(r).readout(); }
+    [[nodiscard]] const PushBuilder& builder(BuilderIndex b) const { return *unit_of(b).builder(); }
     [[nodiscard]] base::IndexRange<ReadoutIndex> readouts() const {
         return readout_nodes_.indices();
     }
@@ -86,6 +87,11 @@ class PushBuildingSystem {
                                                     : builder_fates_[node.builder].is_dead();
     }
 
+    [[nodiscard]] bool waits_for(ReadoutIndex r, ReadoutIndex other) const {
+        const auto& groups = unit_config_.barrier_groups;
+        return groups.empty() || groups[r.value()] == groups[other.value()];
+    }
+    [[nodiscard]] bool is_paced() const { return unit_config_.pace == Pace::builder; }
     [[nodiscard]] bool by_time() const { return unit_config_.change == PhaseChange::by_time; }
     [[nodiscard]] std::uint32_t phase_of(ReadoutIndex r) const {
         return static_cast<std::uint32_t>(unit_of(r).step() % shift_.phases());
@@ -158,6 +164,14 @@ class PushBuildingSystem {
     void choose_units() {
         const std::uint8_t change = input_.byte();
         unit_config_.change = change % 4 == 0 ? PhaseChange::by_time : PhaseChange::by_count;
+        unit_config_.pace = static_cast<Pace>(change >> 2 & 1);
+        unit_config_.writers = 1U + (change >> 3 & 3) / 2;
+        unit_config_.write_order = static_cast<WriteOrder>(change >> 5 & 1);
+        if ((change >> 6 & 1) != 0) {
+            for (std::uint32_t r = 0; r < shift_.readouts(); ++r) {
+                unit_config_.barrier_groups.push_back(r % 2);
+            }
+        }
         unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 5);
         unit_config_.meps_per_phase = 1U + input_.byte() % 3;
         unit_config_.phases_per_barrier = 1U + input_.byte() % 4;

@@ -14,12 +14,15 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     std::map<PhaseChange, std::uint64_t> built;
     std::map<ShiftBarrier, std::uint64_t> built_with;
     std::map<bool, std::uint64_t> incomplete;  // by whether nodes have units of both kinds
+    std::map<Pace, std::uint64_t> built_at;
     PushBuildingCheck::Summary all;
-    for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+    for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
         const auto input = base::random_bytes(seed, 100, 4'000);
         const auto run = PushBuildingCheck::play(input);
         ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
         built[run.change] += run.built;
+        built_at[run.pace] += run.built;
+        all.withdrawn += run.withdrawn;
         built_with[run.barrier] += run.change == PhaseChange::by_count ? run.built : 0;
         all.discarded += run.discarded;
         all.blocked += run.blocked;
@@ -37,6 +40,8 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
         EXPECT_GT(meps, 300U);
     }
     EXPECT_EQ(built_with.size(), 5U);
+    EXPECT_GT(built_at[Pace::builder], 1'000U);
+    EXPECT_GT(all.withdrawn, 20U);
     EXPECT_GT(all.discarded, 300U);
     EXPECT_GT(all.blocked, 1'000U);
     EXPECT_GT(all.idle_steps, 500U);

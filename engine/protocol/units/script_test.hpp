@@ -49,6 +49,12 @@ class Script {
                 return "last announcement";
             case Kind::last_assignment:
                 return "last assignment";
+            case Kind::ready:
+                return "ready";
+            case Kind::go:
+                return "go";
+            case Kind::through:
+                return "through";
         }
         return "none";
     }

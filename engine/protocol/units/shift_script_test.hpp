@@ -37,7 +37,7 @@ class ShiftScript : public Script {
     /// stream waits; a builder unit is told of one MEP at a time. Of a tournament of two, unit 0
     /// tells unit 1 that all are there. What node 1 was to write to MEP 2 never comes.
     static constexpr const char* expected = R"(
-> start | stage 0: 0 | timer 0 at 1 ns
+> start | stage 0: entering | timer 0 at 1 ns
 > data | admitted 0.0 | admitted 0.1 | announce 0 to builder 0: [64, 128]
 > data | admitted 1.0 | admitted 1.1 | announce 1 to builder 1: [64, 128]
 > data | admitted 2.0 | admitted 2.1
@@ -46,10 +46,10 @@ class ShiftScript : public Script {
 > announce 0 by 0
 > announce 0 by 1 | answers 0: true | grant 0 to readout 0: [0, 64] | answers 0: true | grant 0 to readout 1: [192, 256]
 > grant 0 | announce 2 to builder 0: [64, 128]
-> phase | stage 0: 1 | write 0.0 to builder 0: 64 B | write 0.1 to builder 0: 128 B
+> phase | stage 0: sending | write 0.0 to builder 0: 64 B | write 0.1 to builder 0: 128 B
 > write done 0.0 | acknowledge 0.0
-> write done 0.1 | acknowledge 0.1 | stage 0: 3
-> barrier by 1 | barrier 0.1 to readout 1 | stage 1: 0 | timer 0 at 2 ns
+> write done 0.1 | acknowledge 0.1 | stage 0: in barrier
+> barrier by 1 | barrier 0.1 to readout 1 | stage 1: entering | timer 0 at 2 ns
 > freed | admitted 4.0 | admitted 4.1
 > written 0 by 0
 > written 0 by 1 | deliver 0: 384 B
@@ -57,8 +57,8 @@ class ShiftScript : public Script {
 > announce 2 by 0
 > announce 2 by 1 | answers 2: true | grant 2 to readout 0: [0, 64] | answers 2: true | grant 2 to readout 1: [192, 256]
 > grant 2 | announce 4 to builder 0: [64, 128]
-> phase | stage 1: 1
-> close | stage 1: 4 | write 2.0 to builder 0: 64 B | write 2.1 to builder 0: 128 B | closing 2 to readout 0
+> phase | stage 1: sending
+> close | stage 1: finished | write 2.0 to builder 0: 64 B | write 2.1 to builder 0: 128 B | closing 2 to readout 0
 > closing 2 | last announcement 2 to builder 0
 > last announcement 2 | last answer 2 to readout 0
 > last answer 2
@@ -106,7 +106,9 @@ class ShiftScript : public Script {
     void acknowledge(StreamIndex s, MepId m) { say("acknowledge {}.{}", number(m), s.value()); }
     void enter_barrier(std::uint64_t generation) { say("enter {}", generation); }
     void stage(std::uint64_t step, ShiftStage stage) {
-        say("stage {}: {}", step, static_cast<int>(stage));
+        constexpr std::array<const char*, 6> stages = {"entering", "asking",     "sending",
+                                                       "idle",     "in barrier", "finished"};
+        say("stage {}: {}", step, stages[static_cast<std::size_t>(stage)]);
     }
     void answered(MepId m, bool is_granted) { say("answers {}: {}", number(m), is_granted); }
     void deliver(MepId m, base::Bytes, base::Bytes bytes) {
@@ -171,7 +173,7 @@ class ShiftScript : public Script {
     void written(std::uint64_t mep, std::uint32_t node) {
         input("written {} by {}", mep, node);
         for (std::uint32_t s = 0; s < streams; ++s) {
-            unit_.on_written(ReadoutIndex(node), StreamIndex(s), MepId{mep}, *this);
+            unit_.on_written(ReadoutIndex(node), StreamIndex(s), MepId{mep}, now_, *this);
         }
     }
     void lose_the_other() {

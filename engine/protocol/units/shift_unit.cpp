@@ -62,8 +62,24 @@ std::optional<std::string> problem_of(const ShiftUnitConfig& config, const Linea
         return fmt::format("{} builder units; the schedule has {}", config.readout.builders,
                            shift.builders());
     }
+    if (const auto groups = config.barrier_groups.size();
+        groups != 0 && groups != shift.readouts()) {
+        return fmt::format("barrier groups of {} readout units; the schedule has {}", groups,
+                           shift.readouts());
+    }
     return config.change == PhaseChange::by_count ? problem_of_count(config, shift)
                                                   : problem_of_time(config);
+}
+
+std::vector<ReadoutIndex> group_of(ReadoutIndex self, const std::vector<std::uint32_t>& groups,
+                                   const LinearShift& shift) {
+    std::vector<ReadoutIndex> group;
+    for (ReadoutIndex unit; unit.value() < shift.readouts(); ++unit) {
+        if (groups.empty() || groups[unit.value()] == groups[self.value()]) {
+            group.push_back(unit);
+        }
+    }
+    return group;
 }
 
 std::optional<BarrierKind> kind_of(const ShiftUnitConfig& config) {
@@ -109,15 +125,25 @@ base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift sh
         }
         unit.readout_ = std::move(readout);
         if (const auto kind = kind_of(unit.config_)) {
+            unit.group_ = group_of(self, unit.config_.barrier_groups, unit.shift_);
+            const auto place = std::ranges::lower_bound(unit.group_, self) - unit.group_.begin();
             DAQLOOM_TRY(barrier, Barrier::make({.kind = *kind,
-                                                .participants = unit.shift_.readouts(),
-                                                .self = self.value()}));
+                                                .participants =
+                                                    static_cast<std::uint32_t>(unit.group_.size()),
+                                                .self = static_cast<Participant>(place)}));
             unit.barrier_ = std::move(barrier);
         }
     }
     if (builds != BuilderIndex::none()) {
         DAQLOOM_TRY(builder, PushBuilder::make(std::move(of_builder)));
         unit.builder_ = std::move(builder);
+        if (unit.is_paced()) {
+            DAQLOOM_TRY(pacer, WritePacer::make({.readouts = unit.shift_.readouts(),
+                                                 .writers = unit.config_.writers,
+                                                 .order = unit.config_.write_order,
+                                                 .local = unit.config_.self}));
+            unit.pacer_ = std::move(pacer);
+        }
     }
     return unit;
 }
@@ -140,7 +166,7 @@ ShiftUnit::Ignored ShiftUnit::ignored() const {
     }
     if (builder_) {
         const auto& c = builder_->counters();
-        sum.messages += c.unexpected_sizes;
+        sum.messages += c.unexpected_sizes + (pacer_ ? pacer_->counters().unexpected : 0);
         sum.writes += c.unexpected_mfps + c.from_lost;
         sum.others += c.unexpected_processed;
     }

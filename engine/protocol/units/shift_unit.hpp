@@ -3,19 +3,22 @@
 //
 // A readout unit announces the sizes of its MFPs to the builder unit of each MEP, which answers
 // with their offsets in its memory; in the phase of that builder unit the readout unit writes them
-// there.
+// there, at once or when the builder unit lets it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/machines/push_builder.hpp"
 #include "protocol/machines/push_readout.hpp"
+#include "protocol/machines/write_pacer.hpp"
 #include "protocol/schedule/barrier.hpp"
 #include "protocol/schedule/linear_shift.hpp"
 #include "protocol/schedule/shift_rules.hpp"
@@ -39,6 +42,7 @@ struct ShiftUnitConfig : ShiftRules {
 /// The stages of a phase.
 enum class ShiftStage {
     entering,    ///< it has been told to go on
+    asking,      ///< it is its builder's turn, which does not let it write yet
     sending,     ///< it is its builder's turn
     idle,        ///< the slot to which it would send is a dummy
     in_barrier,  ///< it is through and waits for the others
@@ -81,6 +85,10 @@ concept ShiftWorld =
 /// clock, and the unit writes what its builder has room for, as long as a write can end before the
 /// grace period. How far clocks agree is the world's business: it translates the times of timers.
 ///
+/// Where the builder unit sets the pace, the readout unit asks it when all that it is to write in
+/// the phase is granted, or in a window what is, and writes when it may (see WritePacer). It
+/// measures how long an answer takes, and says so when it asks the next one.
+///
 /// A message counts only if it comes from a node with a unit that may send it; a builder unit
 /// answers for its own MEPs. Invalid input is counted and otherwise ignored.
 class ShiftUnit {
@@ -91,6 +99,7 @@ class ShiftUnit {
         std::uint64_t skipped_steps = 0;  ///< by time: the timer came more than a window late
         std::uint64_t unexpected = 0;     ///< inputs ignored: out of turn, or of the other kind
         std::uint64_t late = 0;           ///< inputs ignored: for phases after on_close
+        std::uint64_t unneeded = 0;       ///< answers to requests that had been withdrawn
     };
 
     static base::expected<ShiftUnit> make(ShiftUnitConfig config, LinearShift shift);
@@ -120,7 +129,9 @@ class ShiftUnit {
     void on_timer(UnitTimer::What what, base::Time now, World& world) {
         using What = UnitTimer::What;
         now_ = now;
-        if (what == What::phase && stage_ == Stage::ready) {
+        if (what == What::go && pacer_ && stage_ != Stage::closed) {
+            pace([&](auto& out) { pacer_->on_timer(now, out); }, world);
+        } else if (what == What::phase && stage_ == Stage::ready) {
             begin_phase(world);
         } else if (what == What::idle && stage_ == Stage::idle) {
             take_turn(world);
@@ -154,12 +165,36 @@ class ShiftUnit {
             readout_->on_closing(builder, said.number, out);
         } else if (said.kind == Kind::last_answer && is_of_builder) {
             readout_->on_last_answer(builder, said.number);
+        } else if (said.kind == Kind::ready && is_to_builder && pacer_ && said.values.size() == 6) {
+            const auto value = [&](std::size_t i) {
+                return static_cast<std::uint64_t>(said.values[i]);
+            };
+            const WriteRequest request{.number = said.number,
+                                       .step = value(0),
+                                       .first = value(1),
+                                       .end = value(2),
+                                       .writes = value(3),
+                                       .bytes = said.values[4],
+                                       .round_trip = {said.values[5]}};
+            pace([&](auto& to) { pacer_->on_ready(readout, request, now, to); }, world);
+        } else if (said.kind == Kind::through && is_to_builder && pacer_ &&
+                   said.values.size() == 1) {
+            const auto writes = static_cast<std::uint64_t>(said.values[0]);
+            pace([&](auto& to) { pacer_->on_through(readout, said.number, writes, now, to); },
+                 world);
+        } else if (said.kind == Kind::go && is_of_builder && config_.pace == Pace::builder &&
+                   said.values.size() == 1) {
+            on_go(builder, said.number, {said.values[0]}, world);
         } else if (said.kind != Kind::barrier || !readout_ || readout == ReadoutIndex::none()) {
             return false;
         } else if (!barrier_ || stage_ == Stage::closed) {
             ignore();
+        } else if (const auto from = std::ranges::lower_bound(group_, readout);
+                   from != group_.end() && *from == readout) {
+            barrier_->on_message(static_cast<Participant>(from - group_.begin()),
+                                 {said.number, said.round}, out);
         } else {
-            barrier_->on_message(readout.value(), {said.number, said.round}, out);
+            ignore();
         }
         go_on(world);
         return true;
@@ -199,9 +234,15 @@ class ShiftUnit {
 
     /// The readout unit has written its MFP of the stream.
     template <ShiftWorld World>
-    void on_written(ReadoutIndex readout, StreamIndex stream, MepId mep, World& world) {
+    void on_written(ReadoutIndex readout, StreamIndex stream, MepId mep, base::Time now,
+                    World& world) {
         Out<World> out{*this, world};
+        const std::uint64_t before = builder_->counters().mfps;
         builder_->on_written(readout, stream, mep, out);
+        if (pacer_ && stage_ != Stage::closed && builder_->counters().mfps > before) {
+            const std::uint64_t number = write_number(turn_of(mep, shift_.builders()), stream);
+            pace([&](auto& to) { pacer_->on_written(readout, number, now, to); }, world);
+        }
     }
     /// The consumer is through with it.
     template <ShiftWorld World>
@@ -228,12 +269,13 @@ class ShiftUnit {
             if (!is_finished()) {
                 world.stage(step_, ShiftStage::finished);
             }
-            stage_ = Stage::closed;
             readout_->on_close(builders, now, out);
         }
         if (builder_) {
             builder_->on_close(readouts, out);
         }
+        stage_ = Stage::closed;
+        awaits_ = Awaits::nothing;
     }
     /// The epoch is over: MEPs that lack MFPs are delivered or dropped, MFPs before `next_mep`, the
     /// largest of all live units, are acknowledged. Precondition: is_drained.
@@ -254,6 +296,8 @@ class ShiftUnit {
     /// None: the node has no such unit.
     [[nodiscard]] const PushReadout* readout() const { return readout_ ? &*readout_ : nullptr; }
     [[nodiscard]] const PushBuilder* builder() const { return builder_ ? &*builder_ : nullptr; }
+    /// None: the node has no builder unit, or the schedule sets the pace.
+    [[nodiscard]] const WritePacer* pacer() const { return pacer_ ? &*pacer_ : nullptr; }
     [[nodiscard]] std::uint64_t step() const { return step_; }
     [[nodiscard]] bool is_finished() const {
         return stage_ == Stage::finished || stage_ == Stage::closed;
@@ -284,6 +328,9 @@ class ShiftUnit {
         closed
     };
 
+    /// Where the builder unit sets the pace: what the readout unit needs before it writes.
+    enum class Awaits : std::uint8_t { nothing, grants, go };
+
     /// What the parts ask for goes out; that a turn or a barrier is over is for the unit itself.
     template <class World>
     struct Out {
@@ -310,7 +357,7 @@ class ShiftUnit {
             send(to, Kind::last_announcement, turn);
         }
         void send_barrier(Participant to, BarrierMessage message) {
-            send(ReadoutIndex(to), Kind::barrier, message.generation, {}, message.round);
+            send(unit.group_[to], Kind::barrier, message.generation, {}, message.round);
         }
         void released(std::uint64_t) { unit.released_ = true; }
         // ---- of the builder unit
@@ -330,6 +377,10 @@ class ShiftUnit {
         }
         void closing(ReadoutIndex to, std::uint64_t turn) { send(to, Kind::closing, turn); }
         void last_answer(ReadoutIndex to, std::uint64_t turn) { send(to, Kind::last_answer, turn); }
+        void go(ReadoutIndex to, std::uint64_t request, base::Time held) {
+            send(to, Kind::go, request, std::span(&held.ps, 1));
+        }
+        void set_go_timer(base::Time at) { world.set_timer(at, {UnitTimer::What::go}); }
     };
 
     ShiftUnit(ShiftUnitConfig config, LinearShift shift)
@@ -344,7 +395,9 @@ class ShiftUnit {
         began_ = now_;
         idle_ = shift_.builder_for(config_.self, phase()) == BuilderIndex::none();
         counters_.idle_steps += idle_ ? 1 : 0;
-        world.stage(step_, idle_ ? ShiftStage::idle : ShiftStage::sending);
+        world.stage(step_, idle_        ? ShiftStage::idle
+                           : is_paced() ? ShiftStage::asking
+                                        : ShiftStage::sending);
         if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
             !is_barrier_due(step_ + 1)) {
             stage_ = Stage::idle;
@@ -359,24 +412,122 @@ class ShiftUnit {
     template <ShiftWorld World>
     void take_turn(World& world) {
         stage_ = Stage::sending;
-        const BuilderIndex builder =
-            idle_ ? BuilderIndex() : shift_.builder_for(config_.self, phase());
-        const std::uint64_t until =
-            idle_ ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
+        until_ = idle_ ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
+        if (is_paced() && !idle_) {
+            awaits_ = Awaits::grants;
+            go_on(world);
+        } else {
+            write(world);
+        }
+    }
+
+    template <ShiftWorld World>
+    void write(World& world) {
+        const bool by_count = config_.change == PhaseChange::by_count;
         Out<World> out{*this, world};
-        readout_->on_turn(builder, until, writes_left_over(), base::Time::never(), now_, out);
+        readout_->on_turn(idle_ ? BuilderIndex() : partner(), until_,
+                          by_count ? writes_left_over() : PushReadout::without_end,
+                          by_count ? base::Time::never() : deadline_, now_, out);
         go_on(world);
+    }
+
+    // ---- where the builder unit sets the pace
+
+    /// Nothing to write: the turn needs no answer.
+    template <ShiftWorld World>
+    void ask(World& world) {
+        const BuilderIndex builder = partner();
+        const std::uint64_t answered = readout_->answered(builder);
+        if (config_.change == PhaseChange::by_time) {
+            until_ = answered;
+        } else if (answered < until_) {
+            return;
+        }
+        const auto granted = readout_->granted(builder, until_);
+        if (granted.writes == 0) {
+            if (config_.change == PhaseChange::by_count) {
+                awaits_ = Awaits::nothing;
+                write(world);
+            }
+            return;
+        }
+        awaits_ = Awaits::go;
+        asked_ = now_;
+        const auto as_value = [](std::uint64_t number) {
+            return static_cast<std::int64_t>(number);
+        };
+        const std::int64_t values[] = {as_value(step_),
+                                       as_value(write_number(granted.turn, granted.stream)),
+                                       as_value(write_number(until_, StreamIndex())),
+                                       as_value(granted.writes),
+                                       granted.bytes,
+                                       round_trip_.ps};
+        Out<World>{*this, world}.send(builder, UnitMessage::Kind::ready, ++request_, values);
+    }
+
+    template <ShiftWorld World>
+    void on_go(BuilderIndex builder, std::uint64_t request, base::Time held, World& world) {
+        if (stage_ == Stage::closed || request > request_) {
+            ignore();
+        } else if (request < request_ || awaits_ != Awaits::go || builder != partner()) {
+            ++counters_.unneeded;
+        } else {
+            awaits_ = Awaits::nothing;
+            round_trip_ = std::max(base::Time{1}, now_ - asked_ - held);
+            writes_before_ = readout_->counters().writes;
+            is_writing_ = true;
+            world.stage(step_, ShiftStage::sending);
+            write(world);
+        }
+    }
+
+    /// At the end of a window: what was asked for and has not begun.
+    template <ShiftWorld World>
+    void withdraw(World& world) {
+        if (awaits_ == Awaits::go || is_writing_) {
+            const auto made = static_cast<std::int64_t>(
+                is_writing_ ? readout_->counters().writes - writes_before_ : 0);
+            Out<World>{*this, world}.send(partner(), UnitMessage::Kind::through, request_,
+                                          std::span(&made, 1));
+        }
+        awaits_ = Awaits::nothing;
+        is_writing_ = false;
+    }
+
+    /// When the epoch is closed, nobody needs to ask any more.
+    template <class Input, ShiftWorld World>
+    void pace(Input input, World& world) {
+        if (stage_ == Stage::closed) {
+            ignore();
+            return;
+        }
+        Out<World> out{*this, world};
+        input(out);
     }
 
     template <ShiftWorld World>
     void go_on(World& world) {
         if (std::exchange(turn_done_, false)) {
-            length_ = idle_ ? length_ : now_ - began_;
-            end_phase(world);
+            is_writing_ = false;
+            if (config_.change == PhaseChange::by_time) {
+                awaits_ = Awaits::grants;
+                world.stage(step_, ShiftStage::asking);
+            } else {
+                end_turn(world);
+            }
         }
         if (std::exchange(released_, false)) {
             go_to_phase(world);
         }
+        if (awaits_ == Awaits::grants) {
+            ask(world);
+        }
+    }
+
+    template <ShiftWorld World>
+    void end_turn(World& world) {
+        length_ = idle_ ? length_ : now_ - began_;
+        end_phase(world);
     }
 
     template <ShiftWorld World>
@@ -417,20 +568,28 @@ class ShiftUnit {
             return;
         }
         const auto late = static_cast<std::uint64_t>((now_ - due).ps / config_.window.ps);
+        if (is_paced()) {
+            withdraw(world);
+        }
         counters_.steps += next_step_ == 0 ? 0 : 1;
         counters_.skipped_steps += late;
         step_ = next_step_ + late;
         next_step_ = step_ + 1;
         const base::Time end = start_ + config_.window * static_cast<std::int64_t>(next_step_);
-        const BuilderIndex builder = shift_.builder_for(config_.self, phase());
-        if (builder == BuilderIndex::none()) {
+        deadline_ = end - config_.grace;
+        if (partner() == BuilderIndex::none()) {
             ++counters_.idle_steps;
             world.stage(step_, ShiftStage::idle);
             readout_->on_turn_over();
+        } else if (is_paced()) {
+            world.stage(step_, ShiftStage::asking);
+            readout_->on_turn_over();
+            awaits_ = Awaits::grants;
+            ask(world);
         } else {
             world.stage(step_, ShiftStage::sending);
-            Out<World> out{*this, world};
-            readout_->on_turn(builder, PushReadout::without_end, 0, end - config_.grace, now_, out);
+            until_ = PushReadout::without_end;
+            write(world);
         }
         world.set_timer(end, {UnitTimer::What::window});
     }
@@ -451,6 +610,9 @@ class ShiftUnit {
     [[nodiscard]] std::uint32_t phase() const {
         return static_cast<std::uint32_t>(step_ % shift_.phases());
     }
+    /// To whom it sends in this phase, or none.
+    [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
+    [[nodiscard]] bool is_paced() const { return config_.pace == Pace::builder; }
     /// Of the barrier that follows the step before this one.
     [[nodiscard]] std::uint64_t generation() const {
         return step_ / config_.phases_per_barrier - 1;
@@ -459,8 +621,10 @@ class ShiftUnit {
     ShiftUnitConfig config_;
     LinearShift shift_;
     std::optional<PushReadout> readout_;
-    std::optional<Barrier> barrier_;  ///< none: unsynchronised, by time, or somebody else's
+    std::optional<Barrier> barrier_;   ///< none: unsynchronised, by time, or somebody else's
+    std::vector<ReadoutIndex> group_;  ///< of units that wait for each other, in ascending order
     std::optional<PushBuilder> builder_;
+    std::optional<WritePacer> pacer_;  ///< beside a builder unit that sets the pace
     Stage stage_ = Stage::before;
     std::uint64_t step_ = 0;       ///< the one it is in; in the barrier already the next
     std::uint64_t next_step_ = 0;  ///< by time
@@ -471,6 +635,14 @@ class ShiftUnit {
     base::Time length_;  ///< of the last phase in which it sent
     bool turn_done_ = false;
     bool released_ = false;
+    std::uint64_t until_ = 0;                    ///< of its builder unit's MEPs, in this turn
+    base::Time deadline_ = base::Time::never();  ///< by time
+    Awaits awaits_ = Awaits::nothing;
+    bool is_writing_ = false;          ///< what it has asked for
+    std::uint64_t request_ = 0;        ///< its last one
+    std::uint64_t writes_before_ = 0;  ///< it was answered
+    base::Time asked_;
+    base::Time round_trip_ = base::Time::zero();  ///< of an earlier request
     Counters counters_;
 };
 

@@ -56,7 +56,8 @@ class Scene {
     void answered(MepId, bool) {}
     void deliver(MepId, Bytes, Bytes) {}
     void stage(std::uint64_t step, ShiftStage stage) {
-        constexpr std::array names = {"entering", "sending", "idle", "in barrier", "finished"};
+        constexpr std::array names = {"entering", "asking",     "sending",
+                                      "idle",     "in barrier", "finished"};
         stages.push_back(fmt::format("{} {}", step, names[static_cast<std::size_t>(stage)]));
     }
 

@@ -23,6 +23,7 @@ struct UnitTimer {
         window,     ///< shift: a time window begins, by the node's clock
         idle,       ///< shift: a phase without a partner is over
         slot,       ///< DAQPIPE: a time slot begins, by the node's clock
+        go,         ///< shift: a builder unit that sets the pace may let the next one write
     };
     What what = What::arrival;
     EventId event{};

@@ -28,6 +28,9 @@ struct UnitMessage {
         closing = 9,      ///< builder to readout: it closes, and has answered turns up to `number`
         last_announcement = 10,  ///< readout to builder: no turn from `number` on is to be answered
         last_assignment = 11,    ///< event manager to builder: it gets `number` events in all
+        ready = 12,              ///< readout to builder: `number` and `values` of a WriteRequest
+        go = 13,       ///< builder to readout: it may, after its request was held so long (ps)
+        through = 14,  ///< readout to builder: of request `number` it makes so many writes only
     };
 
     Kind kind = Kind::announce;

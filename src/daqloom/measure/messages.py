@@ -27,7 +27,7 @@ def printable(text: str) -> str:
 
 MOST_STAGES = 1_000_000
 """Stages that a unit keeps for a timeline."""
-StageName = Literal["entering", "sending", "idle", "in_barrier", "finished"]
+StageName = Literal["entering", "asking", "sending", "idle", "in_barrier", "finished"]
 
 UnitNumber = Annotated[int, Field(ge=0, lt=MOST_UNITS)]
 Epoch = Annotated[int, Field(ge=0, lt=1 << 32)]

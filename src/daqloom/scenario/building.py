@@ -12,11 +12,15 @@ PULL = When("building.protocol", ("pull",))
 SHIFT = When("building.protocol", ("shift",))
 _COUNT = When(".change", ("count",))
 _WINDOW = When(".change", ("window",))
+_PACED = When(".pace", ("builder",))
 _DAQPIPE = When("building.protocol", ("daqpipe",))
 PACKED = When("building.protocol", ("shift", "daqpipe"))
 """Readout units send multi-fragment packets."""
 BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
 """Events are built."""
+
+
+_GroupSize = Annotated[int, Field(ge=1, le=65_536)]
 
 
 class Protocol(Part):
@@ -54,6 +58,17 @@ class Shift(Part):
         Literal["none", "centralised", "tournament", "dissemination", "ideal"], _COUNT, ASSUMED
     ] = "tournament"
     """Barrier that keeps nodes in step."""
+    barrier_group: Annotated[Literal["all", "leaf"] | _GroupSize, _COUNT] = "all"
+    """Readout units that a barrier keeps in step: all, those on one leaf switch, or so many that
+    follow each other in the schedule."""
+    pace: Annotated[Literal["schedule", "builder"], SHIFT] = "schedule"
+    """A readout unit writes when its phase begins, or then asks its builder unit, which lets a few
+    write at a time."""
+    writers: Annotated[int, _PACED] = Field(default=1, ge=1, le=65_536)
+    """Readout units that a builder unit lets write at a time."""
+    write_order: Annotated[Literal["arrival", "schedule"], _PACED] = "arrival"
+    """Which of the readout units that are ready a builder unit lets write first: the one that has
+    asked first, or the one of the earliest phase."""
     meps_per_phase: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1000)
     """Multi-event packets whose MFPs a node writes to its builder in a phase."""
     phases_per_barrier: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1_000_000)
@@ -111,6 +126,12 @@ class Building(Daqpipe, Shift, Pull, Protocol):
         step = "by time windows"
         if self.change == "count":
             step = "no barrier" if self.barrier == "none" else f"{self.barrier} barrier"
+            if self.barrier != "none" and self.barrier_group != "all":
+                step += {"leaf": " on each leaf"}.get(
+                    str(self.barrier_group), f" of {self.barrier_group}"
+                )
+        if self.pace == "builder":
+            step = f"builder-paced, {step}"
         return {
             "pull": f"pull building, {self.concurrent_events} concurrent events",
             "shift": f"linear shifting, {step}",

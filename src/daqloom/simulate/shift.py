@@ -23,6 +23,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.slots = system.readouts.tolist()
     config.builder_slots = system.builders.tolist()
     set_shift_rules(config, scenario.building)
+    config.barrier_groups = system.barrier_groups(scenario.building.barrier_group)
     config.phase_jitter = delay_of(scenario.building.jitter)
     config.mfp_bytes = system.mfp_bytes
     config.streams = scenario.readout.streams
@@ -102,6 +103,7 @@ class ShiftRun:
             "dummy_share": 1 - self._builders / len(self.system.builders),
             "barrier_share": counted.in_barrier_s / spent_s,
             "idle_share": counted.idle_s / spent_s,
+            **self._paced(counted, spent_s),
             "processor_share": counted.processor_s / (nodes * window_s),
             "control_messages": counted.control_messages,
             "source_buffer_full": counted.mfps_blocked,
@@ -123,6 +125,16 @@ class ShiftRun:
         if self.scenario.building.change == "window":
             metrics["writes_overran"] = counted.writes_overran
         return metrics
+
+    def _paced(self, counted: _engine.ShiftReport, spent_s: float) -> dict[str, Any]:
+        """Return the metrics of builder units that set the pace."""
+        if self.scenario.building.pace != "builder":
+            return {}
+        return {
+            "go_wait_share": counted.asking_s / spent_s,
+            "write_requests": counted.requests,
+            "ahead_share": counted.answered_ahead / max(1, counted.requests),
+        }
 
     @property
     def _builders(self) -> int:

@@ -63,6 +63,17 @@ class FabricSystem:
         """Level of each switch."""
         return switch_levels(self.network, self.fabric)
 
+    def barrier_groups(self, group: str | int) -> list[int]:
+        """Number of the group of each readout unit, in the order of the slots, for a value of
+        `building.barrier_group`; empty: all are one group."""
+        readouts = hosts_of(self.readouts)
+        if group == "all":
+            return []
+        if group == "leaf":
+            leaf: list[int] = wire(self.fabric).leaf[readouts].tolist()
+            return leaf
+        return [unit // int(group) for unit in range(len(readouts))]
+
     @property
     def hosts(self) -> list[int]:
         """Hosts of the nodes, in the order of the slots."""

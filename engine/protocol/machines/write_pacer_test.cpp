@@ -1,0 +1,245 @@
+#include "protocol/machines/write_pacer.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace daqloom::protocol {
+namespace {
+
+using base::nanoseconds;
+using base::Time;
+using Outputs = std::vector<std::string>;
+
+/// A pacer and what it asked for since the last look, in words; times in nanoseconds.
+class Scene {
+  public:
+    explicit Scene(WritePacerConfig config) : pacer(*WritePacer::make(config)) {}
+
+    void go(ReadoutIndex readout, std::uint64_t request, Time held) {
+        outputs_.push_back(
+            fmt::format("go {} to {}, held {}", request, readout.value(), held.ps / 1'000));
+    }
+    void set_go_timer(Time at) { outputs_.push_back(fmt::format("timer {}", at.ps / 1'000)); }
+
+    Outputs ready(std::uint32_t readout, std::int64_t at, const WriteRequest& request) {
+        pacer.on_ready(ReadoutIndex(readout), request, nanoseconds(at), *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs ready(std::uint32_t readout, std::int64_t at, std::uint64_t step) {
+        return ready(readout, at,
+                     {.number = 1, .step = step, .end = 1, .writes = 1, .bytes = 1'000});
+    }
+    Outputs written(std::uint32_t readout, std::int64_t at, std::uint64_t number = 0) {
+        pacer.on_written(ReadoutIndex(readout), number, nanoseconds(at), *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs through(std::uint32_t readout, std::uint64_t request, std::uint64_t writes) {
+        pacer.on_through(ReadoutIndex(readout), request, writes, Time::zero(), *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs timer(std::int64_t at) {
+        pacer.on_timer(nanoseconds(at), *this);
+        return std::exchange(outputs_, {});
+    }
+
+    WritePacer pacer;
+
+  private:
+    Outputs outputs_;
+};
+
+TEST(WritePacer, LetsOneWriteAfterTheOtherInTheOrderInWhichTheyAsk) {
+    Scene scene({.readouts = 3});
+    EXPECT_EQ(scene.ready(2, 10, 7), (Outputs{"go 1 to 2, held 0"}));
+    EXPECT_EQ(scene.ready(0, 20, 9), Outputs{});
+    EXPECT_EQ(scene.ready(1, 30, 8), Outputs{});
+    EXPECT_EQ(scene.pacer.waiting(), 2U);
+    EXPECT_EQ(scene.written(2, 50), (Outputs{"go 1 to 0, held 30"}));
+    EXPECT_EQ(scene.written(0, 90), (Outputs{"go 1 to 1, held 60"}));
+    EXPECT_EQ(scene.written(1, 95), Outputs{});
+    EXPECT_EQ(scene.pacer.writing(), 0U);
+    EXPECT_EQ(scene.pacer.counters().held, nanoseconds(90));
+    EXPECT_EQ(scene.pacer.counters().most_waiting, 2U);
+}
+
+TEST(WritePacer, LetsThoseOfTheEarliestPhaseWriteFirstInTheOrderOfTheSchedule) {
+    Scene scene({.readouts = 4, .order = WriteOrder::schedule});
+    scene.ready(3, 0, 0);
+    scene.ready(0, 1, 9);
+    scene.ready(1, 2, 7);
+    scene.ready(2, 3, 8);
+    EXPECT_EQ(scene.written(3, 10), (Outputs{"go 1 to 1, held 8"}));
+    EXPECT_EQ(scene.written(1, 20), (Outputs{"go 1 to 2, held 17"}));
+    EXPECT_EQ(scene.written(2, 30), (Outputs{"go 1 to 0, held 29"}));
+}
+
+TEST(WritePacer, LetsAsManyWriteAtATimeAsItIsTold) {
+    Scene scene({.readouts = 4, .writers = 2});
+    EXPECT_EQ(scene.ready(0, 0, 0), (Outputs{"go 1 to 0, held 0"}));
+    EXPECT_EQ(scene.ready(1, 0, 1), (Outputs{"go 1 to 1, held 0"}));
+    EXPECT_EQ(scene.ready(2, 0, 2), Outputs{});
+    EXPECT_EQ(scene.ready(3, 0, 3), Outputs{});
+    EXPECT_EQ(scene.written(1, 5), (Outputs{"go 1 to 2, held 5"}));
+    EXPECT_EQ(scene.written(2, 6), (Outputs{"go 1 to 3, held 6"}));
+}
+
+TEST(WritePacer, WaitsForAllWritesOfARequest) {
+    Scene scene({.readouts = 2});
+    scene.ready(0, 0, {.number = 1, .first = 5, .end = 9, .writes = 3, .bytes = 30});
+    scene.ready(1, 0, 1);
+    EXPECT_EQ(scene.written(0, 1, 8), Outputs{});
+    EXPECT_EQ(scene.written(0, 2, 5), Outputs{});
+    EXPECT_EQ(scene.written(0, 2, 4), Outputs{}) << "of an earlier request";
+    EXPECT_EQ(scene.written(0, 3, 6), (Outputs{"go 1 to 1, held 3"}));
+}
+
+// A write of 1 000 B is here 1 000 ns after its first byte, which is here a round trip of 40 ns
+// after the answer. So the first is through at 1 040, its 1 000 B took 1 ns each, and the second,
+// answered then, is expected to end at 1 040 + 40 + 1 000 = 2 080: the third is answered 40 ns
+// before, and its first byte follows the second's last.
+TEST(WritePacer, AnswersTheNextARoundTripBeforeTheWriterIsExpectedToBeThrough) {
+    Scene scene({.readouts = 4});
+    const auto request = [](std::uint64_t step) {
+        return WriteRequest{.number = 1,
+                            .step = step,
+                            .end = 1,
+                            .writes = 1,
+                            .bytes = 1'000,
+                            .round_trip = nanoseconds(40)};
+    };
+    EXPECT_EQ(scene.ready(0, 0, request(0)), (Outputs{"go 1 to 0, held 0"}));
+    EXPECT_EQ(scene.ready(1, 10, request(1)), Outputs{}) << "the rate is not known";
+    EXPECT_EQ(scene.written(0, 1'040), (Outputs{"go 1 to 1, held 1030"}));
+    EXPECT_EQ(scene.ready(2, 1'100, request(2)), (Outputs{"timer 2040"}));
+    EXPECT_EQ(scene.ready(3, 1'200, request(3)), Outputs{}) << "the timer is set";
+    EXPECT_EQ(scene.timer(2'040), (Outputs{"go 1 to 2, held 940"}));
+    EXPECT_EQ(scene.timer(2'070), Outputs{}) << "one only is ahead of its time";
+    // The third follows the second without a gap and ends at 3 080; the fourth is due at 3 040.
+    EXPECT_EQ(scene.written(1, 2'080), (Outputs{"timer 3040"}));
+    EXPECT_EQ(scene.timer(3'040), (Outputs{"go 1 to 3, held 1840"}));
+    EXPECT_EQ(scene.pacer.counters().ahead, 2U);
+    EXPECT_EQ(scene.pacer.lead(), nanoseconds(40));
+}
+
+TEST(WritePacer, GoesByTheShortestOfTheLastRoundTrips) {
+    Scene scene({.readouts = 1});
+    for (std::uint64_t i = 1; i <= 12; ++i) {
+        const std::int64_t trip = i == 3 ? 20 : 100;  // the third is forgotten eight later
+        scene.ready(
+            0, 0,
+            {.number = i, .end = 1, .writes = 1, .bytes = 1, .round_trip = nanoseconds(trip)});
+        EXPECT_EQ(scene.pacer.lead(), nanoseconds(i < 3 || i > 10 ? 100 : 20)) << i;
+        scene.written(0, 0);
+    }
+}
+
+TEST(WritePacer, ForgetsAWithdrawnRequest) {
+    Scene scene({.readouts = 3});
+    scene.ready(0, 0, {.number = 1, .end = 3, .writes = 3, .bytes = 30});
+    scene.ready(1, 0, {.number = 4, .end = 2, .writes = 2, .bytes = 20});
+    scene.ready(2, 0, 9);
+    EXPECT_EQ(scene.through(1, 4, 0), Outputs{});
+    EXPECT_EQ(scene.pacer.counters().withdrawn, 1U);
+    EXPECT_EQ(scene.written(0, 0), Outputs{});
+    EXPECT_EQ(scene.through(0, 1, 1), (Outputs{"go 1 to 2, held 0"})) << "of three writes one came";
+    EXPECT_EQ(scene.through(0, 1, 1), Outputs{});
+    EXPECT_EQ(scene.pacer.counters().late, 1U);
+}
+
+// It has withdrawn its first request, whose message is late, asks for the rest, and writes it.
+TEST(WritePacer, KnowsToWhichRequestAWriteBelongs) {
+    Scene scene({.readouts = 1, .writers = 2});
+    EXPECT_EQ(scene.ready(0, 0, {.number = 1, .end = 3, .writes = 3, .bytes = 30}).size(), 1U);
+    EXPECT_EQ(
+        scene.ready(0, 0, {.number = 2, .first = 1, .end = 3, .writes = 2, .bytes = 20}).size(),
+        1U);
+    scene.written(0, 0, 1);
+    scene.written(0, 0, 2);
+    EXPECT_EQ(scene.pacer.writing(), 1U);
+    scene.through(0, 1, 1);
+    EXPECT_EQ(scene.pacer.writing(), 1U) << "the one write of the first has not come";
+    scene.written(0, 0, 0);
+    EXPECT_EQ(scene.pacer.writing(), 0U);
+}
+
+TEST(WritePacer, TakesARequestThatComesAfterItsWithdrawalForLate) {
+    Scene scene({.readouts = 1});
+    EXPECT_EQ(scene.through(0, 5, 0), Outputs{});
+    EXPECT_EQ(scene.ready(0, 0, {.number = 5, .end = 1, .writes = 1, .bytes = 1}), Outputs{});
+    EXPECT_EQ(scene.pacer.counters().late, 1U);
+    EXPECT_EQ(scene.pacer.waiting(), 0U);
+}
+
+TEST(WritePacer, CountsInvalidRequestsAndIgnoresThem) {
+    Scene scene({.readouts = 1});
+    const std::vector<WriteRequest> invalid = {
+        {.number = 1, .end = 1, .writes = 0},
+        {.number = 1, .first = 1, .end = 1, .writes = 1},
+        {.number = 1, .end = 1, .writes = 1, .bytes = -1},
+        {.number = 1, .end = 1, .writes = std::uint64_t{1} << 40, .bytes = 1},
+        {.number = 1, .end = 1, .writes = 1, .bytes = base::Bytes{1} << 60},
+        {.number = 1, .end = 1, .writes = 1, .bytes = 1, .round_trip = nanoseconds(-1)},
+        {.number = 1, .end = 1, .writes = 1, .bytes = 1, .round_trip = Time::never()}};
+    for (const WriteRequest& request : invalid) {
+        EXPECT_EQ(scene.ready(0, 0, request), Outputs{});
+    }
+    EXPECT_EQ(scene.ready(1, 0, 0), Outputs{}) << "there is no such readout unit";
+    EXPECT_EQ(scene.pacer.counters().unexpected, invalid.size() + 1);
+    EXPECT_FALSE(WritePacer::make({.readouts = 1, .writers = 0}));
+}
+
+// In the order of arrival nobody is passed over; in that of the schedule only by earlier phases.
+TEST(WritePacer, PassesNobodyOverButForEarlierPhases) {
+    for (const WriteOrder order : {WriteOrder::arrival, WriteOrder::schedule}) {
+        base::RandomStream random(7, "pacer");
+        Scene scene({.readouts = 20, .order = order});
+        std::vector<std::pair<std::uint64_t, std::uint32_t>> waiting;  // step, readout unit
+        std::vector<std::uint64_t> number(20, 0);
+        std::set<std::uint32_t> asked;
+        std::uint32_t writer = 20;
+        for (int i = 0; i < 5'000; ++i) {
+            Outputs outputs;
+            if (writer < 20 && random.uniform_int(4) == 0) {
+                outputs = scene.written(writer, i);
+                asked.erase(writer);
+                writer = 20;
+            } else {
+                const auto unit = static_cast<std::uint32_t>(random.uniform_int(20));
+                if (!asked.insert(unit).second) {
+                    continue;
+                }
+                const std::uint64_t step = random.uniform_int(1'000);
+                waiting.emplace_back(step, unit);
+                outputs = scene.ready(
+                    unit, i,
+                    {.number = ++number[unit], .step = step, .end = 1, .writes = 1, .bytes = 1});
+            }
+            if (writer == 20 && !waiting.empty()) {
+                const auto next = order == WriteOrder::arrival
+                                      ? waiting.begin()
+                                      : std::ranges::min_element(
+                                            waiting, {}, [](const auto& it) { return it.first; });
+                writer = next->second;
+                waiting.erase(next);
+                ASSERT_EQ(outputs.size(), 1U);
+                ASSERT_TRUE(
+                    outputs[0].starts_with(fmt::format("go {} to {},", number[writer], writer)))
+                    << outputs[0];
+            } else {
+                ASSERT_EQ(outputs, Outputs{});
+            }
+        }
+        EXPECT_GT(scene.pacer.counters().answered, 500U);
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::protocol
