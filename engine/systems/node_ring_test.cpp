@@ -244,7 +244,7 @@ TEST(NodeRing, WhatCannotBePlayedIsRefused) {
 
 // ---- 321 nodes, and an independent model of them ------------------------------------------------
 
-// The numbers are those of another program for the same ring, one run each.
+/// The numbers are those of another program for the same ring, one run each.
 constexpr double kRoom = 0.01;
 
 TEST(NodeRingOf321, HasTheRatesOfAnotherModelWithDelaysOf20us) {
