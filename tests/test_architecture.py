@@ -76,7 +76,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
 HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
 
 # The parts that know the engine.
-ENGINE_USERS = {"simulate", "measure", "data", "buffers", "rules"}
+ENGINE_USERS = {"analyse", "simulate", "measure", "data", "buffers", "rules"}
 
 
 def includes(text: str) -> Iterator[str]:
@@ -298,7 +298,7 @@ def test_checker_accepts_an_allowed_include(path, text):
         ("scenario/models.py", "from .. import simulate"),
         ("scenario/load.py", "def late():\n    from daqloom.topology.loaded import load"),
         ("scenario/load.py", "if TYPE_CHECKING:\n    from daqloom.system import System"),
-        ("analyse/triangles.py", "from daqloom._engine import Rack"),
+        ("report/figure.py", "from daqloom._engine import Rack"),
         ("analyse/triangles.py", "from daqloom.simulate import run"),
         ("simulate/run.py", "from daqloom.report import figure"),
         ("study/sweep.py", "from daqloom import load"),

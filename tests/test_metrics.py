@@ -82,9 +82,11 @@ FLOW = BESIDE | {"building__protocol": "none"}
 TWO_LEVELS = {"transport__control_service_level": 1}
 CLASSES = TWO_LEVELS | {"network__switch__leaf__scheduling": "strict"}
 
+LATE = {"building__jitter__kind": "exponential", "building__jitter__mean": "1 us"}
+
 ANALYSED = {
     "rack": [rack(), rack(**SHARED)],
-    "shift": [small(), windows()],
+    "shift": [small(), windows(), small(**LATE)],
     "daqpipe": [daqpipe()],
 }
 SIMULATED = {

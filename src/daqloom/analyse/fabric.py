@@ -18,7 +18,9 @@ FORMS: dict[str, Callable[[Scenario], Answer]] = {"shift": shift, "daqpipe": daq
 
 
 def analyse_fabric(scenario: Scenario) -> Result:
-    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers.
+    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers. Where
+    phases begin with jitter, nodes on a ring are played besides, for half a second at most and with
+    random numbers of their own, always the same.
 
     A formula outside its conditions gives a bound, marked in `analysis` with the first condition
     that fails and in `warnings` with a sentence for each. Raises ScenarioError where fabric, nodes
@@ -35,7 +37,7 @@ def _answer(scenario: Scenario) -> Answer:
         for condition in conditions
         if not condition.holds
     ]
-    return answer._replace(warnings=traffic(scenario).warnings + failing)
+    return answer._replace(warnings=traffic(scenario).warnings + answer.warnings + failing)
 
 
 def _with_one_rate(scenario: Scenario) -> Scenario:

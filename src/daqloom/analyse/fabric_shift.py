@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from daqloom.analyse.answer import Answer, Condition
 from daqloom.analyse.fabric_barrier import Barrier, barrier
 from daqloom.analyse.fabric_push import Push
+from daqloom.analyse.fabric_ring import Comparison, ring_of
 from daqloom.analyse.fabric_slowest import Chance, Times
 from daqloom.analyse.fabric_view import rates_of
 from daqloom.analyse.fabric_windows import by_clock
@@ -97,11 +98,18 @@ def _by_count(push: Push) -> Answer:
         "own_s": float(found.schedule.own_s.max()) / push.slots,
     }
     barrier = {"value_s": gate.cost_s, "messages": int(gate.messages.sum()) // 2}
+    analysis: dict[str, dict[str, Any]] = {"phase": phase, "barrier": barrier}
+    notes = []
+    if ring := ring_of(push):
+        ways = Comparison.of(ring, push.scenario.run.duration)
+        metrics["ring_share"] = ways.metrics()
+        analysis["ring"] = ways.entry()
+        notes = [ways.sentence()]
     return Answer(
         metrics,
-        {"phase": phase, "barrier": barrier} | _of_schedule(push, found.schedule, bounds),
+        analysis | _of_schedule(push, found.schedule, bounds),
         {"phase": _of_phases(push, found.schedule)},
-        [],
+        notes,
     )
 
 

@@ -95,6 +95,10 @@ event | `value_s` |
 link | `payload_bps` |
     Payload rate of a fabric's link with equal traffic in the other direction; `headers_bps` and
     `credits_bps` are the payload rates that headers and credits alone allow.
+ring | `best_share` |
+    Nodes on a ring: the largest of the shares `ring_share.in_step`, `.out_of_step` and
+    `.builder_paced`; `best` says which it is. `out_of_step_from_s` and `builder_paced_from_s` are
+    the mean delays from which on these beat being in step: 0 if at any, absent if at none.
 message | `value_s` |
     Latency of an empty message, from the post until the farthest node has received it.
 """

@@ -30,6 +30,20 @@ barrier_s.least | s | length of a barrier, last unit | measure (SHIFT) |
     is the skew of the nodes.
 barrier_s.most | s | length of a barrier, first unit | measure (SHIFT) |
     Mean time in a barrier of the unit that enters first.
+ring_share.in_step | 1 | share of the full rate on a ring, in step | analyse (PHASES) |
+    Nodes on a ring, which have no network and no messages but the data: share of the rate at which
+    every builder unit receives all the time, 0 to 1, behind a barrier after each phase that costs
+    nothing. Absent, as all of these, unless `building.jitter` is random.
+ring_share.out_of_step | 1 | share of the full rate on a ring, out of step | analyse (PHASES) |
+    The same without a barrier, once it has settled; several that write to one builder unit have
+    equal shares.
+ring_share.out_of_step_at_end | 1 | share of the full rate on a ring, out of step at the end |
+    analyse (PHASES) |
+    The same in the last fifth of `run.duration`, from all in step. Absent for runs of more than
+    some million transfers.
+ring_share.builder_paced | 1 | share of the full rate on a ring, builder-paced | analyse (PHASES) |
+    The same without a barrier, where a builder unit lets one node write at a time, in the order of
+    their arrival.
 idle_share | 1 | time without a partner (dummy) | analyse (PHASES), simulate (SHIFT), measure
     (SHIFT) |
     Share of the nodes' time without a partner to send to (the turn of a dummy), 0 to 1; barriers

@@ -1,0 +1,51 @@
+// Nodes on a ring: linear shifting without its network, to see what the order of service does.
+//
+//     step n: node i writes to builder (i + n) mod N, after a random delay
+//
+//        node      0   1   2   3
+//                  ↓   ↓   ↓   ↓         a builder receives at the rate of one link, whether from
+//        builder   n  n+1 n+2 n+3        one node or from several
+//
+// No switch is in it, and no message but the data: what is lost here is lost because nodes meet at
+// builders, or wait for each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/distribution.hpp"
+#include "base/expected.hpp"
+#include "base/fields.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::systems {
+
+struct NodeRingConfig {
+    /// By node: the time of a transfer that has a builder for itself.
+    std::vector<base::DelayDistribution> work;
+    /// What a node waits before each transfer, added up.
+    std::vector<base::DelayDistribution> delays;
+    /// Nodes that a builder serves at a time, with equal shares; the others wait in the order of
+    /// their arrival. 0: all who are there, as a switch does.
+    std::uint32_t writers = 0;
+    bool in_step = false;  ///< nobody begins a step before all have ended the last one
+    base::Time duration;
+    std::size_t bins = 1;  ///< of time, equally long
+    std::uint64_t seed = 1;
+};
+
+struct NodeRingReport {
+    DAQLOOM_FIELDS(NodeRingReport,
+                   (std::vector<double>, shares,
+                    "By bin of time: the mean share of builders that receive, which is the share "
+                    "of the full rate."),
+                   (std::uint64_t, transfers, "Those that have ended."),
+                   (base::Time, begun, "Work of all transfers that have reached their builder."),
+                   (base::Time, left, "What of it is not done at the end."))
+};
+
+/// Plays the ring: all nodes begin step 0 at time zero. O(log N) a transfer.
+[[nodiscard]] base::expected<NodeRingReport> play_node_ring(const NodeRingConfig& config);
+
+}  // namespace daqloom::systems

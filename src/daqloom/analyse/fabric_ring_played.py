@@ -1,0 +1,47 @@
+"""Nodes on a ring, played by the engine; apart, as no closed form loads that."""
+
+from daqloom import _engine
+from daqloom.analyse.fabric_slowest import Times
+from daqloom.rules import delay_of
+from daqloom.scenario.distribution import Distribution
+
+FIFTHS = 5
+
+
+def shares_by_fifth(
+    work_s: Times,
+    deviation_s: float,
+    delays: list[tuple[Distribution, float]],
+    writers: int,
+    time_s: float,
+) -> list[float]:
+    """Return the share of the full rate in each fifth of `time_s`, from all in step on.
+
+    `work_s` (nodes,) and its standard deviation: a transfer that has a builder for itself; `delays`
+    before each, with a factor; `writers` that a builder serves at a time, 0: all.
+    """
+    config = _engine.NodeRingConfig()
+    config.work = [_work(mean_s, deviation_s) for mean_s in work_s.tolist()]
+    config.delays = [_stretched(delay, factor) for delay, factor in delays]
+    config.writers = writers
+    config.duration_s = time_s
+    config.bins = FIFTHS
+    return _engine.play_node_ring(config).shares
+
+
+def _work(mean_s: float, deviation_s: float) -> _engine.Delay:
+    work = _engine.Delay()
+    work.kind = _engine.DelayKind.gaussian if deviation_s else _engine.DelayKind.fixed
+    work.mean_s, work.spread_s = mean_s, deviation_s
+    return work
+
+
+def _stretched(time: Distribution, factor: float) -> _engine.Delay:
+    delay = delay_of(time)
+    if time.measured is None:
+        delay.mean_s *= factor
+        delay.spread_s *= factor
+    else:
+        values_s, counts = time.measured
+        delay.set_measured([factor * value_s for value_s in values_s], counts)
+    return delay
