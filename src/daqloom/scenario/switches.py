@@ -234,9 +234,9 @@ class InfinibandSwitch(Part):
     crossbar_arbiter: Annotated[Literal["round-robin", "islip"], INFINIBAND] = "round-robin"
     """How free inputs and outputs find each other: one output after the other takes its next input,
     so that none is idle that need not be, or by iSLIP: all outputs grant at once, inputs accept."""
-    crossbar_iterations: Annotated[int, INFINIBAND, When(".crossbar_arbiter", ("islip",))] = Field(
-        default=1, ge=1, le=4
-    )
+    crossbar_iterations: Annotated[
+        int, INFINIBAND, When(".crossbar_arbiter", ("islip",)), ASSUMED
+    ] = Field(default=1, ge=1, le=4)
     """Iterations of a matching by iSLIP; one output may stay idle beside a free input that has
     packets for it, the less often the more iterations."""
     credit_release: Annotated[Literal["at-tail", "per-block"], INFINIBAND] = "at-tail"
