@@ -116,6 +116,7 @@ CROSSING: list[tuple[type[BaseModel], str, type[Enum], set[str]]] = [
     (building.Building, "protocol", _engine.Protocol, {"pull", "none"}),
     (transport.Transport, "congestion", _engine.CongestionControl, set()),
     (switches.Switches, "input_queue", _engine.InputQueue, set()),
+    (switches.Switches, "crossbar_arbiter", _engine.CrossbarArbiter, set()),
     (switches.Switch, "scheduling", _engine.Scheduling, set()),
     (switches.Switches, "credit_release", _engine.CreditRelease, set()),
     (measure.Measure, "waiting", _engine.Waiting, set()),

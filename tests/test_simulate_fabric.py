@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from small_fabrics import INFINIBAND, metrics, ring, small, way_s
 
-from daqloom import methods
+from daqloom import _engine, methods
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate import SimulationError
+from daqloom.simulate.infiniband import infiniband_config
 from daqloom.topology.loaded import override
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -437,6 +438,26 @@ def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() ->
     for nodes in (7, 6):
         assert node_bps(nodes, "kept") == pytest.approx(alone * nodes / 8, rel=0.01)
         assert node_bps(nodes, "skipped") > 1.05 * alone * nodes / 8
+
+
+def test_a_crossbar_is_matched_as_the_scenario_says() -> None:
+    keys = ("crossbar_speedup", "crossbar_arbiter", "crossbar_iterations")
+
+    def with_crossbar(*values: object) -> Scenario:
+        changes = {
+            f"network__switch__{key}": value for key, value in zip(keys, values, strict=False)
+        }
+        return small(building__barrier="none", **changes)
+
+    config = infiniband_config(fabric_system(with_crossbar(1, "islip", 3)))
+    assert config.crossbar_arbiter == _engine.CrossbarArbiter.islip
+    assert config.crossbar_iterations == 3
+    # Out of step, nodes meet at switches: whose turn it is depends on the arbiter.
+    in_turn = methods.simulate(with_crossbar(1), seed=1)
+    assert in_turn.metrics == methods.simulate(with_crossbar(1, "round-robin"), seed=1).metrics
+    assert in_turn.metrics != methods.simulate(with_crossbar(1, "islip"), seed=1).metrics
+    with pytest.raises(ScenarioError, match="crossbar_arbiter"):
+        with_crossbar(1, "round-robin", 2)
 
 
 def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:

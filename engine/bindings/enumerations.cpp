@@ -91,6 +91,9 @@ void bind_enumerations(nanobind::module_& module) {
         {{"per_block", CreditRelease::per_block}, {"at_tail", CreditRelease::at_tail}});
     words<InputQueue>(module, "InputQueue", "Which packets of an input may cross.",
                       {{"fifo", InputQueue::fifo}, {"virtual_output", InputQueue::virtual_output}});
+    words<CrossbarArbiter>(
+        module, "CrossbarArbiter", "How inputs and outputs of a switch find each other.",
+        {{"round_robin", CrossbarArbiter::round_robin}, {"islip", CrossbarArbiter::islip}});
     words<PhaseChange>(module, "PhaseChange", "What ends a phase of linear shifting.",
                        {{"count", PhaseChange::by_count}, {"window", PhaseChange::by_time}});
     words<ShiftBarrier>(module, "ShiftBarrier", "How readout units wait for one another.",

@@ -67,6 +67,8 @@ void bind_infiniband(nb::module_& module) {
         .def_rw("buffer_blocks", &FabricConfig::buffer_blocks)
         .def_rw("input_queue", &FabricConfig::input_queue)
         .def_rw("crossbar_speedup", &FabricConfig::crossbar_speedup)
+        .def_rw("crossbar_arbiter", &FabricConfig::crossbar_arbiter)
+        .def_rw("crossbar_iterations", &FabricConfig::crossbar_iterations)
         .def_rw("credit_release", &FabricConfig::credit_release)
         .def_rw("credit_update_bytes", &FabricConfig::credit_update_bytes)
         .def_rw("credit_update_interval_s", &FabricConfig::credit_update_interval)

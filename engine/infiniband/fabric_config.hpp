@@ -33,6 +33,12 @@ enum class InputQueue : std::uint8_t {
     virtual_output,  ///< one queue for each output
 };
 
+/// Which free inputs of a switch send to which of its free outputs.
+enum class CrossbarArbiter : std::uint8_t {
+    round_robin,  ///< one output after the other takes its next input, and leaves none idle
+    islip,        ///< all outputs grant at once, inputs accept (islip.hpp)
+};
+
 /// An entry of a table of virtual lane arbitration; weight in blocks of 64 B, 0: skipped.
 struct LaneWeight {
     VirtualLane lane;
@@ -59,6 +65,9 @@ struct FabricConfig : network::Graph {
     InputQueue input_queue = InputQueue::virtual_output;
     /// Packets that one input may send at once, to different outputs, each at its output's rate.
     std::uint32_t crossbar_speedup = 1;
+    CrossbarArbiter crossbar_arbiter = CrossbarArbiter::round_robin;
+    /// Of iSLIP, in each matching.
+    std::uint32_t crossbar_iterations = 1;
     /// From a flit's arrival until it can leave again; above 0.
     base::Time switch_latency = base::nanoseconds(130);
 

@@ -280,6 +280,11 @@ class Simulation {
 
     void arbitrate(NodeIndex index) {
         Node& node = nodes_[index];
+        if (config_.crossbar_arbiter == CrossbarArbiter::islip && !is_host(index)) {
+            send_updates(node);
+            match_as_long_as_there_is_more(node);
+            return;
+        }
         for (bool sent_something = true; sent_something;) {
             sent_something = false;
             const std::uint64_t first = node.sent % node.ports();
@@ -287,6 +292,75 @@ class Simulation {
                 Link* output = node.outputs[1 + (first + step) % node.ports()];
                 if (output != nullptr && output->busy_until <= now_) {
                     sent_something |= send_update(*output) || send_packet(*output);
+                }
+            }
+        }
+    }
+
+    void send_updates(Node& node) {
+        for (Link* output : node.outputs) {
+            if (output != nullptr && output->busy_until <= now_) {
+                send_update(*output);
+            }
+        }
+    }
+
+    /// Ports whose output is idle and could send a packet at once.
+    std::set<PortNumber> able_outputs(Node& node) {
+        std::set<PortNumber> able;
+        for (PortNumber port = 1; port <= node.ports(); ++port) {
+            Link* output = node.outputs[port];
+            if (output != nullptr && output->busy_until <= now_ &&
+                output->arbiter.open(able_lanes(*output))) {
+                able.insert(port);
+            }
+        }
+        return able;
+    }
+
+    /// Matches when an output could send that could not before, and again when packets that were
+    /// behind the matched ones make one able to.
+    void match_as_long_as_there_is_more(Node& node) {
+        for (;;) {
+            const std::set<PortNumber> before = std::exchange(node.left_over, able_outputs(node));
+            if (std::ranges::includes(before, node.left_over)) {
+                return;
+            }
+            match(node, node.left_over);
+            std::erase_if(node.left_over,
+                          [&](PortNumber port) { return node.outputs[port]->busy_until > now_; });
+        }
+    }
+
+    /// A matching by iSLIP (McKeown 1999, section II) among these outputs.
+    void match(Node& node, const std::set<PortNumber>& all) {
+        for (std::uint32_t iteration = 1; iteration <= config_.crossbar_iterations; ++iteration) {
+            // Grant: to each input the outputs that chose it, and of which lanes they chose.
+            std::map<PortNumber, std::map<PortNumber, Lanes>> grants;
+            for (const PortNumber port : able_outputs(node)) {
+                if (!all.contains(port)) {
+                    continue;
+                }
+                Link& output = *node.outputs[port];
+                const Lanes lanes = able_lanes(output);
+                LaneArbiter undecided = output.arbiter;
+                grants[next_input(output, undecided.choose(lanes))][port] = lanes;
+            }
+            // Accept: as many as there are ways, in turn behind the pointer.
+            for (auto& [port, granted] : grants) {
+                Input& input = node.inputs[port];
+                const PortNumber last = input.last_output;
+                for (PortNumber step = 1; step <= node.ports(); ++step) {
+                    const auto to = static_cast<PortNumber>(1 + (last + step - 1) % node.ports());
+                    if (granted.contains(to) && input.sending < config_.crossbar_speedup) {
+                        Link& output = *node.outputs[to];
+                        const VirtualLane lane = output.arbiter.choose(granted[to]);
+                        if (iteration == 1) {
+                            output.last_input[lane] = port;
+                            input.last_output = to;
+                        }
+                        send_first(output, port, lane);
+                    }
                 }
             }
         }
@@ -313,18 +387,29 @@ class Simulation {
     }
 
     bool send_packet(Link& output) {
-        Lanes lanes;
-        for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {
-            if (next_input(output, lane) != 0) {
-                lanes.insert(lane);
-            }
-        }
+        const Lanes lanes = able_lanes(output);
         if (!output.arbiter.open(lanes)) {
             return false;
         }
         const VirtualLane lane = output.arbiter.choose(lanes);
         const PortNumber input = next_input(output, lane);
         output.last_input[lane] = input;
+        send_first(output, input, lane);
+        return true;
+    }
+
+    /// Lanes of which some input could send a packet.
+    Lanes able_lanes(Link& output) {
+        Lanes lanes;
+        for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {
+            if (next_input(output, lane) != 0) {
+                lanes.insert(lane);
+            }
+        }
+        return lanes;
+    }
+
+    void send_first(Link& output, PortNumber input, VirtualLane lane) {
         std::deque<PassagePointer>& waiting =
             queue(output.from.node, input, lane, output.from.port);
         const PassagePointer passage = waiting.front();
@@ -334,7 +419,6 @@ class Simulation {
         }
         output.arbiter.sent(flits(*passage), length(*passage));
         transmit(output, input, passage);
-        return true;
     }
 
     /// The input that is to send on this lane; 0: none can.
@@ -396,7 +480,11 @@ class Simulation {
         input.sending += 1;
         require(is_host(node) || input.sending <= config_.crossbar_speedup,
                 "an input has so many ways into the crossbar");
-        at(output.busy_until, node, [&input] { input.sending -= 1; });
+        at(output.busy_until, node, [=, this, &input] {
+            if (input.sending-- == config_.crossbar_speedup) {
+                nodes_[node].left_over.clear();  // a busy input is free: all take part again
+            }
+        });
         if (!is_host(node)) {
             release_as_it_leaves(*nodes_[node].outputs[input_port]->reverse, passage, output.clock);
         }
@@ -442,6 +530,9 @@ class Simulation {
     }
 
     Wait wait_of_idle(const Link& output) {
+        if (nodes_[output.from.node].left_over.contains(output.from.port)) {
+            return Wait::crossbar;
+        }
         Wait wait = Wait::nothing;
         for (PortNumber input = 1; input <= nodes_[output.from.node].ports(); ++input) {
             for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {

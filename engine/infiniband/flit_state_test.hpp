@@ -149,14 +149,15 @@ struct Link {
 
     base::Time busy_until;
     LaneArbiter arbiter;
-    std::vector<PortNumber> last_input;  ///< served, by lane
+    std::vector<PortNumber> last_input;  ///< served, by lane; of iSLIP, where its pointer is
     Wait wait = Wait::nothing;
     OutputCounters counters;
 };
 
 /// What waits at a port of a switch; at a host's port, what it has to send.
 struct Input {
-    std::uint32_t sending = 0;  ///< packets at the moment
+    std::uint32_t sending = 0;   ///< packets at the moment
+    PortNumber last_output = 0;  ///< of iSLIP: accepted in a first iteration
     /// By lane, then by output port (virtual_output) or at 0 (fifo).
     std::vector<std::vector<std::deque<PassagePointer>>> queues;
 };
@@ -173,6 +174,8 @@ struct Node {
     std::vector<Link*> outputs;  ///< by port, from 1; null: no cable
     std::vector<Input> inputs;   ///< by port, from 1
     std::uint64_t sent = 0;      ///< packets
+    /// Of iSLIP: outputs that could send a packet when all had been matched.
+    std::set<PortNumber> left_over;
 };
 
 }  // namespace detail

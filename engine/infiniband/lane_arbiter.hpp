@@ -32,11 +32,13 @@ class LaneTable {
     [[nodiscard]] LaneSet lanes() const { return lanes_; }
 
     /// The next of `candidates`, of which at least one has an entry with a weight.
+    [[nodiscard]] VirtualLane next(LaneSet candidates) const {
+        return entries_[stays(candidates) ? current_ : entry_behind(candidates)].lane;
+    }
+    /// The same, and the turn is its.
     VirtualLane pick(LaneSet candidates) {
-        if (rest_ <= 0 || !holds(candidates, entries_[current_].lane)) {
-            do {
-                current_ = current_ + 1 == entries_.size() ? 0 : current_ + 1;
-            } while (entries_[current_].weight == 0 || !holds(candidates, entries_[current_].lane));
+        if (!stays(candidates)) {
+            current_ = entry_behind(candidates);
             rest_ = entries_[current_].weight;
         }
         return entries_[current_].lane;
@@ -45,6 +47,18 @@ class LaneTable {
     void sent(std::int64_t blocks) { rest_ -= blocks; }
 
   private:
+    /// Whether the lane whose turn it is goes on.
+    [[nodiscard]] bool stays(LaneSet candidates) const {
+        return rest_ > 0 && holds(candidates, entries_[current_].lane);
+    }
+    [[nodiscard]] std::size_t entry_behind(LaneSet candidates) const {
+        std::size_t entry = current_;
+        do {
+            entry = entry + 1 == entries_.size() ? 0 : entry + 1;
+        } while (entries_[entry].weight == 0 || !holds(candidates, entries_[entry].lane));
+        return entry;
+    }
+
     std::vector<LaneWeight> entries_;
     LaneSet lanes_ = 0;
     std::size_t current_ = 0;
@@ -66,10 +80,12 @@ class LaneArbiter {
     /// The lane that sends a packet now; `candidates` are some of lanes(), one at least. To be
     /// followed by sent().
     VirtualLane pick(LaneSet candidates) {
-        const bool high = (candidates & high_.lanes()) != 0;
-        const bool low = (candidates & low_.lanes()) != 0;
-        from_high_ = high && (!low || !limited_ || sent_high_ < limit_);
-        return from_high_ ? high_.pick(candidates) : low_.pick(candidates);
+        from_high_ = high_first(candidates);
+        return (from_high_ ? high_ : low_).pick(candidates);
+    }
+    /// What pick() would give.
+    [[nodiscard]] VirtualLane next(LaneSet candidates) const {
+        return (high_first(candidates) ? high_ : low_).next(candidates);
     }
 
     void sent(base::Bytes bytes, std::int64_t blocks) {
@@ -78,6 +94,12 @@ class LaneArbiter {
     }
 
   private:
+    [[nodiscard]] bool high_first(LaneSet candidates) const {
+        const bool high = (candidates & high_.lanes()) != 0;
+        const bool low = (candidates & low_.lanes()) != 0;
+        return high && (!low || !limited_ || sent_high_ < limit_);
+    }
+
     LaneTable high_;
     LaneTable low_;
     bool limited_;

@@ -49,12 +49,14 @@ base::expected<void> check(const FabricConfig& config) {
         return base::failure(fmt::format("buffers of {} blocks; expected 1 to {}",
                                          config.buffer_blocks, kMostBlocks));
     }
-    if (config.crossbar_speedup < 1 || config.switch_latency <= base::Time::zero() ||
+    if (config.crossbar_speedup < 1 || config.crossbar_iterations < 1 ||
+        config.switch_latency <= base::Time::zero() ||
         config.credit_update_interval < base::Time::zero() || config.credit_update_bytes < 1 ||
         config.head_of_queue_lifetime < base::Time::zero()) {
         return base::failure(std::string(
-            "crossbar speed-up, switch latency and credit update bytes have to be above 0, the "
-            "interval of credit updates and the lifetime at the head of a queue 0 or more"));
+            "crossbar speed-up and iterations, switch latency and credit update bytes have to be "
+            "above 0, the interval of credit updates and the lifetime at the head of a queue 0 or "
+            "more"));
     }
     for (const PortNumber ports : config.switch_ports) {
         if (ports > kMostPorts) {
@@ -103,6 +105,8 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
       hosts_(config.hosts),
       lanes_(config.lanes),
       speedup_(config.crossbar_speedup),
+      iterations_(config.crossbar_arbiter == CrossbarArbiter::islip ? config.crossbar_iterations
+                                                                    : 0),
       per_block_(config.credit_release == CreditRelease::per_block),
       by_output_(config.input_queue == InputQueue::virtual_output ? 1 : 0),
       buffer_blocks_(config.buffer_blocks),
@@ -146,6 +150,11 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
     queues_.resize(queues);
     lifetimes_.resize(lifetime_ > base::Time::zero() ? queues : 0);
     dirty_ = PortSets<NodeIndex>(ports_.size(), widest);
+    if (iterations_ > 0) {
+        islip_ = Islip(ports_.size(), ports, widest);
+        able_ = PortSets<NodeIndex>(ports_.size(), widest);
+        granted_.resize(widest);
+    }
 }
 
 void Network::inject(NodeIndex host, const Packet& packet, base::Time now) {
@@ -309,6 +318,42 @@ bool Network::offers_now(PortIndex output, PortIndex input, base::Time now) cons
         }
     }
     return false;
+}
+
+/// Looks again at the outputs of a switch that something has happened to; whether one could send a
+/// packet now that could not before.
+bool Network::review(NodeIndex node, base::Time now) {
+    bool more = false;
+    dirty_.each(node, [&](std::uint32_t place) {
+        const PortIndex output = first_port_[node] + place;
+        bool able = false;
+        if (takes_packets(output, now)) {
+            const Choice choice = choose(output, now);
+            able = choice.candidates != 0;
+            wait_for(output, able ? PortWait::crossbar : choice.waiting, choice.waiting_lanes, now);
+        }
+        more = more || (able && !able_.has(node, place));
+        able ? able_.add(node, place) : able_.remove(node, place);
+    });
+    return more;
+}
+
+/// Each output of a switch that could send grants to the next input of the lane whose turn it is;
+/// false if there is none.
+bool Network::grant(NodeIndex node, base::Time now) {
+    bool granted = false;
+    able_.each(node, [&](std::uint32_t place) {
+        const PortIndex output = first_port_[node] + place;
+        const Choice choice = choose(output, now);
+        if (choice.candidates != 0) {
+            const PortIndex input =
+                choice.inputs[arbiters_[output].next(choice.candidates).value()];
+            islip_.grant(node, input, outputs_[input].place, place);
+            granted_[place] = choice.candidates;
+            granted = true;
+        }
+    });
+    return granted;
 }
 
 void Network::send_update(PortIndex output, base::Time now) {

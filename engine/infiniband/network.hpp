@@ -21,6 +21,7 @@
 #include "base/units.hpp"
 #include "infiniband/credit_account.hpp"
 #include "infiniband/fabric_config.hpp"
+#include "infiniband/islip.hpp"
 #include "infiniband/lane_arbiter.hpp"
 #include "infiniband/packet.hpp"
 #include "infiniband/port_set.hpp"
@@ -39,7 +40,8 @@ struct OutputCounters {
                    (base::Time, wait_credits,
                     "Time idle while a packet that could cross lacked credits."),
                    (base::Time, wait_crossbar,
-                    "Time idle while packets waited for inputs that sent elsewhere."),
+                    "Time idle while packets waited for inputs that sent elsewhere, or that no "
+                    "matching chose."),
                    (std::uint64_t, discards, "Packets whose head-of-queue lifetime was over."))
 };
 
@@ -91,7 +93,9 @@ class Network {
     template <class Hosts>
     void settle(base::Time now, Hosts& hosts) {
         for (std::size_t i = 0; i < touched_.size(); ++i) {
-            arbitrate(touched_[i], now, hosts);
+            const NodeIndex node = touched_[i];
+            iterations_ == 0 || is_host(node) ? arbitrate(node, now, hosts)
+                                              : match(node, now, hosts);
         }
         touched_.clear();
     }
@@ -161,6 +165,14 @@ class Network {
         base::Time timer = base::Time::never();  ///< an event will look then
     };
 
+    /// What an idle output could send.
+    struct Choice {
+        LaneSet candidates = 0;                ///< lanes of which it could send a packet
+        std::array<PortIndex, 16> inputs;      ///< of each of these, whose turn it is
+        LaneSet waiting_lanes = 0;             ///< lanes that have a packet
+        PortWait waiting = PortWait::nothing;  ///< the cause, if there is no candidate
+    };
+
     Network(const FabricConfig& config, sim::EventQueue& events);
 
     /// An event's kind with a lane and, behind it, a number.
@@ -209,6 +221,13 @@ class Network {
     template <class Hosts>
     void arbitrate(NodeIndex node, base::Time now, Hosts& hosts);
     template <class Hosts>
+    void match(NodeIndex node, base::Time now, Hosts& hosts);
+    bool review(NodeIndex node, base::Time now);
+    bool grant(NodeIndex node, base::Time now);
+    void retry(NodeIndex node);
+    bool takes_packets(PortIndex output, base::Time now);
+    [[nodiscard]] Choice choose(PortIndex output, base::Time now) const;
+    template <class Hosts>
     void serve(PortIndex output, base::Time now, Hosts& hosts);
     template <class Hosts>
     void send(PortIndex output, PortIndex input, VirtualLane lane, base::Time now, Hosts& hosts);
@@ -242,6 +261,7 @@ class Network {
     std::uint32_t hosts_;
     std::uint32_t lanes_;
     std::uint32_t speedup_;
+    std::uint32_t iterations_;  ///< of iSLIP; 0: outputs choose one after the other
     bool per_block_;
     bool hosts_hold_ = false;
     std::uint32_t by_output_;  ///< 1: a queue for each output, 0: one for all
@@ -283,6 +303,12 @@ class Network {
     PortSets<NodeIndex> dirty_;  ///< outputs that something has happened to
     std::vector<NodeIndex> touched_;
 
+    // ---- of iSLIP; empty otherwise
+
+    Islip islip_;
+    PortSets<NodeIndex> able_;      ///< outputs that could send a packet, but that no input chose
+    std::vector<LaneSet> granted_;  ///< by place of an output: the lanes it could choose from
+
     std::uint64_t injected_ = 0;
     std::uint64_t delivered_ = 0;
     std::uint64_t discarded_ = 0;
@@ -307,6 +333,7 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             if (!is_host(out.node)) {
                 if (active_[out.input]-- == speedup_) {
                     touch_wanted(out.input, event.at);
+                    retry(out.node);
                 }
                 release(out.input, out.lane, out.blocks, port.value(), event.at);
             }
@@ -391,11 +418,44 @@ void Network::arbitrate(NodeIndex node, base::Time now, Hosts& hosts) {
     }
 }
 
+/// Outputs grant and inputs accept (islip.hpp). A matching is made, among all outputs that could
+/// send at this instant, when one could not before, or when an input that was busy has a way again;
+/// and once more if the packets behind those that have been matched make an output able to send.
 template <class Hosts>
-void Network::serve(PortIndex output, base::Time now, Hosts& hosts) {
+void Network::match(NodeIndex node, base::Time now, Hosts& hosts) {
+    const PortIndex first_port = first_port_[node];
+    while (review(node, now)) {
+        for (std::uint32_t i = 0; i < iterations_ && grant(node, now); ++i) {
+            islip_.accept(node, first_port, i == 0, [&](PortIndex input, std::uint32_t place) {
+                if (active_[input] == speedup_) {
+                    return false;
+                }
+                const PortIndex output = first_port + place;
+                const VirtualLane lane = arbiters_[output].pick(granted_[place]);
+                if (i == 0) {
+                    served_[on(output, lane)] = outputs_[input].place;
+                }
+                able_.remove(node, place);
+                send(output, input, lane, now, hosts);
+                return true;
+            });
+        }
+    }
+    dirty_.clear(node);
+}
+
+/// Outputs that a matching has left without a packet take part in the next one.
+inline void Network::retry(NodeIndex node) {
+    able_.each(node, [&](std::uint32_t place) { touch(first_port_[node] + place); });
+    able_.clear(node);
+}
+
+/// Whether the output is idle and the next that it sends is a packet; it sends an update that is
+/// due.
+inline bool Network::takes_packets(PortIndex output, base::Time now) {
     Output& out = outputs_[output];
     if (out.sending) {
-        return;
+        return false;
     }
     if (now < out.free_at || out.due != 0) {
         wait_for(output, PortWait::nothing, 0, now);
@@ -406,12 +466,14 @@ void Network::serve(PortIndex output, base::Time now, Hosts& hosts) {
             out.awaits_update = true;
             events_.push({out.free_at, kTry, output.value()});
         }
-        return;
+        return false;
     }
-    std::array<PortIndex, 16> chosen;  // by lane
-    LaneSet candidates = 0;
-    PortWait waiting = PortWait::nothing;
-    LaneSet waiting_lanes = 0;
+    return true;
+}
+
+inline Network::Choice Network::choose(PortIndex output, base::Time now) const {
+    const Output& out = outputs_[output];
+    Choice choice;
     const bool host = is_host(out.node);
     const PortIndex first = first_port_[out.node];
     for (LaneSet left = out.wanted & arbiters_[output].lanes(); left != 0; left &= left - 1) {
@@ -433,24 +495,36 @@ void Network::serve(PortIndex output, base::Time now, Hosts& hosts) {
             if (packet.ready > now) {
                 continue;
             }
-            waiting_lanes |= only(lane);
+            choice.waiting_lanes |= only(lane);
             if (!host && active_[first + i] == speedup_) {
-                waiting = waiting == PortWait::nothing ? PortWait::crossbar : waiting;
+                choice.waiting =
+                    choice.waiting == PortWait::nothing ? PortWait::crossbar : choice.waiting;
             } else if (packet.blocks > credits) {
-                waiting = PortWait::credits;
+                choice.waiting = PortWait::credits;
             } else {
-                candidates |= only(lane);
-                chosen[lane.value()] = first + i;
+                choice.candidates |= only(lane);
+                choice.inputs[lane.value()] = first + i;
                 break;
             }
         }
     }
-    if (candidates == 0) {
-        wait_for(output, waiting, waiting_lanes, now);
+    return choice;
+}
+
+template <class Hosts>
+void Network::serve(PortIndex output, base::Time now, Hosts& hosts) {
+    if (!takes_packets(output, now)) {
         return;
     }
-    const VirtualLane lane = arbiters_[output].pick(candidates);
-    send(output, chosen[lane.value()], lane, now, hosts);
+    const Choice choice = choose(output, now);
+    if (choice.candidates == 0) {
+        wait_for(output, choice.waiting, choice.waiting_lanes, now);
+        return;
+    }
+    const VirtualLane lane = arbiters_[output].pick(choice.candidates);
+    const PortIndex input = choice.inputs[lane.value()];
+    served_[on(output, lane)] = outputs_[input].place;
+    send(output, input, lane, now, hosts);
 }
 
 template <class Hosts>
@@ -473,7 +547,6 @@ void Network::send(PortIndex output, PortIndex input, VirtualLane lane, base::Ti
     lane_counters_[both].bytes += packet.bytes;
     ++packet_hops_;
     credits_[both] -= packet.blocks;
-    served_[both] = outputs_[input].place;
     arbiters_[output].sent(packet.bytes, packet.blocks);
     turn_[out.node] = turn_[out.node] + 1 == ports_[out.node] ? 0 : turn_[out.node] + 1;
     events_.push({out.free_at, kTail, output.value()});

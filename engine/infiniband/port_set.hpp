@@ -22,6 +22,11 @@ class PortSets {
 
     void add(Index set, std::uint32_t place) { word(set, place) |= bit(place); }
     void remove(Index set, std::uint32_t place) { word(set, place) &= ~bit(place); }
+    void clear(Index set) {
+        for (std::size_t w = 0; w < words_; ++w) {
+            bits_[set.value() * words_ + w] = 0;
+        }
+    }
     [[nodiscard]] bool has(Index set, std::uint32_t place) const {
         return (bits_[set.value() * words_ + place / 64] & bit(place)) != 0;
     }
@@ -48,6 +53,12 @@ class PortSets {
         }
         return static_cast<std::uint32_t>(64 * w) +
                static_cast<std::uint32_t>(std::countr_zero(ahead));
+    }
+
+    /// The first member at or after `from`, or, if there is none, the first of all.
+    [[nodiscard]] std::uint32_t next_in_turn(Index set, std::uint32_t from) const {
+        const std::uint32_t ahead = next(set, from);
+        return ahead != kNoPlace ? ahead : next(set, 0);
     }
 
     /// Calls `visit(place)` for every member; `visit` may add and remove members of other sets.

@@ -218,6 +218,8 @@ class RandomFabricBuilder {
         config_.head_of_queue_lifetime =
             one_of({base::Time::zero(), base::Time::zero(), base::Time{1},
                     base::Time{between(1, 300'000)}, base::Time{between(1, 5'000'000)}});
+        config_.crossbar_arbiter = one_of({CrossbarArbiter::round_robin, CrossbarArbiter::islip});
+        config_.crossbar_iterations = between(1, 4);
     }
 
     base::RandomStream random_;

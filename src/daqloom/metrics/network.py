@@ -72,7 +72,8 @@ xmit_wait_s.credits | s | waiting for credits (PortXmitWait), all outputs | simu
 xmit_wait_s.crossbar | s | waiting for the crossbar (PortXmitWait), all outputs | simulate
     (INFINIBAND) |
     PortXmitWait, summed over outputs, whole run: time in which an output was idle although packets
-    were queued for it, because their inputs were sending to other outputs.
+    were queued for it, because their inputs were sending to other outputs, or no matching of the
+    crossbar chose them.
 write_latency_s.min | s | write latency, minimum | simulate (BUILDERS, FLOWS_ALONE) |
     Latency of RDMA writes of fragments to other nodes, from the post until the sender sees the
     completion, of those completed after the warm-up: minimum.

@@ -231,6 +231,14 @@ class InfinibandSwitch(Part):
     crossbar_speedup: Annotated[int, INFINIBAND, ASSUMED] = Field(default=2, ge=1, le=64)
     """Packets that one input may send at a time; with 1, a small message can wait for the end of a
     data stream."""
+    crossbar_arbiter: Annotated[Literal["round-robin", "islip"], INFINIBAND] = "round-robin"
+    """How free inputs and outputs find each other: one output after the other takes its next input,
+    so that none is idle that need not be, or by iSLIP: all outputs grant at once, inputs accept."""
+    crossbar_iterations: Annotated[
+        int, INFINIBAND, When(".crossbar_arbiter", ("islip",)), ASSUMED
+    ] = Field(default=1, ge=1, le=4)
+    """Iterations of a matching by iSLIP; one output may stay idle beside a free input that has
+    packets for it, the less often the more iterations."""
     credit_release: Annotated[Literal["at-tail", "per-block"], INFINIBAND] = "at-tail"
     """How a packet's buffer is freed: with its last byte, or block by block."""
     credit_update_interval: Annotated[Seconds, INFINIBAND] = 0.0

@@ -25,6 +25,8 @@ def infiniband_config(system: FabricSystem) -> _engine.InfinibandConfig:
     config.buffer_blocks = switch.buffer // BLOCK_BYTES
     config.input_queue = named(_engine.InputQueue, switch.input_queue)
     config.crossbar_speedup = switch.crossbar_speedup
+    config.crossbar_arbiter = named(_engine.CrossbarArbiter, switch.crossbar_arbiter)
+    config.crossbar_iterations = switch.crossbar_iterations
     config.credit_release = named(_engine.CreditRelease, switch.credit_release)
     config.credit_update_interval_s = switch.credit_update_interval
     config.credit_update_bytes = switch.credit_update_size

@@ -1,0 +1,345 @@
+// Known answers of crossbars that are matched by iSLIP, worked out slot by slot.
+#include "infiniband/islip.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/network_play_test.hpp"
+#include "infiniband/random_fabric_test.hpp"
+
+namespace daqloom::infiniband {
+namespace {
+
+using base::Time;
+using reference::Injection;
+
+/// Packets for each input and output of a switch.
+using Backlog = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>;
+
+/// A switch whose packets are cells. At first every output is busy with a packet from a port of its
+/// own, while the inputs, whose wires are faster, fill. Then all outputs become free at one
+/// instant, and from there on in slots of the time of a cell.
+class Slots {
+  public:
+    /// A cell of each backlog after the other, until there is none.
+    Slots(std::uint32_t inputs, std::uint32_t outputs, const Backlog& backlog,
+          CrossbarArbiter arbiter, std::uint32_t iterations = 1)
+        : config_(star(inputs + 2 * outputs)), first_output_(inputs + outputs) {
+        for (std::uint32_t input = 0; input < inputs; ++input) {
+            config_.cables[input].rate = base::gigabits_per_second(800);
+        }
+        config_.crossbar_arbiter = arbiter;
+        config_.crossbar_iterations = iterations;
+        for (std::uint32_t output = 0; output < outputs; ++output) {
+            traffic_.push_back({Time::zero(), inputs + output, first_output_ + output, 4096, 0});
+        }
+        for (std::uint32_t round = 0; round < 64; ++round) {
+            for (const auto& [pair, cells] : backlog) {
+                if (round < cells) {
+                    traffic_.push_back(
+                        {base::nanoseconds(50), pair.first, first_output_ + pair.second, kCell, 0});
+                }
+            }
+        }
+        const NetworkPlay play(config_, traffic_);
+        const Time begin = play.deliveries[0].at;  // as cells leave the switch
+        for (std::size_t i = outputs; i < traffic_.size(); ++i) {
+            const std::int64_t after = (play.deliveries[i].at - begin).ps;
+            EXPECT_EQ(after % kSlot.ps, 0);
+            left_[{traffic_[i].source, traffic_[i].destination - first_output_}].push_back(
+                after / kSlot.ps);
+        }
+    }
+
+    /// The slots, from 1, in which cells of this input have left by this output.
+    [[nodiscard]] const std::vector<std::int64_t>& of(std::uint32_t input, std::uint32_t output) {
+        return left_[{input, output}];
+    }
+    /// Cells that have left in a slot.
+    [[nodiscard]] std::int64_t size(std::int64_t slot) const {
+        std::int64_t cells = 0;
+        for (const auto& [pair, slots] : left_) {
+            cells += std::count(slots.begin(), slots.end(), slot);
+        }
+        return cells;
+    }
+    [[nodiscard]] std::vector<std::int64_t> sizes(std::int64_t slots) const {
+        std::vector<std::int64_t> all;
+        for (std::int64_t slot = 1; slot <= slots; ++slot) {
+            all.push_back(size(slot));
+        }
+        return all;
+    }
+    /// The most slots for which a cell was first of its queue.
+    [[nodiscard]] std::int64_t longest_wait() const {
+        std::int64_t longest = 0;
+        for (const auto& [pair, slots] : left_) {
+            std::int64_t before = 0;
+            for (const std::int64_t slot : slots) {
+                longest = std::max(longest, slot - before);
+                before = slot;
+            }
+        }
+        return longest;
+    }
+
+  private:
+    static constexpr base::Bytes kCell = 64;
+    static constexpr Time kSlot{kCell * 80};
+
+    FabricConfig config_;
+    std::uint32_t first_output_;
+    std::vector<Injection> traffic_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> left_;
+};
+
+Backlog everywhere(std::uint32_t ports, std::uint32_t cells) {
+    Backlog all;
+    for (std::uint32_t input = 0; input < ports; ++input) {
+        for (std::uint32_t output = 0; output < ports; ++output) {
+            all[{input, output}] = cells;
+        }
+    }
+    return all;
+}
+
+using Sizes = std::vector<std::int64_t>;
+
+TEST(Islip, PointersThatAgreeAtFirstDifferAfterAsManySlotsAsThereArePorts) {
+    // All inputs have cells for all outputs, and all pointers are at the first. In slot 1 all
+    // outputs grant to input 0, which accepts output 0: one cell. Only the pointer of output 0
+    // moves, to input 1: in slot 2 it grants to input 1, the others to input 0, which is now at
+    // output 1: two cells. In slot s, output j grants to input s − 1 − j, or, if there is none such
+    // yet, to 0.
+    const Backlog all = everywhere(4, 12);
+    const auto sizes = [&](std::uint32_t iterations) {
+        return Slots(4, 4, all, CrossbarArbiter::islip, iterations).sizes(6);
+    };
+    EXPECT_EQ(sizes(1), (Sizes{1, 2, 3, 4, 4, 4}));
+    // Of those left, each further iteration matches one output with the next input, and moves no
+    // pointer.
+    EXPECT_EQ(sizes(2), (Sizes{2, 3, 4, 4, 4, 4}));
+    EXPECT_EQ(sizes(3), (Sizes{3, 4, 4, 4, 4, 4}));
+    EXPECT_EQ(sizes(4), (Sizes{4, 4, 4, 4, 4, 4}));
+    // Outputs that choose one after the other know what is taken.
+    EXPECT_EQ(Slots(4, 4, all, CrossbarArbiter::round_robin).sizes(6), (Sizes{4, 4, 4, 4, 4, 4}));
+}
+
+TEST(Islip, PointersThatDifferServeEveryQueueOnceInAsManySlotsAsThereArePorts) {
+    Slots slots(4, 4, everywhere(4, 12), CrossbarArbiter::islip);
+    for (std::uint32_t input = 0; input < 4; ++input) {
+        for (std::uint32_t output = 0; output < 4; ++output) {
+            std::vector<std::int64_t> expected;  // s = 1 + input + output, and every fourth
+            for (std::int64_t cell = 0; cell < 12; ++cell) {
+                expected.push_back(1 + input + output + 4 * cell);
+            }
+            EXPECT_EQ(slots.of(input, output), expected) << input << " to " << output;
+        }
+    }
+}
+
+TEST(Islip, ServesAQueueThatOutputsInTurnStarve) {
+    // Input 0 has cells for outputs 0 and 1, input 1 for output 1 alone.
+    const std::uint32_t cells = 40;
+    const Backlog backlog{{{0, 0}, cells}, {{0, 1}, cells}, {{1, 1}, cells}};
+    // Outputs in turn: the turn moves on by each packet, two in a slot, and there are six ports:
+    // output 0 (place 4) chooses first in every slot, and takes input 0. Output 1 then has
+    // input 1 alone. Input 0's cells for output 1 leave when all others have.
+    Slots in_turn(2, 2, backlog, CrossbarArbiter::round_robin);
+    EXPECT_EQ(in_turn.of(0, 0).back(), cells);
+    EXPECT_EQ(in_turn.of(1, 1).back(), cells);
+    EXPECT_EQ(in_turn.of(0, 1).front(), cells + 1);
+    // iSLIP, slot 1: both grant to input 0, which accepts output 0. Slot 2: both grant to input 0,
+    // as output 1's pointer has not moved; it accepts output 1. Slot 3: output 0 grants to input 0,
+    // output 1 to input 1, and all pointers are as before slot 2. Each queue has every second slot,
+    // which is the most that all three can have at once.
+    Slots matched(2, 2, backlog, CrossbarArbiter::islip);
+    for (std::int64_t i = 0; i < 10; ++i) {
+        const auto cell = static_cast<std::size_t>(i);
+        EXPECT_EQ(matched.of(0, 0)[cell], 1 + 2 * i);
+        EXPECT_EQ(matched.of(0, 1)[cell], 2 + 2 * i);
+        EXPECT_EQ(matched.of(1, 1)[cell], 3 + 2 * i);
+    }
+}
+
+/// iSLIP in slots, as McKeown has it: cells and pointers, no time and no wires.
+class Slotted {
+  public:
+    Slotted(std::uint32_t ports, std::uint32_t iterations)
+        : ports_(ports), iterations_(iterations), grants_(ports, 0), accepts_(ports, 0) {}
+
+    void arrive(std::uint32_t input, std::uint32_t output) { ++cells_[{input, output}]; }
+
+    /// The pairs of an input and an output that are matched in a slot.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> slot() {
+        std::vector<bool> input_matched(ports_);
+        std::vector<bool> output_matched(ports_);
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> matched;
+        for (std::uint32_t iteration = 0; iteration < iterations_; ++iteration) {
+            std::map<std::uint32_t, std::vector<bool>> granted;  // by input, then by output
+            for (std::uint32_t output = 0; output < ports_; ++output) {
+                const std::uint32_t input = behind(grants_[output], [&](std::uint32_t candidate) {
+                    return !output_matched[output] && !input_matched[candidate] &&
+                           cells_[{candidate, output}] > 0;
+                });
+                if (input < ports_) {
+                    granted.try_emplace(input, ports_).first->second[output] = true;
+                }
+            }
+            for (const auto& [input, by] : granted) {
+                const std::uint32_t output =
+                    behind(accepts_[input], [&](std::uint32_t candidate) { return by[candidate]; });
+                input_matched[input] = output_matched[output] = true;
+                --cells_[{input, output}];
+                matched.emplace_back(input, output);
+                if (iteration == 0) {
+                    grants_[output] = (input + 1) % ports_;
+                    accepts_[input] = (output + 1) % ports_;
+                }
+            }
+        }
+        return matched;
+    }
+
+  private:
+    /// The first from `pointer` on, all the way round; the number of ports if there is none.
+    template <class Fits>
+    [[nodiscard]] std::uint32_t behind(std::uint32_t pointer, Fits fits) const {
+        for (std::uint32_t step = 0; step < ports_; ++step) {
+            if (fits((pointer + step) % ports_)) {
+                return (pointer + step) % ports_;
+            }
+        }
+        return ports_;
+    }
+
+    std::uint32_t ports_;
+    std::uint32_t iterations_;
+    std::vector<std::uint32_t> grants_;   ///< pointers, by output
+    std::vector<std::uint32_t> accepts_;  ///< by input
+    Backlog cells_;
+};
+
+Backlog some_backlog(base::RandomStream& random) {
+    Backlog some = everywhere(4, 0);
+    for (auto& [pair, cells] : some) {
+        cells = random.uniform() < 0.5 ? static_cast<std::uint32_t>(random.uniform_int(30)) : 0;
+    }
+    return some;
+}
+
+TEST(Islip, MatchesCellsThatBeginTogetherAsTheSlottedOriginalDoes) {
+    base::RandomStream random(2, "backlogs");
+    for (std::uint32_t draw = 0; draw < 200; ++draw) {
+        const Backlog backlog = some_backlog(random);
+        Slots slots(4, 4, backlog, CrossbarArbiter::islip, 1 + draw % 4);
+        Slotted original(4, 1 + draw % 4);
+        std::size_t left = 0;
+        for (const auto& [pair, cells] : backlog) {
+            left += cells;
+            for (std::uint32_t cell = 0; cell < cells; ++cell) {
+                original.arrive(pair.first, pair.second);
+            }
+        }
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> expected;
+        for (std::int64_t slot = 1; left > 0; ++slot) {
+            for (const auto& pair : original.slot()) {
+                expected[pair].push_back(slot);
+                --left;
+            }
+        }
+        for (const auto& [pair, cells] : backlog) {
+            ASSERT_EQ(slots.of(pair.first, pair.second), expected[pair]) << draw;
+        }
+    }
+}
+
+TEST(Islip, ServesEveryRequestWithinAsManySlotsAsThePortsSquared) {
+    // McKeown 1999, property 2: an output serves the other N − 1 inputs at most before, and waits
+    // for N slots at most until each of them accepts.
+    base::RandomStream random(1, "backlogs");
+    std::int64_t longest = 0;
+    for (std::uint32_t draw = 0; draw < 200; ++draw) {
+        const Slots slots(4, 4, some_backlog(random), CrossbarArbiter::islip, 1 + draw % 4);
+        longest = std::max(longest, slots.longest_wait());
+    }
+    EXPECT_LT(longest, 16);
+    EXPECT_GT(longest, 4);
+}
+
+/// Share of their outputs' time that all use while every input gets a cell in each slot, for any
+/// output: here, and in the slotted original.
+std::pair<double, double> saturation(std::uint32_t ports, std::uint32_t cells,
+                                     std::uint32_t iterations) {
+    FabricConfig config = star(2 * ports);  // inputs and outputs
+    config.crossbar_arbiter = CrossbarArbiter::islip;
+    config.crossbar_iterations = iterations;
+    config.buffer_blocks = 2 * cells;  // more than any output gets: none waits for credits
+    base::RandomStream random(ports, "destinations");
+    std::vector<Injection> traffic;
+    Slotted original(ports, iterations);
+    std::size_t expected = 0;
+    for (std::uint32_t i = 0; i < cells; ++i) {
+        for (std::uint32_t host = 0; host < ports; ++host) {
+            const auto to = static_cast<std::uint32_t>(random.uniform_int(ports));
+            traffic.push_back({Time::zero(), host, ports + to, 64, 0});
+            original.arrive(host, to);
+        }
+        expected += original.slot().size();
+    }
+    const NetworkPlay play(config, traffic);
+    const Time slot{64 * 80};
+    const Time first = config.cables[0].delay * 2 + config.switch_latency + slot * 2;
+    const Time last = first + slot * (cells - 1);
+    const auto through =
+        std::count_if(play.deliveries.begin(), play.deliveries.end(),
+                      [&](const reference::Delivery& one) { return one.at <= last; });
+    const double all = static_cast<double>(cells) * ports;
+    return {static_cast<double>(through) / all, static_cast<double>(expected) / all};
+}
+
+TEST(Islip, CarriesAllOfUniformRandomCells) {
+    // McKeown 1999, section III: all of them with one iteration, where first-in first-out inputs
+    // saturate at 0.59, and random grants and accepts at 1 − 1/e = 0.63. In a finite time what has
+    // queued up is missing, as the square root of the time: of four times the time half the share.
+    const auto [brief, brief_original] = saturation(16, 1'000, 1);
+    const auto [longer, longer_original] = saturation(16, 4'000, 1);
+    EXPECT_EQ(brief, brief_original);
+    EXPECT_EQ(longer, longer_original);
+    EXPECT_NEAR((1 - longer) / (1 - brief), 0.5, 0.1);
+    EXPECT_GT(longer, 0.9);
+    const auto [four, four_original] = saturation(16, 4'000, 4);
+    EXPECT_EQ(four, four_original);
+    EXPECT_GT(four, longer);
+}
+
+TEST(Islip, WhatIsLeftAtTheEndWaitsForBuffersInACircle) {
+    // An output that a matching has left idle is matched again, however late.
+    std::uint64_t stuck = 0;
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+        SCOPED_TRACE(seed);
+        auto given = reference::random_fabric(seed);
+        given.config.crossbar_arbiter = CrossbarArbiter::islip;
+        given.config.head_of_queue_lifetime = Time::zero();
+        const LaneSet served = LaneArbiter(given.config.arbitration).lanes();
+        for (Injection& packet : given.traffic) {
+            packet.lane = holds(served, VirtualLane(packet.lane)) ? packet.lane : 0;
+        }
+        const NetworkPlay play(given.config, given.traffic);
+        EXPECT_EQ(play.network->in_network() > 0, !play.network->deadlock().empty());
+        stuck += play.network->in_network() > 0 ? 1U : 0U;
+    }
+    EXPECT_GT(stuck, 0U);
+    EXPECT_LT(stuck, 100U);
+}
+
+}  // namespace
+}  // namespace daqloom::infiniband
