@@ -16,7 +16,7 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     std::map<bool, std::uint64_t> incomplete;  // by whether nodes have units of both kinds
     std::map<Pace, std::uint64_t> built_at;
     PushBuildingCheck::Summary all;
-    for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < 2'500; ++seed) {
         const auto input = base::random_bytes(seed, 100, 4'000);
         const auto run = PushBuildingCheck::play(input);
         ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
