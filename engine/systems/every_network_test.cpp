@@ -235,7 +235,7 @@ Outcome pull(const Network& network, Flows flows) {
 
 /// Streams have room for two rounds, and nothing is ever acknowledged: of each round, every builder
 /// unit has a MEP.
-Outcome shift(const Network& network, Flows flows) {
+Outcome shift(const Network& network, Flows flows, protocol::Pace pace = protocol::Pace::schedule) {
     ShiftSystemConfig config;
     network.set(config);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
@@ -243,6 +243,10 @@ Outcome shift(const Network& network, Flows flows) {
     }
     config.mfp_bytes.assign(kHosts, kFragment);
     config.barrier = protocol::ShiftBarrier::tournament;
+    config.pace = pace;
+    if (pace == protocol::Pace::builder) {  // those of a leaf wait for each other only
+        config.barrier_groups = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
+    }
     config.source_acknowledge.mean = base::seconds(10);
     config.duration = base::milliseconds(100);
     if (flows == Flows::beside) {
@@ -302,6 +306,8 @@ void PrintTo(const Building& building, std::ostream* out) { *out << building.nam
 const Building kBuildings[] = {
     {"Pull", [](const Network& network) { return pull(network, Flows::none); }},
     {"Shift", [](const Network& network) { return shift(network, Flows::none); }},
+    {"ShiftAtTheBuildersPace",
+     [](const Network& network) { return shift(network, Flows::none, protocol::Pace::builder); }},
     {"DaqpipePush", [](const Network& network) { return daqpipe(network, true, Flows::none); }},
     {"DaqpipePull", [](const Network& network) { return daqpipe(network, false, Flows::none); }},
     {"Flows", &flows_alone},

@@ -103,7 +103,7 @@ struct ShiftSystem::World {
         Group& group = system.group_of(self());
         if (++system.gathering(self(), generation).waiting == group.units.size()) {
             group.generation = generation;
-            system.nodes().events().push({now, kReleased, system.group_of_[self()]});
+            system.nodes().events().push({now, kReleased, system.released(self(), generation)});
         }
     }
     void stage(std::uint64_t step, ShiftStage stage) {
@@ -318,7 +318,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         }
         case kReleased:
-            release_all(groups_[event.index], now);
+            release_all(groups_[event.index % groups_.size()], now);
             break;
         case kWarm:
             begin_counting(config_, now);

@@ -147,7 +147,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         kCardKnows,  ///< the same
         kFreed,      ///< the same
         kProcessed,  ///< index: what was built
-        kReleased,   ///< index: group; the ideal barrier
+        kReleased,   ///< index: see `released`; the ideal barrier
         kWarm,
         kFlowDue,  ///< index: sender of a flow
         kGo,       ///< a timer of a builder unit; index: node
@@ -211,6 +211,13 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     };
 
     void make_groups();
+    /// The group of the unit, modulo the number of groups, and the lower bits of the generation.
+    [[nodiscard]] std::uint32_t released(protocol::ReadoutIndex unit,
+                                         std::uint64_t generation) const {
+        const std::uint64_t generations = (std::uint64_t{1} << 32) / groups_.size();
+        return static_cast<std::uint32_t>(generation % generations * groups_.size() +
+                                          group_of_[unit]);
+    }
     void release_all(Group& group, base::Time now);
     [[nodiscard]] Group& group_of(protocol::ReadoutIndex unit) { return groups_[group_of_[unit]]; }
     [[nodiscard]] Gathering& gathering(protocol::ReadoutIndex unit, std::uint64_t generation) {

@@ -43,6 +43,20 @@ TEST_P(NodesOver, EveryBarrierAndNoneBuildsTheSame) {
     }
 }
 
+TEST_P(NodesOver, BuilderUnitsCanSetThePace) {
+    for (const std::uint32_t writers : {1U, 2U}) {
+        NodeConfig config = folded(4, GetParam());
+        config.pace = protocol::Pace::builder;
+        config.writers = writers;
+        config.barrier =
+            writers == 1 ? protocol::ShiftBarrier::none : protocol::ShiftBarrier::tournament;
+        config.barrier_groups = {0, 0, 1, 1};
+        config.meps_per_phase = 2;
+        SCOPED_TRACE(writers);
+        expect_right(config, first(4));
+    }
+}
+
 TEST_P(NodesOver, PhasesCanFollowTheClock) {
     NodeConfig config = folded(2, GetParam());
     config.change = protocol::PhaseChange::by_time;
@@ -61,6 +75,23 @@ TEST_P(NodesOver, EventsCanBeBuiltOneByOne) {
 }
 
 // ---- units come and go --------------------------------------------------------------------------
+
+TEST_P(NodesOver, ALostUnitKeepsNobodyWaitingForItsWrite) {
+    NodeConfig config = folded(3, GetParam());
+    config.pace = protocol::Pace::builder;
+    config.barrier = protocol::ShiftBarrier::tournament;
+    config.barrier_groups = {0, 0, 1};
+    NodesUnderTest run(config);
+    run.begin({0, 1, 2});
+    EXPECT_TRUE(run.builds({0, 1, 2}));
+    run.halt({0, 1}, {2});
+    run.begin({0, 1});
+    EXPECT_TRUE(run.builds({0, 1}));
+    run.halt({0, 1});
+    run.begin({0, 1, 2});
+    EXPECT_TRUE(run.builds({0, 1, 2}));
+    run.halt({0, 1, 2});
+}
 
 TEST_P(NodesOver, ALostUnitIsLeftOutAndComesBack) {
     NodesUnderTest run(folded(3, GetParam()));

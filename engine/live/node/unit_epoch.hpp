@@ -49,7 +49,9 @@ class UnitEpoch : public Epoch {
     /// Gives the protocol's unit a message, or refuses it. Its values are valid until the next one.
     template <class Unit, class World>
     void hear(Unit& unit, World world, UnitIndex from, std::span<const std::byte> bytes) {
-        const auto message = protocol::decode_message(bytes, std::span(values_).first(streams_));
+        const auto message = protocol::decode_message(
+            bytes,
+            std::span(values_).first(std::max<std::size_t>(streams_, protocol::ready_values)));
         if (!message || !members_.readout_of.contains(from) ||
             !unit.on_message(members_.readout_of[from], members_.builder_of[from], *message, now(),
                              world)) {

@@ -423,8 +423,8 @@ class PullUnit {
         }
     }
 
-    // What each request touches, in one cache line: a simulation of 600 readout units has all of
-    // them in its cache.
+    // ---- what each request touches, in one cache line: a simulation of 600 readout units has all
+    // of them in its cache
     alignas(64) base::Table<BuilderIndex, std::uint32_t> requests_;  ///< by each builder unit
     std::unique_ptr<base::RandomStream> response_random_;            ///< none: no readout unit
     std::uint64_t next_event_ = 0;

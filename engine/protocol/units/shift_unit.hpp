@@ -165,7 +165,8 @@ class ShiftUnit {
             readout_->on_closing(builder, said.number, out);
         } else if (said.kind == Kind::last_answer && is_of_builder) {
             readout_->on_last_answer(builder, said.number);
-        } else if (said.kind == Kind::ready && is_to_builder && pacer_ && said.values.size() == 6) {
+        } else if (said.kind == Kind::ready && is_to_builder && pacer_ &&
+                   said.values.size() == ready_values) {
             const auto value = [&](std::size_t i) {
                 return static_cast<std::uint64_t>(said.values[i]);
             };

@@ -40,6 +40,7 @@ struct UnitMessage {
 };
 
 inline constexpr std::size_t most_message_values = 1'024;
+inline constexpr std::size_t ready_values = 6;  ///< of a `ready`
 
 constexpr std::size_t encoded_bytes(const UnitMessage& message) {
     return 16 + 8 * message.values.size();

@@ -1,0 +1,232 @@
+// Known answers of linear shifting where builder units set the pace, and of barriers of groups.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "systems/node_ring.hpp"
+#include "systems/shift_on_paper_test.hpp"
+
+#include "systems/on_fabric_test.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using protocol::Pace;
+using protocol::ReadoutIndex;
+using protocol::WriteOrder;
+
+ShiftSystemConfig paced(std::uint32_t units) {
+    ShiftSystemConfig config = system_on(star_200(units, base::microseconds(1)));
+    config.pace = Pace::builder;
+    config.barrier = ShiftBarrier::none;
+    fabric_of(config).crossbar_speedup = 2;
+    config.message_cost = base::nanoseconds(100);
+    config.polling_delay = base::nanoseconds(300);
+    config.source_acknowledge.mean = base::seconds(1);
+    return config;
+}
+
+// Units in step find their builder units idle: a step takes the transfer and, before it, a request
+// of 16 + 6 · 8 B and its answer of 16 + 8 B.
+TEST(BuilderPace, OfUnitsInStepCostsARoundTripOfMessages) {
+    const ShiftSystemConfig config = paced(8);
+    const auto system = play(config, base::milliseconds(2));
+    const Steps steps(*system);
+    const Way way{fabric_of(config)};
+    const auto message = [&](base::Bytes bytes) {
+        return config.message_cost * 2 + way.of_wire(bytes + 26 + 16 + 4) + config.polling_delay;
+    };
+    const Time paper = transfer(config) + message(16 + 6 * 8) + message(16 + 8);
+    for (std::uint64_t step = 9; step < 15; ++step) {
+        const Time period = steps.begun(step + 1) - steps.begun(step);
+        EXPECT_GE(period.ps, paper.ps) << step;
+        // Completions of others' writes may be in front of a message.
+        EXPECT_LE(period.ps, (paper + updates() * 3 + config.message_cost * 2).ps) << step;
+    }
+    EXPECT_EQ(system->report().answered_ahead, 0U);
+}
+
+/// The most readout units that write to one builder unit at a time, of those that have come to a
+/// step of the second round or later.
+std::int64_t most_writers(const ShiftSystem& system, std::uint32_t units) {
+    std::map<std::uint32_t, std::vector<std::pair<Time, int>>> changes;  // by builder unit
+    std::map<ReadoutIndex, std::uint32_t> writes_to;
+    for (const auto& each : system.stages()) {
+        if (const auto before = writes_to.find(each.unit); before != writes_to.end()) {
+            changes[before->second].emplace_back(each.begin, -1);
+            writes_to.erase(before);
+        }
+        if (each.stage == ShiftStage::sending && each.step >= units) {
+            const auto builder =
+                static_cast<std::uint32_t>((each.unit.value() + each.step) % units);
+            writes_to[each.unit] = builder;
+            changes[builder].emplace_back(each.begin, 1);
+        }
+    }
+    std::int64_t most = 0;
+    for (auto& [builder, all] : changes) {
+        std::ranges::sort(all);
+        std::int64_t now = 0;
+        for (const auto& [at, change] : all) {
+            now += change;
+            most = std::max(most, now);
+        }
+    }
+    return most;
+}
+
+TEST(BuilderPace, LetsSoManyWriteAtATime) {
+    for (const std::uint32_t writers : {1U, 2U, 3U}) {
+        ShiftSystemConfig config = paced(12);
+        config.writers = writers;
+        config.source_acknowledge.mean = Time::zero();
+        config.phase_jitter = {.kind = base::DelayDistribution::Kind::exponential,
+                               .mean = base::microseconds(3)};
+        const auto system = play(config, base::milliseconds(3));
+        const std::int64_t most = most_writers(*system, 12);
+        // A single one is followed by the next ahead of time, and a unit learns of the end of its
+        // write after its builder unit has.
+        EXPECT_LE(most, writers + 1) << writers;
+        EXPECT_GE(most, writers) << writers;
+        const ShiftReport report = system->report();
+        EXPECT_EQ(report.unexpected, 0U);
+        EXPECT_EQ(report.answered_ahead > 0, writers == 1);
+        EXPECT_GT(report.asking, Time::zero());
+    }
+}
+
+/// Share of the full rate of a star with random delays, against that of nodes on a ring.
+double share_of(const ShiftSystemConfig& config, Time until) {
+    const auto system = play(config, until);
+    return static_cast<double>(system->report().bytes_written) /
+           static_cast<double>(config.slots.size()) * static_cast<double>(kByte) /
+           static_cast<double>((until - config.warmup).ps);
+}
+
+// Builder units on nodes of their own, as a copy within a node takes no time, MFPs of 2 MB, and
+// messages that take little: what is left is the ring. Who waits for nobody pays
+// a round trip of messages and the latencies of its write in each step, who waits does not: the
+// share lies between those of the ring with and without them.
+TEST(BuilderPace, OnAStarReachesWhatNodesOnARingReach) {
+    constexpr std::uint32_t kUnits = 12;
+    constexpr base::Bytes kBytes = 2 << 20;
+    constexpr double kPayload = 4096.0 / (4096 + 26);
+    ShiftSystemConfig config = unfolded_on(star_200(2 * kUnits, base::nanoseconds(100)));
+    fabric_of(config).crossbar_speedup = 2;
+    config.barrier = ShiftBarrier::none;
+    config.message_cost = base::nanoseconds(100);
+    config.polling_delay = base::nanoseconds(300);
+    config.mfp_bytes.assign(kUnits, kBytes);
+    config.source_acknowledge.mean = Time::zero();
+    config.phase_jitter = {.kind = base::DelayDistribution::Kind::exponential,
+                           .mean = base::microseconds(8)};
+    config.warmup = base::milliseconds(20);
+    const Time until = base::milliseconds(60);
+    for (const std::uint32_t writers : {1U, 0U}) {
+        NodeRingConfig ring;
+        ring.work.assign(kUnits, {.mean = Time{static_cast<std::int64_t>(
+                                      static_cast<double>(kBytes * kByte) / kPayload)}});
+        ring.delays = {config.phase_jitter};
+        ring.writers = writers;
+        ring.duration = base::seconds(1);
+        const double without = play_node_ring(ring)->shares.back() * kPayload;
+        ring.delays.push_back({.mean = base::microseconds(4)});
+        const double with = play_node_ring(ring)->shares.back() * kPayload;
+        config.pace = writers == 0 ? Pace::schedule : Pace::builder;
+        const double share = share_of(config, until);
+        EXPECT_LE(share, without + 0.01) << writers;
+        // A switch shares among packets, not among bytes at any instant.
+        EXPECT_GE(share, with - (writers == 0 ? 0.04 : 0.01)) << writers;
+    }
+}
+
+TEST(BuilderPace, LetsWriteInTheOrderOfTheScheduleIfToldSo) {
+    ShiftSystemConfig config = paced(12);
+    config.source_acknowledge.mean = Time::zero();
+    config.write_order = WriteOrder::schedule;
+    config.phase_jitter = {.kind = base::DelayDistribution::Kind::exponential,
+                           .mean = base::microseconds(3)};
+    const auto system = play(config, base::milliseconds(3));
+    EXPECT_EQ(system->report().unexpected, 0U);
+    EXPECT_GT(system->report().meps_built, 12U);
+}
+
+TEST(BuilderPace, HoldsForWindowsToo) {
+    ShiftSystemConfig config = paced(6);
+    config.change = PhaseChange::by_time;
+    config.window = base::microseconds(40);
+    config.source_acknowledge.mean = Time::zero();
+    config.phase_jitter = {.kind = base::DelayDistribution::Kind::exponential,
+                           .mean = base::microseconds(15)};
+    const auto system = play(config, base::milliseconds(5));
+    const ShiftReport report = system->report();
+    EXPECT_EQ(report.unexpected, 0U);
+    EXPECT_GT(report.meps_built, 60U);
+    EXPECT_GT(report.requests, report.mfps_written / 2);
+}
+
+// ---- barriers of groups -------------------------------------------------------------------------
+
+class GroupBarrier : public ::testing::TestWithParam<ShiftBarrier> {};
+
+TEST_P(GroupBarrier, KeepsItsOwnUnitsInStepAndWaitsForNobodyElse) {
+    ShiftSystemConfig config = paced(9);
+    config.barrier = GetParam();
+    config.barrier_groups = {7, 7, 7, 2, 2, 2, 5, 5, 5};
+    config.source_acknowledge.mean = Time::zero();
+    config.phase_jitter = {.kind = base::DelayDistribution::Kind::exponential,
+                           .mean = base::microseconds(3)};
+    const auto system = play(config, base::milliseconds(3));
+    std::vector<std::uint64_t> step(9, 0);
+    std::uint64_t apart = 0;  // the most steps between units of different groups
+    for (const auto& each : system->stages()) {
+        const std::uint32_t unit = each.unit.value();
+        step[unit] = each.step;
+        for (std::uint32_t other = 0; other < 9; ++other) {
+            const auto [less, more] = std::minmax(step[unit], step[other]);
+            if (unit / 3 == other / 3) {
+                ASSERT_LE(more - less, 1U) << "of one group";
+            } else {
+                apart = std::max(apart, more - less);
+            }
+        }
+    }
+    EXPECT_GE(apart, 2U);
+    EXPECT_GT(system->report().barriers, 3 * 20U);
+    EXPECT_EQ(system->report().unexpected, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GroupBarrier,
+                         ::testing::Values(ShiftBarrier::centralised, ShiftBarrier::tournament,
+                                           ShiftBarrier::dissemination, ShiftBarrier::external));
+
+TEST(GroupBarrier, OfOneGroupIsTheBarrierOfAll) {
+    ShiftSystemConfig config = paced(6);
+    config.pace = Pace::schedule;
+    config.barrier = ShiftBarrier::tournament;
+    const auto all = play(config, base::milliseconds(2));
+    config.barrier_groups.assign(6, 3);
+    const auto group = play(config, base::milliseconds(2));
+    EXPECT_EQ(all->report().bytes_written, group->report().bytes_written);
+    EXPECT_EQ(all->report().in_barrier, group->report().in_barrier);
+    EXPECT_EQ(all->report().barriers, group->report().barriers);
+}
+
+TEST(GroupBarrier, RefusesGroupsOfAnotherNumberOfUnits) {
+    ShiftSystemConfig config = paced(6);
+    config.barrier_groups = {0, 1};
+    const auto made = ShiftSystem::make(config);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().message,
+              "linear shift: barrier groups of 2 readout units; the schedule has 6");
+}
+
+}  // namespace
+}  // namespace daqloom::systems
