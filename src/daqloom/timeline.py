@@ -31,7 +31,8 @@ class Span(NamedTuple):
     step: int
     """Phases since the start, through all rounds."""
     what: str
-    """sending, idle (the partner is a dummy), waiting or releasing (in the barrier, before or after
+    """sending, asking (until its builder unit lets it write), idle (the partner is a dummy),
+    waiting or releasing (in the barrier, before or after
     the last node has entered it)."""
     to: int
     """The host that is the node's partner in this step, or `DUMMY`."""

@@ -116,8 +116,7 @@ struct NodeCounters {
             "Time in phases from entering a barrier to release.");
         see("idle_ps", &N::idle_time, "Time in phases without a partner.");
         see("entering_ps", &N::entering_time, "Time in phases held back before sending.");
-        see("asking_ps", &N::asking_time,
-            "Time in phases until the builder unit let it write.");
+        see("asking_ps", &N::asking_time, "Time in phases until the builder unit let it write.");
         see("waiting_for_source_ps", &N::waiting_for_source,
             "Time in phases waiting for an MFP from the source.");
         see("waiting_for_builder_ps", &N::waiting_for_builder,

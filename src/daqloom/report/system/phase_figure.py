@@ -23,8 +23,14 @@ PHASES = 5
 """Number of phases that are drawn."""
 STEPS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE, style.BLUE, style.ORANGE)
 """Colours of phases one after the other; then they begin again."""
-WAITS = {"waiting": "#d8d8d8", "releasing": "#a3a3a3", "idle": "#eeeeee"}
+WAITS = {
+    "asking": "#f6d9bd",
+    "waiting": "#d8d8d8",
+    "releasing": "#a3a3a3",
+    "idle": "#eeeeee",
+}
 WORDS = {
+    "asking": "waiting until its builder unit lets it write",
     "waiting": "in the barrier, waiting for others",
     "releasing": "in the barrier, release",
     "idle": "no partner (dummy)",
