@@ -242,6 +242,14 @@ FORTY = {
 """Forty equal nodes with short transfers, of 48 us: what asking costs is a larger part of them."""
 JITTER = {"building.jitter.kind": "exponential", "building.jitter.mean": "10 us"}
 NONE = {"building.barrier": "none"}
+OWN_LANE = {
+    "network.lanes.count": 2,
+    "network.lanes.service_levels": [0, 1],
+    "network.lanes.low": [[0, 64], [1, 64]],
+    "transport.control_service_level": 1,
+}
+LONG = {"event.packing": 30_000, "run.warmup": "10 ms", "run.duration": "22 ms"}
+"""Transfers of 483 us, over half a round: with the phase in which nodes write to each other."""
 
 
 @pytest.mark.parametrize(
@@ -265,6 +273,17 @@ def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(
     # Of the phases counted one or two in forty are those of copies, which need no messages.
     busy_s = [each["phase_s"] * each["processor_share"] for each in (formula, found)]
     assert busy_s[1] == pytest.approx(busy_s[0], rel=0.05)
+
+
+def test_messages_on_a_lane_of_their_own_leave_what_the_ring_has() -> None:
+    # On the connection of data, an answer waits behind a whole write to the same node.
+    behind, apart = (load("lhcb-10-percent", FORTY | LONG | NONE | lane) for lane in ({}, OWN_LANE))
+    formula_s = metrics(methods.analyse(apart))["phase_s"]
+    behind_s, apart_s = (
+        metrics(methods.simulate(each, seed=1))["phase_s"] for each in (behind, apart)
+    )
+    assert 0.99 < apart_s / formula_s < 1.02
+    assert apart_s < behind_s
 
 
 @pytest.mark.parametrize("group", ["leaf", 4])

@@ -239,8 +239,9 @@ def _out_of_step_in_words(push: Push) -> str:
         return (
             f"without a barrier, phases are those of nodes on a ring whose builder units let "
             f"{building.writers} write at a time, once settled; contention on the way to different "
-            "builder units and answers that come too early or too late have no closed form: "
-            + bounds
+            "builder units, and answers that come too early, or late as they wait behind data to "
+            "the same node (unless transport.control_service_level parts them), have no closed "
+            "form: " + bounds
         )
     if not push.has_barrier_each_phase or groups == 1:
         how = (
