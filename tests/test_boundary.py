@@ -113,6 +113,8 @@ CROSSING: list[tuple[type[BaseModel], str, type[Enum], set[str]]] = [
     (Distribution, "kind", _engine.DelayKind, MEASURED),
     (building.Building, "change", _engine.PhaseChange, set()),
     (building.Building, "barrier", _engine.ShiftBarrier, set()),
+    (building.Building, "pace", _engine.Pace, set()),
+    (building.Building, "write_order", _engine.WriteOrder, set()),
     (building.Building, "protocol", _engine.Protocol, {"pull", "none"}),
     (transport.Transport, "congestion", _engine.CongestionControl, set()),
     (switches.Switches, "input_queue", _engine.InputQueue, set()),

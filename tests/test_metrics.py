@@ -47,6 +47,9 @@ def windows(**changes: object) -> Scenario:
     return small(**({"building__change": "window", "building__window": "100 us"} | changes))
 
 
+PACED = {"building__pace": "builder"}
+
+
 def probe() -> Scenario:
     found = load("ib-buffer-probe")
     assert isinstance(found, Scenario)
@@ -96,6 +99,7 @@ SIMULATED = {
         small(**RETRIES),
         windows(),
         small(event__rate="10 MHz", readout__card__buffer="1 MB"),
+        small(**PACED),
     ],
     "daqpipe": [daqpipe(), daqpipe(**RETRIES)],
     "flows": [probe(), small(**FLOW, **RETRIES)],
@@ -113,6 +117,7 @@ SIMULATED = {
         small(**BESIDE, **RETRIES),
         windows(**BESIDE),
         small(**BESIDE, event__rate="10 MHz", readout__card__buffer="1 MB"),
+        small(**BESIDE, **PACED),
     ],
     "DAQPIPE over TCP beside a flow": [daqpipe(**TCP, **BESIDE)],
     "DAQPIPE over TCP": [daqpipe(**TCP)],
@@ -122,6 +127,7 @@ SIMULATED = {
         small(**TWO_LEVELS, **RETRIES),
         windows(**TWO_LEVELS),
         small(**TWO_LEVELS, event__rate="10 MHz", readout__card__buffer="1 MB"),
+        small(**TWO_LEVELS, **PACED),
     ],
 }
 SOMETIMES = {"drops_by_port.*", "drop_fraction"} | {

@@ -165,6 +165,8 @@ NEUTRAL = {
     "building.meps_per_phase",
     "building.phases_per_barrier", "building.phases_under_way", "network.core_links",
     "network.lanes.count",
+    # One at a time is what pacing by builder units means.
+    "building.writers",
     # Ethernet's, InfiniBand's.
     "network.mtu", "transport.mtu", "network.switch.credit_update_size", "network.lanes.high_limit",
     "transport.retry_count",

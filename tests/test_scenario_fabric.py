@@ -82,6 +82,13 @@ def test_the_api_loads_both_kinds() -> None:
         ("readout.units=320", "groups have 963 sources"),
         ("run.warmup=1 s", "leaves no time to count of run.duration"),
         ("building.barrier=round", "is not known; expected 'none'"),
+        ("building.pace=fast", "is not known; expected 'schedule' or 'builder'"),
+        ("building.writers=2", 'means nothing with building.pace = "schedule"'),
+        ("building.write_order=arrival", 'means nothing with building.pace = "schedule"'),
+        ("building.barrier_group=0", '= 0 is not known; expected "all", "leaf", or the number'),
+        ("building.barrier_group=rack", '= "rack" is not known; expected "all", "leaf", or'),
+        ("building.barrier_group=2.5", "of readout units of a group, 1 to 65536"),
+        ("building.barrier_group=true", "= true is not known; expected"),
         ("readout.card.buffer=1 MB", "readout.card.buffer requires event.rate"),
         ("readout.card.spike_probability=2", "readout.card.spike_probability"),
     ],
@@ -90,6 +97,47 @@ def test_what_is_no_system_is_refused_in_one_sentence(override: str, said: str) 
     with pytest.raises(ScenarioError) as refused:
         load("lhcb-run3-test", [override])
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("writers", "0", "building.writers = 0 is too small; it must be at least 1"),
+        ("writers", '"two"', "building.writers"),
+        ("write_order", '"size"', "is not known; expected 'arrival' or 'schedule'"),
+        ("barrier_group", "70000", "building.barrier_group = 70000 is not known"),
+    ],
+)
+def test_a_bad_rule_of_pacing_is_refused_with_its_file(
+    key: str, value: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "paced.toml"
+    rules = f'[building]\nprotocol = "shift"\npace = "builder"\n{key} = {value}\n'
+    file.write_text('[network]\ntechnology = "infiniband"\n' + rules)
+    with pytest.raises(ScenarioError) as refused:
+        load(file)
+    assert str(file) in str(refused.value)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_time_windows_have_no_barriers_of_groups() -> None:
+    with pytest.raises(ScenarioError, match=r"barrier_group means nothing with building\.change"):
+        load("lhcb-run3-test", ["building.change=window", "building.barrier_group=leaf"])
+
+
+def test_rules_of_pacing_are_shown_and_read_back(tmp_path: Path) -> None:
+    rules = {"pace": "builder", "writers": 3, "write_order": "schedule", "barrier_group": 20}
+    scenario = load("lhcb-run3-test", {f"building.{key}": value for key, value in rules.items()})
+    shown = tmp_path / "shown.toml"
+    shown.write_text(to_toml(scenario))
+    for line in ('pace = "builder"', "writers = 3", 'write_order = "schedule"'):
+        assert f"{line}\n" in shown.read_text()
+    assert "barrier_group = 20\n" in shown.read_text()
+    assert load(shown).hash() == scenario.hash()
+    on_leaves = load(shown, ["building.barrier_group=leaf"])
+    assert 'barrier_group = "leaf"\n' in to_toml(on_leaves)
+    assert on_leaves.hash() != scenario.hash()
 
 
 def test_a_window_has_to_leave_time_to_send() -> None:

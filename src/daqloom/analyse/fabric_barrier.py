@@ -14,7 +14,7 @@ cycles). For N equal nodes, N a power of two, that gives
 `engine/protocol/schedule/barrier.hpp`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,27 @@ class Barrier:
     def cost_s(self) -> float:
         """Time that the barrier adds to a step of equal nodes."""
         return float((self.begins_s + self.report_s).max())
+
+
+def barriers_of(
+    kind: str, groups: Sequence[NDArray[np.intp]], messages: Messages, switches: Switches
+) -> Barrier:
+    """Return the barriers of groups of nodes, which together are all nodes, each on its own."""
+    nodes = sum(len(group) for group in groups)
+    released_s, begins_s, report_s = np.zeros((3, nodes))
+    whole = Barrier(released_s, begins_s, report_s, np.zeros(nodes, np.int64))
+    for group in groups:
+        members = group.tolist()
+
+        def between(one: int, other: int, members: list[int] = members) -> int:
+            return switches(members[one], members[other])
+
+        part = barrier(kind, len(members), messages, between)
+        whole.released_s[group] = part.released_s
+        whole.begins_s[group] = part.begins_s
+        whole.report_s[group] = part.report_s
+        whole.messages[group] = part.messages
+    return whole
 
 
 def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Barrier:

@@ -9,12 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.analyse.fabric_link import OnWire
+from daqloom.analyse.fabric_messages import OFFSET_BYTES
 from daqloom.analyse.fabric_slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric_view import View
-from daqloom.topology.system import mfp_bytes
+from daqloom.topology.system import barrier_groups, mfp_bytes
 
 EXCHANGES = 4
 """Control messages of a node per multi-event packet: sizes and grants, sent and received."""
+READY_BYTES = 6 * OFFSET_BYTES
+"""Of the values with which a readout unit asks its builder unit to let it write, …"""
+GO_BYTES = OFFSET_BYTES
+"""… and of that in the answer."""
+ASKED = 4
+"""Messages of a node per phase in which builder units set the pace: ready and go, sent and
+received."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +101,34 @@ class Push(View):
         time_s: Times = np.maximum(flow_s, posts_s) + ways_s  # short MFPs wait for their posts
         return time_s
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether builder units set the pace."""
+        return self.scenario.building.pace == "builder"
+
+    @property
+    def posts(self) -> int:
+        """Posts in a row before a node's data leave, each with a latency of its own: its request to
+        write, the answer, and the first write; or that one alone."""
+        return 3 if self.is_paced else 1
+
+    def asking_s(self, switches: NDArray[np.int32]) -> Times:
+        """What a node that finds its builder unit idle pays for its request to write and the
+        answer, besides latency, which is random (see `chance`); 0 where the schedule sets the
+        pace. A message within a node takes no time."""
+        count = switches.astype(np.float64)
+        time_s = np.zeros(count.shape)
+        if self.is_paced:
+            for more in (READY_BYTES, GO_BYTES):
+                said = self.link.message(self.scenario.building.control_size + more)
+                time_s += self.messages.sent_s(said, count) - self.messages.latency_s
+        return time_s
+
     def chance(self, phases: int, remote: bool = True) -> Chance:
         """What is random about a node's time for so many phases: jitter; and, unless all that it
-        sends stays on the node, the latency of a post and the sizes of MFPs."""
+        sends stays on the node, the latency of posts and the sizes of MFPs."""
         jitter = delay_of(self.scenario.building.jitter, phases)
-        latency = delay_of(self.scenario.hosts.latency, phases)
+        latency = delay_of(self.scenario.hosts.latency, self.posts * phases)
         if not remote:
             return Chance([jitter])
         return Chance([jitter, latency], math.sqrt(phases) * self.deviation_s)
@@ -123,9 +154,23 @@ class Push(View):
         return 0.0 if self.barrier == "none" else self.slots / phases
 
     @property
-    def in_step(self) -> bool:
-        """Whether there is a barrier after each phase."""
+    def has_barrier_each_phase(self) -> bool:
+        """Whether there is a barrier after each phase, of all nodes or of groups."""
         return self.barrier != "none" and self.scenario.building.phases_per_barrier == 1
+
+    @property
+    def in_step(self) -> bool:
+        """Whether all nodes begin each phase together."""
+        return self.has_barrier_each_phase and len(self.groups) == 1
+
+    @cached_property
+    def groups(self) -> list[NDArray[np.intp]]:
+        """The nodes that each barrier keeps in step, by their numbers."""
+        building, wiring = self.scenario.building, self.traffic.paths.wiring
+        found = barrier_groups(building.barrier_group, self.traffic.hosts.tolist(), wiring)
+        if self.barrier == "none" or not found:
+            return [np.arange(self.nodes)]
+        return [np.flatnonzero(np.array(found) == group) for group in dict.fromkeys(found)]
 
     @property
     def events(self) -> int:
@@ -139,9 +184,9 @@ class Push(View):
 
     @property
     def processor_s(self) -> float:
-        """CPU time of a node per round without barriers: writes and exchanges, sent and
-        received."""
-        messages = 2 * self.writes + EXCHANGES * self.meps
+        """CPU time of a node per round without barriers: writes, exchanges, and requests to write
+        where builder units set the pace, sent and received."""
+        messages = 2 * self.writes + EXCHANGES * self.meps + (ASKED if self.is_paced else 0)
         return float(messages * (self.nodes - 1) * self.messages.cost_s)
 
     def _sum(self, time_s: Callable[[OnWire], float]) -> Times:

@@ -40,6 +40,10 @@ class Ring:
     """Its standard deviation."""
     jitter: Distribution
     latency: Distribution
+    posts: int = 1
+    """Latencies drawn before each transfer."""
+    certain_s: float = 0.0
+    """What else passes before it, always the same."""
 
     @property
     def transfer_s(self) -> float:
@@ -106,14 +110,15 @@ class Ring:
 
     def _waits_s(self, stretch: float) -> float:
         """Mean delay before a transfer."""
-        return stretch * self.jitter.mean_s + self.latency.mean_s
+        return stretch * self.jitter.mean_s + self.posts * self.latency.mean_s + self.certain_s
 
     def _played(self, writers: int, time_s: float, stretch: float = 1.0) -> list[float]:
         """The shares in each fifth of the time."""
         from daqloom.analyse.fabric_ring_played import shares_by_fifth
 
-        delays = [(self.jitter, stretch), (self.latency, 1.0)]
-        return shares_by_fifth(self.work_s, self.deviation_s, delays, writers, time_s)
+        delays = [(self.jitter, stretch)] + self.posts * [(self.latency, 1.0)]
+        work = self.work_s, self.deviation_s
+        return shares_by_fifth(*work, delays, self.certain_s, writers, time_s)
 
 
 def ring_of(push: Push) -> Ring | None:

@@ -12,28 +12,31 @@ def shares_by_fifth(
     work_s: Times,
     deviation_s: float,
     delays: list[tuple[Distribution, float]],
+    certain_s: float,
     writers: int,
     time_s: float,
 ) -> list[float]:
     """Return the share of the full rate in each fifth of `time_s`, from all in step on.
 
     `work_s` (nodes,) and its standard deviation: a transfer that has a builder for itself; `delays`
-    before each, with a factor; `writers` that a builder serves at a time, 0: all.
+    before each, with a factor, and `certain_s` besides; `writers` that a builder serves at a time,
+    0: all.
     """
     config = _engine.NodeRingConfig()
-    config.work = [_work(mean_s, deviation_s) for mean_s in work_s.tolist()]
-    config.delays = [_stretched(delay, factor) for delay, factor in delays]
+    config.work = [_around(mean_s, deviation_s) for mean_s in work_s.tolist()]
+    random = [_stretched(delay, factor) for delay, factor in delays]
+    config.delays = [*random, _around(certain_s, 0.0)]
     config.writers = writers
     config.duration_s = time_s
     config.bins = FIFTHS
     return _engine.play_node_ring(config).shares
 
 
-def _work(mean_s: float, deviation_s: float) -> _engine.Delay:
-    work = _engine.Delay()
-    work.kind = _engine.DelayKind.gaussian if deviation_s else _engine.DelayKind.fixed
-    work.mean_s, work.spread_s = mean_s, deviation_s
-    return work
+def _around(mean_s: float, deviation_s: float) -> _engine.Delay:
+    time = _engine.Delay()
+    time.kind = _engine.DelayKind.gaussian if deviation_s else _engine.DelayKind.fixed
+    time.mean_s, time.spread_s = mean_s, deviation_s
+    return time
 
 
 def _stretched(time: Distribution, factor: float) -> _engine.Delay:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.analyse.answer import Answer, Condition
-from daqloom.analyse.fabric_barrier import Barrier, barrier
+from daqloom.analyse.fabric_barrier import Barrier, barriers_of
+from daqloom.analyse.fabric_pace import paced_round_s
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_ring import Comparison, ring_of
 from daqloom.analyse.fabric_slowest import Chance, Times
@@ -33,9 +34,11 @@ class Schedule:
     busiest_s: float
     """Time of the most loaded link over the round."""
     entered_s: Times
-    """Time from the champion's release until a node enters the next barrier, mean over nodes."""
+    """(groups + 1,), mean over phases, as the next two: time from the champion's release until a
+    node enters the next barrier, mean over a group's nodes; of all nodes, if they are several
+    groups, the last one."""
     last_s: Times
-    """Time from the champion's release until the last node enters the next barrier."""
+    """Time from the champion's release until the last node of the group enters the next barrier."""
     length_s: Times
     """Time from one release of the champion to the next."""
     links_s: Times
@@ -59,6 +62,8 @@ class Round:
     releasing_s: float
     """Time from then until its release."""
     schedule: Schedule
+    at_most_s: float | None = None
+    """What it lasts at most, where that is known and more."""
 
 
 def shift(scenario: Scenario) -> Answer:
@@ -90,13 +95,23 @@ def _by_count(push: Push) -> Answer:
         if push.barriers:
             metrics["barrier_rate_hz"] = push.barriers / round_s
     if push.barriers and not discards and round_s == found.length_s:  # else sources hold some up
-        metrics["barrier_share"] = push.barriers * (found.waiting_s + found.releasing_s) / round_s
-        metrics["barrier_s"] = {"waiting": found.waiting_s, "releasing": found.releasing_s}
+        metrics["barrier_s"] = {"releasing": found.releasing_s}
+        if len(push.groups) == 1:  # else groups wait for each other at builder units, too
+            waits_s = found.waiting_s + found.releasing_s
+            metrics["barrier_share"] = push.barriers * waits_s / round_s
+            metrics["barrier_s"]["waiting"] = found.waiting_s
+    asked = push.nodes - 1 if push.is_paced else 0
+    told = push.barriers * int(gate.messages.sum()) / 2 / push.nodes
     phase = {
         "value_s": found.length_s / push.slots,
         "links_s": float(found.schedule.links_s.mean()),
         "own_s": float(found.schedule.own_s.max()) / push.slots,
+        "messages": (told + 2 * asked) / push.slots,
     }
+    if found.at_most_s is not None:
+        phase["at_most_s"] = found.at_most_s / push.slots
+    if push.is_paced:
+        phase["asking_s"] = _asking_s(push)
     barrier = {"value_s": gate.cost_s, "messages": int(gate.messages.sum()) // 2}
     analysis: dict[str, dict[str, Any]] = {"phase": phase, "barrier": barrier}
     notes = []
@@ -111,6 +126,12 @@ def _by_count(push: Push) -> Answer:
         {"phase": _of_phases(push, found.schedule)},
         notes,
     )
+
+
+def _asking_s(push: Push) -> float:
+    """What a node pays for a request to write and the answer, latency included, at the farthest."""
+    farthest = np.array([push.traffic.farthest], np.int32)
+    return float(push.asking_s(farthest)[0]) + (push.posts - 1) * push.messages.latency_s
 
 
 def _by_clock(push: Push) -> Answer:
@@ -180,21 +201,10 @@ def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
 
 def _of_phases(push: Push, plan: Schedule) -> list[Condition]:
     """Return the conditions of phases that change by count."""
-    building, switch = push.scenario.building, push.scenario.network.switch
+    switch = push.scenario.network.switch
     told = push.barrier not in ("none", "ideal")
-    phases = building.phases_per_barrier
     return [
-        Condition(
-            "a barrier after each phase",
-            push.in_step,
-            (
-                "without a barrier"
-                if push.barrier == "none"
-                else f"with a barrier once in {phases} phases"
-            )
-            + " nodes fall out of step and contend for links, for which there is no closed form: "
-            "these are upper bounds of the simulated rate",
-        ),
+        Condition("a barrier after each phase", push.in_step, _out_of_step_in_words(push)),
         _conflicts(plan),
         Condition(
             "messages pass streams",
@@ -221,6 +231,40 @@ def _of_phases(push: Push, plan: Schedule) -> list[Condition]:
     ]
 
 
+def _out_of_step_in_words(push: Push) -> str:
+    """Return why phases without a barrier of all nodes after each have no exact form."""
+    building, groups = push.scenario.building, len(push.groups)
+    bounds = "these are upper bounds of the simulated rate"
+    if push.barrier == "none" and push.is_paced and building.phases_under_way == 1:
+        return (
+            f"without a barrier, phases are those of nodes on a ring whose builder units let "
+            f"{building.writers} write at a time, once settled; contention on the way to different "
+            "builder units, and answers that come too early, or late as they wait behind data to "
+            "the same node (unless transport.control_service_level parts them), have no closed "
+            "form: " + bounds
+        )
+    if not push.has_barrier_each_phase or groups == 1:
+        how = (
+            "without a barrier"
+            if push.barrier == "none"
+            else f"with a barrier once in {building.phases_per_barrier} phases"
+        )
+        return (
+            f"{how} nodes fall out of step and contend for links, for which there is no closed "
+            "form: " + bounds
+        )
+    apart = f"each of {groups} groups is in step by itself (building.barrier_group), and groups "
+    if push.is_paced:
+        return (
+            apart + "wait for each other at builder units: a phase lasts at least as long as that "
+            "of the slowest group, and without contention for links at most as long as that of all "
+            "nodes in step (analysis.phase.at_most_s); " + bounds
+        )
+    return (
+        apart + "meet at builder units and on links, for which there is no closed form: " + bounds
+    )
+
+
 def _conflicts(plan: Schedule) -> Condition:
     return Condition(
         "no conflicts",
@@ -232,11 +276,11 @@ def _conflicts(plan: Schedule) -> Condition:
 
 
 def _fence(push: Push) -> Barrier:
-    """Return the barrier of a scenario."""
+    """Return the barriers of a scenario."""
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
-    return barrier(
+    return barriers_of(
         push.barrier,
-        push.nodes,
+        push.groups,
         push.messages,
         lambda one, other: between(hosts[one], hosts[other]),
     )
@@ -245,9 +289,11 @@ def _fence(push: Push) -> Barrier:
 def _round(push: Push, gate: Barrier) -> Round:
     """Return the round of a scenario whose phases change by count, with this barrier."""
     found = schedule(push, gate)
+    if not push.has_barrier_each_phase:
+        return _out_of_step(push, gate, found)
     if push.in_step:
-        return _in_step(push, gate, found)
-    return _out_of_step(push, gate, found)
+        return _in_step(push, gate, found, 0)
+    return _in_groups(push, gate, found)
 
 
 def schedule(push: Push, gate: Barrier) -> Schedule:
@@ -256,6 +302,8 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
     link (`Conflicts.*` in the engine's tests)."""
     hosts, own_s = push.traffic.hosts, np.zeros(push.nodes)
     busy_s = np.zeros(push.traffic.paths.wiring.links)
+    together = _sets(push)
+    columns = np.zeros((3, len(together)))
     chosen = ((np.arange(SAMPLED) + 0.5) * push.slots / SAMPLED).astype(int)
     samples: list[tuple[bool, Times]] = []
     first = 0
@@ -266,43 +314,83 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
         still_s = np.where(local, push.copy_s, 0.0)
         alone_s = push.transfer_s(push.alone_s, phases.switches)
         shared_s = push.transfer_s(np.maximum(phases.shared_s, push.alone_s), phases.switches)
-        own_s += np.where(remote, alone_s, still_s).sum(axis=0)
+        asking_s = push.asking_s(phases.switches)
+        own_s += np.where(remote, alone_s + asking_s, still_s).sum(axis=0)
         busy_s += phases.links_s
         begun_s = np.where(remote, gate.begins_s, gate.released_s)
-        entered_s = begun_s + np.where(remote, shared_s, still_s)
-        found.append(
-            (
-                entered_s.mean(axis=1),
-                entered_s.max(axis=1),
-                (entered_s + gate.report_s).max(axis=1),
-                phases.shared_s.max(axis=1),
-                phases.flows,
+        entered_s = begun_s + np.where(remote, asking_s + shared_s, still_s)
+        for column, nodes in zip(columns.T, together, strict=True):
+            of_set_s, report_s = entered_s[:, nodes], gate.report_s[nodes]
+            column += (
+                of_set_s.mean(axis=1).sum(),
+                of_set_s.max(axis=1).sum(),
+                (of_set_s + report_s).max(axis=1).sum(),
             )
-        )
+        found.append((phases.shared_s.max(axis=1), phases.flows))
         for phase in chosen[(chosen >= first) & (chosen < first + len(remote))] - first:
             samples.append((bool(remote[phase].any()), entered_s[phase]))
         first += len(remote)
-    columns = [np.concatenate(part) for part in zip(*found, strict=True)]
-    return Schedule(samples, own_s, float(busy_s.max(initial=0.0)), *columns)
+    by_phase = [np.concatenate(part) for part in zip(*found, strict=True)]
+    return Schedule(
+        samples, own_s, float(busy_s.max(initial=0.0)), *(columns / push.slots), *by_phase
+    )
 
 
-def _in_step(push: Push, gate: Barrier, found: Schedule) -> Round:
-    """Return the round with a barrier after each phase: a phase lasts as long as its slowest node
-    from one release to the next, which is the one with the most bytes, or the last to be released,
-    or one whose flow shares a link. Random delays add that of the slowest node."""
+def _sets(push: Push) -> list[NDArray[np.intp]]:
+    """Return the nodes of each group, and if they are several those of all together."""
+    return push.groups + ([np.arange(push.nodes)] if len(push.groups) > 1 else [])
+
+
+def _in_step(push: Push, gate: Barrier, found: Schedule, which: int) -> Round:
+    """Return the round with a barrier after each phase of the nodes of one set: a phase lasts as
+    long as its slowest node from one release to the next, which is the one with the most bytes, or
+    the last to be released, or one whose flow shares a link. Random delays add that of the slowest
+    node."""
+    nodes = _sets(push)[which]
+    report_s, released_s = gate.report_s[nodes], gate.released_s[nodes]
     kinds = {remote: push.chance(1, remote) for remote in (True, False)}
-    usual = [(kinds[remote], entered_s) for remote, entered_s in found.samples]
-    added_s = np.mean([_added_s(chance, entered_s + gate.report_s) for chance, entered_s in usual])
+    usual = [(kinds[remote], entered_s[nodes]) for remote, entered_s in found.samples]
+    added_s = np.mean([_added_s(chance, entered_s + report_s) for chance, entered_s in usual])
     late_s = np.mean([_added_s(chance, entered_s) for chance, entered_s in usual])
     mean_s = np.mean([chance.mean_s for chance, _ in usual])
-    length_s = float(found.length_s.mean() + added_s)
-    last_s = float(found.last_s.mean() + late_s)
+    length_s = float(found.length_s[which] + added_s)
+    last_s = float(found.last_s[which] + late_s)
     return Round(
         length_s * push.slots,
-        last_s - float(found.entered_s.mean() + mean_s),
-        length_s + float(gate.released_s.mean()) - last_s,
+        last_s - float(found.entered_s[which] + mean_s),
+        length_s + float(released_s.mean()) - last_s,
         found,
     )
+
+
+def _in_groups(push: Push, gate: Barrier, found: Schedule) -> Round:
+    """Return the round in which each group is in step by itself, as a bound: none builds more
+    events than another, so that the slowest one counts. If builder units set the pace, waiting for
+    barriers adds to what nodes on a ring wait; and all nodes in step are no faster: if all of a
+    step had ended by some time, none ends the next one later than the slowest of all after it."""
+    one = _in_step(push, gate, found, _slowest_group(push, found))
+    if not push.is_paced:
+        return one
+    all_s = _in_step(push, gate, found, len(push.groups)).length_s
+    length_s = max(one.length_s, paced_round_s(push, _own_s(push, found)))
+    return Round(length_s, one.waiting_s, one.releasing_s, found, max(length_s, all_s))
+
+
+def _slowest_group(push: Push, found: Schedule) -> int:
+    """Return the group whose phases are longest without random delays, of equal ones the largest:
+    the more nodes, the longer the delay of the slowest."""
+    groups = range(len(push.groups))
+    return max(
+        groups, key=lambda each: (round(float(found.length_s[each]), 12), len(push.groups[each]))
+    )
+
+
+def _own_s(push: Push, found: Schedule) -> Times:
+    """Return (nodes,): a node's time for all its phases by itself. With several of them under way,
+    requests, answers and acknowledges may pass while earlier writes do."""
+    if push.is_paced and push.scenario.building.phases_under_way > 1:
+        return push.copy_s + (push.nodes - 1) * push.alone_s
+    return found.own_s
 
 
 def _added_s(chance: Chance, times_s: Times) -> float:
@@ -315,16 +403,22 @@ def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
     step and contend for links, for which there is no closed form. A node needs its own time for all
     its phases, and in the long term none builds more events than another; a link needs the time of
     all flows of a round."""
+    building, own_s = push.scenario.building, _own_s(push, found)
     if not push.barriers:
-        mean_s = push.chance(push.slots).mean_s
-        return Round(max(float(found.own_s.max()) + mean_s, found.busiest_s), 0.0, 0.0, found)
-    k = push.scenario.building.phases_per_barrier
+        if not push.is_paced:
+            round_s = float(own_s.max()) + push.chance(push.slots).mean_s
+        elif building.phases_under_way == 1:
+            round_s = paced_round_s(push, own_s)
+        else:
+            round_s = float(own_s.max())
+        return Round(max(round_s, found.busiest_s), 0.0, 0.0, found)
+    k, nodes = building.phases_per_barrier, push.groups[_slowest_group(push, found)]
     chance = push.chance(k)
-    entered_s = gate.begins_s + found.own_s * k / push.slots
-    step_s, last_s = chance.slowest_s(entered_s + gate.report_s), chance.slowest_s(entered_s)
+    entered_s = (gate.begins_s + own_s * k / push.slots)[nodes]
+    step_s, last_s = chance.slowest_s(entered_s + gate.report_s[nodes]), chance.slowest_s(entered_s)
     return Round(
         max(step_s * push.barriers, found.busiest_s),
         last_s - float(entered_s.mean()) - chance.mean_s,
-        step_s + float(gate.released_s.mean()) - last_s,
+        step_s + float(gate.released_s[nodes].mean()) - last_s,
         found,
     )

@@ -82,9 +82,13 @@ overhead | `event_frame_bytes` |
     part of a link's rate that frames can take.
 phase | `value_s` |
     On a fabric: mean length of a phase over a round. `links_s` is the time of its most loaded link,
-    `own_s` the time of the largest node alone.
+    `own_s` the time of the largest node alone, `messages` the number that a node sends per phase
+    for barriers and to ask builder units that set the pace and to answer. With these, `asking_s` is
+    the time of a request and its answer where nobody waits; with barriers of groups besides,
+    `at_most_s` the length without contention for links if all nodes were in step.
 barrier | `value_s` |
-    Time that a barrier adds to a phase of equal nodes, with the number of its `messages`.
+    Time that a barrier adds to a phase of equal nodes, with the number of its `messages`, of all
+    groups together.
 schedule | `phases` |
     Phases of a round. In `conflicting` of them transfers share a link, up to `worst_flows`.
 window | `value_s` |

@@ -11,12 +11,12 @@ dummy_share | 1 | slots of the schedule without a builder unit | analyse (PHASES
 barrier_share | 1 | time in barriers | analyse (PHASES), simulate (SHIFT), measure (SHIFT) |
     Share of the nodes' time spent in barriers, from entering to release, 0 to 1.
 barrier_rate_hz | Hz | barrier rate | analyse (PHASES), simulate (SHIFT) |
-    Barriers completed by all nodes per second.
+    Barriers that a node completes per second.
 barrier_s.waiting | s | barrier, waiting for the slowest | analyse (PHASES), simulate (SHIFT) |
-    Mean time of a node in a barrier until the slowest node has entered.
+    Mean time of a node in a barrier until the slowest node of its group has entered.
 barrier_s.releasing | s | barrier, release | analyse (PHASES), simulate (SHIFT) |
-    Mean time of a node in a barrier after the slowest node has entered, which is the cost of the
-    barrier itself.
+    Mean time of a node in a barrier after the slowest node of its group has entered, which is the
+    cost of the barrier itself.
 barrier_s.whole | s | length of a barrier | measure (SHIFT) |
     Mean time of a node in a barrier, from entering to release.
 barrier_s.p50 | s | length of a barrier, median | measure (SHIFT) |

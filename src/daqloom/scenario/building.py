@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
@@ -20,7 +20,20 @@ BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
 """Events are built."""
 
 
-_GroupSize = Annotated[int, Field(ge=1, le=65_536)]
+MOST_UNITS = 65_536
+
+
+def _read_group(value: object) -> object:
+    is_size = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_UNITS
+    if value not in ("all", "leaf") and not is_size:
+        raise ValueError(
+            'is not known; expected "all", "leaf", or the number of readout units of a group, '
+            f"1 to {MOST_UNITS}"
+        )
+    return value
+
+
+Group = Annotated[Literal["all", "leaf"] | int, BeforeValidator(_read_group)]
 
 
 class Protocol(Part):
@@ -58,13 +71,13 @@ class Shift(Part):
         Literal["none", "centralised", "tournament", "dissemination", "ideal"], _COUNT, ASSUMED
     ] = "tournament"
     """Barrier that keeps nodes in step."""
-    barrier_group: Annotated[Literal["all", "leaf"] | _GroupSize, _COUNT] = "all"
+    barrier_group: Annotated[Group, _COUNT] = "all"
     """Readout units that a barrier keeps in step: all, those on one leaf switch, or so many that
     follow each other in the schedule."""
     pace: Annotated[Literal["schedule", "builder"], SHIFT] = "schedule"
     """A readout unit writes when its phase begins, or then asks its builder unit, which lets a few
     write at a time."""
-    writers: Annotated[int, _PACED] = Field(default=1, ge=1, le=65_536)
+    writers: Annotated[int, _PACED] = Field(default=1, ge=1, le=MOST_UNITS)
     """Readout units that a builder unit lets write at a time."""
     write_order: Annotated[Literal["arrival", "schedule"], _PACED] = "arrival"
     """Which of the readout units that are ready a builder unit lets write first: the one that has

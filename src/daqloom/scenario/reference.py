@@ -172,6 +172,10 @@ def _values(field: FieldInfo) -> str:
         return ", ".join(f"`{value}`" for value in get_args(annotation))
     if field.default == "equal":
         return "`equal`, or list of numbers"
+    if int in (either := get_args(annotation)):
+        words = [f"`{word}`" for kind in either if kind is not int for word in get_args(kind)]
+        if words:
+            return f"{', '.join(words)}, or whole number"
     names: dict[Any, str] = {
         int: "whole number",
         float: "number",

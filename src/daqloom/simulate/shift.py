@@ -111,8 +111,9 @@ class ShiftRun:
         if counted.steps and not self._ends_before_a_round:
             metrics["phase_s"] = spent_s / counted.steps
         if counted.barriers:
-            entries = counted.barriers * readouts
-            metrics["barrier_rate_hz"] = counted.barriers / window_s
+            barriers = counted.barriers / self._groups
+            entries = barriers * readouts
+            metrics["barrier_rate_hz"] = barriers / window_s
             metrics["barrier_s"] = {
                 "waiting": counted.waiting_for_slowest_s / entries,
                 "releasing": counted.releasing_s / entries,
@@ -135,6 +136,11 @@ class ShiftRun:
             "write_requests": counted.requests,
             "ahead_share": counted.answered_ahead / max(1, counted.requests),
         }
+
+    @property
+    def _groups(self) -> int:
+        """Number of groups with barriers of their own."""
+        return len(set(self.system.barrier_groups(self.scenario.building.barrier_group))) or 1
 
     @property
     def _builders(self) -> int:

@@ -66,13 +66,7 @@ class FabricSystem:
     def barrier_groups(self, group: str | int) -> list[int]:
         """Number of the group of each readout unit, in the order of the slots, for a value of
         `building.barrier_group`; empty: all are one group."""
-        readouts = hosts_of(self.readouts)
-        if group == "all":
-            return []
-        if group == "leaf":
-            leaf: list[int] = wire(self.fabric).leaf[readouts].tolist()
-            return leaf
-        return [unit // int(group) for unit in range(len(readouts))]
+        return barrier_groups(group, hosts_of(self.readouts), wire(self.fabric))
 
     @property
     def hosts(self) -> list[int]:
@@ -83,6 +77,16 @@ class FabricSystem:
     def nodes(self) -> int:
         """Slots that are no dummies."""
         return len(self.hosts)
+
+
+def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> list[int]:
+    """See `FabricSystem.barrier_groups`. `readouts`: the hosts of the readout units."""
+    if group == "all":
+        return []
+    if group == "leaf":
+        leaf: list[int] = wiring.leaf[readouts].tolist()
+        return leaf
+    return [unit // int(group) for unit in range(len(readouts))]
 
 
 def fabric_system(scenario: Scenario) -> FabricSystem:
