@@ -33,8 +33,8 @@ ShiftSystemConfig paced(std::uint32_t units) {
     return config;
 }
 
-// Units in step find their builder units idle: a step takes the transfer and, before it, a request
-// of 16 + 6 · 8 B and its answer of 16 + 8 B.
+/// Units in step find their builder units idle: a step takes the transfer and, before it, a request
+/// of 16 + 6 · 8 B and its answer of 16 + 8 B.
 TEST(BuilderPace, OfUnitsInStepCostsARoundTripOfMessages) {
     const ShiftSystemConfig config = paced(8);
     const auto system = play(config, base::milliseconds(2));
@@ -110,10 +110,10 @@ double share_of(const ShiftSystemConfig& config, Time until) {
            static_cast<double>((until - config.warmup).ps);
 }
 
-// Builder units on nodes of their own, as a copy within a node takes no time, MFPs of 2 MB, and
-// messages that take little: what is left is the ring. Who waits for nobody pays
-// a round trip of messages and the latencies of its write in each step, who waits does not: the
-// share lies between those of the ring with and without them.
+/// Builder units on nodes of their own, as a copy within a node takes no time, MFPs of 2 MB, and
+/// messages that take little: what is left is the ring. Who waits for nobody pays
+/// a round trip of messages and the latencies of its write in each step, who waits does not: the
+/// share lies between those of the ring with and without them.
 TEST(BuilderPace, OnAStarReachesWhatNodesOnARingReach) {
     constexpr std::uint32_t kUnits = 12;
     constexpr base::Bytes kBytes = 2 << 20;

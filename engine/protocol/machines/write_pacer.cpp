@@ -8,7 +8,8 @@ using base::Time;
 
 namespace {
 
-constexpr double longest_write = 1e17;  // ps: a day, so that times do not overflow
+/// A day, in ps, so that times do not overflow.
+constexpr double longest_busy = 1e17;
 
 }  // namespace
 
@@ -47,6 +48,11 @@ void WritePacer::note_round_trip(Time round_trip) {
 }
 
 void WritePacer::note_rate(const Request& done, Time now) {
+    if (done.readout == config_.local) {  // what comes after it tells the rate
+        busy_since_ = now;
+        busy_bytes_ = 0;
+        busy_writes_ = 0;
+    }
     if (config_.writers > 1 || lead_ == Time::zero() || done.readout == config_.local) {
         return;
     }
@@ -66,9 +72,12 @@ Time WritePacer::expected_end() const {
     if (lead_ == Time::zero() || ps_per_byte_ == 0) {
         return Time::never();
     }
-    const Request& last = writing_.back();
-    const double lasts = std::min(ps_per_byte_ * static_cast<double>(last.bytes), longest_write);
-    return last.begins + Time{static_cast<std::int64_t>(lasts)};
+    base::Bytes bytes = busy_bytes_;
+    for (const Request& writer : writing_) {
+        bytes += writer.readout == config_.local ? 0 : writer.bytes;
+    }
+    const double lasts = std::min(ps_per_byte_ * static_cast<double>(bytes), longest_busy);
+    return busy_since_ + Time{static_cast<std::int64_t>(lasts)};
 }
 
 }  // namespace daqloom::protocol

@@ -168,8 +168,7 @@ class WritePacer {
     struct Request : WriteRequest {
         ReadoutIndex readout{};
         base::Time came;
-        base::Time begins = base::Time::zero();  ///< its first byte is here, as expected
-        std::uint64_t here = 0;                  ///< of its writes
+        std::uint64_t here = 0;  ///< of its writes
     };
 
     explicit WritePacer(WritePacerConfig config);
@@ -212,14 +211,8 @@ class WritePacer {
     void answer_next(base::Time now, Out& out) {
         Request next = waiting_.front();
         waiting_.erase(waiting_.begin());
-        next.begins = now + lead_;
-        if (!writing_.empty()) {
-            if (const base::Time end = expected_end(); end != base::Time::never()) {
-                next.begins = std::max(next.begins, end);
-            }
-        }
         if (writing_.empty()) {
-            busy_since_ = next.begins;
+            busy_since_ = now + lead_;
             busy_bytes_ = 0;
             busy_writes_ = 0;
         }
@@ -237,7 +230,8 @@ class WritePacer {
     std::vector<base::Time> trips_;           ///< the last round trips
     std::size_t next_trip_ = 0;
     base::Time lead_ = base::Time::zero();
-    // While writers follow each other without a gap, which tells the rate even if two overlap.
+    /// First byte of the first of the writers that follow each other without a gap: what has come
+    /// since tells the rate, even if two overlap.
     base::Time busy_since_;
     base::Bytes busy_bytes_ = 0;     ///< of those that are through
     std::uint32_t busy_writes_ = 0;  ///< the same

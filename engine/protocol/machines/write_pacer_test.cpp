@@ -101,10 +101,10 @@ TEST(WritePacer, WaitsForAllWritesOfARequest) {
     EXPECT_EQ(scene.written(0, 3, 6), (Outputs{"go 1 to 1, held 3"}));
 }
 
-// A write of 1 000 B is here 1 000 ns after its first byte, which is here a round trip of 40 ns
-// after the answer. So the first is through at 1 040, its 1 000 B took 1 ns each, and the second,
-// answered then, is expected to end at 1 040 + 40 + 1 000 = 2 080: the third is answered 40 ns
-// before, and its first byte follows the second's last.
+/// A write of 1 000 B is here 1 000 ns after its first byte, which is here a round trip of 40 ns
+/// after the answer. So the first is through at 1 040, its 1 000 B took 1 ns each, and the second,
+/// answered then, is expected to end at 1 040 + 40 + 1 000 = 2 080: the third is answered 40 ns
+/// before, and its first byte follows the second's last.
 TEST(WritePacer, AnswersTheNextARoundTripBeforeTheWriterIsExpectedToBeThrough) {
     Scene scene({.readouts = 4});
     const auto request = [](std::uint64_t step) {
@@ -154,7 +154,7 @@ TEST(WritePacer, ForgetsAWithdrawnRequest) {
     EXPECT_EQ(scene.pacer.counters().late, 1U);
 }
 
-// It has withdrawn its first request, whose message is late, asks for the rest, and writes it.
+/// It has withdrawn its first request, whose message is late, asks for the rest, and writes it.
 TEST(WritePacer, KnowsToWhichRequestAWriteBelongs) {
     Scene scene({.readouts = 1, .writers = 2});
     EXPECT_EQ(scene.ready(0, 0, {.number = 1, .end = 3, .writes = 3, .bytes = 30}).size(), 1U);
@@ -196,7 +196,7 @@ TEST(WritePacer, CountsInvalidRequestsAndIgnoresThem) {
     EXPECT_FALSE(WritePacer::make({.readouts = 1, .writers = 0}));
 }
 
-// In the order of arrival nobody is passed over; in that of the schedule only by earlier phases.
+/// In the order of arrival nobody is passed over; in that of the schedule only by earlier phases.
 TEST(WritePacer, PassesNobodyOverButForEarlierPhases) {
     for (const WriteOrder order : {WriteOrder::arrival, WriteOrder::schedule}) {
         base::RandomStream random(7, "pacer");
