@@ -10,13 +10,17 @@ from daqloom.scenario.event import Event
 from daqloom.scenario.models import Scenario
 
 
-def set_shift_rules(config: _engine.ShiftConfig | _engine.LiveConfig, building: Building) -> None:
-    """Set the keys of `[building]` for linear shifting."""
+def set_shift_rules(
+    config: _engine.ShiftConfig | _engine.LiveConfig, building: Building, groups: list[int]
+) -> None:
+    """Set the keys of `[building]` for linear shifting; `groups`: the barrier's, of the readout
+    units in the order of their slots, as `FabricSystem.barrier_groups`."""
     config.change = named(_engine.PhaseChange, building.change)
     config.barrier = named(_engine.ShiftBarrier, building.barrier)
     config.meps_per_phase = building.meps_per_phase
     config.phases_per_barrier = building.phases_per_barrier
     config.phases_under_way = building.phases_under_way
+    config.barrier_groups = groups
     config.pace = named(_engine.Pace, building.pace)
     config.writers = building.writers
     config.write_order = named(_engine.WriteOrder, building.write_order)

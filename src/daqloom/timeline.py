@@ -32,8 +32,7 @@ class Span(NamedTuple):
     """Phases since the start, through all rounds."""
     what: str
     """sending, asking (until its builder unit lets it write), idle (the partner is a dummy),
-    waiting or releasing (in the barrier, before or after
-    the last node has entered it)."""
+    waiting or releasing (in the barrier, before or after the last node has entered it)."""
     to: int
     """The host that is the node's partner in this step, or `DUMMY`."""
     begin_s: float

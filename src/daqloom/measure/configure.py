@@ -32,6 +32,8 @@ class Places:
     """Mean fragment size (bytes), by readout unit and stream."""
     streams: int
     """Streams of a readout unit. In DAQPIPE they travel as one fragment."""
+    barrier_groups: list[int]
+    """As `FabricSystem.barrier_groups`."""
 
     @property
     def units(self) -> int:
@@ -65,6 +67,7 @@ def places(scenario: Scenario) -> Places:
             builders + [-1] * (slots - len(builders)),
             [round(event.size * share / sum(shares)) for share in shares],
             1,
+            [],
         )
     streams = scenario.readout.streams
     together = streams if building.protocol == "daqpipe" else 1
@@ -74,7 +77,7 @@ def places(scenario: Scenario) -> Places:
         for first in range(0, len(means), together)
     ]
     check_packets(event.packing, sizes)
-    return Places(readouts, builders, sizes, streams // together)
+    return Places(readouts, builders, sizes, streams // together, system.barrier_groups)
 
 
 def files_of_a_unit(scenario: Scenario) -> int:
@@ -122,7 +125,7 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     config.transport, config.waiting = measure.transport, named(_engine.Waiting, measure.waiting)
     config.congestion_control = measure.congestion
     config.protocol = named(_engine.Protocol, building.protocol)
-    set_shift_rules(config, building)
+    set_shift_rules(config, building, where.barrier_groups)
     set_daqpipe_rules(config, building)
     config.discards_when_full = measure.when_full == "discard"
     config.delivers_incomplete = measure.incomplete == "deliver"

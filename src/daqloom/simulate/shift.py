@@ -22,8 +22,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     set_system(config, scenario, system, seed)
     config.slots = system.readouts.tolist()
     config.builder_slots = system.builders.tolist()
-    set_shift_rules(config, scenario.building)
-    config.barrier_groups = system.barrier_groups(scenario.building.barrier_group)
+    set_shift_rules(config, scenario.building, system.barrier_groups)
     config.phase_jitter = delay_of(scenario.building.jitter)
     config.mfp_bytes = system.mfp_bytes
     config.streams = scenario.readout.streams
@@ -140,7 +139,7 @@ class ShiftRun:
     @property
     def _groups(self) -> int:
         """Number of groups with barriers of their own."""
-        return len(set(self.system.barrier_groups(self.scenario.building.barrier_group))) or 1
+        return len(set(self.system.barrier_groups)) or 1
 
     @property
     def _builders(self) -> int:

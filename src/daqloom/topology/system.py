@@ -50,6 +50,9 @@ class FabricSystem:
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream; empty of pull
     building."""
+    barrier_groups: list[int]
+    """Of linear shifting, the number of the group of each readout unit, in the order of the slots:
+    a barrier keeps a group in step; empty: all are one group."""
     warnings: list[str]
     """Assumptions that the import of dumps had to make, as sentences."""
 
@@ -63,11 +66,6 @@ class FabricSystem:
         """Level of each switch."""
         return switch_levels(self.network, self.fabric)
 
-    def barrier_groups(self, group: str | int) -> list[int]:
-        """Number of the group of each readout unit, in the order of the slots, for a value of
-        `building.barrier_group`; empty: all are one group."""
-        return barrier_groups(group, hosts_of(self.readouts), wire(self.fabric))
-
     @property
     def hosts(self) -> list[int]:
         """Hosts of the nodes, in the order of the slots."""
@@ -80,7 +78,8 @@ class FabricSystem:
 
 
 def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> list[int]:
-    """See `FabricSystem.barrier_groups`. `readouts`: the hosts of the readout units."""
+    """See `FabricSystem.barrier_groups`; `group` is a value of `building.barrier_group`, and
+    `readouts` are the hosts of the readout units."""
     if group == "all":
         return []
     if group == "leaf":
@@ -97,8 +96,13 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
     if scenario.building.protocol != "pull":
         sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
     readouts, builders = unit_slots(scenario, slots)
+    groups: list[int] = []
+    if scenario.building.protocol == "shift":
+        groups = barrier_groups(scenario.building.barrier_group, hosts_of(readouts), wire(fabric))
     given = scenario.network
-    return FabricSystem(given, fabric, routes, ways, slots, readouts, builders, sizes, warnings)
+    return FabricSystem(
+        given, fabric, routes, ways, slots, readouts, builders, sizes, groups, warnings
+    )
 
 
 def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
