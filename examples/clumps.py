@@ -19,6 +19,8 @@ PACES = {
     "schedule": "without a barrier: a builder receives from all who write",
     "builder": "builder-paced: a builder lets one node write at a time",
 }
+ALONE_S = 3 * 30_000 * 160 * 8 / 200e9
+"""Time on the wire of the three packets of a phase, with 30 000 fragments of 160 B each."""
 SHARED = {
     "readout.units": 40,
     "network.leaves": 2,
@@ -46,11 +48,9 @@ def transfers(pace: str) -> dict[str, list[tuple[float, float]]]:
 def draw(axes: Axes, pace: str) -> None:
     """Draw one bar for each phase of each node."""
     found = transfers(pace)
-    alone_s = min(end - begin for spans in found.values() for begin, end in spans if end > begin)
-    alone_s = max(alone_s, 0.57e-3)
     for row, spans in enumerate(found.values()):
         begin, end = np.array(spans).T
-        colours = plt.colormaps["magma_r"](np.clip((end - begin) / alone_s - 1, 0, 2) / 2)
+        colours = plt.colormaps["magma_r"](np.clip((end - begin) / ALONE_S - 1, 0, 2) / 2)
         axes.barh(row, 1e3 * (end - begin), left=1e3 * begin, height=1.0, color=colours)
     axes.set(title=PACES[pace], ylabel="node", xlim=(0, 60), ylim=(len(found) - 0.5, -0.5))
 

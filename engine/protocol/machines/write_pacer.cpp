@@ -47,13 +47,18 @@ void WritePacer::note_round_trip(Time round_trip) {
     lead_ = *std::ranges::min_element(trips_);
 }
 
+void WritePacer::begin_busy(Time since) {
+    busy_since_ = since;
+    busy_bytes_ = 0;
+    busy_writes_ = 0;
+}
+
 void WritePacer::note_rate(const Request& done, Time now) {
-    if (done.readout == config_.local) {  // what comes after it tells the rate
-        busy_since_ = now;
-        busy_bytes_ = 0;
-        busy_writes_ = 0;
+    if (done.readout == config_.local) {
+        begin_busy(now);
+        return;
     }
-    if (config_.writers > 1 || lead_ == Time::zero() || done.readout == config_.local) {
+    if (config_.writers > 1 || lead_ == Time::zero()) {
         return;
     }
     busy_bytes_ += done.bytes;

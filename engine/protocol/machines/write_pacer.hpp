@@ -181,6 +181,8 @@ class WritePacer {
 
     void end_if_through(std::vector<Request>::iterator writer, base::Time now);
     void note_round_trip(base::Time round_trip);
+    /// What comes from then on tells the rate.
+    void begin_busy(base::Time since);
     /// This writer is through.
     void note_rate(const Request& done, base::Time now);
     /// When the single writer will be through; `never`: not known.
@@ -212,9 +214,7 @@ class WritePacer {
         Request next = waiting_.front();
         waiting_.erase(waiting_.begin());
         if (writing_.empty()) {
-            busy_since_ = now + lead_;
-            busy_bytes_ = 0;
-            busy_writes_ = 0;
+            begin_busy(now + lead_);
         }
         writing_.push_back(next);
         ++counters_.answered;

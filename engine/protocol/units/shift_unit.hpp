@@ -115,7 +115,7 @@ class ShiftUnit {
         }
         now_ = now;
         start_ = at;
-        if (config_.change == PhaseChange::by_time) {
+        if (is_by_time()) {
             stage_ = Stage::in_window;
             step_ = next_step_ = 0;
             world.set_timer(start_, {UnitTimer::What::window});
@@ -183,7 +183,7 @@ class ShiftUnit {
             const auto writes = static_cast<std::uint64_t>(said.values[0]);
             pace([&](auto& to) { pacer_->on_through(readout, said.number, writes, now, to); },
                  world);
-        } else if (said.kind == Kind::go && is_of_builder && config_.pace == Pace::builder &&
+        } else if (said.kind == Kind::go && is_of_builder && is_paced() &&
                    said.values.size() == 1) {
             on_go(builder, said.number, {said.values[0]}, world);
         } else if (said.kind != Kind::barrier || !readout_ || readout == ReadoutIndex::none()) {
@@ -424,32 +424,33 @@ class ShiftUnit {
 
     template <ShiftWorld World>
     void write(World& world) {
-        const bool by_count = config_.change == PhaseChange::by_count;
         Out<World> out{*this, world};
         readout_->on_turn(idle_ ? BuilderIndex() : partner(), until_,
-                          by_count ? writes_left_over() : PushReadout::without_end,
-                          by_count ? base::Time::never() : deadline_, now_, out);
+                          is_by_time() ? PushReadout::without_end : writes_left_over(), deadline_,
+                          now_, out);
         go_on(world);
     }
 
     // ---- where the builder unit sets the pace
 
-    /// Nothing to write: the turn needs no answer.
+    /// As soon as what it is to write is granted; by count, a turn in which all is discarded ends
+    /// without an answer.
     template <ShiftWorld World>
     void ask(World& world) {
         const BuilderIndex builder = partner();
         const std::uint64_t answered = readout_->answered(builder);
-        if (config_.change == PhaseChange::by_time) {
+        if (is_by_time()) {
             until_ = answered;
         } else if (answered < until_) {
             return;
         }
         const auto granted = readout_->granted(builder, until_);
+        if (granted.writes == 0 && is_by_time()) {
+            return;
+        }
         if (granted.writes == 0) {
-            if (config_.change == PhaseChange::by_count) {
-                awaits_ = Awaits::nothing;
-                write(world);
-            }
+            awaits_ = Awaits::nothing;
+            write(world);
             return;
         }
         awaits_ = Awaits::go;
@@ -474,7 +475,9 @@ class ShiftUnit {
             ++counters_.unneeded;
         } else {
             awaits_ = Awaits::nothing;
-            round_trip_ = std::max(base::Time{1}, now_ - asked_ - held);
+            if (asked_ != base::Time::never()) {
+                round_trip_ = std::max(base::Time{1}, now_ - asked_ - held);
+            }
             writes_before_ = readout_->counters().writes;
             is_writing_ = true;
             world.stage(step_, ShiftStage::sending);
@@ -510,11 +513,12 @@ class ShiftUnit {
     void go_on(World& world) {
         if (std::exchange(turn_done_, false)) {
             is_writing_ = false;
-            if (config_.change == PhaseChange::by_time) {
+            if (is_by_time()) {
                 awaits_ = Awaits::grants;
                 world.stage(step_, ShiftStage::asking);
             } else {
-                end_turn(world);
+                length_ = idle_ ? length_ : now_ - began_;
+                end_phase(world);
             }
         }
         if (std::exchange(released_, false)) {
@@ -523,12 +527,6 @@ class ShiftUnit {
         if (awaits_ == Awaits::grants) {
             ask(world);
         }
-    }
-
-    template <ShiftWorld World>
-    void end_turn(World& world) {
-        length_ = idle_ ? length_ : now_ - began_;
-        end_phase(world);
     }
 
     template <ShiftWorld World>
@@ -587,6 +585,7 @@ class ShiftUnit {
             readout_->on_turn_over();
             awaits_ = Awaits::grants;
             ask(world);
+            asked_ = base::Time::never();  // by its own clock, which answers do not go by
         } else {
             world.stage(step_, ShiftStage::sending);
             until_ = PushReadout::without_end;
@@ -614,6 +613,7 @@ class ShiftUnit {
     /// To whom it sends in this phase, or none.
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
     [[nodiscard]] bool is_paced() const { return config_.pace == Pace::builder; }
+    [[nodiscard]] bool is_by_time() const { return config_.change == PhaseChange::by_time; }
     /// Of the barrier that follows the step before this one.
     [[nodiscard]] std::uint64_t generation() const {
         return step_ / config_.phases_per_barrier - 1;
@@ -639,10 +639,10 @@ class ShiftUnit {
     std::uint64_t until_ = 0;                    ///< of its builder unit's MEPs, in this turn
     base::Time deadline_ = base::Time::never();  ///< by time
     Awaits awaits_ = Awaits::nothing;
-    bool is_writing_ = false;          ///< what it has asked for
-    std::uint64_t request_ = 0;        ///< its last one
-    std::uint64_t writes_before_ = 0;  ///< it was answered
-    base::Time asked_;
+    bool is_writing_ = false;                     ///< what it has asked for
+    std::uint64_t request_ = 0;                   ///< its last one
+    std::uint64_t writes_before_ = 0;             ///< it was answered
+    base::Time asked_;                            ///< never: its round trip is not measured
     base::Time round_trip_ = base::Time::zero();  ///< of an earlier request
     Counters counters_;
 };

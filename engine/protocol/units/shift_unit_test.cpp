@@ -37,7 +37,9 @@ class Scene {
         }
     }
     void send(BuilderIndex to, const UnitMessage& said) {
-        if (said.kind != UnitMessage::Kind::announce) {
+        if (said.kind == UnitMessage::Kind::ready) {
+            say("request {} to {}, round trip {} ps", said.number, to.value(), said.values[5]);
+        } else if (said.kind != UnitMessage::Kind::announce) {
             ASSERT_EQ(said.kind, UnitMessage::Kind::last_announcement);
             say("last announcement {} to {}", said.number, to.value());
         }
@@ -81,6 +83,12 @@ class Scene {
     }
     Outputs phase() {
         unit.on_timer(UnitTimer::What::phase, now, *this);
+        return take();
+    }
+    Outputs go(std::uint32_t builder, std::uint64_t request, Bytes held_ps) {
+        EXPECT_TRUE(unit.on_message(ReadoutIndex::none(), BuilderIndex(builder),
+                                    {UnitMessage::Kind::go, 0, request, {&held_ps, 1}}, now,
+                                    *this));
         return take();
     }
     Outputs written(std::uint64_t mep) {
@@ -312,6 +320,40 @@ TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
     EXPECT_EQ(scene.unit.step(), 3U);
     EXPECT_EQ(scene.unit.counters().skipped_steps, 1U);
     EXPECT_EQ(scene.unit.counters().steps, 2U);
+}
+
+TEST(ShiftUnit, SaysHowLongTheLastAnswerTookWithoutTheTimeForWhichItWasHeld) {
+    ShiftUnitConfig config = by_count(0, 2, ShiftBarrier::none);
+    config.pace = Pace::builder;
+    Scene scene(config, *LinearShift::folded(2));
+    scene.granted(0, 2);
+    scene.start();
+    EXPECT_EQ(scene.phase(), Outputs{"request 1 to 0, round trip 0 ps"});
+    scene.now = base::nanoseconds(100);
+    EXPECT_EQ(scene.go(0, 1, 30'000), Outputs{"write 0 to 0"});
+    EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
+    EXPECT_EQ(scene.phase(), Outputs{"request 2 to 1, round trip 70000 ps"});
+}
+
+// Its window begins at 1 000 ns by its own clock, at 10 ns by the one that answers go by.
+TEST(ShiftUnit, TakesNoTimeBetweenTwoClocksForARoundTrip) {
+    ShiftUnitConfig config{
+        {.change = PhaseChange::by_time, .pace = Pace::builder, .window = base::nanoseconds(100)},
+        {},
+        0,
+        {.builders = 2,
+         .buffered_mfps = 8,
+         .largest_mfp = 10,
+         .announced_meps = 4,
+         .write_rate = base::gigabits_per_second(8)}};
+    Scene scene(config, *LinearShift::folded(2));
+    scene.granted(0, 2);
+    scene.start(base::nanoseconds(1'000));
+    EXPECT_EQ(scene.timer(1'000), (Outputs{"request 1 to 0, round trip 0 ps", "timer 1100"}));
+    scene.now = base::nanoseconds(10);
+    EXPECT_EQ(scene.go(0, 1, 0), Outputs{"write 0 to 0"});
+    scene.written(0);
+    EXPECT_EQ(scene.timer(1'100), (Outputs{"request 2 to 1, round trip 0 ps", "timer 1200"}));
 }
 
 TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
