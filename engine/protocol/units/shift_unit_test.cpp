@@ -335,7 +335,7 @@ TEST(ShiftUnit, SaysHowLongTheLastAnswerTookWithoutTheTimeForWhichItWasHeld) {
     EXPECT_EQ(scene.phase(), Outputs{"request 2 to 1, round trip 70000 ps"});
 }
 
-// Its window begins at 1 000 ns by its own clock, at 10 ns by the one that answers go by.
+/// Its window begins at 1 000 ns by its own clock, at 10 ns by the one that answers go by.
 TEST(ShiftUnit, TakesNoTimeBetweenTwoClocksForARoundTrip) {
     ShiftUnitConfig config{
         {.change = PhaseChange::by_time, .pace = Pace::builder, .window = base::nanoseconds(100)},
