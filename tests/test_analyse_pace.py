@@ -199,6 +199,10 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
         ({"building__barrier": "none", "building__phases_under_way": 2}, "contend for links"),
         ({"building__phases_per_barrier": 2}, "once in 2 phases"),
         (
+            {"building__barrier_slack": 2},
+            "with a slack of 2 barriers, phases are those of nodes on",
+        ),
+        (
             {"building__change": "window", "building__window": "100 us"},
             "asks anew for what is granted later",
         ),
@@ -219,6 +223,18 @@ def test_messages_per_phase_are_those_of_barriers_and_of_asking() -> None:
             changes = {"building__barrier_group": group, "building__pace": pace}
             entry = methods.analyse(one_leaf(**changes)).analysis["phase"]
             assert entry["messages"] == pytest.approx(told + asked)
+
+
+def test_a_barrier_with_slack_takes_messages_and_no_time() -> None:
+    loose, none = (
+        methods.analyse(one_leaf(**PACED, **LATE, **changes))
+        for changes in ({"building__barrier_slack": 1}, {"building__barrier": "none"})
+    )
+    assert metrics(loose)["phase_s"] == pytest.approx(metrics(none)["phase_s"])
+    assert "barrier_share" not in metrics(loose)
+    told = loose.analysis["phase"]["messages"] - none.analysis["phase"]["messages"]
+    assert told == pytest.approx(2 * (NODES - 1) / NODES)
+    assert not loose.analysis["phase"]["valid"]
 
 
 def test_asking_takes_four_messages_of_processor_time_a_phase() -> None:
@@ -242,11 +258,11 @@ FORTY = {
 """Forty equal nodes with short transfers, of 48 us: what asking costs is a larger part of them."""
 JITTER = {"building.jitter.kind": "exponential", "building.jitter.mean": "10 us"}
 NONE = {"building.barrier": "none"}
-OWN_LANE = {
+OWN_QUEUE_PAIRS = {"transport.control_service_level": 1}
+OWN_LANE = OWN_QUEUE_PAIRS | {
     "network.lanes.count": 2,
     "network.lanes.service_levels": [0, 1],
     "network.lanes.low": [[0, 64], [1, 64]],
-    "transport.control_service_level": 1,
 }
 LONG = {"event.packing": 30_000, "run.warmup": "10 ms", "run.duration": "22 ms"}
 """Transfers of 483 us, over half a round: with the phase in which nodes write to each other."""
@@ -277,13 +293,14 @@ def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(
 
 def test_messages_on_a_lane_of_their_own_leave_what_the_ring_has() -> None:
     # On the connection of data, an answer waits behind a whole write to the same node.
-    behind, apart = (load("lhcb-10-percent", FORTY | LONG | NONE | lane) for lane in ({}, OWN_LANE))
+    levels = ({}, OWN_QUEUE_PAIRS, OWN_LANE)
+    behind, beside, apart = (load("lhcb-10-percent", FORTY | LONG | NONE | each) for each in levels)
     formula_s = metrics(methods.analyse(apart))["phase_s"]
-    behind_s, apart_s = (
-        metrics(methods.simulate(each, seed=1))["phase_s"] for each in (behind, apart)
+    behind_s, beside_s, apart_s = (
+        metrics(methods.simulate(each, seed=1))["phase_s"] for each in (behind, beside, apart)
     )
     assert 0.99 < apart_s / formula_s < 1.03
-    assert apart_s < behind_s
+    assert apart_s <= beside_s < behind_s
 
 
 @pytest.mark.parametrize("group", ["leaf", 4])

@@ -37,11 +37,12 @@ def tiny(**changes: object) -> Scenario:
 def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
     group: object, groups: list[int]
 ) -> None:
-    scenario = tiny(building__barrier_group=group, building__writers=2)
+    scenario = tiny(building__barrier_group=group, building__writers=2, building__barrier_slack=3)
     config = live_config(scenario, 0, RunInfo("test", bytes(16), 0))
     assert config.pace is _engine.Pace.builder
     assert (config.writers, config.write_order) == (2, _engine.WriteOrder.arrival)
     assert config.barrier_groups == groups
+    assert config.barrier_slack == 3
 
 
 @pytest.mark.parametrize(
@@ -50,8 +51,9 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
         {"building__barrier": "none"},
         {"building__barrier": "none", "building__write_order": "schedule", "building__writers": 2},
         {"building__barrier_group": "leaf"},
+        {"building__barrier_group": "leaf", "building__barrier_slack": 2},
     ],
-    ids=["alone", "two in the order of the schedule", "in step within a leaf"],
+    ids=["alone", "two in the order of the schedule", "in step within a leaf", "with slack"],
 )
 def test_every_event_is_built_right(changes: dict[str, object]) -> None:
     result = measure(tiny(**changes))
@@ -59,3 +61,4 @@ def test_every_event_is_built_right(changes: dict[str, object]) -> None:
     assert result.metric("events_wrong") == 0
     assert result.metric("events_incomplete") == 0
     assert result.metric("units_lost") == 0
+    assert 0 < result.metric("go_wait_share") < 1

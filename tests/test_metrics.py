@@ -208,6 +208,8 @@ def test_measure_gives_what_it_declares(
 ) -> None:
     monkeypatch.setattr(live, "_running", visited)
     to_file = {"measure__sink": "file", "measure__sink_files": str(tmp_path)}
+    if protocol == "shift":
+        to_file["building__pace"] = "builder"
     runs = [tiny(building__protocol=protocol, **more) for more in ({}, to_file)]
     expect_as_declared("measure", runs, [live.measure(each) for each in runs])
 

@@ -85,6 +85,7 @@ def test_the_api_loads_both_kinds() -> None:
         ("building.pace=fast", "is not known; expected 'schedule' or 'builder'"),
         ("building.writers=2", 'means nothing with building.pace = "schedule"'),
         ("building.write_order=arrival", 'means nothing with building.pace = "schedule"'),
+        ("building.barrier_slack=65", "building.barrier_slack"),
         ("building.barrier_group=0", '= 0 is not known; expected "all", "leaf", or the number'),
         ("building.barrier_group=rack", '= "rack" is not known; expected "all", "leaf", or'),
         ("building.barrier_group=2.5", "of readout units of a group, 1 to 65536"),

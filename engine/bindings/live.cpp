@@ -89,6 +89,7 @@ void bind_config(nb::module_& module) {
         .def_rw("polling_s", &Config::polling)
         .def_rw("write_rate_bps", &Config::write_rate)
         .def_rw("protocol", &Config::protocol)
+        .def_rw("phase_jitter", &Config::phase_jitter)
         .def_rw("source", &Config::source)
         .def_rw("content", &Config::content)
         .def_rw("sink", &Config::sink);

@@ -15,8 +15,7 @@ using network::NodeIndex;
 using network::PortNumber;
 /// 0 … 14.
 using VirtualLane = network::Lane;
-/// 0 … 15; of a message. The fabric maps it to a virtual lane.
-using ServiceLevel = std::uint8_t;
+using network::ServiceLevel;
 
 /// Flow control counts buffers in blocks of so many bytes.
 inline constexpr base::Bytes kBlockBytes = 64;

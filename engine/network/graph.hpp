@@ -20,6 +20,8 @@ using SwitchIndex = base::Index<struct SwitchTag>;
 using PortNumber = std::uint16_t;
 /// A virtual lane of InfiniBand, a class of Ethernet: packets of one lane keep their order.
 using Lane = base::Index<struct LaneTag, std::uint8_t>;
+/// 0 … 15; what the sender of a message asks for. A network maps it to a lane or a class.
+using ServiceLevel = std::uint8_t;
 
 struct End {
     NodeIndex node;

@@ -234,7 +234,7 @@ void ShiftSystem::make_groups() {
         const auto [found, is_new] =
             number_of.emplace(given, static_cast<std::uint32_t>(groups_.size()));
         if (is_new) {
-            groups_.emplace_back();
+            groups_.emplace_back().gatherings.resize(2 * std::size_t{config_.barrier_slack} + 2);
         }
         group_of_.push_back(found->second);
         group_of(each).units.push_back(each);
@@ -358,9 +358,7 @@ void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage 
     leave_stage(unit, step, now);
     doing_[unit] = {stage, now};
     if (stage == ShiftStage::in_barrier) {
-        Gathering& here = gathering(unit, (step + 1) / config_.phases_per_barrier - 1);
-        here.entries += now;
-        here.last = now;
+        gathering(unit, (step + 1) / config_.phases_per_barrier - 1).last = now;
     }
     if (recording_) {
         stages_.push_back({now, step, unit, stage});
@@ -386,13 +384,17 @@ void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
             break;
         case ShiftStage::in_barrier: {
             counted_.in_barrier += spent;
-            Gathering& here = gathering(unit, step / config_.phases_per_barrier - 1);
-            const std::size_t units = group_of(unit).units.size();
-            here.releases += now;
-            if (++here.released == units) {
-                const Time all = here.last * static_cast<std::int64_t>(units);
-                counted_.waiting_for_slowest += all - here.entries;
-                counted_.releasing += here.releases - all;
+            const std::uint64_t reached = step / config_.phases_per_barrier;
+            if (reached <= config_.barrier_slack) {
+                break;
+            }
+            Gathering& here = gathering(unit, reached - 1 - config_.barrier_slack);
+            const Time since = std::max(doing_[unit].since, here.last);
+            here.waiting_for_slowest += since - doing_[unit].since;
+            here.releasing += now - since;
+            if (++here.released == group_of(unit).units.size()) {
+                counted_.waiting_for_slowest += here.waiting_for_slowest;
+                counted_.releasing += here.releasing;
                 ++counted_.barriers;
                 here = {};
             }
@@ -402,7 +404,7 @@ void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
 }
 
 void ShiftSystem::release_all(Group& group, Time now) {
-    group.gatherings[group.generation % 2].waiting = 0;
+    group.gatherings[group.generation % group.gatherings.size()].waiting = 0;
     for (const ReadoutIndex unit : group.units) {
         World world{*this, placement_.readouts.node_of[unit], now};
         units_[world.node].on_released(group.generation, now, world);

@@ -5,7 +5,6 @@
 // (nodes.hpp).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -168,10 +167,10 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     /// A barrier that some units of a group have entered.
     struct Gathering {
         std::uint32_t released = 0;
-        std::uint32_t waiting = 0;  ///< for the ideal barrier
-        base::Time last;
-        base::Time entries;   ///< sum
-        base::Time releases;  ///< sum
+        std::uint32_t waiting = 0;       ///< for the ideal barrier
+        base::Time last;                 ///< has come to it
+        base::Time waiting_for_slowest;  ///< sum
+        base::Time releasing;            ///< sum
     };
 
     /// What units and cards ask for.
@@ -205,8 +204,10 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     /// The units that wait for each other.
     struct Group {
         std::vector<protocol::ReadoutIndex> units;
-        /// Two generations at most are under way: nobody leaves one before all have entered it.
-        std::array<Gathering, 2> gatherings{};
+        /// Of generations that some have come to and others have not left, modulo their number:
+        /// with a slack of k, the first unit that is in generation g has left that of g - 1 - k
+        /// behind, to which the last one may just have come, which waits for the one k before that.
+        std::vector<Gathering> gatherings;
         std::uint64_t generation = 0;  ///< of the last ideal barrier
     };
 
@@ -221,7 +222,8 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     void release_all(Group& group, base::Time now);
     [[nodiscard]] Group& group_of(protocol::ReadoutIndex unit) { return groups_[group_of_[unit]]; }
     [[nodiscard]] Gathering& gathering(protocol::ReadoutIndex unit, std::uint64_t generation) {
-        return group_of(unit).gatherings[generation % 2];
+        std::vector<Gathering>& all = group_of(unit).gatherings;
+        return all[generation % all.size()];
     }
     [[nodiscard]] ShiftReport sums() const;
 

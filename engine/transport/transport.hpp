@@ -20,9 +20,7 @@
 namespace daqloom::transport {
 
 using network::NodeIndex;
-
-/// 0 … 15; what a sender asks for. Networks map it to a virtual lane or a class.
-using ServiceLevel = std::uint8_t;
+using network::ServiceLevel;
 
 /// The lane, or class, of a service level, by a network's table; 0 of levels beyond it.
 inline network::Lane lane_by_level(const std::vector<network::Lane>& lanes, ServiceLevel level) {

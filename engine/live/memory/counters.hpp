@@ -33,6 +33,8 @@ struct NodeCounters {
     Counter idle_time;
     Counter entering_time;
     Counter asking_time;
+    Counter write_requests;
+    Counter answered_ahead;
     Counter waiting_for_source;
     Counter waiting_for_builder;
     Counter waiting_for_network;
@@ -117,6 +119,10 @@ struct NodeCounters {
         see("idle_ps", &N::idle_time, "Time in phases without a partner.");
         see("entering_ps", &N::entering_time, "Time in phases held back before sending.");
         see("asking_ps", &N::asking_time, "Time in phases until the builder unit let it write.");
+        see("write_requests", &N::write_requests,
+            "Requests to write that came to a builder unit that sets the pace.");
+        see("answered_ahead", &N::answered_ahead,
+            "Of these, answered before the last writer was through.");
         see("waiting_for_source_ps", &N::waiting_for_source,
             "Time in phases waiting for an MFP from the source.");
         see("waiting_for_builder_ps", &N::waiting_for_builder,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/distribution.hpp"
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "live/ends/generator_source.hpp"
@@ -57,6 +58,8 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::Pull
 
     // ---- protocol
     Protocol protocol = Protocol::shift;
+    /// Linear shifting: added before each phase, or at the beginning of each window.
+    base::DelayDistribution phase_jitter = {};
     /// Linear shifting by time: what fits a window.
     base::BitRate write_rate = base::gigabits_per_second(100);
     protocol::WhenFull when_full = protocol::WhenFull::discard;

@@ -51,7 +51,10 @@ TEST_P(NodesOver, BuilderUnitsCanSetThePace) {
         config.barrier =
             writers == 1 ? protocol::ShiftBarrier::none : protocol::ShiftBarrier::tournament;
         config.barrier_groups = {0, 0, 1, 1};
+        config.barrier_slack = writers - 1;
         config.meps_per_phase = 2;
+        config.phase_jitter = {.kind = base::DelayDistribution::Kind::exponential,
+                               .mean = base::microseconds(100)};
         SCOPED_TRACE(writers);
         expect_right(config, first(4));
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/random.hpp"
 #include "live/memory/clock.hpp"
 #include "live/node/stream_intake.hpp"
 #include "live/node/unit_config.hpp"
@@ -35,7 +36,9 @@ std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
 class ShiftEpoch final : public UnitEpoch {
   public:
     ShiftEpoch(const EpochParts& parts, Members members)
-        : UnitEpoch(parts, std::move(members), parts.config->streams) {}
+        : UnitEpoch(parts, std::move(members), parts.config->streams),
+          jitter_(config().seed,
+                  fmt::format("phase jitter of {}, {}", config().self.value(), parts.epoch)) {}
 
     base::expected<void> make_unit();
 
@@ -73,6 +76,7 @@ class ShiftEpoch final : public UnitEpoch {
 
     std::optional<ShiftUnit> unit_;
     protocol::Timers timers_{4};
+    base::RandomStream jitter_;
     base::Table<StreamIndex, StreamIntake> streams_;
     base::Table<StreamIndex, std::uint32_t> acknowledged_;  ///< MFPs to be given back, per stream
     protocol::MepLayout layout_;
@@ -82,7 +86,10 @@ class ShiftEpoch final : public UnitEpoch {
     Time stage_since_ = Time::zero();
     std::uint64_t step_ = 0;
     Time step_since_ = Time::zero();
-    std::uint64_t discarded_before_ = 0;  ///< MEPs, in earlier epochs
+    // ---- in earlier epochs
+    std::uint64_t discarded_before_ = 0;  ///< MEPs
+    std::uint64_t requests_before_ = 0;   ///< to write
+    std::uint64_t ahead_before_ = 0;      ///< answers ahead of time
 };
 
 /// See ShiftWorld.
@@ -95,7 +102,12 @@ struct ShiftEpoch::World {
     void send(BuilderIndex to, const UnitMessage& message) {
         epoch.send(epoch.members_.builders[to], message);
     }
-    void set_timer(Time at, UnitTimer timer) { epoch.timers_.set(at, timer); }
+    void set_timer(Time at, UnitTimer timer) {
+        if (timer.what == UnitTimer::What::phase || timer.what == UnitTimer::What::window) {
+            at += epoch.config().phase_jitter.draw(epoch.jitter_);
+        }
+        epoch.timers_.set(at, timer);
+    }
     void admitted(StreamIndex, MepId, Bytes) {}
     void write(const PushWrite& write) {
         const auto& config = epoch.config();
@@ -143,6 +155,8 @@ base::expected<void> ShiftEpoch::make_unit() {
         make_outlet();
         layout_ = made.builder.layout;
         discarded_before_ = counters_.meps_discarded;
+        requests_before_ = counters_.write_requests;
+        ahead_before_ = counters_.answered_ahead;
         offsets_.resize(std::size_t{readouts()} * config().streams);
     }
     return {};
@@ -177,6 +191,10 @@ void ShiftEpoch::count() {
     count_refused(ignored.messages, ignored.writes);
     if (const auto* builder = unit_->builder()) {
         counters_.meps_discarded.set(discarded_before_ + builder->counters().discarded);
+    }
+    if (const auto* pacer = unit_->pacer()) {
+        counters_.write_requests.set(requests_before_ + pacer->counters().requests);
+        counters_.answered_ahead.set(ahead_before_ + pacer->counters().ahead);
     }
 }
 

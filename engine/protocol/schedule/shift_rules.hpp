@@ -45,6 +45,9 @@ struct ShiftRules {
     std::uint32_t phases_under_way = 1;
     /// Of each readout unit: a barrier waits for those of its own group only; empty: for all.
     std::vector<std::uint32_t> barrier_groups = {};
+    /// A unit goes on while so many barriers that it has come to are not over: those who wait for
+    /// each other are at most so many barriers apart.
+    std::uint32_t barrier_slack = 0;
     Pace pace = Pace::schedule;
     std::uint32_t writers = 1;  ///< at a time, of a builder unit that sets the pace
     WriteOrder write_order = WriteOrder::arrival;

@@ -257,7 +257,8 @@ class PushBuildingCheck : private PushBuildingModel {
                 "a unit writes what its builder unit has let it");
         const bool in_step = !by_time() && unit_config_.barrier_groups.empty() &&
                              unit_config_.barrier != ShiftBarrier::none &&
-                             unit_config_.phases_per_barrier == 1;
+                             unit_config_.phases_per_barrier == 1 &&
+                             unit_config_.barrier_slack == 0;
         if (!is_closing_ && (by_time() || in_step)) {
             // A write that ends now is over, whether its completion has come or not.
             promise(std::ranges::none_of(writers_[w.builder],
@@ -383,14 +384,17 @@ class PushBuildingCheck : private PushBuildingModel {
         }
         if ((stage == ShiftStage::sending || stage == ShiftStage::asking) && !by_time() &&
             unit_config_.barrier != ShiftBarrier::none) {
-            const std::uint64_t synchronised =
-                step / unit_config_.phases_per_barrier * unit_config_.phases_per_barrier;
+            const std::uint64_t reached = step / unit_config_.phases_per_barrier;
+            const std::uint64_t over =
+                reached - std::min<std::uint64_t>(reached, unit_config_.barrier_slack);
+            const std::uint64_t synchronised = over * unit_config_.phases_per_barrier;
             promise(std::ranges::all_of(readouts(),
                                         [=, this](ReadoutIndex other) {
                                             return !waits_for(r, other) ||
                                                    model_[other].steps_done >= synchronised;
                                         }),
-                    "nobody goes on before all of the group have got to the barrier");
+                    "nobody goes on before all of the group have got to the barrier, or to one of "
+                    "those before it where there is slack");
         }
     }
 

@@ -174,7 +174,9 @@ class PushBuildingSystem {
         }
         unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 5);
         unit_config_.meps_per_phase = 1U + input_.byte() % 3;
-        unit_config_.phases_per_barrier = 1U + input_.byte() % 4;
+        const std::uint8_t barriers = input_.byte();
+        unit_config_.phases_per_barrier = 1U + barriers % 4;
+        unit_config_.barrier_slack = (barriers >> 2 & 3) % 3;
         unit_config_.phases_under_way = 1U + input_.byte() % 3;
         unit_config_.keeps_dummies = input_.byte() % 2 == 0;
         // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.

@@ -12,6 +12,7 @@ namespace daqloom::protocol {
 namespace {
 
 constexpr base::Time longest_window = base::seconds(1'000);
+constexpr std::uint32_t most_slack = 64;
 constexpr std::uint64_t most_rounds = std::uint64_t{1} << 40;
 
 std::optional<std::string> problem_of_count(const ShiftUnitConfig& config,
@@ -20,6 +21,10 @@ std::optional<std::string> problem_of_count(const ShiftUnitConfig& config,
         return fmt::format(
             "{} MEPs per phase, {} phases per barrier, {} under way; give at least 1 of each",
             config.meps_per_phase, config.phases_per_barrier, config.phases_under_way);
+    }
+    if (config.barrier_slack > most_slack) {
+        return fmt::format("a slack of {} barriers; give at most {}", config.barrier_slack,
+                           most_slack);
     }
     if (config.rounds > most_rounds) {
         return fmt::format("{} rounds; give at most {}", config.rounds, most_rounds);

@@ -79,6 +79,8 @@ concept ShiftWorld =
 /// many as that; waits for their completion, or until no more are under way than the phases before
 /// this one may leave over; enters the barrier where one is due, after every `phases_per_barrier`
 /// steps; and goes on. As its writes have completed, everybody's have when the barrier releases it.
+/// With slack it goes on before that, until it is so many barriers ahead; it enters one after the
+/// other, each when the one before has released it.
 /// What a dummy's phase lasts, a barrier or the phase before decides.
 ///
 /// By time, step s is the window [start + s · window, start + (s + 1) · window) of the node's
@@ -204,13 +206,14 @@ class ShiftUnit {
     /// By the external barrier.
     template <ShiftWorld World>
     void on_released(std::uint64_t generation, base::Time now, World& world) {
-        if (config_.barrier != ShiftBarrier::external || stage_ != Stage::in_barrier ||
-            generation != this->generation()) {
+        if (config_.barrier != ShiftBarrier::external || stage_ == Stage::closed ||
+            generation != released_ || entered_ == released_) {
             ignore();
             return;
         }
         now_ = now;
-        go_to_phase(world);
+        ++released_;
+        go_on(world);
     }
 
     /// The source has the stream's next MFP; see PushReadout::takes_more.
@@ -276,6 +279,7 @@ class ShiftUnit {
             builder_->on_close(readouts, out);
         }
         stage_ = Stage::closed;
+        reached_ = entered_;
         awaits_ = Awaits::nothing;
     }
     /// The epoch is over: MEPs that lack MFPs are delivered or dropped, MFPs before `next_mep`, the
@@ -360,7 +364,7 @@ class ShiftUnit {
         void send_barrier(Participant to, BarrierMessage message) {
             send(unit.group_[to], Kind::barrier, message.generation, {}, message.round);
         }
-        void released(std::uint64_t) { unit.released_ = true; }
+        void released(std::uint64_t) { ++unit.released_; }
         // ---- of the builder unit
         void grant(ReadoutIndex to, MepId mep, std::span<const base::Bytes> offsets) {
             world.answered(mep, true);
@@ -521,8 +525,8 @@ class ShiftUnit {
                 end_phase(world);
             }
         }
-        if (std::exchange(released_, false)) {
-            go_to_phase(world);
+        if (stage_ == Stage::in_barrier || reached_ > entered_) {
+            synchronise(world);
         }
         if (awaits_ == Awaits::grants) {
             ask(world);
@@ -537,13 +541,25 @@ class ShiftUnit {
             go_to_phase(world);
             return;
         }
+        ++reached_;
         stage_ = Stage::in_barrier;
         world.stage(ended, ShiftStage::in_barrier);
-        if (barrier_) {
-            Out<World> out{*this, world};
-            barrier_->enter(generation(), out);
-        } else {
-            world.enter_barrier(generation());
+    }
+
+    /// Enters the next barrier that it has come to, and goes on if it may.
+    template <ShiftWorld World>
+    void synchronise(World& world) {
+        while (entered_ == released_ && entered_ < reached_) {
+            const std::uint64_t generation = entered_++;
+            if (barrier_) {
+                Out<World> out{*this, world};
+                barrier_->enter(generation, out);
+            } else {
+                world.enter_barrier(generation);
+            }
+        }
+        if (stage_ == Stage::in_barrier && reached_ - released_ <= config_.barrier_slack) {
+            go_to_phase(world);
         }
     }
 
@@ -614,10 +630,6 @@ class ShiftUnit {
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
     [[nodiscard]] bool is_paced() const { return config_.pace == Pace::builder; }
     [[nodiscard]] bool is_by_time() const { return config_.change == PhaseChange::by_time; }
-    /// Of the barrier that follows the step before this one.
-    [[nodiscard]] std::uint64_t generation() const {
-        return step_ / config_.phases_per_barrier - 1;
-    }
 
     ShiftUnitConfig config_;
     LinearShift shift_;
@@ -635,7 +647,9 @@ class ShiftUnit {
     base::Time began_;   ///< of this phase
     base::Time length_;  ///< of the last phase in which it sent
     bool turn_done_ = false;
-    bool released_ = false;
+    std::uint64_t reached_ = 0;                  ///< barriers that it has come to
+    std::uint64_t entered_ = 0;                  ///< of these
+    std::uint64_t released_ = 0;                 ///< of these
     std::uint64_t until_ = 0;                    ///< of its builder unit's MEPs, in this turn
     base::Time deadline_ = base::Time::never();  ///< by time
     Awaits awaits_ = Awaits::nothing;

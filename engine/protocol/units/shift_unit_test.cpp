@@ -236,6 +236,28 @@ TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheOneBefore) {
     }
 }
 
+TEST(ShiftUnit, GoesOnWithSlackUntilItIsSoManyBarriersAhead) {
+    auto config = by_count(0, 3, ShiftBarrier::external);
+    config.barrier_slack = 1;
+    config.rounds = 1;
+    Scene scene(config, *LinearShift::folded(3));
+    scene.granted(0, 3);
+    scene.start();
+    EXPECT_EQ(scene.phase(), Outputs{"write 0 to 0"});
+    EXPECT_EQ(scene.written(0), (Outputs{"barrier 0", "ready 1"}));
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+    EXPECT_EQ(scene.written(1), Outputs{}) << "two barriers ahead; it is still in the first one";
+    EXPECT_EQ(scene.stages.back(), "1 in barrier");
+    EXPECT_EQ(scene.released(1), Outputs{}) << "it has not entered that one";
+    EXPECT_EQ(scene.released(0), (Outputs{"barrier 1", "ready 2"}));
+    EXPECT_EQ(scene.phase(), Outputs{"write 2 to 2"});
+    EXPECT_EQ(scene.released(1), Outputs{}) << "in time";
+    EXPECT_EQ(scene.written(2), Outputs{"barrier 2"});
+    EXPECT_TRUE(scene.unit.is_finished());
+    EXPECT_EQ(scene.released(2), Outputs{});
+    EXPECT_EQ(scene.unit.counters().unexpected, 1U);
+}
+
 TEST(ShiftUnit, EntersABarrierEveryFewPhases) {
     auto config = by_count(0, 3, ShiftBarrier::external);
     config.phases_per_barrier = 2;
@@ -448,6 +470,10 @@ TEST(ShiftUnit, RefusesAnImpossibleConfigurationInASentence) {
     EXPECT_NE(message(config).find("a round takes 10 MFPs"), std::string::npos);
     config.phases_per_barrier = 0;
     EXPECT_NE(message(config).find("0 phases per barrier"), std::string::npos);
+    config.phases_per_barrier = 1;
+    config.meps_per_phase = 1;
+    config.barrier_slack = 65;
+    EXPECT_NE(message(config).find("a slack of 65 barriers"), std::string::npos);
     config.change = PhaseChange::by_time;
     config.window = config.grace = base::nanoseconds(5);
     EXPECT_NE(message(config).find("and less than that"), std::string::npos);

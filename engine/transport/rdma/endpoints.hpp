@@ -116,7 +116,10 @@ class RdmaEndpoints {
     [[nodiscard]] std::size_t memory() const {
         std::size_t all = queue_pairs_.memory() + senders_.memory();
         for (const Sender& sender : senders_) {
-            all += sender.active.memory() + sender.queue_pairs.memory();
+            all += sender.active.memory();
+            for (const auto& to : sender.queue_pairs) {
+                all += to.memory();
+            }
         }
         return all;
     }
@@ -145,8 +148,8 @@ class RdmaEndpoints {
         base::Time fetched;                 ///< the next payload has been
         bool supplied = false;              ///< a packet waits in the network's queue
         bool fetching = false;
-        /// By destination; empty before the first.
-        base::Table<NodeIndex, QueuePairIndex> queue_pairs;
+        /// By service level and destination; a level's is empty before the first.
+        std::vector<base::Table<NodeIndex, QueuePairIndex>> queue_pairs;
     };
 
     template <class Driver>
@@ -181,8 +184,11 @@ class RdmaEndpoints {
     }
 
     QueuePairIndex queue_pair_of(const Message& message) {
-        base::Table<NodeIndex, QueuePairIndex>& to =
-            senders_[sender_of(message.source, message.lane)].queue_pairs;
+        auto& by_level = senders_[sender_of(message.source, message.lane)].queue_pairs;
+        if (message.service_level >= by_level.size()) {
+            by_level.resize(message.service_level + std::size_t{1});
+        }
+        base::Table<NodeIndex, QueuePairIndex>& to = by_level[message.service_level];
         if (to.empty()) {
             to.assign(hosts_.size(), QueuePairIndex::none());
         }

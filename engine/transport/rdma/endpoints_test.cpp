@@ -93,6 +93,22 @@ TEST(Hosts, MessagesOfOneQueuePairArriveInOrderOthersShare) {
     EXPECT_EQ(play.hosts->completed(), 5U);
 }
 
+TEST(Hosts, ServiceLevelsOnOneLaneHaveQueuePairsOfTheirOwn) {
+    const FabricConfig fabric = star(2);
+    HostsPlay play(fabric, {});
+    Log log(*play.hosts);
+    play.hosts->post(write(0, 1, 1'000'000, 0), Time::zero(), Time::zero());
+    Message other = write(0, 1, 32, 1);
+    other.service_level = 1;
+    play.hosts->post(other, base::nanoseconds(1), Time::zero());
+    play.hosts->post(write(0, 1, 32, 2), base::nanoseconds(1), Time::zero());
+    play.run(log);
+    EXPECT_EQ(log.order, (std::vector<std::uint64_t>{1, 0, 2}));
+    // Behind the packet on the wire and two that wait for it.
+    const Time way = fabric.cables[0].delay * 2 + fabric.switch_latency;
+    EXPECT_LE(log.received[1], Time{80 * (4096 + 26 + 16)} * 4 + way);
+}
+
 TEST(Hosts, LatencyDelaysTheFirstPacket) {
     HostsPlay early(star(2), {});
     HostsPlay late(star(2), {});

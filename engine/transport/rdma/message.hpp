@@ -12,6 +12,7 @@
 namespace daqloom::transport {
 
 using network::NodeIndex;
+using network::ServiceLevel;
 using VirtualLane = network::Lane;
 
 /// A place among the messages of a fabric's hosts that are not complete.
@@ -26,6 +27,7 @@ struct Message {
     base::Bytes bytes = 0;
     std::uint64_t tag = 0;  ///< the poster's own identifier
     VirtualLane lane;
+    ServiceLevel service_level = 0;  ///< each has queue pairs of its own
     bool immediate = false;
 
     base::Bytes sent = 0;  ///< handed to the wire

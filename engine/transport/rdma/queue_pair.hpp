@@ -14,8 +14,8 @@ constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(a - b) < 0;
 }
 
-/// From one host to another on one virtual lane. The requester sends messages, the responder
-/// acknowledges them.
+/// From one host to another, of one service level, which is on one virtual lane. The requester
+/// sends messages, the responder acknowledges them.
 struct alignas(64) QueuePair {
     NodeIndex source;
     NodeIndex destination;

@@ -31,6 +31,7 @@ class RdmaTransport : public Transport {
         message.bytes = posting.bytes;
         message.immediate = true;
         message.lane = lane_of(posting.service_level);
+        message.service_level = posting.service_level;
         message.tag = posting.tag | (posting.completes ? kCompletes : 0);
         endpoints_->post(message, latency, now);
     }

@@ -155,8 +155,17 @@ class Push(View):
 
     @property
     def has_barrier_each_phase(self) -> bool:
-        """Whether there is a barrier after each phase, of all nodes or of groups."""
-        return self.barrier != "none" and self.scenario.building.phases_per_barrier == 1
+        """Whether there is a barrier after each phase, of all nodes or of groups, at which they
+        wait."""
+        building = self.scenario.building
+        is_each = self.barrier != "none" and building.phases_per_barrier == 1
+        return is_each and building.barrier_slack == 0
+
+    @property
+    def waits_at_barriers(self) -> bool:
+        """Whether nodes wait at barriers at all; with slack they go on, and how often they wait
+        nevertheless has no closed form."""
+        return self.barrier != "none" and self.scenario.building.barrier_slack == 0
 
     @property
     def in_step(self) -> bool:

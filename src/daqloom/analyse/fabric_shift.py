@@ -94,7 +94,8 @@ def _by_count(push: Push) -> Answer:
         metrics["processor_share"] = (push.processor_s + control_s) / round_s
         if push.barriers:
             metrics["barrier_rate_hz"] = push.barriers / round_s
-    if push.barriers and not discards and round_s == found.length_s:  # else sources hold some up
+    waits = push.waits_at_barriers and not discards
+    if waits and round_s == found.length_s:  # else sources hold some up
         metrics["barrier_s"] = {"releasing": found.releasing_s}
         if len(push.groups) == 1:  # else groups wait for each other at builder units, too
             waits_s = found.waiting_s + found.releasing_s
@@ -235,20 +236,19 @@ def _out_of_step_in_words(push: Push) -> str:
     """Return why phases without a barrier of all nodes after each have no exact form."""
     building, groups = push.scenario.building, len(push.groups)
     bounds = "these are upper bounds of the simulated rate"
-    if push.barrier == "none" and push.is_paced and building.phases_under_way == 1:
+    slack = building.barrier_slack
+    how = f"with a slack of {slack} barriers" if slack else "without a barrier"
+    if not push.waits_at_barriers and push.is_paced and building.phases_under_way == 1:
         return (
-            f"without a barrier, phases are those of nodes on a ring whose builder units let "
+            f"{how}, phases are those of nodes on a ring whose builder units let "
             f"{building.writers} write at a time, once settled; contention on the way to different "
             "builder units, and answers that come too early, or late as they wait behind data to "
             "the same node (unless transport.control_service_level parts them), have no closed "
             "form: " + bounds
         )
     if not push.has_barrier_each_phase or groups == 1:
-        how = (
-            "without a barrier"
-            if push.barrier == "none"
-            else f"with a barrier once in {building.phases_per_barrier} phases"
-        )
+        if push.waits_at_barriers:
+            how = f"with a barrier once in {building.phases_per_barrier} phases"
         return (
             f"{how} nodes fall out of step and contend for links, for which there is no closed "
             "form: " + bounds
@@ -399,12 +399,12 @@ def _added_s(chance: Chance, times_s: Times) -> float:
 
 
 def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
-    """Return the round without a barrier, or with one in k phases, as a bound: nodes fall out of
-    step and contend for links, for which there is no closed form. A node needs its own time for all
+    """Return the round without a barrier, with slack, or with one in k phases, as a bound: nodes
+    fall out of step and contend for links, for which there is no closed form. A node needs its own time for all
     its phases, and in the long term none builds more events than another; a link needs the time of
     all flows of a round."""
     building, own_s = push.scenario.building, _own_s(push, found)
-    if not push.barriers:
+    if not push.waits_at_barriers:
         if not push.is_paced:
             round_s = float(own_s.max()) + push.chance(push.slots).mean_s
         elif building.phases_under_way == 1:

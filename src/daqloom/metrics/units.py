@@ -48,12 +48,12 @@ idle_share | 1 | time without a partner (dummy) | analyse (PHASES), simulate (SH
     (SHIFT) |
     Share of the nodes' time without a partner to send to (the turn of a dummy), 0 to 1; barriers
     not included. `analyse` gives it for time windows.
-go_wait_share | 1 | time until the builder lets write | simulate (SHIFT) |
+go_wait_share | 1 | time until the builder lets write | simulate (SHIFT), measure (SHIFT) |
     Share of the readout units' time between asking their builder unit and its answer, 0 to 1; where
     builder units set the pace.
-write_requests | requests | requests to write | simulate (SHIFT) |
+write_requests | requests | requests to write | simulate (SHIFT), measure (SHIFT) |
     Requests of readout units to builder units that set the pace, after the warm-up.
-ahead_share | 1 | requests answered ahead of time | simulate (SHIFT) |
+ahead_share | 1 | requests answered ahead of time | simulate (SHIFT), measure (SHIFT) |
     Share of these that were answered before the last writer was through, so that the next one
     follows it without a gap.
 waiting_share.source | 1 | waiting for the source | measure |

@@ -74,6 +74,9 @@ class Shift(Part):
     barrier_group: Annotated[Group, _COUNT] = "all"
     """Readout units that a barrier keeps in step: all, those on one leaf switch, or so many that
     follow each other in the schedule."""
+    barrier_slack: Annotated[int, _COUNT] = Field(default=0, ge=0, le=64)
+    """Barriers that a node has come to and that may still be open while it goes on (split-phase
+    barriers); 0: it waits at each one."""
     pace: Annotated[Literal["schedule", "builder"], SHIFT] = "schedule"
     """A readout unit writes when its phase begins, or then asks its builder unit, which lets a few
     write at a time."""
@@ -100,7 +103,7 @@ class Shift(Part):
     grace: Annotated[Seconds, _WINDOW] = 0.0
     """Grace period at the end of a window, in which no write is in flight (s)."""
     jitter: Annotated[Distribution, SHIFT] = Field(default_factory=Distribution)
-    """Delay before a node begins a phase."""
+    """Delay before a node begins a phase; live: added to what the machine's own is."""
 
     @model_validator(mode="after")
     def _check_shift(self) -> Self:

@@ -130,7 +130,8 @@ class Levels(Part):
     data_service_level: int = Field(default=0, ge=0, le=15)
     """Service level of multi-fragment packets and fragments."""
     control_service_level: int = Field(default=0, ge=0, le=15)
-    """Service level of all other messages, such as requests and barriers."""
+    """Service level of all other messages, such as requests and barriers. Over RDMA each level has
+    queue pairs of its own, also on the same lane or class: a message does not wait for data."""
 
 
 class Transport(Levels, Rdma, Tcp, Kind):
