@@ -294,6 +294,23 @@ TEST_P(TransportConformance, WritesOfEverySizeArriveWholeAndTouchNothingElse) {
     }
 }
 
+/// Over TCP a socket takes megabytes before the other side has read a byte.
+TEST_P(TransportConformance, AWriteThatIsDoneIsInTheOthersMemory) {
+    constexpr std::size_t kSize = 1'000'000;
+    TestRun run(GetParam(), 2, {.arena = 2 << 20, .source = 2 << 20});
+    for (std::uint64_t turn = 0; turn < 10; ++turn) {
+        fill_pattern(run[1].arena(), 1);
+        const auto bytes = run[0].source().first(kSize);
+        fill_pattern(bytes, 2 + turn);
+        write(run, 0, {.to = UnitIndex(1), .bytes = bytes, .immediate = 1, .context = turn});
+        ASSERT_TRUE(run.poll_until([&] { return run[0].done.size() == 1; }));
+        ASSERT_TRUE(std::ranges::equal(run[1].arena().first(kSize), bytes)) << turn;
+        ASSERT_TRUE(run.poll_until([&] { return run[1].written.size() == 1; }));
+        run[1].written.clear();
+        run[0].done.clear();
+    }
+}
+
 TEST_P(TransportConformance, AWriteMayEndWhereTheArenaEnds) {
     TestRun run(GetParam(), 2, {.arena = 10'000, .source = 10'000});
     fill_pattern(run[0].source(), 3);

@@ -278,9 +278,9 @@ void LibfabricTransport::advance(Operation& operation) {
         message.rma_iov_count = 1;
         message.context = &operation.context;
         message.data = write.immediate;
-        const auto code =
-            ::fi_writemsg(endpoint_.get(), &message,
-                          FI_COMPLETION | (is_last ? FI_REMOTE_CQ_DATA : endpoint_.part_flags()));
+        const auto code = ::fi_writemsg(
+            endpoint_.get(), &message,
+            FI_COMPLETION | endpoint_.write_flags() | (is_last ? FI_REMOTE_CQ_DATA : 0));
         if (code == -FI_EAGAIN) {
             return;
         }

@@ -117,18 +117,20 @@ base::expected<void> Endpoint::choose(const LibfabricConfig& config, std::size_t
     }
     part_ = std::min(info_->ep_attr->max_msg_size,
                      static_cast<std::size_t>(std::max<base::Bytes>(config.most_per_write, 1)));
-    if (longest <= part_) {
-        return {};
-    }
-    // The other side is told with the last part, which is not given before the others are known to
-    // be in its memory: by a completion that says so, or by writes that stay in order.
+    // A write is done when it is in the other side's memory, where the provider can tell (over TCP
+    // it would otherwise be when the socket has taken it, with data of some phases on their way).
     wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
     if (auto delivering = look_for(*wanted, node)) {
         info_ = std::move(delivering);
         info_->tx_attr->op_flags = 0;
-        part_flags_ = FI_DELIVERY_COMPLETE;
+        write_flags_ = FI_DELIVERY_COMPLETE;
         return {};
     }
+    if (longest <= part_) {
+        return {};
+    }
+    // The other side is told with the last part, which is not given before the others are known to
+    // be in its memory: else by writes that stay in order.
     wanted->tx_attr->op_flags = 0;
     wanted->tx_attr->msg_order |= FI_ORDER_WAW;
     wanted->rx_attr->msg_order |= FI_ORDER_WAW;

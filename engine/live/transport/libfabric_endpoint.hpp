@@ -56,9 +56,9 @@ class Endpoint {
     [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
     /// Most bytes of a write in one piece.
     [[nodiscard]] std::size_t part() const { return part_; }
-    /// Flags of a part that is not the last: its completion means that it is in the other's memory,
-    /// or what is written later gets there later.
-    [[nodiscard]] std::uint64_t part_flags() const { return part_flags_; }
+    /// Flags of a write: its completion means that it is in the other's memory, where the provider
+    /// can tell; if not, and writes have parts, what is written later gets there later.
+    [[nodiscard]] std::uint64_t write_flags() const { return write_flags_; }
 
   private:
     Endpoint() = default;
@@ -75,7 +75,7 @@ class Endpoint {
     Info info_;
     std::uint64_t incarnation_ = 0;
     std::size_t part_ = 0;
-    std::uint64_t part_flags_ = 0;
+    std::uint64_t write_flags_ = 0;
 
     // ---- in this order: an endpoint needs its queue, and is closed before the memory that it uses
     Queue queue_;

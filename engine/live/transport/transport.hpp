@@ -68,8 +68,8 @@ class TransportEvents {
     /// All bytes of a write have arrived. `from` may be none, since networks do not tell the
     /// sender; then the immediate bits must identify it.
     virtual void on_written(UnitIndex from, std::uint32_t immediate) = 0;
-    /// Our write is complete: its source may be reused, and the other side has been notified or
-    /// will be.
+    /// Our write is complete: it is in the other side's memory (libfabric: if the provider can
+    /// tell), its source may be reused, and the other side has been notified or will be.
     virtual void on_write_done(std::uint64_t context) = 0;
     /// This unit is unreachable (notified once). Writes to it will not complete.
     virtual void on_unreachable(UnitIndex unit) = 0;
