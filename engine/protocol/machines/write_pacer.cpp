@@ -54,10 +54,6 @@ void WritePacer::begin_busy(Time since) {
 }
 
 void WritePacer::note_rate(const Request& done, Time now) {
-    if (done.readout == config_.local) {
-        begin_busy(now);
-        return;
-    }
     if (config_.writers > 1 || lead_ == Time::zero()) {
         return;
     }
@@ -79,7 +75,7 @@ Time WritePacer::expected_end() const {
     }
     base::Bytes bytes = busy_bytes_;
     for (const Request& writer : writing_) {
-        bytes += writer.readout == config_.local ? 0 : writer.bytes;
+        bytes += writer.bytes;
     }
     const double lasts = std::min(ps_per_byte_ * static_cast<double>(bytes), longest_busy);
     return busy_since_ + Time{static_cast<std::int64_t>(lasts)};

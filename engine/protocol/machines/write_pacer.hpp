@@ -19,8 +19,6 @@ struct WritePacerConfig {
     std::uint32_t readouts = 1;
     std::uint32_t writers = 1;  ///< at a time
     WriteOrder order = WriteOrder::arrival;
-    /// On the builder unit's own node: the rate of the others does not follow from its writes.
-    ReadoutIndex local = ReadoutIndex::none();
 };
 
 /// Of an MFP, among all that a readout unit writes to one builder unit: they follow each other in

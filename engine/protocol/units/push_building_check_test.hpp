@@ -253,7 +253,8 @@ class PushBuildingCheck : private PushBuildingModel {
         });
         const std::uint32_t limit = unit_config_.readout.parallel_writes;
         promise(limit == 0 || awaited <= limit, "writes under way keep within their limit");
-        promise(!is_paced() || fate.is_closed || let_go_[w.builder][r].writes-- > 0,
+        const bool is_local = node_of(w.builder).readout == r;
+        promise(!is_paced() || is_local || fate.is_closed || let_go_[w.builder][r].writes-- > 0,
                 "a unit writes what its builder unit has let it");
         const bool in_step = !by_time() && unit_config_.barrier_groups.empty() &&
                              unit_config_.barrier != ShiftBarrier::none &&
@@ -289,7 +290,7 @@ class PushBuildingCheck : private PushBuildingModel {
             const bool counts = !builder_fates_[w.builder].sees_lost[r] &&
                                 landed_.emplace(w.mep, r, w.stream).second;
             here.landed += counts ? 1 : 0;
-            let_go_[w.builder][r].not_here -= counts ? 1 : 0;
+            let_go_[w.builder][r].not_here -= counts && node_of(w.builder).readout != r ? 1 : 0;
             unit.on_written(r, w.stream, w.mep, now(), world);
             promise(unit.builder()->counters().mfps - before == (counts ? 1U : 0U),
                     "each MFP of a live readout unit counts once");

@@ -145,8 +145,7 @@ base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift sh
         if (unit.is_paced()) {
             DAQLOOM_TRY(pacer, WritePacer::make({.readouts = unit.shift_.readouts(),
                                                  .writers = unit.config_.writers,
-                                                 .order = unit.config_.write_order,
-                                                 .local = unit.config_.self}));
+                                                 .order = unit.config_.write_order}));
             unit.pacer_ = std::move(pacer);
         }
     }

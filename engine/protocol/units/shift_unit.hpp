@@ -88,8 +88,9 @@ concept ShiftWorld =
 /// grace period. How far clocks agree is the world's business: it translates the times of timers.
 ///
 /// Where the builder unit sets the pace, the readout unit asks it when all that it is to write in
-/// the phase is granted, or in a window what is, and writes when it may (see WritePacer). It
-/// measures how long an answer takes, and says so when it asks the next one.
+/// the phase is granted, or in a window what is, and writes when it may (see WritePacer); what it
+/// writes to its own node goes at once. It measures how long an answer takes, and says so when it
+/// asks the next one.
 ///
 /// A message counts only if it comes from a node with a unit that may send it; a builder unit
 /// answers for its own MEPs. Invalid input is counted and otherwise ignored.
@@ -400,9 +401,9 @@ class ShiftUnit {
         began_ = now_;
         idle_ = shift_.builder_for(config_.self, phase()) == BuilderIndex::none();
         counters_.idle_steps += idle_ ? 1 : 0;
-        world.stage(step_, idle_        ? ShiftStage::idle
-                           : is_paced() ? ShiftStage::asking
-                                        : ShiftStage::sending);
+        world.stage(step_, idle_    ? ShiftStage::idle
+                           : asks() ? ShiftStage::asking
+                                    : ShiftStage::sending);
         if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
             !is_barrier_due(step_ + 1)) {
             stage_ = Stage::idle;
@@ -418,7 +419,7 @@ class ShiftUnit {
     void take_turn(World& world) {
         stage_ = Stage::sending;
         until_ = idle_ ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
-        if (is_paced() && !idle_) {
+        if (!idle_ && asks()) {
             awaits_ = Awaits::grants;
             go_on(world);
         } else {
@@ -596,7 +597,7 @@ class ShiftUnit {
             ++counters_.idle_steps;
             world.stage(step_, ShiftStage::idle);
             readout_->on_turn_over();
-        } else if (is_paced()) {
+        } else if (asks()) {
             world.stage(step_, ShiftStage::asking);
             readout_->on_turn_over();
             awaits_ = Awaits::grants;
@@ -629,6 +630,8 @@ class ShiftUnit {
     /// To whom it sends in this phase, or none.
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
     [[nodiscard]] bool is_paced() const { return config_.pace == Pace::builder; }
+    /// A copy within the node needs no link: nobody is asked.
+    [[nodiscard]] bool asks() const { return is_paced() && partner() != config_.builder.self; }
     [[nodiscard]] bool is_by_time() const { return config_.change == PhaseChange::by_time; }
 
     ShiftUnitConfig config_;
