@@ -99,6 +99,9 @@ TEST(BuilderPace, LetsSoManyWriteAtATime) {
         EXPECT_EQ(report.unexpected, 0U);
         EXPECT_EQ(report.answered_ahead > 0, writers == 1);
         EXPECT_GT(report.asking, Time::zero());
+        EXPECT_TRUE(std::ranges::none_of(system->stages(), [](const auto& each) {
+            return each.stage == ShiftStage::asking && each.step % 12 == 0;
+        })) << "nobody asks its own node";
     }
 }
 
