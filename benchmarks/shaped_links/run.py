@@ -71,7 +71,8 @@ def plug(namespace: str, address: str, rate_bps: int) -> None:
 def build(units: int, rate_bps: int) -> None:
     """Makes the bridge and the namespaces; they end with this process's own."""
     command("ip", "link", "set", "lo", "up")
-    command("ip", "link", "add", "bridge", "type", "bridge", "stp_state", "0", "mcast_snooping", "0")
+    command("ip", "link", "add", "bridge", "type", "bridge", "stp_state", "0",
+            "mcast_snooping", "0")  # fmt: skip
     command("ip", "link", "set", "bridge", "up")
     command("ip", "address", "add", f"{CONTROL}/24", "dev", "bridge")
     for unit in range(units):

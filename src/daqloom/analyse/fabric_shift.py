@@ -400,9 +400,9 @@ def _added_s(chance: Chance, times_s: Times) -> float:
 
 def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
     """Return the round without a barrier, with slack, or with one in k phases, as a bound: nodes
-    fall out of step and contend for links, for which there is no closed form. A node needs its own time for all
-    its phases, and in the long term none builds more events than another; a link needs the time of
-    all flows of a round."""
+    fall out of step and contend for links, for which there is no closed form. A node needs
+    its own time for all its phases, and in the long term none builds more events than another; a
+    link needs the time of all flows of a round."""
     building, own_s = push.scenario.building, _own_s(push, found)
     if not push.waits_at_barriers:
         if not push.is_paced:
