@@ -28,6 +28,7 @@ SHARED = {
     "building.barrier": "none",
     "building.jitter.kind": "exponential",
     "building.jitter.mean": "20 us",
+    "transport.control_service_level": 1,
     "run.duration": "60 ms",
 }
 
