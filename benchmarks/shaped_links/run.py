@@ -22,6 +22,9 @@ import daqloom
 from daqloom.scenario.models import Scenario
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent / "kernel_incast"))
+from network import WIRE_OVERHEAD_BYTES, command  # noqa: E402
+
 SCENARIO = HERE / "shaped.toml"
 OWN = "DAQLOOM_SHAPED_LINKS"
 WAYS = {
@@ -30,8 +33,6 @@ WAYS = {
     "builder-paced": {"building.barrier": "none", "building.pace": "builder"},
 }
 CONTROL = "10.9.0.100"
-WIRE_OVERHEAD_BYTES = 24
-"""FCS 4, preamble and start 8, gap 12: what Ethernet adds to the frame that a qdisc sees."""
 SSH = """#!/bin/sh
 while [ "$1" != "--" ]; do shift; done
 shift
@@ -42,15 +43,8 @@ exec ip netns exec "$host" sh -c "$*"
 """Stands for ssh: its hosts are namespaces."""
 
 
-def command(*words: str) -> None:
-    """Runs a program; raises RuntimeError with what it complained of."""
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    if done.returncode != 0:
-        raise RuntimeError(f"'{' '.join(words)}' failed: {done.stderr.strip()}")
-
-
 def plug(namespace: str, address: str, rate_bps: int) -> None:
-    """Connects a namespace to the bridge by a link of that rate in each direction; 0: no limit."""
+    """Connects a namespace to the bridge by a link of that rate in each direction."""
     port = f"to-{namespace}"
     command("ip", "netns", "add", namespace)
     command("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
@@ -59,10 +53,9 @@ def plug(namespace: str, address: str, rate_bps: int) -> None:
         # One segment a packet: else one of 64 kB is a burst on the wire. Few packets: two cores
         # forward those of all.
         command("ip", *where, "link", "set", device, "mtu", "9000", "gso_max_segs", "1", "up")
-        if rate_bps:
-            command("tc", *where, "qdisc", "replace", "dev", device, "root",
-                    "stab", "overhead", str(WIRE_OVERHEAD_BYTES), "linklayer", "ethernet",
-                    "tbf", "rate", f"{rate_bps}bit", "burst", "20kb", "limit", "20mb")  # fmt: skip
+        command("tc", *where, "qdisc", "replace", "dev", device, "root",
+                "stab", "overhead", str(WIRE_OVERHEAD_BYTES), "linklayer", "ethernet",
+                "tbf", "rate", f"{rate_bps}bit", "burst", "20kb", "limit", "20mb")  # fmt: skip
     command("ip", "link", "set", port, "master", "bridge")
     command("ip", "-n", namespace, "link", "set", "lo", "up")
     command("ip", "-n", namespace, "address", "add", f"{address}/24", "dev", "eth0")

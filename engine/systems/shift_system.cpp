@@ -72,7 +72,7 @@ struct ShiftSystem::World {
         if (timer.what == What::window) {
             at = std::max(now, system.nodes().clock(node).global(at));
         }
-        if (timer.what != What::idle) {
+        if (timer.begins_phase()) {
             at += system.config_.phase_jitter.draw(system.jitter_);
         }
         const auto kind = static_cast<std::uint32_t>(timer.what) -

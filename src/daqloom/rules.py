@@ -28,6 +28,7 @@ def set_shift_rules(
     config.keeps_dummies = building.dummy_phases == "kept"
     config.window_s = building.window
     config.grace_s = building.grace
+    config.phase_jitter = delay_of(building.jitter)
 
 
 def set_daqpipe_rules(

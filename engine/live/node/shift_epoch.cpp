@@ -103,7 +103,7 @@ struct ShiftEpoch::World {
         epoch.send(epoch.members_.builders[to], message);
     }
     void set_timer(Time at, UnitTimer timer) {
-        if (timer.what == UnitTimer::What::phase || timer.what == UnitTimer::What::window) {
+        if (timer.begins_phase()) {
             at += epoch.config().phase_jitter.draw(epoch.jitter_);
         }
         epoch.timers_.set(at, timer);

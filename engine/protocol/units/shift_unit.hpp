@@ -280,7 +280,7 @@ class ShiftUnit {
             builder_->on_close(readouts, out);
         }
         stage_ = Stage::closed;
-        reached_ = entered_;
+        reached_ = entered_;  // no more barriers
         awaits_ = Awaits::nothing;
     }
     /// The epoch is over: MEPs that lack MFPs are delivered or dropped, MFPs before `next_mep`, the

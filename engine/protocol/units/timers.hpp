@@ -29,6 +29,11 @@ struct UnitTimer {
     EventId event{};
     BuilderIndex builder{};  ///< response: who has asked
     base::Bytes offset = 0;  ///< response: where it belongs in the builder unit's memory
+
+    /// Shift: what a node may be late for by some jitter.
+    [[nodiscard]] constexpr bool begins_phase() const {
+        return what == What::phase || what == What::window;
+    }
 };
 
 /// For worlds that look for what is due: the earliest timer comes first, of two at the same time

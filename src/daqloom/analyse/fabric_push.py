@@ -155,11 +155,8 @@ class Push(View):
 
     @property
     def has_barrier_each_phase(self) -> bool:
-        """Whether there is a barrier after each phase, of all nodes or of groups, at which they
-        wait."""
-        building = self.scenario.building
-        is_each = self.barrier != "none" and building.phases_per_barrier == 1
-        return is_each and building.barrier_slack == 0
+        """Whether nodes wait at a barrier after each phase, of all or of groups."""
+        return self.waits_at_barriers and self.scenario.building.phases_per_barrier == 1
 
     @property
     def waits_at_barriers(self) -> bool:

@@ -12,7 +12,7 @@ from daqloom.measure import MeasureError
 from daqloom.measure.connection import own_address
 from daqloom.measure.open_files import check_open_files
 from daqloom.measure.unit import RunInfo
-from daqloom.rules import delay_of, named, set_daqpipe_rules, set_pull_rules, set_shift_rules
+from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
@@ -126,7 +126,6 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     config.congestion_control = measure.congestion
     config.protocol = named(_engine.Protocol, building.protocol)
     set_shift_rules(config, building, where.barrier_groups)
-    config.phase_jitter = delay_of(building.jitter)
     set_daqpipe_rules(config, building)
     config.discards_when_full = measure.when_full == "discard"
     config.delivers_incomplete = measure.incomplete == "deliver"

@@ -23,7 +23,6 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.slots = system.readouts.tolist()
     config.builder_slots = system.builders.tolist()
     set_shift_rules(config, scenario.building, system.barrier_groups)
-    config.phase_jitter = delay_of(scenario.building.jitter)
     config.mfp_bytes = system.mfp_bytes
     config.streams = scenario.readout.streams
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
