@@ -235,6 +235,7 @@ def test_a_barrier_with_slack_takes_messages_and_no_time() -> None:
     told = loose.analysis["phase"]["messages"] - none.analysis["phase"]["messages"]
     assert told == pytest.approx(2 * (NODES - 1) / NODES)
     assert not loose.analysis["phase"]["valid"]
+    assert any("with a slack of 1 barrier, phases" in each for each in loose.warnings)
 
 
 def test_asking_takes_four_messages_of_processor_time_a_phase() -> None:

@@ -136,7 +136,8 @@ def test_rules_of_pacing_are_shown_and_read_back(tmp_path: Path) -> None:
         assert f"{line}\n" in shown.read_text()
     assert "barrier_group = 20\n" in shown.read_text()
     assert load(shown).hash() == scenario.hash()
-    on_leaves = load(shown, ["building.barrier_group=leaf"])
+    on_leaves = load(shown, ["building.barrier_group=leaf", "building.barrier_slack=2"])
+    assert on_leaves.building.in_words.endswith("tournament barrier on each leaf, slack 2")
     assert 'barrier_group = "leaf"\n' in to_toml(on_leaves)
     assert on_leaves.hash() != scenario.hash()
 

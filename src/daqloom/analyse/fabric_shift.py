@@ -237,7 +237,7 @@ def _out_of_step_in_words(push: Push) -> str:
     building, groups = push.scenario.building, len(push.groups)
     bounds = "these are upper bounds of the simulated rate"
     slack = building.barrier_slack
-    how = f"with a slack of {slack} barriers" if slack else "without a barrier"
+    how = f"with a slack of {slack} barrier{'s' * (slack > 1)}" if slack else "without a barrier"
     if not push.waits_at_barriers and push.is_paced and building.phases_under_way == 1:
         return (
             f"{how}, phases are those of nodes on a ring whose builder units let "

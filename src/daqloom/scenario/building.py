@@ -146,6 +146,8 @@ class Building(Daqpipe, Shift, Pull, Protocol):
                 step += {"leaf": " on each leaf"}.get(
                     str(self.barrier_group), f" of {self.barrier_group}"
                 )
+            if self.barrier != "none" and self.barrier_slack:
+                step += f", slack {self.barrier_slack}"
         if self.pace == "builder":
             step = f"builder-paced, {step}"
         return {
