@@ -168,7 +168,7 @@ def test_groups_on_leaves_are_found_from_the_network() -> None:
     push = Push(small(building__barrier_group="leaf"))
     assert [group.tolist() for group in push.groups] == [[0, 1], [2, 3]]
     assert [g.tolist() for g in Push(small(building__barrier_group=3)).groups] == [[0, 1, 2], [3]]
-    assert len(Push(small(building__barrier_group="leaf", building__barrier="none")).groups) == 1
+    assert len(Push(small(building__barrier="none")).groups) == 1
 
 
 def test_paced_groups_last_between_the_slowest_of_a_group_and_of_all() -> None:

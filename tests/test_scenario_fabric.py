@@ -122,9 +122,13 @@ def test_a_bad_rule_of_pacing_is_refused_with_its_file(
     assert "\n" not in str(refused.value)
 
 
-def test_time_windows_have_no_barriers_of_groups() -> None:
-    with pytest.raises(ScenarioError, match=r"barrier_group means nothing with building\.change"):
-        load("lhcb-run3-test", ["building.change=window", "building.barrier_group=leaf"])
+@pytest.mark.parametrize("key", ["barrier_group=leaf", "barrier_slack=1", "phases_per_barrier=2"])
+def test_without_a_barrier_it_has_no_groups_slack_and_intervals(key: str) -> None:
+    name = key.split("=")[0]
+    for choice in ("change=window", "barrier=none"):
+        refused = rf"{name} means nothing with building\.{choice.split('=')[0]}"
+        with pytest.raises(ScenarioError, match=refused):
+            load("lhcb-run3-test", [f"building.{choice}", f"building.{key}"])
 
 
 def test_rules_of_pacing_are_shown_and_read_back(tmp_path: Path) -> None:

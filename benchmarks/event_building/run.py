@@ -39,6 +39,9 @@ BARRIERS = ["centralised", "tournament", "dissemination"]
 FREE = {"building__barrier": '"none"', "building__meps_per_phase": 4}
 """No barrier, and four packets of lead."""
 LOCKSTEP = {"building__barrier": '"tournament"', "building__meps_per_phase": 4}
+PACED = FREE | {"building__pace": '"builder"'}
+"""At the pace of builder units, each of which lets one readout unit write at a time."""
+WAYS = ["free", "lockstep", "paced"]
 PARTS = ["shm", "tcp", "cubic", "idle", "barriers", "warm_up", "small_packets"]
 NAMESPACE = "DAQLOOM_BENCH_CUBIC"
 
@@ -87,6 +90,7 @@ class Bench:
         return {
             "free": lambda: self.builder.build(load, transport, **FREE),
             "lockstep": lambda: self.builder.build(load, transport, **LOCKSTEP),
+            "paced": lambda: self.builder.build(load, transport, **PACED),
         }
 
     def mpi_contest(self, load: Load, over: str) -> Contest:
@@ -107,11 +111,13 @@ class Bench:
             "bytes_per_cpu_s": of_each(runs, "bytes_per_cpu_s"),
             "overhead_share": middle(runs, "free", "overhead_share"),
             "of_limit": {
-                name: ratio(runs, name, "limit") for name in ("free", "lockstep")
+                name: ratio(runs, name, "limit") for name in WAYS
             },
             "of_limit_per_cpu_s": {
-                name: ratio(runs, name, "limit", "bytes_per_cpu_s")
-                for name in ("free", "lockstep")
+                name: ratio(runs, name, "limit", "bytes_per_cpu_s") for name in WAYS
+            },
+            "paced_times": {
+                name: ratio(runs, "paced", name) for name in WAYS if name != "paced"
             },
             "mpi_yields_when_idle": {
                 mode: bool(yields) for (mode, over, at), yields in self.mpi.chosen.items()
@@ -122,7 +128,7 @@ class Bench:
         if self.mpi.is_there:
             found["times_mpi"] = {
                 f"{name} / {mode}": ratio(runs, name, mode)
-                for name in ("free", "lockstep")
+                for name in WAYS
                 for mode in ("alltoall", "sendrecv")
             }
             found["limit_times_mpi"] = {
@@ -133,6 +139,8 @@ class Bench:
             + ", ".join(f"{name} {rate / 1e9:.2f}" for name, rate in found["bytes_per_s"].items())
             + " GB/s; of the limit "
             + ", ".join(f"{name} {share:.2f}" for name, share in found["of_limit"].items())
+            + "; paced of "
+            + ", ".join(f"{name} {times:.2f}" for name, times in found["paced_times"].items())
         )
         return found
 
@@ -256,6 +264,14 @@ def targets(points: Sequence[dict[str, Any]], idle: dict[str, Any] | None) -> li
                            point["times_mpi"]["free / alltoall"])
                 )  # fmt: skip
         shares = [p["bytes_per_s"]["free"] for p in (eight, two)]
+        for point in points:
+            units = point["units"]
+            if (point["transport"], point["block_bytes"]) != (transport, MB):
+                continue
+            where = f"{transport}, {units} units, paced"
+            judged.append(target(f"{where}: of free", 1.0, point["paced_times"]["free"]))
+            if units <= 4:
+                judged.append(target(f"{where}: of the limit", 0.85, point["of_limit"]["paced"]))
         judged.append(
             target(f"{transport}: 8 units of what 2 units do", 0.6, shares[0] / shares[1])
         )

@@ -30,19 +30,19 @@ constexpr base::Time kGreetAgain = base::milliseconds(2);
 
 base::expected<void> LibfabricTransport::prepare() {
     make_operations();
-    DAQLOOM_CHECK(endpoint_.use(rooms_, FI_SEND | FI_RECV));
+    DAQLOOM_CHECK(endpoints_.use(rooms_, FI_SEND | FI_RECV));
     for (const auto& source : config_.sources) {
-        DAQLOOM_CHECK(endpoint_.use(source, FI_WRITE));
+        DAQLOOM_CHECK(endpoints_.use(source, FI_WRITE));
     }
     if (config_.arena != nullptr && *config_.arena) {
-        DAQLOOM_CHECK(endpoint_.expose(config_.arena->bytes()));
+        DAQLOOM_CHECK(endpoints_.expose(config_.arena->bytes()));
     }
     for (Operation& operation : operations_) {
         if (operation.kind == Operation::Kind::receive) {
             receive_again(operation);
         }
     }
-    DAQLOOM_TRY(address, endpoint_.address());
+    DAQLOOM_TRY(address, endpoints_.address());
     address_ = std::move(address);
     return {};
 }
@@ -50,34 +50,37 @@ base::expected<void> LibfabricTransport::prepare() {
 /// Makes all operations. Each unit has a share of them, so that a stuck one does not block the
 /// others.
 void LibfabricTransport::make_operations() {
-    const std::size_t at_once = endpoint_.info().tx_attr->size;
+    const std::size_t at_once = endpoints_.info().tx_attr->size;
     const auto others = std::max<std::size_t>(config_.units, 2) - 1;
     const std::size_t receives =
-        std::min(std::clamp<std::size_t>(4 * others, 64, 1024), endpoint_.info().rx_attr->size);
+        std::min(std::clamp<std::size_t>(4 * others, 64, 1024), endpoints_.info().rx_attr->size);
     send_share_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(512 / others, 2, 16));
     const std::size_t sends = std::min(send_share_ * others, at_once);
     const std::size_t writes = std::min<std::size_t>(at_once, 2048);
     write_share_ = static_cast<std::uint32_t>(std::max<std::size_t>(writes / others, 1));
 
-    rooms_.resize((receives + sends) * kMessageRoom);
-    operations_.resize(receives + sends + writes);
+    const std::size_t with_room = paths.size() * receives + sends;
+    rooms_.resize(with_room * kMessageRoom);
+    operations_.resize(with_room + writes);
     free_sends_.reserve(sends);
     free_writes_.reserve(writes);
     waiting_writes_.reserve(writes);
-    unposted_receives_.reserve(receives);
+    unposted_receives_.reserve(paths.size() * receives);
     greetings_.reserve(config_.units);
     lost_.reserve(config_.units);
     for (std::size_t i = 0; i < operations_.size(); ++i) {
         Operation& operation = operations_[i];
-        if (i < receives + sends) {
+        if (i < with_room) {
             operation.room = rooms_.data() + i * kMessageRoom;
         }
-        if (i >= receives + sends) {
+        if (i >= with_room) {
             operation.kind = Operation::Kind::write;
             free_writes_.push_back(&operation);
-        } else if (i >= receives) {
+        } else if (i < sends) {
             operation.kind = Operation::Kind::send;
             free_sends_.push_back(&operation);
+        } else {
+            operation.path = paths[(i - sends) / receives];
         }
     }
 }
@@ -89,13 +92,15 @@ bool LibfabricTransport::add(const Transport::Peer& peer) {
     if (!peers_.contains(peer.unit)) {
         return false;
     }
-    const auto where = endpoint_.meet(peer.address);
+    const auto where = endpoints_.meet(peer.address);
     if (!where) {
         return false;
     }
     peers_[peer.unit].where = *where;
     peers_[peer.unit].state = Remote::State::greeting;
-    owe(peer.unit, &Remote::owes_hello);
+    for (const Path path : paths) {
+        owe(peer.unit, path, &Greeting::owes_hello);
+    }
     return true;
 }
 
@@ -117,7 +122,7 @@ base::expected<std::vector<UnitIndex>> LibfabricTransport::connect(
         }
     }
     if (!congestion_control_.empty()) {
-        set_congestion_control(endpoint_.queue(), congestion_control_);
+        set_congestion_control(endpoints_.queue(), congestion_control_);
     }
     for (const UnitIndex unit : peers_.indices()) {
         if (peers_[unit].state == Remote::State::greeting) {
@@ -132,22 +137,26 @@ base::expected<std::vector<UnitIndex>> LibfabricTransport::connect(
     return silent;
 }
 
-void LibfabricTransport::owe(UnitIndex unit, bool Remote::*what) {
-    Remote& peer = peers_[unit];
-    if (!peer.owes_hello && !peer.owes_answer) {
+void LibfabricTransport::owe(UnitIndex unit, Path path, bool Greeting::*what) {
+    auto& greetings = peers_[unit].greetings;
+    if (std::ranges::none_of(greetings, &Greeting::owes)) {
         greetings_.push_back(unit);
     }
-    peer.*what = true;
+    greetings[index_of(path)].*what = true;
 }
 
-void LibfabricTransport::greet(UnitIndex unit) {
-    Remote& peer = peers_[unit];
-    if (peer.owes_hello && post_message(unit, Envelope::Kind::hello, {})) {
-        peer.owes_hello = false;
+bool LibfabricTransport::greet(UnitIndex unit) {
+    auto& greetings = peers_[unit].greetings;
+    for (const Path path : paths) {
+        Greeting& greeting = greetings[index_of(path)];
+        if (greeting.owes_hello && post_message(unit, path, Envelope::Kind::hello, {})) {
+            greeting.owes_hello = false;
+        }
+        if (greeting.owes_answer && post_message(unit, path, Envelope::Kind::answer, {})) {
+            greeting.owes_answer = false;
+        }
     }
-    if (peer.owes_answer && post_message(unit, Envelope::Kind::answer, {})) {
-        peer.owes_answer = false;
-    }
+    return std::ranges::none_of(greetings, &Greeting::owes);
 }
 
 // ---- sending
@@ -161,7 +170,8 @@ bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
         lose(to);
         return true;
     }
-    if (is_own ? !to_self_.send(bytes) : !post_message(to, Envelope::Kind::message, bytes)) {
+    if (is_own ? !to_self_.send(bytes)
+               : !post_message(to, Path::messages, Envelope::Kind::message, bytes)) {
         return false;
     }
     ++counters_.messages_sent;
@@ -169,7 +179,7 @@ bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
 }
 
 /// False: no room now.
-bool LibfabricTransport::post_message(UnitIndex to, Envelope::Kind kind,
+bool LibfabricTransport::post_message(UnitIndex to, Path path, Envelope::Kind kind,
                                       std::span<const std::byte> message) {
     Remote& peer = peers_[to];
     if (free_sends_.empty() || peer.sends >= send_share_) {
@@ -182,8 +192,9 @@ bool LibfabricTransport::post_message(UnitIndex to, Envelope::Kind kind,
         std::memcpy(operation.room + sizeof envelope, message.data(), message.size());
     }
     const auto code =
-        ::fi_send(endpoint_.get(), operation.room, sizeof envelope + message.size(),
-                  endpoint_.descriptor_of(operation.room), peer.where.at, &operation.context);
+        ::fi_send(endpoints_.get(path), operation.room, sizeof envelope + message.size(),
+                  endpoints_.descriptor_of(operation.room), peer.where.at[index_of(path)],
+                  &operation.context);
     if (code == -FI_EAGAIN) {
         return false;
     }
@@ -193,6 +204,7 @@ bool LibfabricTransport::post_message(UnitIndex to, Envelope::Kind kind,
     }
     free_sends_.pop_back();
     operation.peer = to;
+    operation.path = path;
     ++peer.sends;
     return true;
 }
@@ -259,13 +271,13 @@ void LibfabricTransport::advance(Operation& operation) {
             return;
         }
         const std::size_t left = write.bytes.size() - operation.given;
-        const bool is_last = left <= endpoint_.part();
+        const bool is_last = left <= endpoints_.part();
         if (is_last && operation.under_way > 0) {
             return;
         }
         const std::byte* from = write.bytes.data() + operation.given;
-        iovec local{const_cast<std::byte*>(from), std::min(left, endpoint_.part())};
-        void* descriptor = endpoint_.descriptor_of(from);
+        iovec local{const_cast<std::byte*>(from), std::min(left, endpoints_.part())};
+        void* descriptor = endpoints_.descriptor_of(from);
         fi_rma_iov remote{
             peer.where.base + static_cast<std::uint64_t>(write.offset) + operation.given,
             local.iov_len, peer.where.key};
@@ -273,14 +285,14 @@ void LibfabricTransport::advance(Operation& operation) {
         message.msg_iov = &local;
         message.desc = &descriptor;
         message.iov_count = 1;
-        message.addr = peer.where.at;
+        message.addr = peer.where.at[index_of(Path::writes)];
         message.rma_iov = &remote;
         message.rma_iov_count = 1;
         message.context = &operation.context;
         message.data = write.immediate;
         const auto code = ::fi_writemsg(
-            endpoint_.get(), &message,
-            FI_COMPLETION | endpoint_.write_flags() | (is_last ? FI_REMOTE_CQ_DATA : 0));
+            endpoints_.get(Path::writes), &message,
+            FI_COMPLETION | endpoints_.write_flags() | (is_last ? FI_REMOTE_CQ_DATA : 0));
         if (code == -FI_EAGAIN) {
             return;
         }
@@ -308,15 +320,15 @@ void LibfabricTransport::release(Operation& operation) {
 void LibfabricTransport::lose(UnitIndex unit) {
     if (peers_[unit].state != Remote::State::lost) {
         peers_[unit].state = Remote::State::lost;
-        peers_[unit].owes_hello = peers_[unit].owes_answer = false;
+        peers_[unit].greetings = {};
         lost_.push_back(unit);
     }
 }
 
 void LibfabricTransport::receive_again(Operation& operation) {
     const auto code =
-        ::fi_recv(endpoint_.get(), operation.room, kMessageRoom,
-                  endpoint_.descriptor_of(operation.room), FI_ADDR_UNSPEC, &operation.context);
+        ::fi_recv(endpoints_.get(operation.path), operation.room, kMessageRoom,
+                  endpoints_.descriptor_of(operation.room), FI_ADDR_UNSPEC, &operation.context);
     if (code != 0) {
         unposted_receives_.push_back(&operation);
     }
@@ -338,9 +350,9 @@ base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&
     if (!libfabric.congestion_control.empty()) {
         DAQLOOM_CHECK(ofi::check_congestion_control(libfabric.congestion_control));
     }
-    DAQLOOM_TRY(endpoint, ofi::Endpoint::open(libfabric, longest, transport.units));
+    DAQLOOM_TRY(endpoints, ofi::Endpoints::open(libfabric, longest, transport.units));
     auto made =
-        std::make_unique<ofi::LibfabricTransport>(transport, libfabric, std::move(endpoint));
+        std::make_unique<ofi::LibfabricTransport>(transport, libfabric, std::move(endpoints));
     DAQLOOM_CHECK(made->prepare());
     return made;
 }

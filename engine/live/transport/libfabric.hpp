@@ -1,10 +1,11 @@
 // A transport over libfabric, with any provider that has reliable datagram endpoints, messages, and
 // RMA writes with 32 bits of immediate data.
 //
-// One domain, endpoint and completion queue per transport, hence per progress thread. Any process
-// that can connect to the endpoint can send to it; therefore messages are sealed with the run's
-// token, and writes need the random key of the arena, if the provider lets us choose it. Neither
-// encrypts the data on the network.
+// One domain and completion queue per transport, hence per progress thread, and two endpoints: one
+// for messages and one for writes, so that a message does not wait behind the data of a write. Any
+// process that can connect to an endpoint can send to it; therefore messages are sealed with the
+// run's token, and writes need the random key of the arena, if the provider lets us choose it.
+// Neither encrypts the data on the network.
 #pragma once
 
 #include <memory>

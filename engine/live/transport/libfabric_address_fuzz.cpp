@@ -1,4 +1,4 @@
-// The address of a unit's endpoint, as the run control passes it on: any bytes. The input is the
+// The address of a unit's endpoints, as the run control passes it on: any bytes. The input is the
 // address, or our own with the input's bytes laid over it.
 #include <algorithm>
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace {
 
-using daqloom::live::ofi::Endpoint;
+using daqloom::live::ofi::Endpoints;
 
 /// An address vector keeps what was put into it: a new one now and then.
-Endpoint& endpoint() {
-    static std::optional<Endpoint> open;
+Endpoints& endpoints() {
+    static std::optional<Endpoints> open;
     static int uses = 0;
     if (!open || ++uses % 1000 == 0) {
         open.reset();
-        auto made = Endpoint::open({.provider = "tcp;ofi_rxm", .node = "127.0.0.1"}, 4096, 2);
+        auto made = Endpoints::open({.provider = "tcp;ofi_rxm", .node = "127.0.0.1"}, 4096, 2);
         if (!made) {
             std::abort();
         }
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size < 2) {
         return 0;
     }
-    Endpoint& ours = endpoint();
+    Endpoints& ours = endpoints();
     const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
     std::vector<std::byte> address(bytes.begin(), bytes.end());
     if ((data[0] & 1) != 0) {

@@ -62,10 +62,7 @@ bool LibfabricTransport::catch_up() {
         receive_again(operation);
     }
     if (!greetings_.empty()) {
-        std::erase_if(greetings_, [this](UnitIndex unit) {
-            greet(unit);
-            return !peers_[unit].owes_hello && !peers_[unit].owes_answer;
-        });
+        std::erase_if(greetings_, [this](UnitIndex unit) { return greet(unit); });
     }
     for (std::size_t i = 0; i < waiting_writes_.size();) {
         Operation& operation = *waiting_writes_[i];
@@ -87,7 +84,7 @@ bool LibfabricTransport::catch_up() {
 
 bool LibfabricTransport::read_completions(TransportEvents& events) {
     std::array<fi_cq_data_entry, kCompletionsPerPoll> done;
-    const auto count = ::fi_cq_read(endpoint_.queue().cq.get(), done.data(), done.size());
+    const auto count = ::fi_cq_read(endpoints_.queue().cq.get(), done.data(), done.size());
     if (count == -FI_EAVAIL) {
         return read_error();
     }
@@ -101,7 +98,7 @@ bool LibfabricTransport::read_completions(TransportEvents& events) {
                 ++counters_.writes_received;
                 events.on_written(UnitIndex::none(), static_cast<std::uint32_t>(entry.data));
             }
-            if (endpoint_.info().mode & FI_RX_CQ_DATA) {  // it has used one of our receives
+            if (endpoints_.info().mode & FI_RX_CQ_DATA) {  // it has used one of our receives
                 if (Operation* operation = ours(entry.op_context)) {
                     receive_again(*operation);
                 }
@@ -152,10 +149,10 @@ void LibfabricTransport::on_received(Operation& operation, std::size_t length,
             }
             switch (opened.kind) {
                 case Envelope::Kind::hello:
-                    owe(opened.from, &Remote::owes_answer);
+                    owe(opened.from, operation.path, &Greeting::owes_answer);
                     break;
                 case Envelope::Kind::answer:
-                    peer.has_answered = true;
+                    peer.greetings[index_of(operation.path)].has_answered = true;
                     settle(peer);
                     break;
                 case Envelope::Kind::message:
@@ -172,16 +169,15 @@ void LibfabricTransport::on_received(Operation& operation, std::size_t length,
 void LibfabricTransport::on_sent(Operation& operation) {
     Remote& peer = peers_[operation.peer];
     if (peer.state == Remote::State::greeting && kind_of(operation) == Envelope::Kind::answer) {
-        peer.has_our_answer = true;
+        peer.greetings[index_of(operation.path)].has_our_answer = true;
         settle(peer);
     }
     release(operation);
 }
 
-/// Both directions have been used: a unit that leaves `connect` owes no answer to those still in
-/// it.
 void LibfabricTransport::settle(Remote& peer) {
-    if (peer.state == Remote::State::greeting && peer.has_answered && peer.has_our_answer) {
+    if (peer.state == Remote::State::greeting &&
+        std::ranges::all_of(peer.greetings, &Greeting::is_over)) {
         peer.state = Remote::State::connected;
     }
 }
@@ -199,7 +195,7 @@ bool LibfabricTransport::end_part(Operation& operation) {
 /// If the provider tells whose operation failed, that unit is lost.
 bool LibfabricTransport::read_error() {
     fi_cq_err_entry error{};
-    if (::fi_cq_readerr(endpoint_.queue().cq.get(), &error, 0) != 1) {
+    if (::fi_cq_readerr(endpoints_.queue().cq.get(), &error, 0) != 1) {
         return false;
     }
     Operation* operation = ours(error.op_context);
@@ -222,9 +218,9 @@ bool LibfabricTransport::read_error() {
                 break;
             }
             // It may not listen yet.
-            owe(operation->peer, kind_of(*operation) == Envelope::Kind::hello
-                                     ? &Remote::owes_hello
-                                     : &Remote::owes_answer);
+            owe(operation->peer, operation->path,
+                kind_of(*operation) == Envelope::Kind::hello ? &Greeting::owes_hello
+                                                             : &Greeting::owes_answer);
             return false;
         }
         case Operation::Kind::write:
@@ -263,7 +259,7 @@ void LibfabricTransport::wait(base::Time until) {
 }
 
 void LibfabricTransport::sleep(base::Time until) {
-    const Queue& queue = endpoint_.queue();
+    const Queue& queue = endpoints_.queue();
     if (queue.fd < 0 || in_vain_ >= kMostInVain) {
         config_.doorbell->sleep(std::min(until, now() + kLook), [] { return true; });
         return;

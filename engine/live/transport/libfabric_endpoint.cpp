@@ -17,9 +17,9 @@ namespace daqloom::live::ofi {
 
 namespace {
 
-/// Before the endpoint's name in an address.
+/// Before the endpoints' names in an address.
 struct AddressHead {
-    static constexpr std::uint32_t our_magic = 0x31'61'6c'64;  ///< "dla1"
+    static constexpr std::uint32_t our_magic = 0x32'61'6c'64;  ///< "dla2"
 
     std::uint32_t magic = our_magic;
     std::uint32_t format = 0;  ///< libfabric's addr_format
@@ -27,11 +27,10 @@ struct AddressHead {
     std::uint64_t key = 0;
     std::uint64_t base = 0;
     std::uint64_t bytes = 0;
-    std::uint32_t name = 0;  ///< length of the name
-    std::uint32_t reserved = 0;
+    PerPath<std::uint32_t> names = {};  ///< lengths of the names
 };
 static_assert(sizeof(AddressHead) == 48);
-constexpr std::size_t kMostName = 1024 - sizeof(AddressHead);
+constexpr std::size_t kMostName = (1024 - sizeof(AddressHead)) / paths.size();
 
 std::string list_of_providers() {
     std::vector<std::string> names;
@@ -72,30 +71,32 @@ base::expected<std::uint64_t> random_bits() {
 
 }  // namespace
 
-base::expected<Endpoint> Endpoint::open(const LibfabricConfig& config, std::size_t longest,
-                                        std::size_t others) {
-    Endpoint endpoint;
+base::expected<Endpoints> Endpoints::open(const LibfabricConfig& config, std::size_t longest,
+                                          std::size_t others) {
+    Endpoints endpoints;
     DAQLOOM_TRY(incarnation, random_bits());
-    endpoint.incarnation_ = incarnation;
-    DAQLOOM_CHECK(endpoint.choose(config, longest));
-    if (auto started = endpoint.start(others); !started) {
+    endpoints.incarnation_ = incarnation;
+    DAQLOOM_CHECK(endpoints.choose(config, longest));
+    if (auto started = endpoints.start(others); !started) {
         return base::failure(fmt::format("libfabric's provider '{}' at '{}': {}", config.provider,
                                          config.node, started.error().message));
     }
-    return endpoint;
+    return endpoints;
 }
 
-Endpoint::~Endpoint() {
+Endpoints::~Endpoints() {
     exposed_.reset();
-    if (endpoint_ && !hang_up(queue_)) {
-        static_cast<void>(endpoint_.release());  // left open and not used again
+    if (queue_.cq && !hang_up(queue_)) {
+        for (auto& endpoint : endpoints_) {
+            static_cast<void>(endpoint.release());  // left open and not used again
+        }
     }
     if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
         used_.clear();
     }
 }
 
-base::expected<void> Endpoint::choose(const LibfabricConfig& config, std::size_t longest) {
+base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_t longest) {
     auto wanted = needs();
     wanted->fabric_attr->prov_name = ::strdup(config.provider.c_str());
     if (!config.provider.empty()) {
@@ -145,7 +146,7 @@ base::expected<void> Endpoint::choose(const LibfabricConfig& config, std::size_t
     return {};
 }
 
-base::expected<void> Endpoint::start(std::size_t others) {
+base::expected<void> Endpoints::start(std::size_t others) {
     DAQLOOM_TRY(queue, open_queue(*info_));
     queue_ = std::move(queue);
 
@@ -158,27 +159,29 @@ base::expected<void> Endpoint::start(std::size_t others) {
     }
     av_.reset(av);
 
-    fid_ep* endpoint = nullptr;
-    if (const int code = ::fi_endpoint(queue_.domain.get(), info_.get(), &endpoint, nullptr)) {
-        return failure("open a libfabric endpoint", code);
-    }
-    endpoint_.reset(endpoint);
-    int code = ::fi_ep_bind(endpoint, &av->fid, 0);
-    if (code == 0) {
-        code = ::fi_ep_bind(endpoint, &queue_.cq->fid, FI_TRANSMIT | FI_RECV);
-    }
-    if (code == 0) {
-        code = ::fi_enable(endpoint);
-    }
-    if (code != 0) {
-        return failure("start a libfabric endpoint", code);
+    for (auto& owner : endpoints_) {
+        fid_ep* endpoint = nullptr;
+        if (const int code = ::fi_endpoint(queue_.domain.get(), info_.get(), &endpoint, nullptr)) {
+            return failure("open a libfabric endpoint", code);
+        }
+        owner.reset(endpoint);
+        int code = ::fi_ep_bind(endpoint, &av->fid, 0);
+        if (code == 0) {
+            code = ::fi_ep_bind(endpoint, &queue_.cq->fid, FI_TRANSMIT | FI_RECV);
+        }
+        if (code == 0) {
+            code = ::fi_enable(endpoint);
+        }
+        if (code != 0) {
+            return failure("start a libfabric endpoint", code);
+        }
     }
     return {};
 }
 
 /// With a random key where the provider lets us choose it.
-base::expected<Owned<fid_mr>> Endpoint::register_memory(std::span<const std::byte> memory,
-                                                        std::uint64_t access) const {
+base::expected<Owned<fid_mr>> Endpoints::register_memory(std::span<const std::byte> memory,
+                                                         std::uint64_t access) const {
     DAQLOOM_TRY(key, random_bits());
     const auto& domain = *info_->domain_attr;
     if (domain.mr_key_size < sizeof key) {
@@ -194,7 +197,7 @@ base::expected<Owned<fid_mr>> Endpoint::register_memory(std::span<const std::byt
     }
     Owned<fid_mr> region(made);
     if (domain.mr_mode & FI_MR_ENDPOINT) {
-        int code = ::fi_mr_bind(made, &endpoint_->fid, 0);
+        int code = ::fi_mr_bind(made, &get(Path::writes)->fid, 0);
         if (code == 0) {
             code = ::fi_mr_enable(made);
         }
@@ -205,14 +208,14 @@ base::expected<Owned<fid_mr>> Endpoint::register_memory(std::span<const std::byt
     return region;
 }
 
-base::expected<void> Endpoint::expose(std::span<std::byte> arena) {
+base::expected<void> Endpoints::expose(std::span<std::byte> arena) {
     DAQLOOM_TRY(region, register_memory(arena, FI_REMOTE_WRITE));
     exposed_ = std::move(region);
     arena_ = arena;
     return {};
 }
 
-base::expected<void> Endpoint::use(std::span<const std::byte> memory, std::uint64_t access) {
+base::expected<void> Endpoints::use(std::span<const std::byte> memory, std::uint64_t access) {
     if (!(info_->domain_attr->mr_mode & FI_MR_LOCAL) || memory.empty()) {
         return {};
     }
@@ -222,7 +225,7 @@ base::expected<void> Endpoint::use(std::span<const std::byte> memory, std::uint6
     return {};
 }
 
-void* Endpoint::descriptor_of(const std::byte* bytes) const {
+void* Endpoints::descriptor_of(const std::byte* bytes) const {
     for (const auto& region : regions_) {
         if (bytes >= region.memory.data() && bytes < region.memory.data() + region.memory.size()) {
             return region.descriptor;
@@ -231,7 +234,7 @@ void* Endpoint::descriptor_of(const std::byte* bytes) const {
     return nullptr;
 }
 
-base::expected<std::vector<std::byte>> Endpoint::address() const {
+base::expected<std::vector<std::byte>> Endpoints::address() const {
     AddressHead head{.format = info_->addr_format, .incarnation = incarnation_};
     if (exposed_) {
         head.key = ::fi_mr_key(exposed_.get());
@@ -240,37 +243,45 @@ base::expected<std::vector<std::byte>> Endpoint::address() const {
             head.base = reinterpret_cast<std::uintptr_t>(arena_.data());
         }
     }
-    std::array<std::byte, kMostName> name;
-    std::size_t length = name.size();
-    if (const int code = ::fi_getname(&endpoint_->fid, name.data(), &length)) {
-        return failure("learn the address of a libfabric endpoint", code);
+    std::vector<std::byte> address(sizeof head);
+    for (const Path path : paths) {
+        std::array<std::byte, kMostName> name;
+        std::size_t length = name.size();
+        if (const int code = ::fi_getname(&get(path)->fid, name.data(), &length)) {
+            return failure("learn the address of a libfabric endpoint", code);
+        }
+        head.names[index_of(path)] = static_cast<std::uint32_t>(length);
+        address.insert(address.end(), name.data(), name.data() + length);
     }
-    head.name = static_cast<std::uint32_t>(length);
-    std::vector<std::byte> address(sizeof head + length);
     std::memcpy(address.data(), &head, sizeof head);
-    std::memcpy(address.data() + sizeof head, name.data(), length);
     return address;
 }
 
-std::optional<Destination> Endpoint::meet(std::span<const std::byte> address) const {
+std::optional<Destination> Endpoints::meet(std::span<const std::byte> address) const {
     AddressHead head;
     if (address.size() < sizeof head) {
         return {};
     }
     std::memcpy(&head, address.data(), sizeof head);
-    const auto name = address.subspan(sizeof head);
+    auto names = address.subspan(sizeof head);
     constexpr auto most = std::uint64_t{1} << 62;
+    const auto is_possible = [](std::uint32_t name) { return name > 0 && name <= kMostName; };
     if (head.magic != AddressHead::our_magic || head.format != info_->addr_format ||
-        head.name != name.size() || name.empty() || name.size() > kMostName || head.bytes > most) {
+        !std::ranges::all_of(head.names, is_possible) ||
+        head.names[0] + head.names[1] != names.size() || head.bytes > most) {
         return {};
     }
-    // Longer than any address that the provider may want to read there.
-    std::array<std::byte, kMostName + 1> padded{};
-    std::ranges::copy(name, padded.begin());
     Destination destination{
         .incarnation = head.incarnation, .key = head.key, .base = head.base, .bytes = head.bytes};
-    if (::fi_av_insert(av_.get(), padded.data(), 1, &destination.at, 0, nullptr) != 1) {
-        return {};
+    for (const Path path : paths) {
+        // Longer than any address that the provider may want to read there.
+        std::array<std::byte, kMostName + 1> padded{};
+        std::ranges::copy(names.first(head.names[index_of(path)]), padded.begin());
+        names = names.subspan(head.names[index_of(path)]);
+        if (::fi_av_insert(av_.get(), padded.data(), 1, &destination.at[index_of(path)], 0,
+                           nullptr) != 1) {
+            return {};
+        }
     }
     return destination;
 }

@@ -1,5 +1,5 @@
-// A libfabric endpoint of a unit: its creation, its registered memory, and its address for other
-// units.
+// The libfabric endpoints of a unit: their creation, their registered memory, and their address for
+// other units.
 #pragma once
 
 #include <array>
@@ -17,28 +17,37 @@
 
 namespace daqloom::live::ofi {
 
-/// Another unit's endpoint, as messages and writes name it.
+/// What an endpoint is for. Each has connections of its own: a connection is in order, and a
+/// message that shares one with writes waits until megabytes before it have left.
+enum class Path : std::uint8_t { messages, writes };
+inline constexpr std::array paths = {Path::messages, Path::writes};
+template <class Value>
+using PerPath = std::array<Value, paths.size()>;
+constexpr std::size_t index_of(Path path) { return static_cast<std::size_t>(path); }
+
+/// Another unit's endpoints, as messages and writes name them.
 struct Destination {
-    fi_addr_t at = FI_ADDR_UNSPEC;
+    PerPath<fi_addr_t> at = {FI_ADDR_UNSPEC, FI_ADDR_UNSPEC};
     std::uint64_t incarnation = 0;  ///< random; in all that it says
     std::uint64_t key = 0;          ///< of its arena
     std::uint64_t base = 0;         ///< what the arena's first byte is called in a write
     std::uint64_t bytes = 0;        ///< of the arena
 };
 
-/// One reliable datagram endpoint with a domain and a completion queue of its own. Closing it
-/// revokes the arena's key first: what is still under way into it is refused from then on.
-class Endpoint {
+/// A reliable datagram endpoint for each path, with a domain and a completion queue of their own.
+/// Closing them revokes the arena's key first: what is still under way into it is refused from then
+/// on.
+class Endpoints {
   public:
     /// `longest`: bytes of the longest write that is going to be made. `others`: how many units it
     /// will have to do with.
-    static base::expected<Endpoint> open(const LibfabricConfig& config, std::size_t longest,
-                                         std::size_t others);
-    Endpoint(Endpoint&&) = default;
-    Endpoint& operator=(Endpoint&&) = delete;
-    ~Endpoint();
+    static base::expected<Endpoints> open(const LibfabricConfig& config, std::size_t longest,
+                                          std::size_t others);
+    Endpoints(Endpoints&&) = default;
+    Endpoints& operator=(Endpoints&&) = delete;
+    ~Endpoints();
 
-    /// Lets others write to it; once. Stays theirs until the endpoint is closed.
+    /// Lets others write to it; once. Stays theirs until the endpoints are closed.
     base::expected<void> expose(std::span<std::byte> arena);
     /// Must come before the memory is used, for providers that use only what they know.
     base::expected<void> use(std::span<const std::byte> memory, std::uint64_t access);
@@ -50,7 +59,7 @@ class Endpoint {
     /// None: it makes no sense, or is another provider's.
     [[nodiscard]] std::optional<Destination> meet(std::span<const std::byte> address) const;
 
-    [[nodiscard]] fid_ep* get() const { return endpoint_.get(); }
+    [[nodiscard]] fid_ep* get(Path path) const { return endpoints_[index_of(path)].get(); }
     [[nodiscard]] const Queue& queue() const { return queue_; }
     [[nodiscard]] const fi_info& info() const { return *info_; }
     [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
@@ -61,7 +70,7 @@ class Endpoint {
     [[nodiscard]] std::uint64_t write_flags() const { return write_flags_; }
 
   private:
-    Endpoint() = default;
+    Endpoints() = default;
     base::expected<void> choose(const LibfabricConfig& config, std::size_t longest);
     base::expected<void> start(std::size_t others);
     [[nodiscard]] base::expected<Owned<fid_mr>> register_memory(std::span<const std::byte> memory,
@@ -77,11 +86,12 @@ class Endpoint {
     std::size_t part_ = 0;
     std::uint64_t write_flags_ = 0;
 
-    // ---- in this order: an endpoint needs its queue, and is closed before the memory that it uses
+    // ---- in this order: endpoints need their queue, and are closed before the memory that they
+    // use
     Queue queue_;
     Owned<fid_av> av_;
     std::vector<Owned<fid_mr>> used_;
-    Owned<fid_ep> endpoint_;
+    PerPath<Owned<fid_ep>> endpoints_;
     Owned<fid_mr> exposed_;
     std::span<std::byte> arena_;
     std::vector<Region> regions_;

@@ -29,17 +29,17 @@ void send_raw(const std::string& provider, std::span<const std::byte> address,
     static std::vector<std::jthread> strangers;
     strangers.emplace_back([provider, address = std::vector(address.begin(), address.end()),
                             bytes = std::vector(bytes.begin(), bytes.end())] {
-        auto endpoint = ofi::Endpoint::open({.provider = provider}, 0, 1).value();
-        const auto to = endpoint.meet(address).value();
-        ASSERT_TRUE(endpoint.use(bytes, FI_SEND));
+        auto ours = ofi::Endpoints::open({.provider = provider}, 0, 1).value();
+        const auto to = ours.meet(address).value();
+        ASSERT_TRUE(ours.use(bytes, FI_SEND));
         fi_context2 context{};
         fi_cq_data_entry done{};
         bool is_sent = false;
         for (const auto deadline = test_deadline(); now() < deadline;) {
             is_sent =
-                is_sent || ::fi_send(endpoint.get(), bytes.data(), bytes.size(),
-                                     endpoint.descriptor_of(bytes.data()), to.at, &context) == 0;
-            if (::fi_cq_read(endpoint.queue().cq.get(), &done, 1) != -FI_EAGAIN) {
+                is_sent || ::fi_send(ours.get(ofi::Path::messages), bytes.data(), bytes.size(),
+                                     ours.descriptor_of(bytes.data()), to.at[0], &context) == 0;
+            if (::fi_cq_read(ours.queue().cq.get(), &done, 1) != -FI_EAGAIN) {
                 break;
             }
             std::this_thread::yield();
@@ -207,14 +207,14 @@ TEST(LibfabricStranger, AWriteWithAnotherKeyTouchesNothing) {
     TestRun run(over_tcp(), 2);
     fill_pattern(run[1].arena(), 1);
     const std::vector<std::byte> bytes(1'000);
-    auto stranger = ofi::Endpoint::open({.provider = kTcp}, bytes.size(), 1).value();
+    auto stranger = ofi::Endpoints::open({.provider = kTcp}, bytes.size(), 1).value();
     ASSERT_TRUE(stranger.use(bytes, FI_WRITE));
     const auto to = stranger.meet(run[1].transport().address()).value();
     fi_context2 context{};
     const auto write = [&] {
-        return ::fi_writedata(stranger.get(), bytes.data(), bytes.size(),
-                              stranger.descriptor_of(bytes.data()), 77, to.at, to.base, to.key ^ 1,
-                              &context);
+        return ::fi_writedata(stranger.get(ofi::Path::writes), bytes.data(), bytes.size(),
+                              stranger.descriptor_of(bytes.data()), 77, to.at[1], to.base,
+                              to.key ^ 1, &context);
     };
     fi_cq_data_entry done{};
     ASSERT_TRUE(run.poll_until([&] {

@@ -32,6 +32,7 @@ struct Operation {
 
     fi_context2 context{};  ///< the provider's; first, so that its address is ours
     Kind kind = Kind::receive;
+    Path path = Path::messages;
     bool waits = false;  ///< write: has parts that the provider has not been given
     UnitIndex peer{};
     std::byte* room = nullptr;  ///< receive, send: an envelope and its message
@@ -40,16 +41,26 @@ struct Operation {
     std::uint32_t under_way = 0;  ///< write: parts that it has not done
 };
 
-struct Remote {
-    enum class State : std::uint8_t { absent, greeting, connected, lost };
-
-    State state = State::absent;
+/// How far two units have come in connecting a path.
+struct Greeting {
     bool owes_hello = false;
     bool owes_answer = false;
     bool has_answered = false;    ///< our hello
     bool has_our_answer = false;  ///< to its hello
-    std::uint32_t sends = 0;      ///< under way
-    std::uint32_t writes = 0;     ///< under way
+
+    [[nodiscard]] bool owes() const { return owes_hello || owes_answer; }
+    /// Both directions have been used: a unit that leaves `connect` owes no answer to those still
+    /// in it.
+    [[nodiscard]] bool is_over() const { return has_answered && has_our_answer; }
+};
+
+struct Remote {
+    enum class State : std::uint8_t { absent, greeting, connected, lost };
+
+    State state = State::absent;
+    PerPath<Greeting> greetings = {};
+    std::uint32_t sends = 0;   ///< under way
+    std::uint32_t writes = 0;  ///< under way
     Destination where;
 };
 
@@ -93,11 +104,11 @@ class Earlier final : public TransportEvents {
 class LibfabricTransport final : public Transport {
   public:
     LibfabricTransport(const TransportConfig& config, const LibfabricConfig& libfabric,
-                       Endpoint endpoint)
+                       Endpoints endpoints)
         : config_(config),
           congestion_control_(libfabric.congestion_control),
-          sealer_(config.token, config.self, config.units, config.epoch, endpoint.incarnation()),
-          endpoint_(std::move(endpoint)),
+          sealer_(config.token, config.self, config.units, config.epoch, endpoints.incarnation()),
+          endpoints_(std::move(endpoints)),
           peers_(config.units),
           to_self_(config.self, config.arena, kWritesToSelf),
           polling_(config.polling) {}
@@ -130,9 +141,11 @@ class LibfabricTransport final : public Transport {
     void receive_again(Operation& operation);
     [[nodiscard]] bool can_be_written(const Write& write) const;
     bool post_write(const Write& write);
-    bool post_message(UnitIndex to, Envelope::Kind kind, std::span<const std::byte> message);
-    void owe(UnitIndex unit, bool Remote::*what);
-    void greet(UnitIndex unit);
+    bool post_message(UnitIndex to, Path path, Envelope::Kind kind,
+                      std::span<const std::byte> message);
+    void owe(UnitIndex unit, Path path, bool Greeting::*what);
+    /// True: it is owed nothing any more.
+    bool greet(UnitIndex unit);
     void advance(Operation& operation);
     void release(Operation& operation);
     void lose(UnitIndex unit);
@@ -143,8 +156,8 @@ class LibfabricTransport final : public Transport {
     Sealer sealer_;
     TransportCounters counters_;
 
-    std::vector<std::byte> rooms_;  ///< of messages; outlives the endpoint
-    Endpoint endpoint_;
+    std::vector<std::byte> rooms_;  ///< of messages; outlives the endpoints
+    Endpoints endpoints_;
     std::vector<std::byte> address_;
 
     base::Table<UnitIndex, Remote> peers_;

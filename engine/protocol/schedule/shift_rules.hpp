@@ -51,8 +51,9 @@ struct ShiftRules {
     Pace pace = Pace::schedule;
     std::uint32_t writers = 1;  ///< at a time, of a builder unit that sets the pace
     WriteOrder write_order = WriteOrder::arrival;
-    /// By count: a dummy's phase that no barrier follows lasts as long as the last one in which the
-    /// unit sent, so that it stays in step; else it is over at once.
+    /// By count: a dummy's phase lasts as long as the last one in which the unit sent, or the last
+    /// write for which it had to ask, so that it stays in step; else it is over at once, and so it
+    /// is before a barrier without slack, which keeps units in step.
     bool keeps_dummies = true;
     base::Time window = base::milliseconds(1);  ///< by time: of a phase, the grace period included
     base::Time grace = base::Time::zero();      ///< by time: at the end, no write is under way

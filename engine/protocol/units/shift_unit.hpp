@@ -81,7 +81,7 @@ concept ShiftWorld =
 /// steps; and goes on. As its writes have completed, everybody's have when the barrier releases it.
 /// With slack it goes on before that, until it is so many barriers ahead; it enters one after the
 /// other, each when the one before has released it.
-/// What a dummy's phase lasts, a barrier or the phase before decides.
+/// What a dummy's phase lasts, a barrier or the last write decides.
 ///
 /// By time, step s is the window [start + s · window, start + (s + 1) · window) of the node's
 /// clock, and the unit writes what its builder has room for, as long as a write can end before the
@@ -405,7 +405,7 @@ class ShiftUnit {
                            : asks() ? ShiftStage::asking
                                     : ShiftStage::sending);
         if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
-            !is_barrier_due(step_ + 1)) {
+            (!is_barrier_due(step_ + 1) || config_.barrier_slack > 0)) {
             stage_ = Stage::idle;
             world.set_timer(now_ + length_, {UnitTimer::What::idle});
         } else {
@@ -485,6 +485,7 @@ class ShiftUnit {
             }
             writes_before_ = readout_->counters().writes;
             is_writing_ = true;
+            began_ = now_;
             world.stage(step_, ShiftStage::sending);
             write(world);
         }
@@ -522,7 +523,9 @@ class ShiftUnit {
                 awaits_ = Awaits::grants;
                 world.stage(step_, ShiftStage::asking);
             } else {
-                length_ = idle_ ? length_ : now_ - began_;
+                if (!idle_ && (!is_paced() || asks())) {
+                    length_ = now_ - began_;
+                }
                 end_phase(world);
             }
         }
@@ -647,8 +650,8 @@ class ShiftUnit {
     base::Time start_ = base::Time::zero();
     bool idle_ = false;  ///< this phase is a dummy's
     base::Time now_;     ///< of the last input that has a time
-    base::Time began_;   ///< of this phase
-    base::Time length_;  ///< of the last phase in which it sent
+    base::Time began_;   ///< of this phase, or of what it writes in it as its builder unit lets it
+    base::Time length_;  ///< of the last phase in which it sent, or was let to
     bool turn_done_ = false;
     std::uint64_t reached_ = 0;                  ///< barriers that it has come to
     std::uint64_t entered_ = 0;                  ///< of these

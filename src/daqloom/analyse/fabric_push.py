@@ -174,7 +174,7 @@ class Push(View):
         """The nodes that each barrier keeps in step, by their numbers."""
         building, wiring = self.scenario.building, self.traffic.paths.wiring
         found = barrier_groups(building.barrier_group, self.traffic.hosts.tolist(), wiring)
-        if self.barrier == "none" or not found:
+        if not found:
             return [np.arange(self.nodes)]
         return [np.flatnonzero(np.array(found) == group) for group in dict.fromkeys(found)]
 

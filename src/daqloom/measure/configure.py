@@ -84,7 +84,7 @@ def files_of_a_unit(scenario: Scenario) -> int:
     """Return how many files a unit opens, of the numbers in `open_files`. Raises ScenarioError for
     what cannot be run live."""
     where = places(scenario)
-    own, each_unit = (20, 8) if scenario.measure.shares_memory else (40, 2)
+    own, each_unit = (20, 8) if scenario.measure.shares_memory else (44, 2)
     return own + each_unit * where.units + 6 * where.streams
 
 

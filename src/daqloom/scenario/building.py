@@ -12,6 +12,7 @@ PULL = When("building.protocol", ("pull",))
 SHIFT = When("building.protocol", ("shift",))
 _COUNT = When(".change", ("count",))
 _WINDOW = When(".change", ("window",))
+_BARRIER = When(".barrier", ("centralised", "tournament", "dissemination", "ideal"))
 _PACED = When(".pace", ("builder",))
 _DAQPIPE = When("building.protocol", ("daqpipe",))
 PACKED = When("building.protocol", ("shift", "daqpipe"))
@@ -71,10 +72,10 @@ class Shift(Part):
         Literal["none", "centralised", "tournament", "dissemination", "ideal"], _COUNT, ASSUMED
     ] = "tournament"
     """Barrier that keeps nodes in step."""
-    barrier_group: Annotated[Group, _COUNT] = "all"
+    barrier_group: Annotated[Group, _BARRIER] = "all"
     """Readout units that a barrier keeps in step: all, those on one leaf switch, or so many that
     follow each other in the schedule."""
-    barrier_slack: Annotated[int, _COUNT] = Field(default=0, ge=0, le=64)
+    barrier_slack: Annotated[int, _BARRIER] = Field(default=0, ge=0, le=64)
     """Barriers that a node has come to and that may still be open while it goes on (split-phase
     barriers); 0: it waits at each one."""
     pace: Annotated[Literal["schedule", "builder"], SHIFT] = "schedule"
@@ -87,7 +88,7 @@ class Shift(Part):
     asked first, or the one of the earliest phase."""
     meps_per_phase: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1000)
     """Multi-event packets whose MFPs a node writes to its builder in a phase."""
-    phases_per_barrier: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1_000_000)
+    phases_per_barrier: Annotated[int, _BARRIER] = Field(default=1, ge=1, le=1_000_000)
     """Number of phases from one barrier to the next."""
     phases_under_way: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1_000_000)
     """Phases of a node whose writes may be in flight at once; at a barrier, all are complete."""
@@ -96,8 +97,9 @@ class Shift(Part):
     or for all hosts of the network; a table of units has none; live: a lost unit leaves a dummy
     slot, but for none."""
     dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = "kept"
-    """A dummy's phase without a barrier lasts as long as the previous phase (hold), which keeps the
-    node in step, or ends at once."""
+    """A dummy's phase without a barrier, or before one with slack, lasts as long as the node's last
+    one (builder-paced: as its last write to another node), which keeps the node in step, or ends at
+    once."""
     window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = 1e-3
     """Length of a phase (s)."""
     grace: Annotated[Seconds, _WINDOW] = 0.0
