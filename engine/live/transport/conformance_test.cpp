@@ -324,6 +324,21 @@ TEST_P(TransportConformance, AMessageDoesNotWaitBehindAWrite) {
     EXPECT_EQ(run[1].messages.size(), 1U);
 }
 
+/// Its sender is gone, and much of what it sent waits unread.
+TEST_P(TransportConformance, AUnitMayCloseWithAWriteToItPartlyReceived) {
+    constexpr std::size_t kSize = 64 << 20;
+    TestRun run(GetParam(), 2, {.arena = kSize, .source = kSize});
+    ASSERT_TRUE(run[0].transport().write(
+        {.to = UnitIndex(1), .bytes = run[0].source(), .immediate = 1, .context = 1}));
+    ASSERT_TRUE(run[0].transport().send(UnitIndex(1), as_message(5)));
+    for (const auto deadline = test_deadline(); run[1].messages.empty() && now() < deadline;) {
+        run[1].poll();
+    }
+    run[0].poll();
+    run[0].close();
+    run[1].close();
+}
+
 TEST_P(TransportConformance, AWriteMayEndWhereTheArenaEnds) {
     TestRun run(GetParam(), 2, {.arena = 10'000, .source = 10'000});
     fill_pattern(run[0].source(), 3);

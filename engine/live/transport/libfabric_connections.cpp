@@ -22,11 +22,15 @@ constexpr base::Time kPatience = base::milliseconds(1'000);
 /// Providers wait for an epoll of epolls of sockets.
 constexpr int kDeepest = 4;
 
+/// Also one that is shut down, and data of which wait to be read; not a listener.
 bool is_connection(int fd) {
     sockaddr_storage address;
     socklen_t length = sizeof address;
-    return ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
-           (address.ss_family == AF_INET || address.ss_family == AF_INET6);
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    return ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+           (address.ss_family == AF_INET || address.ss_family == AF_INET6) &&
+           ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0;
 }
 
 /// Descriptors that `epoll` watches, from the kernel's lines "tfd: NUMBER events: …".
@@ -52,8 +56,8 @@ void collect(int epoll, int depth, std::vector<int>& found) {
     }
 }
 
-/// Sockets that the queue's endpoint has connected by now; none where its provider has no such, or
-/// none that can be waited for.
+/// Sockets that the queue's endpoints have connected and not left by now; none where its provider
+/// has no such, or none that can be waited for.
 std::vector<int> connections(const Queue& queue) {
     std::vector<int> found;
     if (queue.fd >= 0) {
