@@ -198,6 +198,7 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
         ({"building__barrier": "none", "building__writers": 2}, "let 2 write at a time"),
         ({"building__barrier": "none", "building__phases_under_way": 2}, "contend for links"),
         ({"building__phases_per_barrier": 2}, "once in 2 phases"),
+        ({"building__barrier": "neighbour"}, "for their neighbours only, phases are those of nodes"),
         (
             {"building__barrier_slack": 2},
             "with a slack of 2 barriers, phases are those of nodes on",
@@ -223,6 +224,10 @@ def test_messages_per_phase_are_those_of_barriers_and_of_asking() -> None:
             changes = {"building__barrier_group": group, "building__pace": pace}
             entry = methods.analyse(one_leaf(**changes)).analysis["phase"]
             assert entry["messages"] == pytest.approx(told + asked)
+    for pace, told in (("schedule", 1.0), ("builder", 1 / NODES + 2 * others)):
+        changes = {"building__barrier": "neighbour", "building__pace": pace}
+        entry = methods.analyse(one_leaf(**changes)).analysis["phase"]
+        assert entry["messages"] == pytest.approx(told)
 
 
 def test_a_barrier_with_slack_takes_messages_and_no_time() -> None:

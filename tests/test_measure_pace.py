@@ -52,8 +52,17 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
         {"building__barrier": "none", "building__write_order": "schedule", "building__writers": 2},
         {"building__barrier_group": "leaf"},
         {"building__barrier_group": "leaf", "building__barrier_slack": 2},
+        {"building__barrier_group": "leaf", "building__barrier": "neighbour"},
+        {"building__barrier": "neighbour", "building__pace": "schedule"},
     ],
-    ids=["alone", "two in the order of the schedule", "in step within a leaf", "with slack"],
+    ids=[
+        "alone",
+        "two in the order of the schedule",
+        "in step within a leaf",
+        "with slack",
+        "behind neighbours of a leaf",
+        "behind neighbours, at their own pace",
+    ],
 )
 def test_every_event_is_built_right(changes: dict[str, object]) -> None:
     result = measure(tiny(**changes))

@@ -101,6 +101,7 @@ void bind_enumerations(nanobind::module_& module) {
                          {"centralised", ShiftBarrier::centralised},
                          {"tournament", ShiftBarrier::tournament},
                          {"dissemination", ShiftBarrier::dissemination},
+                         {"neighbour", ShiftBarrier::neighbour},
                          {"ideal", ShiftBarrier::external}});
     words<Pace>(module, "Pace", "Who says when a readout unit writes.",
                 {{"schedule", Pace::schedule}, {"builder", Pace::builder}});

@@ -51,6 +51,8 @@ Time cost_on_paper(const ShiftSystemConfig& config) {
             return message * (2 * rounds);
         case ShiftBarrier::dissemination:
             return message * rounds;
+        case ShiftBarrier::neighbour:
+            return message;
     }
     return Time::never();
 }
@@ -83,7 +85,8 @@ TEST_P(BarrierCost, IsThatOfItsMessages) {
 INSTANTIATE_TEST_SUITE_P(
     Kinds, BarrierCost,
     ::testing::Combine(::testing::Values(ShiftBarrier::centralised, ShiftBarrier::tournament,
-                                         ShiftBarrier::dissemination, ShiftBarrier::external),
+                                         ShiftBarrier::dissemination, ShiftBarrier::neighbour,
+                                         ShiftBarrier::external),
                        ::testing::Values(4U, 8U, 16U, 32U)));
 
 /// What the report says of the barriers between two instants, per barrier.

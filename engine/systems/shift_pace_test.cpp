@@ -263,6 +263,32 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GroupBarrier,
                          ::testing::Values(ShiftBarrier::centralised, ShiftBarrier::tournament,
                                            ShiftBarrier::dissemination, ShiftBarrier::external));
 
+/// Builder units keep neighbours in their order; the last of a group waits for the first.
+TEST(NeighbourBarrier, TheLastOfAGroupIsNeverAheadOfTheFirst) {
+    for (const Pace pace : {Pace::builder, Pace::schedule}) {
+        ShiftSystemConfig config = in_groups(ShiftBarrier::neighbour);
+        config.pace = pace;
+        config.phase_jitter.mean = base::microseconds(30);
+        const auto system = play(config, base::milliseconds(6));
+        std::vector<std::uint64_t> step(9, 0);
+        std::uint64_t most = 0;
+        for (const auto& each : system->stages()) {
+            const std::uint32_t unit = each.unit.value();
+            step[unit] = each.step;
+            for (std::uint32_t first = 0; first < 9; first += 3) {
+                // Without the pace the first one may wait at the end of its own step.
+                ASSERT_LE(step[first + 2], step[first] + (pace == Pace::builder ? 0 : 1));
+                most = std::max(most, *std::max_element(step.begin(), step.end()) -
+                                          *std::min_element(step.begin(), step.end()));
+            }
+        }
+        EXPECT_GE(most, 2U) << "groups do not wait for each other";
+        EXPECT_GT(system->report().in_barrier, Time::zero());
+        EXPECT_EQ(system->report().barriers, 0U) << "there is nothing that all enter";
+        EXPECT_EQ(system->report().unexpected, 0U);
+    }
+}
+
 TEST(GroupBarrier, OfOneGroupIsTheBarrierOfAll) {
     ShiftSystemConfig config = paced(6);
     config.pace = Pace::schedule;

@@ -357,7 +357,7 @@ void ShiftSystem::on_written(const Letter& letter, Time now) {
 void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage stage, Time now) {
     leave_stage(unit, step, now);
     doing_[unit] = {stage, now};
-    if (stage == ShiftStage::in_barrier) {
+    if (stage == ShiftStage::in_barrier && gathers()) {
         gathering(unit, (step + 1) / config_.phases_per_barrier - 1).last = now;
     }
     if (recording_) {
@@ -385,7 +385,7 @@ void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
         case ShiftStage::in_barrier: {
             counted_.in_barrier += spent;
             const std::uint64_t reached = step / config_.phases_per_barrier;
-            if (reached <= config_.barrier_slack) {
+            if (!gathers() || reached <= config_.barrier_slack) {
                 break;
             }
             Gathering& here = gathering(unit, reached - 1 - config_.barrier_slack);

@@ -221,6 +221,10 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     }
     void release_all(Group& group, base::Time now);
     [[nodiscard]] Group& group_of(protocol::ReadoutIndex unit) { return groups_[group_of_[unit]]; }
+    /// Neighbours do not gather: each waits for one other.
+    [[nodiscard]] bool gathers() const {
+        return config_.barrier != protocol::ShiftBarrier::neighbour;
+    }
     [[nodiscard]] Gathering& gathering(protocol::ReadoutIndex unit, std::uint64_t generation) {
         std::vector<Gathering>& all = group_of(unit).gatherings;
         return all[generation % all.size()];

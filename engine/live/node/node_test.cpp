@@ -34,7 +34,8 @@ TEST_P(NodesOver, SeveralStreamsOfAUnitBelongToTheSameEvents) {
 TEST_P(NodesOver, EveryBarrierAndNoneBuildsTheSame) {
     for (const auto barrier :
          {protocol::ShiftBarrier::none, protocol::ShiftBarrier::centralised,
-          protocol::ShiftBarrier::tournament, protocol::ShiftBarrier::dissemination}) {
+          protocol::ShiftBarrier::tournament, protocol::ShiftBarrier::dissemination,
+          protocol::ShiftBarrier::neighbour}) {
         NodeConfig config = folded(3, GetParam());
         config.barrier = barrier;
         config.meps_per_phase = 3;

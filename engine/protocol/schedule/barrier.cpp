@@ -29,8 +29,10 @@ std::optional<std::string> problem_of(const BarrierConfig& config) {
 }  // namespace
 
 TreeBarrier::TreeBarrier(BarrierConfig config) : config_(config) {
-    const auto [kind, participants, self, master] = config;
-    if (kind == BarrierKind::centralised) {
+    const std::uint32_t participants = config.participants;
+    const Participant self = config.self;
+    const Participant master = config.master;
+    if (config.kind == BarrierKind::centralised) {
         if (self != master) {
             parent_ = master;
         } else {
@@ -74,6 +76,9 @@ base::expected<Barrier> Barrier::make(BarrierConfig config) {
     }
     if (config.kind == BarrierKind::dissemination) {
         return Barrier(DisseminationBarrier(config));
+    }
+    if (config.kind == BarrierKind::neighbour) {
+        return Barrier(NeighbourBarrier(config));
     }
     return Barrier(TreeBarrier(config));
 }

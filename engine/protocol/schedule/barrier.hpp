@@ -1,6 +1,7 @@
-// Barriers: no participant continues before all have entered.
+// Barriers: no participant continues before all have entered, or before the next one has.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -20,6 +21,7 @@ enum class BarrierKind {
     tournament,   ///< the losers of a binary bracket report to the winners; the champion's release
                   ///< travels back down: O(log N)
     dissemination,  ///< ⌈log2 N⌉ rounds: in round k each sends to the one 2^k places further on
+    neighbour,      ///< each waits for the next one only, and the last for the first: O(1)
 };
 
 struct BarrierConfig {
@@ -27,6 +29,9 @@ struct BarrierConfig {
     std::uint32_t participants = 1;
     Participant self = 0;
     Participant master = 0;  ///< centralised only
+    /// Neighbour only: what keeps the others behind the next one is something else, and only the
+    /// last waits, for the first.
+    bool closes_only = false;
 };
 
 /// A barrier is entered again and again: generation 0, 1, …
@@ -235,10 +240,89 @@ class DisseminationBarrier {
     BarrierCounters counters_;
 };
 
+/// Participant i tells participant i − 1 that it has entered (all mod N), and goes on when i + 1
+/// has. That is no barrier of all: a participant may be some generations behind the one that it
+/// waits for. In linear shifting, i + 1 is who has what i needs next.
+class NeighbourBarrier {
+  public:
+    /// Precondition: what Barrier::make checks.
+    explicit NeighbourBarrier(BarrierConfig config)
+        : config_(config),
+          waits_(config.participants > 1 &&
+                 (!config.closes_only || config.self + 1 == config.participants)),
+          tells_(config.participants > 1 && (!config.closes_only || config.self == 0)) {
+        early_.reserve(16);
+    }
+
+    template <BarrierOut Out>
+    void enter(std::uint64_t generation, Out& out) {
+        if (entered_ || generation != generation_) {
+            ++counters_.unexpected;
+            return;
+        }
+        entered_ = true;
+        if (tells_) {
+            ++counters_.sent;
+            out.send_barrier(previous(), {generation_, 0});
+        }
+        advance(out);
+    }
+
+    template <BarrierOut Out>
+    void on_message(Participant from, BarrierMessage message, Out& out) {
+        const std::uint64_t generation = message.generation;
+        if (!waits_ || from != next() || message.round != 0 || generation < heard_ ||
+            generation >= heard_ + most_early ||
+            std::ranges::find(early_, generation) != early_.end()) {
+            ++counters_.unexpected;
+            return;
+        }
+        ++counters_.received;
+        early_.push_back(generation);
+        while (std::erase(early_, heard_) > 0) {
+            ++heard_;
+        }
+        advance(out);
+    }
+
+    [[nodiscard]] const BarrierCounters& counters() const { return counters_; }
+    /// Of the next release.
+    [[nodiscard]] std::uint64_t generation() const { return generation_; }
+
+  private:
+    /// Messages that have overtaken one that is still on its way.
+    static constexpr std::uint64_t most_early = 1024;
+
+    template <BarrierOut Out>
+    void advance(Out& out) {
+        if (entered_ && (heard_ > generation_ || !waits_)) {
+            entered_ = false;
+            ++counters_.released;
+            out.released(generation_++);
+        }
+    }
+    [[nodiscard]] Participant next() const {
+        return config_.self + 1 == config_.participants ? 0 : config_.self + 1;
+    }
+    [[nodiscard]] Participant previous() const {
+        return (config_.self == 0 ? config_.participants : config_.self) - 1;
+    }
+
+    BarrierConfig config_;
+    bool waits_;
+    bool tells_;
+    std::uint64_t heard_ = 0;           ///< the next one has entered those before this generation
+    std::vector<std::uint64_t> early_;  ///< that it has entered besides
+    bool entered_ = false;
+    std::uint64_t generation_ = 0;
+    BarrierCounters counters_;
+};
+
 /// One participant's end of a barrier of any kind.
 ///
 /// Invariants, for any delays and any order of messages: no participant is released from a
-/// generation before all have entered it; when all have entered, all are released. Invalid input
+/// generation before all (neighbour: it and the next one) have entered it; when all have entered,
+/// all are released. Invalid input
 /// (an entry out of turn, a duplicate message, a message of a wrong sender, …) is counted and
 /// otherwise ignored.
 class Barrier {
@@ -269,13 +353,20 @@ class Barrier {
     [[nodiscard]] static constexpr std::uint64_t messages(BarrierKind kind,
                                                           std::uint32_t participants) {
         const std::uint64_t n = participants;
-        return kind == BarrierKind::dissemination
-                   ? n * static_cast<std::uint64_t>(std::bit_width(n - 1))
-                   : 2 * (n - 1);
+        switch (kind) {
+            case BarrierKind::dissemination:
+                return n * static_cast<std::uint64_t>(std::bit_width(n - 1));
+            case BarrierKind::neighbour:
+                return n == 1 ? 0 : n;
+            case BarrierKind::centralised:
+            case BarrierKind::tournament:
+                break;
+        }
+        return 2 * (n - 1);
     }
 
   private:
-    using Kind = std::variant<TreeBarrier, DisseminationBarrier>;
+    using Kind = std::variant<TreeBarrier, DisseminationBarrier, NeighbourBarrier>;
 
     explicit Barrier(Kind kind) : kind_(std::move(kind)) {}
 

@@ -49,10 +49,12 @@ class BarrierCheck {
 
     explicit BarrierCheck(std::span<const std::uint8_t> input)
         : input_(input),
-          config_{.kind = static_cast<BarrierKind>(input_.byte() % 3),
+          config_{.kind = static_cast<BarrierKind>(input_.byte() % 4),
                   .participants = 1U + input_.byte() % 19},
           members_(config_.participants) {
-        config_.master = input_.byte() % config_.participants;
+        const std::uint8_t choice = input_.byte();
+        config_.master = choice % config_.participants;
+        config_.closes_only = config_.kind == BarrierKind::neighbour && choice % 2 == 1;
         for (config_.self = 0; config_.self < config_.participants; ++config_.self) {
             barriers_.push_back(*Barrier::make(config_));
         }
@@ -90,6 +92,14 @@ class BarrierCheck {
         delivered_.push_back(message);
     }
 
+    [[nodiscard]] bool is_of_neighbours() const { return config_.kind == BarrierKind::neighbour; }
+    [[nodiscard]] Participant next_to(Participant who) const {
+        return (who + 1) % config_.participants;
+    }
+    [[nodiscard]] bool waits_for_next(Participant who) const {
+        return config_.participants > 1 && (!config_.closes_only || next_to(who) == 0);
+    }
+
     /// Inputs that must be ignored: an entry out of turn, a message of the past or the far future
     /// or from the wrong one, or one that came before.
     void disturb() {
@@ -100,7 +110,8 @@ class BarrierCheck {
         const std::size_t outputs = outputs_;
         Out out{*this, who};
         barrier.enter(member.entered + (member.entered == member.released ? 1 : 0), out);
-        barrier.on_message(input_.byte(), {barrier.generation() + 2, input_.byte() % 6U}, out);
+        const std::uint64_t far = is_of_neighbours() ? 2'000 : 2;
+        barrier.on_message(input_.byte(), {barrier.generation() + far, input_.byte() % 6U}, out);
         barrier.on_message(input_.byte(), {barrier.generation() - 1, input_.byte() % 6U}, out);
         barrier.on_message(config_.participants, {barrier.generation(), input_.byte() % 6U}, out);
         barrier.on_message(who, {barrier.generation(), input_.byte() % 6U}, out);
@@ -138,8 +149,10 @@ class BarrierCheck {
         }
         promise(std::ranges::all_of(members_, [=](Member m) { return m.released == goal; }),
                 "when all have entered, all are released");
-        promise(sent_ == goal * Barrier::messages(config_.kind, config_.participants),
-                "a generation takes as many messages as its kind says");
+        const std::uint64_t messages = config_.closes_only
+                                           ? std::min<std::uint64_t>(config_.participants - 1, 1)
+                                           : Barrier::messages(config_.kind, config_.participants);
+        promise(sent_ == goal * messages, "a generation takes as many messages as its kind says");
     }
 
     void sent(Message message) {
@@ -159,8 +172,13 @@ class BarrierCheck {
         Member& member = members_[who];
         promise(generation == member.released && member.released + 1 == member.entered,
                 "who entered is released, once");
-        promise(std::ranges::all_of(members_, [=](Member m) { return m.entered > generation; }),
-                "nobody is released before all have entered");
+        if (is_of_neighbours()) {
+            promise(!waits_for_next(who) || members_[next_to(who)].entered > generation,
+                    "nobody is released before the next one has entered");
+        } else {
+            promise(std::ranges::all_of(members_, [=](Member m) { return m.entered > generation; }),
+                    "nobody is released before all have entered");
+        }
         ++member.released;
     }
 

@@ -99,9 +99,40 @@ TEST(Barrier, DisseminationKeepsAMessageOfTheNextGeneration) {
     EXPECT_EQ(scene.barrier.counters().unexpected, 0U);
 }
 
+TEST(Barrier, NeighboursWaitForTheNextOneOnly) {
+    Scene scene({.kind = BarrierKind::neighbour, .participants = 4, .self = 3});
+    EXPECT_EQ(scene.enter(0), Outputs{"0.0 to 2"});
+    EXPECT_EQ(scene.message(2, 0, 0), Outputs{}) << "not the next one";
+    EXPECT_EQ(scene.message(0, 0, 0), Outputs{"released 0"});
+    EXPECT_EQ(scene.message(0, 2, 0), Outputs{}) << "it is ahead, and has overtaken this:";
+    EXPECT_EQ(scene.message(0, 1, 0), Outputs{});
+    EXPECT_EQ(scene.message(0, 1, 0), Outputs{}) << "twice";
+    EXPECT_EQ(scene.enter(1), (Outputs{"1.0 to 2", "released 1"}));
+    EXPECT_EQ(scene.enter(2), (Outputs{"2.0 to 2", "released 2"}));
+    EXPECT_EQ(scene.enter(3), Outputs{"3.0 to 2"});
+    EXPECT_EQ(scene.message(0, 3, 0), Outputs{"released 3"});
+    EXPECT_EQ(scene.barrier.counters().unexpected, 2U);
+}
+
+TEST(Barrier, NeighboursThatAreInOrderNeedToCloseTheRingOnly) {
+    const auto scene = [](Participant self) {
+        return Scene(
+            {.kind = BarrierKind::neighbour, .participants = 3, .self = self, .closes_only = true});
+    };
+    Scene first = scene(0);
+    EXPECT_EQ(first.enter(0), (Outputs{"0.0 to 2", "released 0"}));
+    Scene second = scene(1);
+    EXPECT_EQ(second.enter(0), Outputs{"released 0"});
+    EXPECT_EQ(second.message(2, 0, 0), Outputs{}) << "nobody tells it anything";
+    EXPECT_EQ(second.barrier.counters().unexpected, 1U);
+    Scene last = scene(2);
+    EXPECT_EQ(last.enter(0), Outputs{});
+    EXPECT_EQ(last.message(0, 0, 0), Outputs{"released 0"});
+}
+
 TEST(Barrier, OfOneIsNone) {
-    for (const auto kind :
-         {BarrierKind::centralised, BarrierKind::tournament, BarrierKind::dissemination}) {
+    for (const auto kind : {BarrierKind::centralised, BarrierKind::tournament,
+                            BarrierKind::dissemination, BarrierKind::neighbour}) {
         Scene scene({.kind = kind});
         EXPECT_EQ(scene.enter(0), Outputs{"released 0"});
         EXPECT_EQ(scene.enter(1), Outputs{"released 1"});
@@ -191,6 +222,7 @@ TEST(Barrier, TakesTimeThatGrowsWithTheNumberOrWithItsLogarithm) {
         // Up, each round is a message sent and one received, and the champion receives in all of
         // them. Down, the same: the farthest is released first.
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::tournament, n), 4 * log2_n);
+        EXPECT_EQ(duration_with_serial_messages(BarrierKind::neighbour, n), 2);
     }
 }
 

@@ -22,6 +22,8 @@ enum class ShiftBarrier {
     tournament,     ///<
     dissemination,  ///<
     external,       ///< outside of the units: in the network's hardware, or an ideal one
+    neighbour,      ///< as in BarrierKind: each waits for the next one of its group, in a ring;
+                    ///< paced with one writer, only the last for the first (see ShiftUnit)
 };
 
 /// Who says when a readout unit writes.

@@ -258,6 +258,7 @@ class PushBuildingCheck : private PushBuildingModel {
                 "a unit writes what its builder unit has let it");
         const bool in_step = !by_time() && unit_config_.barrier_groups.empty() &&
                              unit_config_.barrier != ShiftBarrier::none &&
+                             unit_config_.barrier != ShiftBarrier::neighbour &&
                              unit_config_.phases_per_barrier == 1 &&
                              unit_config_.barrier_slack == 0;
         if (!is_closing_ && (by_time() || in_step)) {
@@ -394,8 +395,9 @@ class PushBuildingCheck : private PushBuildingModel {
                                             return !waits_for(r, other) ||
                                                    model_[other].steps_done >= synchronised;
                                         }),
-                    "nobody goes on before all of the group have got to the barrier, or to one of "
-                    "those before it where there is slack");
+                    "nobody goes on before all of the group have got to the barrier (the next one, "
+                    "where neighbours wait for each other), or to one of those before it where "
+                    "there is slack");
         }
     }
 

@@ -89,7 +89,18 @@ class PushBuildingSystem {
 
     [[nodiscard]] bool waits_for(ReadoutIndex r, ReadoutIndex other) const {
         const auto& groups = unit_config_.barrier_groups;
-        return groups.empty() || groups[r.value()] == groups[other.value()];
+        const auto in_group = [&](std::uint32_t unit) {
+            return groups.empty() || groups[r.value()] == groups[unit];
+        };
+        if (unit_config_.barrier != ShiftBarrier::neighbour) {
+            return in_group(other.value());
+        }
+        std::uint32_t next = r.value();
+        do {
+            next = (next + 1) % shift_.readouts();
+        } while (!in_group(next));
+        const bool is_ordered = is_paced() && unit_config_.writers == 1;
+        return next == other.value() && (!is_ordered || next <= r.value());
     }
     [[nodiscard]] bool is_paced() const { return unit_config_.pace == Pace::builder; }
     [[nodiscard]] bool by_time() const { return unit_config_.change == PhaseChange::by_time; }
@@ -172,7 +183,7 @@ class PushBuildingSystem {
                 unit_config_.barrier_groups.push_back(r % 2);
             }
         }
-        unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 5);
+        unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 6);
         unit_config_.meps_per_phase = 1U + input_.byte() % 3;
         const std::uint8_t barriers = input_.byte();
         unit_config_.phases_per_barrier = 1U + barriers % 4;

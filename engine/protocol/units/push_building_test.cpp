@@ -39,7 +39,7 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     for (const auto& [barrier, meps] : built_with) {
         EXPECT_GT(meps, 300U);
     }
-    EXPECT_EQ(built_with.size(), 5U);
+    EXPECT_EQ(built_with.size(), 6U);
     EXPECT_GT(built_at[Pace::builder], 1'000U);
     EXPECT_GT(all.withdrawn, 20U);
     EXPECT_GT(all.discarded, 300U);

@@ -96,6 +96,8 @@ std::optional<BarrierKind> kind_of(const ShiftUnitConfig& config) {
                 return BarrierKind::tournament;
             case ShiftBarrier::dissemination:
                 return BarrierKind::dissemination;
+            case ShiftBarrier::neighbour:
+                return BarrierKind::neighbour;
             case ShiftBarrier::none:
             case ShiftBarrier::external:
                 break;
@@ -128,25 +130,27 @@ base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift sh
         if (const auto problem = problem_of(unit.config_, unit.shift_)) {
             return base::failure("linear shift: " + *problem);
         }
-        unit.readout_ = std::move(readout);
+        unit.readout_.emplace(std::move(readout));
         if (const auto kind = kind_of(unit.config_)) {
             unit.group_ = group_of(self, unit.config_.barrier_groups, unit.shift_);
             const auto place = std::ranges::lower_bound(unit.group_, self) - unit.group_.begin();
-            DAQLOOM_TRY(barrier, Barrier::make({.kind = *kind,
-                                                .participants =
-                                                    static_cast<std::uint32_t>(unit.group_.size()),
-                                                .self = static_cast<Participant>(place)}));
-            unit.barrier_ = std::move(barrier);
+            DAQLOOM_TRY(
+                barrier,
+                Barrier::make({.kind = *kind,
+                               .participants = static_cast<std::uint32_t>(unit.group_.size()),
+                               .self = static_cast<Participant>(place),
+                               .closes_only = unit.is_paced() && unit.config_.writers == 1}));
+            unit.barrier_.emplace(std::move(barrier));
         }
     }
     if (builds != BuilderIndex::none()) {
         DAQLOOM_TRY(builder, PushBuilder::make(std::move(of_builder)));
-        unit.builder_ = std::move(builder);
+        unit.builder_.emplace(std::move(builder));
         if (unit.is_paced()) {
             DAQLOOM_TRY(pacer, WritePacer::make({.readouts = unit.shift_.readouts(),
                                                  .writers = unit.config_.writers,
                                                  .order = unit.config_.write_order}));
-            unit.pacer_ = std::move(pacer);
+            unit.pacer_.emplace(std::move(pacer));
         }
     }
     return unit;

@@ -83,6 +83,12 @@ concept ShiftWorld =
 /// other, each when the one before has released it.
 /// What a dummy's phase lasts, a barrier or the last write decides.
 ///
+/// Behind a barrier of neighbours a unit goes on when the one behind which it follows, from builder
+/// unit to builder unit, is through; the first of a group is followed by the last, one phase ahead.
+/// On a leaf switch, D-mod-K gives them the same way up in turn. Builder units that let one write
+/// at a time keep all others in their order, and only the last waits: one message a phase for each
+/// group.
+///
 /// By time, step s is the window [start + s · window, start + (s + 1) · window) of the node's
 /// clock, and the unit writes what its builder has room for, as long as a write can end before the
 /// grace period. How far clocks agree is the world's business: it translates the times of timers.
@@ -405,7 +411,7 @@ class ShiftUnit {
                            : asks() ? ShiftStage::asking
                                     : ShiftStage::sending);
         if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
-            (!is_barrier_due(step_ + 1) || config_.barrier_slack > 0)) {
+            (!is_barrier_due(step_ + 1) || !keeps_in_step())) {
             stage_ = Stage::idle;
             world.set_timer(now_ + length_, {UnitTimer::What::idle});
         } else {
@@ -629,6 +635,10 @@ class ShiftUnit {
     }
     [[nodiscard]] std::uint32_t phase() const {
         return static_cast<std::uint32_t>(step_ % shift_.phases());
+    }
+    /// Whether all who wait for each other begin each phase together.
+    [[nodiscard]] bool keeps_in_step() const {
+        return config_.barrier != ShiftBarrier::neighbour && config_.barrier_slack == 0;
     }
     /// To whom it sends in this phase, or none.
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }

@@ -301,6 +301,37 @@ TEST(ShiftUnit, GoesOnWithSlackUntilItIsSoManyBarriersAhead) {
     EXPECT_EQ(scene.unit.counters().unexpected, 1U);
 }
 
+/// Of three: without builder units that let one write at a time, each waits for the next one; with
+/// them only the last, for the first.
+TEST(ShiftUnit, WaitsForItsNeighbourOnly) {
+    const LinearShift shift = *LinearShift::folded(3);
+    Scene scene(by_count(1, 3, ShiftBarrier::neighbour), shift);
+    scene.granted(0, 3);
+    scene.start();
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+    EXPECT_EQ(scene.written(1), Outputs{"barrier 0.0 to 0"});
+    EXPECT_EQ(scene.message(2, {0, 0}), Outputs{"ready 1"});
+
+    for (const std::uint32_t self : {0U, 1U, 2U}) {
+        SCOPED_TRACE(self);
+        auto config = by_count(self, 3, ShiftBarrier::neighbour);
+        config.pace = Pace::builder;
+        Scene paced(config, shift);
+        paced.granted(0, 3);
+        paced.start();
+        paced.phase();
+        paced.go(self, 1, 0);
+        const Outputs done = paced.written(self);
+        EXPECT_EQ(done, self == 0   ? (Outputs{"barrier 0.0 to 2", "ready 1"})
+                        : self == 1 ? Outputs{"ready 1"}
+                                    : Outputs{});
+        if (self == 2) {
+            EXPECT_EQ(paced.message(0, {0, 0}), Outputs{"ready 1"});
+        }
+        EXPECT_EQ(paced.unit.counters().unexpected, 0U);
+    }
+}
+
 TEST(ShiftUnit, EntersABarrierEveryFewPhases) {
     auto config = by_count(0, 3, ShiftBarrier::external);
     config.phases_per_barrier = 2;

@@ -10,6 +10,9 @@ cycles). For N equal nodes, N a power of two, that gives
     dissemination  m·⌈log₂ N⌉
     ideal          0
 
+Nodes that wait for their neighbours only (`neighbour`) have no step in common: only their messages
+count here.
+
 (`docs/explanation/infiniband-model.md`). The barriers are those of
 `engine/protocol/schedule/barrier.hpp`.
 """
@@ -25,6 +28,10 @@ from daqloom.analyse.fabric_messages import Messages
 Times = NDArray[np.float64]
 Switches = Callable[[int, int], int]
 """Switches on the path between two nodes."""
+
+
+CLOSING = "closing"
+"""`neighbour` where builder units keep all in order: the first of a group tells the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,12 @@ def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Ba
     if kind == "dissemination":
         return _dissemination(nodes, messages, switches)
     nothing = np.zeros(nodes)
-    return Barrier(nothing, nothing, nothing, np.zeros(nodes, np.int64))
+    count = np.zeros(nodes, np.int64)
+    if kind == "neighbour" and nodes > 1:
+        count += 2
+    if kind == CLOSING and nodes > 1:
+        count[[0, -1]] = 1
+    return Barrier(nothing, nothing, nothing, count)
 
 
 def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Barrier:

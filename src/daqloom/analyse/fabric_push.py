@@ -160,9 +160,10 @@ class Push(View):
 
     @property
     def waits_at_barriers(self) -> bool:
-        """Whether nodes wait at barriers at all; with slack they go on, and how often they wait
-        nevertheless has no closed form."""
-        return self.barrier != "none" and self.scenario.building.barrier_slack == 0
+        """Whether nodes wait at barriers at all; with slack, or for their neighbours only, they go
+        on, and how often they wait nevertheless has no closed form."""
+        slack = self.scenario.building.barrier_slack
+        return self.barrier not in ("none", "neighbour") and slack == 0
 
     @property
     def in_step(self) -> bool:

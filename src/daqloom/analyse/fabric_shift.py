@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.analyse.answer import Answer, Condition
-from daqloom.analyse.fabric_barrier import Barrier, barriers_of
+from daqloom.analyse.fabric_barrier import CLOSING, Barrier, barriers_of
 from daqloom.analyse.fabric_pace import paced_round_s
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_ring import Comparison, ring_of
@@ -238,6 +238,8 @@ def _out_of_step_in_words(push: Push) -> str:
     bounds = "these are upper bounds of the simulated rate"
     slack = building.barrier_slack
     how = f"with a slack of {slack} barrier{'s' * (slack > 1)}" if slack else "without a barrier"
+    if push.barrier == "neighbour":
+        how = "where nodes wait for their neighbours only"
     if not push.waits_at_barriers and push.is_paced and building.phases_under_way == 1:
         return (
             f"{how}, phases are those of nodes on a ring whose builder units let "
@@ -278,8 +280,9 @@ def _conflicts(plan: Schedule) -> Condition:
 def _fence(push: Push) -> Barrier:
     """Return the barriers of a scenario."""
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
+    in_order = push.is_paced and push.scenario.building.writers == 1
     return barriers_of(
-        push.barrier,
+        CLOSING if push.barrier == "neighbour" and in_order else push.barrier,
         push.groups,
         push.messages,
         lambda one, other: between(hosts[one], hosts[other]),

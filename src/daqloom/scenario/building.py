@@ -12,7 +12,7 @@ PULL = When("building.protocol", ("pull",))
 SHIFT = When("building.protocol", ("shift",))
 _COUNT = When(".change", ("count",))
 _WINDOW = When(".change", ("window",))
-_BARRIER = When(".barrier", ("centralised", "tournament", "dissemination", "ideal"))
+_BARRIER = When(".barrier", ("centralised", "tournament", "dissemination", "neighbour", "ideal"))
 _PACED = When(".pace", ("builder",))
 _DAQPIPE = When("building.protocol", ("daqpipe",))
 PACKED = When("building.protocol", ("shift", "daqpipe"))
@@ -69,9 +69,12 @@ class Shift(Part):
     change: Annotated[Literal["count", "window"], SHIFT, Assumed(unless_given=".barrier")] = "count"
     """The phase changes when a node has sent its MFPs, or by the clock."""
     barrier: Annotated[
-        Literal["none", "centralised", "tournament", "dissemination", "ideal"], _COUNT, ASSUMED
+        Literal["none", "centralised", "tournament", "dissemination", "neighbour", "ideal"],
+        _COUNT,
+        ASSUMED,
     ] = "tournament"
-    """Barrier that keeps nodes in step."""
+    """Barrier that keeps nodes in step; neighbour: a node waits only for the next one of its group,
+    the last for the first (builder-paced with one writer: only the last waits)."""
     barrier_group: Annotated[Group, _BARRIER] = "all"
     """Readout units that a barrier keeps in step: all, those on one leaf switch, or so many that
     follow each other in the schedule."""
@@ -97,9 +100,9 @@ class Shift(Part):
     or for all hosts of the network; a table of units has none; live: a lost unit leaves a dummy
     slot, but for none."""
     dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = "kept"
-    """A dummy's phase without a barrier, or before one with slack, lasts as long as the node's last
-    one (builder-paced: as its last write to another node), which keeps the node in step, or ends at
-    once."""
+    """A dummy's phase without a barrier, or before one with slack or of neighbours, lasts as long
+    as the node's last one (builder-paced: as its last write to another node), which keeps the node
+    in step, or ends at once."""
     window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = 1e-3
     """Length of a phase (s)."""
     grace: Annotated[Seconds, _WINDOW] = 0.0
