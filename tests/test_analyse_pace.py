@@ -198,7 +198,10 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
         ({"building__barrier": "none", "building__writers": 2}, "let 2 write at a time"),
         ({"building__barrier": "none", "building__phases_under_way": 2}, "contend for links"),
         ({"building__phases_per_barrier": 2}, "once in 2 phases"),
-        ({"building__barrier": "neighbour"}, "for their neighbours only, phases are those of nodes"),
+        (
+            {"building__barrier": "neighbour"},
+            "where nodes wait for their neighbours only, phases are those of nodes on",
+        ),
         (
             {"building__barrier_slack": 2},
             "with a slack of 2 barriers, phases are those of nodes on",

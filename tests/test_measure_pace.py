@@ -53,7 +53,7 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
         {"building__barrier_group": "leaf"},
         {"building__barrier_group": "leaf", "building__barrier_slack": 2},
         {"building__barrier_group": "leaf", "building__barrier": "neighbour"},
-        {"building__barrier": "neighbour", "building__pace": "schedule"},
+        {"building__barrier": "neighbour", "building__writers": 2},
     ],
     ids=[
         "alone",
@@ -61,7 +61,7 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
         "in step within a leaf",
         "with slack",
         "behind neighbours of a leaf",
-        "behind neighbours, at their own pace",
+        "each behind the next one, two at a time",
     ],
 )
 def test_every_event_is_built_right(changes: dict[str, object]) -> None:
