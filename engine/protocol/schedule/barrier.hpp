@@ -320,11 +320,11 @@ class NeighbourBarrier {
 
 /// One participant's end of a barrier of any kind.
 ///
-/// Invariants, for any delays and any order of messages: no participant is released from a
-/// generation before all (neighbour: it and the next one) have entered it; when all have entered,
-/// all are released. Invalid input
-/// (an entry out of turn, a duplicate message, a message of a wrong sender, …) is counted and
-/// otherwise ignored.
+/// Invariants, for any delays and any order of messages (neighbour: in which fewer than 1024
+/// overtake another one): no participant is released from a generation before all (neighbour: it
+/// and the next one) have entered it; when all have entered, all are released. Invalid input (an
+/// entry out of turn, a duplicate message, a message of a wrong sender, …) is counted and otherwise
+/// ignored.
 class Barrier {
   public:
     static base::expected<Barrier> make(BarrierConfig config);
