@@ -311,29 +311,28 @@ TEST_P(TransportConformance, AWriteThatIsDoneIsInTheOthersMemory) {
     }
 }
 
-/// The writer is not polled any more: what a connection cannot hold of the write stays with it.
-TEST_P(TransportConformance, AMessageDoesNotWaitBehindAWrite) {
-    constexpr std::size_t kSize = 64 << 20;
-    TestRun run(GetParam(), 2, {.arena = kSize, .source = kSize});
-    ASSERT_TRUE(run[0].transport().write(
+/// Two units; 0 has begun to write all of its source to 1 and sent it a message, and is not polled:
+/// what a connection cannot hold of the write stays with it. 1 is polled until it has the message.
+TestRun with_a_message_beside_a_write(const TransportUnderTest& transport) {
+    constexpr base::Bytes kSize = 64 << 20;
+    TestRun run(transport, 2, {.arena = kSize, .source = kSize});
+    EXPECT_TRUE(run[0].transport().write(
         {.to = UnitIndex(1), .bytes = run[0].source(), .immediate = 1, .context = 1}));
-    ASSERT_TRUE(run[0].transport().send(UnitIndex(1), as_message(5)));
+    EXPECT_TRUE(run[0].transport().send(UnitIndex(1), as_message(5)));
     for (const auto deadline = test_deadline(); run[1].messages.empty() && now() < deadline;) {
         run[1].poll();
     }
     EXPECT_EQ(run[1].messages.size(), 1U);
+    return run;
+}
+
+TEST_P(TransportConformance, AMessageDoesNotWaitBehindAWrite) {
+    with_a_message_beside_a_write(GetParam());
 }
 
 /// Its sender is gone, and much of what it sent waits unread.
 TEST_P(TransportConformance, AUnitMayCloseWithAWriteToItPartlyReceived) {
-    constexpr std::size_t kSize = 64 << 20;
-    TestRun run(GetParam(), 2, {.arena = kSize, .source = kSize});
-    ASSERT_TRUE(run[0].transport().write(
-        {.to = UnitIndex(1), .bytes = run[0].source(), .immediate = 1, .context = 1}));
-    ASSERT_TRUE(run[0].transport().send(UnitIndex(1), as_message(5)));
-    for (const auto deadline = test_deadline(); run[1].messages.empty() && now() < deadline;) {
-        run[1].poll();
-    }
+    TestRun run = with_a_message_beside_a_write(GetParam());
     run[0].poll();
     run[0].close();
     run[1].close();
