@@ -1,0 +1,88 @@
+// The dissemination barrier: in each round the news travels twice as far.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "protocol/schedule/barrier_turn.hpp"
+
+namespace daqloom::protocol {
+
+/// In round k participant i sends a message to (i + 2^k) mod N, and continues when it has the
+/// message of (i − 2^k) mod N. After the last round i knows, directly or indirectly, that all have
+/// entered (Hensgen, Finkel and Manber 1988).
+class DisseminationBarrier {
+  public:
+    /// Precondition: what Barrier::make checks.
+    explicit DisseminationBarrier(BarrierConfig config)
+        : config_(config),
+          rounds_(static_cast<std::uint32_t>(std::bit_width(config.participants - 1))) {}
+
+    template <BarrierOut Out>
+    void enter(BarrierTurn& turn, Out& out) {
+        round_ = 0;
+        if (rounds_ > 0) {
+            tell(turn, out);
+        }
+        advance(turn, out);
+    }
+
+    template <BarrierOut Out>
+    void on_message(BarrierTurn& turn, Participant from, BarrierMessage message, Out& out) {
+        // A participant that has left this generation may be in the next one, but no further: that
+        // one ends for no participant before we have entered it. And no participant leaves before
+        // we have entered.
+        const std::uint64_t latest = turn.generation() + (turn.is_entered() ? 1 : 0);
+        if (message.generation < turn.generation() || message.generation > latest ||
+            message.round >= rounds_ || from != teller(message.round)) {
+            turn.ignore();
+            return;
+        }
+        std::uint32_t& told = told_[message.generation % 2];
+        const std::uint32_t bit = std::uint32_t{1} << message.round;
+        if ((told & bit) != 0) {
+            turn.ignore();
+            return;
+        }
+        turn.receive();
+        told |= bit;
+        if (turn.is_entered()) {
+            advance(turn, out);
+        }
+    }
+
+  private:
+    template <BarrierOut Out>
+    void tell(BarrierTurn& turn, Out& out) {
+        const std::uint64_t to = config_.self + (std::uint64_t{1} << round_);
+        turn.send(static_cast<Participant>(to % config_.participants), round_, out);
+    }
+
+    template <BarrierOut Out>
+    void advance(BarrierTurn& turn, Out& out) {
+        std::uint32_t& told = told_[turn.generation() % 2];
+        while (round_ < rounds_ && (told >> round_ & 1) != 0) {
+            if (++round_ < rounds_) {
+                tell(turn, out);
+            }
+        }
+        if (round_ == rounds_) {
+            told = 0;
+            turn.release(out);
+        }
+    }
+
+    /// Who tells us in a round; 2^round is below N.
+    [[nodiscard]] Participant teller(std::uint32_t round) const {
+        const Participant distance = Participant{1} << round;
+        return config_.self >= distance ? config_.self - distance
+                                        : config_.self + (config_.participants - distance);
+    }
+
+    BarrierConfig config_;
+    std::uint32_t rounds_;
+    std::uint32_t round_ = 0;         ///< the one we are in
+    std::uint32_t told_[2] = {0, 0};  ///< a bit per round, by the parity of the generation
+};
+
+}  // namespace daqloom::protocol

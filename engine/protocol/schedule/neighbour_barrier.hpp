@@ -1,0 +1,75 @@
+// The barrier of neighbours: nobody continues before the next one has entered.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "protocol/schedule/barrier_turn.hpp"
+
+namespace daqloom::protocol {
+
+/// Participant i tells participant i − 1 that it has entered (all mod N), and goes on when i + 1
+/// has. That is no barrier of all: a participant may be some generations behind the one that it
+/// waits for. In linear shifting, i + 1 is who has what i needs next.
+class NeighbourBarrier {
+  public:
+    /// Precondition: what Barrier::make checks.
+    explicit NeighbourBarrier(BarrierConfig config)
+        : config_(config),
+          waits_(config.participants > 1 &&
+                 (!config.closes_only || config.self + 1 == config.participants)),
+          tells_(config.participants > 1 && (!config.closes_only || config.self == 0)) {
+        early_.reserve(16);
+    }
+
+    template <BarrierOut Out>
+    void enter(BarrierTurn& turn, Out& out) {
+        if (tells_) {
+            turn.send(previous(), 0, out);
+        }
+        advance(turn, out);
+    }
+
+    template <BarrierOut Out>
+    void on_message(BarrierTurn& turn, Participant from, BarrierMessage message, Out& out) {
+        const std::uint64_t generation = message.generation;
+        if (!waits_ || from != next() || message.round != 0 || generation < heard_ ||
+            generation >= heard_ + most_early ||
+            std::ranges::find(early_, generation) != early_.end()) {
+            turn.ignore();
+            return;
+        }
+        turn.receive();
+        early_.push_back(generation);
+        while (std::erase(early_, heard_) > 0) {
+            ++heard_;
+        }
+        advance(turn, out);
+    }
+
+  private:
+    /// Messages that have overtaken one that is still on its way.
+    static constexpr std::uint64_t most_early = 1024;
+
+    template <BarrierOut Out>
+    void advance(BarrierTurn& turn, Out& out) {
+        if (turn.is_entered() && (heard_ > turn.generation() || !waits_)) {
+            turn.release(out);
+        }
+    }
+    [[nodiscard]] Participant next() const {
+        return config_.self + 1 == config_.participants ? 0 : config_.self + 1;
+    }
+    [[nodiscard]] Participant previous() const {
+        return (config_.self == 0 ? config_.participants : config_.self) - 1;
+    }
+
+    BarrierConfig config_;
+    bool waits_;
+    bool tells_;
+    std::uint64_t heard_ = 0;           ///< the next one has entered those before this generation
+    std::vector<std::uint64_t> early_;  ///< that it has entered besides
+};
+
+}  // namespace daqloom::protocol
