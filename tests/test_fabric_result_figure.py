@@ -79,10 +79,12 @@ def carried(scenario: Scenario, fabric: Fabric, **more: Any) -> Result:
 
 
 @pytest.mark.parametrize("barrier", ["tournament", "centralised"])
-def test_waiting_and_releasing_add_up_to_what_the_engine_counted(barrier: str) -> None:
-    result = methods.simulate(
-        small(building__barrier=barrier, hosts__message_cost="2 us", **BRIEF), timeline=True
-    )
+@pytest.mark.parametrize("group", ["all", 2])
+def test_waiting_and_releasing_add_up_to_what_the_engine_counted(
+    barrier: str, group: str | int
+) -> None:
+    rules = {"building__barrier": barrier, "building__barrier_group": group}
+    result = methods.simulate(small(**rules, hosts__message_cost="2 us", **BRIEF), timeline=True)
     spent: dict[tuple[int, str], list[float]] = defaultdict(list)
     through = defaultdict(int)
     for step, what, begin_s, end_s in rows(

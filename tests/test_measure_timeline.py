@@ -23,6 +23,9 @@ HUNG_S = 60.0
 NS = 1_000_000_000
 
 
+LAPTOP = load("laptop").building
+
+
 def system(*changes: str):
     return fabric_system(load("laptop", ["readout.units=2", *changes]))
 
@@ -44,7 +47,7 @@ def test_stages_become_spans_with_the_wait_for_the_last_one_apart() -> None:
             (16 * NS, 4, 1, -1, "in_barrier"),
         ],
     }
-    found = measured_spans(stages, 8 * NS, two)
+    found = measured_spans(stages, 8 * NS, two, LAPTOP)
     assert sorted(found) == sorted(
         [
             Span(0, 0, "sending", first, 2, 3),
@@ -70,7 +73,7 @@ def test_steps_go_on_from_epoch_to_epoch_in_whole_rounds() -> None:
         + [(2 * NS, 2, step, 0, "sending") for step in range(2)],
     }
     # The last stage of an epoch has no end of its own: it ends with the last that was told.
-    assert [span.step for span in measured_spans(stages, 0, two)] == [0, 1, 2, 4, 5]
+    assert [span.step for span in measured_spans(stages, 0, two, LAPTOP)] == [0, 1, 2, 4, 5]
 
 
 def test_the_last_steps_of_an_epoch_are_those_that_all_units_have_begun() -> None:
@@ -78,16 +81,16 @@ def test_the_last_steps_of_an_epoch_are_those_that_all_units_have_begun() -> Non
         unit: [(NS + step, 1, step, 0, "sending") for step in range(steps)]
         for unit, steps in ((0, 5), (1, 3))
     }
-    assert max(span.step for span in measured_spans(stages, 0, system())) == 2
+    assert max(span.step for span in measured_spans(stages, 0, system(), LAPTOP)) == 2
     never = {**stages, 1: [(NS, 1, 0, 0, "entering")]}
-    assert measured_spans(never, 0, system()) == []
+    assert measured_spans(never, 0, system(), LAPTOP) == []
 
 
 def test_units_without_a_readout_unit_and_none_at_all_have_no_timeline() -> None:
     unfolded = fabric_system(load("laptop", ["builders.folded=false", "readout.units=2"]))
-    assert measured_spans({}, 0, unfolded) == []
+    assert measured_spans({}, 0, unfolded, LAPTOP) == []
     builder = unfolded.hosts.index(max(unfolded.builders.tolist()))
-    assert measured_spans({builder: [(NS, 0, 0, 0, "sending")]}, 0, unfolded) == []
+    assert measured_spans({builder: [(NS, 0, 0, 0, "sending")]}, 0, unfolded, LAPTOP) == []
 
 
 def test_event_building_without_phases_has_no_timeline(tmp_path: Path) -> None:
@@ -148,7 +151,7 @@ def test_a_unit_keeps_the_stages_that_it_counts(halted, tmp_path: Path) -> None:
     assert nodes[0].take_stages() == []
 
     two = system()
-    found = measured_spans(told, told[0][0][0], two)
+    found = measured_spans(told, told[0][0][0], two, LAPTOP)
     assert all(span.end_s >= span.begin_s >= 0 for span in found if span.node == 0)
     assert set(phase_columns(found, two)["node"]) == {two.fabric.hosts[h].name for h in two.hosts}
     write_phases(tmp_path / "trace.json", found, two)

@@ -1,12 +1,14 @@
 """Timelines of event building: what every node did when, as series and for ui.perfetto.dev."""
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from daqloom.output import written_whole
+from daqloom.scenario.building import Building
 from daqloom.topology.schedule import DUMMY, hosts_of
 from daqloom.topology.system import FabricSystem
 
@@ -32,7 +34,8 @@ class Span(NamedTuple):
     """Phases since the start, through all rounds."""
     what: str
     """sending, asking (until its builder unit lets it write), idle (the partner is a dummy),
-    waiting or releasing (in the barrier, before or after the last node has entered it)."""
+    waiting or releasing (in the barrier, before or after the last of those that the node waits for
+    has entered it)."""
     to: int
     """The host that is the node's partner in this step, or `DUMMY`."""
     begin_s: float
@@ -50,12 +53,47 @@ def scheduled(system: FabricSystem) -> Partner:
     return lambda node, step: int(builders[(slot_of[node] + step) % len(builders)])
 
 
+class Waits(NamedTuple):
+    """For whom nodes wait in barriers."""
+
+    whom: Mapping[int, frozenset[int]]
+    """By node: those that have to have entered a barrier, the node among them."""
+    slack: int
+    """Phases that these may be behind."""
+
+
+def barrier_waits(building: Building, groups: Sequence[int], nodes: Collection[int]) -> Waits:
+    """Return for whom `nodes` wait, in `FabricSystem.barrier_groups`."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for node in sorted(nodes):
+        members[groups[node] if groups else 0].append(node)
+    whom: dict[int, frozenset[int]] = {}
+    for group in members.values():
+        if building.barrier == "neighbour":
+            follows = zip(group, [*group[1:], group[0]], strict=True)
+            whom |= {node: frozenset((node, following)) for node, following in follows}
+            if building.keeps_order:
+                whom |= {node: frozenset((node,)) for node in group[:-1]}
+        else:
+            whom |= dict.fromkeys(group, frozenset(group))
+    return Waits(whom, building.barrier_slack * building.phases_per_barrier)
+
+
 def spans(
-    stages: Sequence[Stage], end_s: float, nodes: Collection[int], partner: Partner
+    stages: Sequence[Stage], end_s: float, nodes: Collection[int], partner: Partner, waits: Waits
 ) -> list[Span]:
     """What every node does in which phase, by the time at which it is over. `stages` are in the
     order of their time, and `nodes` those that take part."""
-    full_s = _full_barriers(stages, len(nodes))
+    entered_s = {
+        (node, step): begin_s for begin_s, step, node, what in stages if what == "in_barrier"
+    }
+    first = min((step for _, step, _, _ in stages), default=0)
+
+    @cache
+    def full_s(whom: frozenset[int], step: int) -> float:
+        """Return when the last of them entered the barrier behind a step."""
+        return max(entered_s.get((node, step), end_s) for node in whom)
+
     found: list[Span] = []
     last: dict[int, Stage] = {}
     for stage in [*stages, *((end_s, 0, node, "finished") for node in nodes)]:
@@ -63,23 +101,15 @@ def spans(
             begin_s, step, node, what = last[stage[2]]
             to = partner(node, step)
             if what == "in_barrier":
-                full = min(full_s.get(step, end_s), stage[0])
+                awaited = step - waits.slack
+                full = full_s(waits.whom[node], awaited) if awaited >= first else begin_s
+                full = min(max(full, begin_s), stage[0])
                 found.append(Span(node, step, "waiting", to, begin_s, full))
                 found.append(Span(node, step, "releasing", to, full, stage[0]))
             else:
                 found.append(Span(node, step, what, to, begin_s, stage[0]))
         last[stage[2]] = stage
     return found
-
-
-def _full_barriers(stages: Sequence[Stage], nodes: int) -> dict[int, float]:
-    """By step, when the last node entered the barrier behind it; where all have."""
-    entered = Counter(step for _, step, _, what in stages if what == "in_barrier")
-    latest: dict[int, float] = defaultdict(float)
-    for begin_s, step, _, what in stages:
-        if what == "in_barrier" and entered[step] == nodes:
-            latest[step] = max(latest[step], begin_s)
-    return latest
 
 
 def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[object]]:

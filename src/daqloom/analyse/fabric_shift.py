@@ -280,9 +280,9 @@ def _conflicts(plan: Schedule) -> Condition:
 def _fence(push: Push) -> Barrier:
     """Return the barriers of a scenario."""
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
-    in_order = push.is_paced and push.scenario.building.writers == 1
+    closes = push.barrier == "neighbour" and push.scenario.building.keeps_order
     return barriers_of(
-        CLOSING if push.barrier == "neighbour" and in_order else push.barrier,
+        CLOSING if closes else push.barrier,
         push.groups,
         push.messages,
         lambda one, other: between(hosts[one], hosts[other]),

@@ -300,7 +300,7 @@ def _with_timeline(
 ) -> Result:
     """Write the timeline to a file; return the result with it. Raises OutputError."""
     system = fabric_system(scenario)
-    found = measured_spans(control.stages, control.began_ns, system)
+    found = measured_spans(control.stages, control.began_ns, system, scenario.building)
     if file:
         write_phases(file, found, system)
     if any(len(kept) == TRACE_STAGES for kept in control.stages.values()) and found:

@@ -3,13 +3,17 @@
 from collections.abc import Iterable, Mapping
 
 from daqloom.measure.messages import StageRow
-from daqloom.timeline import Span, Stage, spans
+from daqloom.scenario.building import Building
+from daqloom.timeline import Span, Stage, barrier_waits, spans
 from daqloom.topology.schedule import DUMMY, hosts_of
 from daqloom.topology.system import FabricSystem
 
 
 def measured_spans(
-    stages: Mapping[int, Iterable[StageRow]], began_ns: int, system: FabricSystem
+    stages: Mapping[int, Iterable[StageRow]],
+    began_ns: int,
+    system: FabricSystem,
+    building: Building,
 ) -> list[Span]:
     """Return the spans from the stages of readout units; times are seconds from `began_ns` (since
     1970). The steps of an epoch continue those of the previous one, in whole rounds. The last
@@ -34,7 +38,8 @@ def measured_spans(
             for (_, _, step, to, _), node in here
         }
         members = {node for _, node in here}
-        found += spans(told, told[-1][0], members, lambda *place, to=partners: to[place])
+        waits = barrier_waits(building, system.barrier_groups, members)
+        found += spans(told, told[-1][0], members, lambda *place, to=partners: to[place], waits)
         first_step = -(-(1 + max(step for _, step, _, _ in told)) // rounds) * rounds
     return found
 

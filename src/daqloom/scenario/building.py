@@ -110,6 +110,12 @@ class Shift(Part):
     jitter: Annotated[Distribution, SHIFT] = Field(default_factory=Distribution)
     """Delay before a node begins a phase; live: added to what the machine's own is."""
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether builder units keep nodes in the order of the schedule, as one writes after the
+        other: behind a phase only the last of a group then waits for its neighbour."""
+        return self.pace == "builder" and self.writers == 1
+
     @model_validator(mode="after")
     def _check_shift(self) -> Self:
         if self.change == "window" and self.grace >= self.window:

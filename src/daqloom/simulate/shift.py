@@ -10,7 +10,14 @@ from daqloom.rules import delay_of, set_shift_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
-from daqloom.timeline import Span, phase_columns, scheduled, spans, write_phases
+from daqloom.timeline import (
+    Span,
+    barrier_waits,
+    phase_columns,
+    scheduled,
+    spans,
+    write_phases,
+)
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
 
@@ -75,7 +82,8 @@ class ShiftRun:
         what = [words[stage] for stage in stages.stage.tolist()]
         columns = stages.begin_s.tolist(), stages.step.tolist(), stages.unit.tolist()
         rows = list(zip(*columns, what, strict=True))
-        return spans(rows, self.end_s, nodes, scheduled(self.system))
+        waits = barrier_waits(self.scenario.building, self.system.barrier_groups, nodes)
+        return spans(rows, self.end_s, nodes, scheduled(self.system), waits)
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the protocol."""
