@@ -20,8 +20,8 @@ namespace {
 
 enum Kind : std::uint32_t { kMessage = 1, kWritten = 2 };
 
-/// Most that one poll copies, so that messages wait for copies a few microseconds at most: an answer
-/// of a builder unit that sets the pace took twice as long with 256 KiB.
+/// Most that one poll copies, so that messages wait for copies a few microseconds at most: an
+/// answer of a builder unit that sets the pace took twice as long with 256 KiB.
 constexpr int kRecordsPerUnit = 64;
 constexpr base::Bytes kCopiedPerPoll = 64 << 10;
 constexpr base::Bytes kCostOfWrite = 4096;  ///< in bytes of copying, added to its size
