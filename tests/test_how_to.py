@@ -59,3 +59,14 @@ def test_a_measured_wait_tells_a_buffer(capsys: pytest.CaptureFixture[str]) -> N
     exec(compile(code, "measure-a-switch-buffer.md", "exec"), {})
     # 82 520 B are 6.602 us; less 2.4 and plus 0.77 that is 4.972 us, 15.02 packets of 331 ns.
     assert capsys.readouterr().out == f"{15 * 65 / 16:.1f} to {(16 * 65 - 1) / 16:.1f} KiB\n"
+
+
+def test_failures_of_a_log_are_a_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [code] = blocks("read-failure-logs.md", "python")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "read-failure-logs.md", "exec"), {})
+    share, mean = capsys.readouterr().out.splitlines()
+    assert share.startswith("(1.0, ")  # 100 s and 60 s are longer than 30 s
+    assert mean == "50.0"  # of 60, 30 and 60 s

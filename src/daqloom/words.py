@@ -32,3 +32,11 @@ def natural_key(name: str) -> tuple[str | int, ...]:
     """A key that sorts `leaf2` before `leaf10`: digits by value, as a person expects."""
     parts = re.split("([0-9]{1,18})", name)
     return tuple(int(part) if odd % 2 else part for odd, part in enumerate(parts))
+
+
+def duration(value_s: float) -> str:
+    """A time for people: `12 s`, `3.5 min`, `2.1 h`, `4.2 d`."""
+    for unit, scale in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if value_s >= scale:
+            return f"{value_s / scale:.3g} {unit}"
+    return f"{value_s:.3g} s" if value_s >= 1 or value_s == 0 else f"{1e3 * value_s:.3g} ms"

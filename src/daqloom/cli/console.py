@@ -43,6 +43,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
 
     A programming error keeps its traceback.
     """
+    from daqloom.faults import FaultsError
     from daqloom.measure import MeasureError
     from daqloom.output import OutputError
     from daqloom.scenario.errors import ScenarioError
@@ -52,7 +53,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except ScenarioError as error:
+    except (ScenarioError, FaultsError) as error:
         fail(str(error), BAD_INPUT)
     except (SimulationError, MeasureError, StudyFailure, OutputError) as error:
         fail(str(error), FAILED)

@@ -126,6 +126,12 @@ def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
     return taking
 
 
+def fabric_of(name: str) -> Fabric:
+    """The fabric of a folder or file, of a scenario, or one that comes with daqloom. Raises
+    TopologyError."""
+    return _find(name, {"rate": None}).fabric
+
+
 def _find(name: str, options: dict[str, Any]) -> Given:
     from daqloom.scenario.dumps import shipped_fabrics
     from daqloom.scenario.load import load, presets

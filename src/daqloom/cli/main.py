@@ -6,6 +6,7 @@ from daqloom.cli.compare import compare
 from daqloom.cli.data import app as data_app
 from daqloom.cli.describe import app
 from daqloom.cli.doctor import doctor
+from daqloom.cli.faults import app as faults_app
 from daqloom.cli.measure import control, measure, unit
 from daqloom.cli.report import report
 from daqloom.cli.study import app as study_app
@@ -23,4 +24,5 @@ app.add_typer(control, name="control", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(unit)
 app.command(rich_help_panel=LIVE)(doctor)
 app.add_typer(topology_app, name="topology", rich_help_panel=NETWORKS_AND_DATA)
+app.add_typer(faults_app, name="faults", rich_help_panel=NETWORKS_AND_DATA)
 app.add_typer(data_app, name="data", rich_help_panel=NETWORKS_AND_DATA)

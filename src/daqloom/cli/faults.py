@@ -1,0 +1,207 @@
+"""The `daqloom faults` commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from daqloom.cli.app import group
+from daqloom.cli.console import check_writable, note, plain_failures, print_json, progress
+from daqloom.cli.options import Json, Quiet, argument, option
+
+if TYPE_CHECKING:
+    from daqloom.faults.change import Told
+    from daqloom.faults.failure import Found, Period
+
+app = group(help="Failures of links: what a site's logs tell, and logs with known truth.")
+
+DRAWINGS = (".png", ".pdf", ".svg", ".html")
+
+
+@app.command()
+def log(
+    files: Annotated[
+        list[Path],
+        argument(
+            "FILE...",
+            "Logs, .gz or not: OpenSM's, syslog (SONiC, Linux), tables (time, port, state), and "
+            "counters as ibqueryerrors and perfquery print them.",
+        ),
+    ],
+    network: Annotated[
+        str | None,
+        option(
+            "NETWORK",
+            "What the ports belong to, so that both ends of a cable are one link: a folder or "
+            "file of dumps, a scenario, or a name from `daqloom topology list`.",
+        ),
+    ] = None,
+    test: Annotated[
+        list[str] | None,
+        option(
+            "BEGIN/END",
+            "Test period, whose failures do not count; may be repeated. Such as "
+            "2024-03-04T08:00/2024-03-04T18:00.",
+        ),
+    ] = None,
+    tests: Annotated[
+        Path | None, option("FILE", "File with such periods, one a line.", "--tests")
+    ] = None,
+    gap: Annotated[
+        str,
+        option("TIME", "Failures of a link that follow each other within this are one."),
+    ] = "60 s",
+    time_out: Annotated[
+        list[str] | None,
+        option(
+            "TIME",
+            "Tell the share of failures that last longer; may be repeated (default: 1 s, 10 s, "
+            "1 min, 10 min, 1 h).",
+            "--time-out",
+        ),
+    ] = None,
+    year: Annotated[
+        int | None,
+        option(
+            "YEAR",
+            "In which logs without years begin (default: the year of the file's last change).",
+            min=1970,
+            max=9999,
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        option("FILE", f"Draw them; the ending sets the format: {', '.join(DRAWINGS)}."),
+    ] = None,
+    parquet: Annotated[Path | None, option("FILE", "Write all failures as a table.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell how often links fail, for how long, and which; three ways to count.
+
+    All failures; those outside test periods; of these, the failures of a flapping link as one.
+    Lines that make no sense are counted and told.
+
+    \b
+    Examples:
+      daqloom faults log opensm.log --network dumps/ --figure failures.png
+      daqloom faults log switch*.log.gz --gap "5 min" --time-out "30 s"
+      daqloom faults log march.csv --tests tests.txt --network lhcb --json
+    """
+    with plain_failures():
+        from daqloom.cli.fabric_options import fabric_of
+        from daqloom.cli.faults_console import print_failures
+        from daqloom.faults.failure import failures_of
+        from daqloom.faults.links import Links
+        from daqloom.faults.read import read_logs
+        from daqloom.faults.summary import TIME_OUTS_S, variants
+
+        for path, name in ((figure, "--figure"), (parquet, "--parquet")):
+            if path:
+                check_writable(path, name, DRAWINGS if name == "--figure" else (".parquet",))
+        periods = _periods(test or [], tests)
+        gap_s = _seconds("--gap", gap)
+        time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or TIME_OUTS_S
+        fabric = fabric_of(network) if network else None
+        with progress("reading logs", quiet=quiet) as show:
+            told = read_logs(files, year, lambda done, size: show(done / max(1, size)))
+        links = Links(fabric, told.cables)
+        found = failures_of(told, links)
+        kinds = variants(found, periods, gap_s, len(links.names))
+        if figure:
+            from daqloom.report.faults import failure_figure
+
+            failure_figure.write(figure, kinds, links.names)
+        if parquet:
+            from daqloom.faults.dataset import write_parquet
+
+            write_parquet(parquet, kinds)
+        if json:
+            record: dict[str, Any] = {"schema": 1, "lines": dict(told.lines)}
+            record["unpaired"] = dict(found.unpaired)
+            record["begin_s"], record["end_s"] = found.observed
+            record["variants"] = {
+                name.replace(" ", "_"): each.record(time_outs_s) for name, each in kinds.items()
+            }
+            print_json(record)
+        else:
+            print_failures(kinds, time_outs_s, told.counters, links)
+        if not quiet:
+            _tell(told, found)
+
+
+@app.command()
+def generate(
+    network: Annotated[
+        str,
+        argument("NETWORK", "Whose links fail: a folder or file of dumps, a scenario, or a name."),
+    ],
+    output: Annotated[Path, option("FILE", "Table to write.", "-o", "--output")],
+    seed: Annotated[int, option("N", "Seed of the draws.", min=0, max=2**63 - 1)] = 1,
+    days: Annotated[int, option("N", "Length of the log.", min=1, max=3660)] = 31,
+    failures: Annotated[
+        int, option("N", "Failures outside test periods.", min=0, max=1_000_000)
+    ] = 1384,
+    in_tests: Annotated[
+        int, option("N", "Failures in test periods.", "--in-tests", min=0, max=1_000_000)
+    ] = 549,
+) -> None:
+    """Write a log of failures whose truth is known, and its test periods beside it.
+
+    Numbers of failures are those of LHCb's network in March 2024; how links differ, flap and are
+    repaired is assumed. The periods go to a file whose name ends in .tests.txt.
+
+    \b
+    Examples:
+      daqloom faults generate lhcb -o month.csv
+      daqloom faults log month.csv --tests month.tests.txt --network lhcb
+    """
+    with plain_failures():
+        from daqloom.cli.fabric_options import fabric_of
+        from daqloom.faults import generate as make
+        from daqloom.faults.links import Links
+
+        check_writable(output, "--output", (".csv",))
+        truth = make.Truth(days=days, failures=failures, in_tests=in_tests)
+        truth = make.within(truth)
+        drawn = make.generate(Links(fabric_of(network)).names, truth, seed)
+        periods = output.with_suffix(".tests.txt")
+        make.write_table(output, drawn)
+        make.write_periods(periods, truth.periods)
+        print(f"{output}: {len(drawn)} failures in {days} days; {periods}: test periods")
+
+
+def _periods(given: list[str], file: Path | None) -> list[Period]:
+    from daqloom.faults.periods import period, read_periods
+
+    return [*map(period, given), *(read_periods(file) if file else [])]
+
+
+def _seconds(name: str, text: str) -> float:
+    """The time that an option gives, in seconds. Raises FaultsError."""
+    from daqloom.faults import FaultsError
+    from daqloom.faults.table_log import seconds
+
+    found = seconds(text)
+    if found is None:
+        raise FaultsError(f'{name} {text} is not a time; write it such as "30 s" or "5 min"')
+    return found
+
+
+def _tell(told: Told, found: Found) -> None:
+    """What of the logs could not be used."""
+    from daqloom.faults.opensm_log import NAMELESS
+
+    odd = {name: number for name, number in told.lines.items() if number}
+    for name in ("malformed", "too long"):
+        if number := odd.get(name):
+            note(f"{number:,} lines were {name} and left out")
+    if number := odd.get("clock step"):
+        note(f"a clock was set back {number:,} times; durations across such a step are wrong")
+    if number := found.unpaired["unknown port"]:
+        note(f"{number:,} changes were of ports that the network does not have")
+    if (number := odd.get(NAMELESS)) and not told.changes:
+        note(
+            f"OpenSM told {number:,} times that links of a switch changed, but not which; run it "
+            "with -D 0x0f to have ports named"
+        )

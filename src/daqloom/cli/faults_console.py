@@ -1,0 +1,106 @@
+"""What `daqloom faults log` prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from daqloom.columns import print_table
+from daqloom.words import duration
+
+if TYPE_CHECKING:
+    from daqloom.faults.change import PortCounters
+    from daqloom.faults.links import Links
+    from daqloom.faults.summary import Variant
+
+MOST_LINKS = 10
+"""Of the links that fail most."""
+
+
+def print_failures(
+    kinds: Mapping[str, Variant],
+    time_outs_s: Sequence[float],
+    counters: Sequence[PortCounters],
+    links: Links,
+) -> None:
+    """Print a column for each way to count, and the links that fail most."""
+    rows = [_row(name, cells) for name, cells in _rows(kinds, time_outs_s).items()]
+    print_table(("failures of links", *kinds), rows)
+    last = list(kinds.values())[-1]
+    downed = {links.of(each.port): each.link_downed for each in counters}
+    worst = [
+        (
+            total.link,
+            f"{total.failures}",
+            duration(total.down_s),
+            ", ".join(f"{cause or 'not told'} {n}" for cause, n in total.causes.items()),
+            *([f"{downed[total.link]}" if total.link in downed else ""] if downed else []),
+        )
+        for total in last.totals[:MOST_LINKS]
+    ]
+    if worst:
+        print()
+        head = ("link", "failures", "down", "causes", *(["LinkDowned"] if downed else []))
+        print_table(head, worst)
+
+
+def _row(name: str, cells: Sequence[str]) -> tuple[str, ...]:
+    return (name, *cells)
+
+
+def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[str, list[str]]:
+    from daqloom.faults.by_link import most_of
+    from daqloom.faults.summary import MOST_SHARE
+
+    each = list(kinds.values())
+    rows = {
+        "number": [f"{len(kind.failures):,}" for kind in each],
+        "a day": [f"{len(kind.failures) / kind.days:.3g}" if kind.days else "" for kind in each],
+        "links that failed": [f"{len(kind.totals):,}" for kind in each],
+        "links that make half of them": [f"{most_of(kind.totals, MOST_SHARE):,}" for kind in each],
+        "downtime of all links": [duration(sum(t.down_s for t in kind.totals)) for kind in each],
+        "median duration": [_median(kind) for kind in each],
+    }
+    for time_out_s in time_outs_s:
+        shares = [kind.durations.outlasting(time_out_s) for kind in each]
+        rows[f"last longer than {duration(time_out_s)}"] = [
+            f"{share:.1%} ({low:.1%} to {high:.1%})" for share, low, high in shares
+        ]
+    rows |= _between(each)
+    if any(kind.dispersion for kind in each):
+        rows["variance over mean of links"] = [
+            f"{kind.dispersion.index:.3g} (p {_p(kind.dispersion.p_value)})"
+            if kind.dispersion
+            else ""
+            for kind in each
+        ]
+    causes = sorted({cause for kind in each for cause in kind.causes})
+    if causes != ["not told"]:
+        rows |= {
+            f"cause: {cause}": [f"{kind.causes[cause]:,}" for kind in each] for cause in causes
+        }
+    return rows
+
+
+def _between(each: Sequence[Variant]) -> dict[str, list[str]]:
+    rows: dict[str, list[str]] = {}
+    for place, name in enumerate(("exponential", "Weibull")):
+        cells = []
+        for kind in each:
+            fits = kind.intervals.fits
+            if not fits:
+                cells.append("")
+                continue
+            shape = f", shape {fits[place].shape:.3g}" if place else ""
+            cells.append(f"{duration(fits[place].scale_s)}{shape} (p {_p(fits[place].p_value)})")
+        rows[f"between failures, {name}"] = cells
+    return rows if any(map(any, rows.values())) else {}
+
+
+def _median(kind: Variant) -> str:
+    median_s = kind.median_s
+    return "" if median_s is None else duration(median_s)
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"

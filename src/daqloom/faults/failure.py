@@ -1,0 +1,124 @@
+"""Failures of links, from changes of their ports; test periods; flapping links."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from daqloom.faults.change import Told
+from daqloom.faults.links import Links
+
+
+class Failure(NamedTuple):
+    """A link was down."""
+
+    begin_s: float
+    """Since 1970."""
+    end_s: float | None
+    """None: until the end of the log or beyond."""
+    link: str
+    cause: str = ""
+    flaps: int = 1
+    """Failures that were merged into this one."""
+
+
+class Period(NamedTuple):
+    """An interval of time (s since 1970)."""
+
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """The failures of a log, by begin, and what did not fit together."""
+
+    failures: tuple[Failure, ...]
+    observed: Period
+    unpaired: Counter[str]
+    """`down twice`, `up twice` (the other end of a link says the same, or a line is missing),
+    `unknown port`."""
+
+
+def failures_of(told: Told, links: Links) -> Found:
+    """Return the failures: from a port's going down until one end of its link comes up. A link is
+    down for both ends, so that what the second one says is a repetition."""
+    odd: Counter[str] = Counter()
+    found: list[Failure] = []
+    down: dict[str, tuple[float, str]] = {}
+    for change in sorted(told.changes, key=lambda each: each.at_s):
+        link = links.of(change.port)
+        if link is None:
+            odd["unknown port"] += 1
+        elif change.is_up and link in down:
+            begin_s, cause = down.pop(link)
+            found.append(Failure(begin_s, change.at_s, link, cause or change.cause))
+        elif change.is_up or link in down:
+            odd["up twice" if change.is_up else "down twice"] += 1
+        else:
+            down[link] = (change.at_s, change.cause)
+    found += [Failure(begin_s, None, link, cause) for link, (begin_s, cause) in down.items()]
+    for outage in told.outages:
+        link = links.of(outage.port)
+        if link is None:
+            odd["unknown port"] += 1
+        else:
+            found.append(Failure(outage.begin_s, outage.end_s, link, outage.cause))
+    begin_s = min([told.begin_s, *(each.begin_s for each in found)])
+    end_s = max([told.end_s, *(each.end_s or each.begin_s for each in found)])
+    observed = Period(begin_s, end_s) if begin_s <= end_s else Period(0.0, 0.0)
+    return Found(tuple(sorted(found, key=_by_begin)), observed, odd)
+
+
+def _by_begin(failure: Failure) -> tuple[float, str]:
+    return failure.begin_s, failure.link
+
+
+def joined(periods: Iterable[Period]) -> list[Period]:
+    """Return the same time as periods that neither overlap nor touch, in ascending order."""
+    found: list[Period] = []
+    for period in sorted(periods):
+        if found and period.begin_s <= found[-1].end_s:
+            found[-1] = Period(found[-1].begin_s, max(found[-1].end_s, period.end_s))
+        else:
+            found.append(period)
+    return found
+
+
+def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failure, ...]:
+    """Return the failures that do not begin in a test period."""
+    periods = joined(tests)
+    begins = [period.begin_s for period in periods]
+
+    def is_test(failure: Failure) -> bool:
+        place = bisect.bisect_right(begins, failure.begin_s) - 1
+        return place >= 0 and failure.begin_s < periods[place].end_s
+
+    return tuple(each for each in failures if not is_test(each))
+
+
+def time_without(at_s: float, tests: Sequence[Period]) -> float:
+    """Return a time on a clock that stands still in test periods."""
+    return at_s - sum(max(0.0, min(at_s, end_s) - begin_s) for begin_s, end_s in joined(tests))
+
+
+def merged(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:
+    """Return them with those of a flapping link as one: each that begins no later than `gap_s`
+    after the one before has ended."""
+    of_link: dict[str, list[Failure]] = defaultdict(list)
+    for failure in sorted(failures, key=_by_begin):
+        earlier = of_link[failure.link]
+        last = earlier[-1] if earlier else None
+        if last and (last.end_s is None or failure.begin_s - last.end_s <= gap_s):
+            end_s = None if None in (last.end_s, failure.end_s) else max(
+                last.end_s or 0.0, failure.end_s or 0.0
+            )  # fmt: skip
+            earlier[-1] = last._replace(
+                end_s=end_s, cause=last.cause or failure.cause, flaps=last.flaps + failure.flaps
+            )
+        else:
+            earlier.append(failure)
+    return tuple(sorted((each for all_of in of_link.values() for each in all_of), key=_by_begin))

@@ -1,0 +1,81 @@
+"""Which link a port of a log belongs to, and what people call it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from daqloom.faults.change import Port
+
+if TYPE_CHECKING:
+    from daqloom.topology.fabric import End, Fabric
+
+_GUID = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
+
+
+class Links:
+    """A link is called by both its ends, `leaf0 port 21 - spine0 port 1`. In a network a port is
+    known by node and number, name or GUID; without one, a port whose other end no log has named
+    is a link of its own."""
+
+    def __init__(
+        self, fabric: Fabric | None = None, cables: Mapping[Port, Port] | None = None
+    ) -> None:
+        self.names: tuple[str, ...] = ()
+        """All links of the network, sorted by switch and port; empty without a network."""
+        self._of: dict[Port, str] = {}
+        self._known: dict[str, str] = {}
+        self._cables = cables or {}
+        if fabric:
+            self._take(fabric)
+
+    def of(self, port: Port) -> str | None:
+        """Return the link's name; None: the network has no such port."""
+        if not self._of:
+            ends = sorted({port, self._cables.get(port, port)})
+            return " - ".join(
+                f"{end.node} port {end.port}" if end.port else end.node for end in ends
+            )
+        return self._in_network(port) or self._in_network(self._cables.get(port, port))
+
+    def _in_network(self, port: Port) -> str | None:
+        key = Port(_plain(port.node), _plain(port.port))
+        return self._of.get(key) or self._known.get(_plain(port.node) if not port.port else "")
+
+    def _take(self, fabric: Fabric) -> None:
+        from daqloom.words import natural_key
+
+        named: list[tuple[tuple[object, ...], str]] = []
+        for cable in fabric.cables:
+            # The switch first, of two the one whose name comes first.
+            ends = sorted((cable.a, cable.b), key=lambda end: _rank(fabric, end))
+            names = [fabric.end_name(end) for end in ends]
+            link = " - ".join(names)
+            first = fabric.nodes[ends[0].node]
+            named.append(((natural_key(first.name), ends[0].port), link))
+            self._known |= {_plain(" - ".join(way)): link for way in (names, names[::-1])}
+            for end in ends:
+                self._know(fabric, end, link)
+        self.names = tuple(link for _, link in sorted(named))
+
+    def _know(self, fabric: Fabric, end: End, link: str) -> None:
+        node = fabric.nodes[end.node]
+        ports = {str(end.port), _plain(fabric.port_name(end))}
+        if end.node < len(fabric.hosts):
+            ports.add("")
+        for name in (_plain(node.name), f"0x{node.guid:x}" if node.guid else ""):
+            self._of |= {Port(name, port): link for port in ports if name}
+        self._known[_plain(fabric.end_name(end))] = link
+
+
+def _rank(fabric: Fabric, end: End) -> tuple[bool, object, int]:
+    from daqloom.words import natural_key
+
+    return end.node < len(fabric.hosts), natural_key(fabric.nodes[end.node].name), end.port
+
+
+def _plain(name: str) -> str:
+    """Return a name without what differs between logs: case, leading zeros of a GUID."""
+    name = name.strip().lower()
+    return f"0x{int(name, 16):x}" if _GUID.fullmatch(name) else name

@@ -1,0 +1,37 @@
+"""Test periods: intervals whose failures do not count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from daqloom.faults import FaultsError
+from daqloom.faults.clock import iso_s
+from daqloom.faults.failure import Period
+
+MOST = 100_000
+
+
+def period(text: str) -> Period:
+    """Read `BEGIN/END`, both ISO 8601 or seconds since 1970. Raises FaultsError."""
+    begin, _, end = text.partition("/")
+    begin_s, end_s = iso_s(begin), iso_s(end)
+    if begin_s is None or end_s is None or end_s <= begin_s:
+        raise FaultsError(
+            f'"{text[:100]}" is not a period; write it as begin/end, such as '
+            "2024-03-04T08:00/2024-03-04T18:00"
+        )
+    return Period(begin_s, end_s)
+
+
+def read_periods(path: Path) -> list[Period]:
+    """Read a file with a period a line, `#` before comments. Raises FaultsError."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise FaultsError(f"cannot read {path}: {str(reason).lower()}") from None
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    wanted = [line.replace(",", "/").replace(";", "/") for line in lines if line]
+    if len(wanted) > MOST:
+        raise FaultsError(f"{path} has more than {MOST:,} periods")
+    return [period(line) for line in wanted]

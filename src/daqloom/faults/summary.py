@@ -1,0 +1,149 @@
+"""What the failures of a log come to, in the variants of LHCb's poster on failures (its fig. 3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daqloom.faults.by_link import Dispersion, LinkTotal, by_link, dispersion, most_of
+from daqloom.faults.durations import Distribution, distribution
+from daqloom.faults.failure import (
+    Failure,
+    Found,
+    Period,
+    joined,
+    merged,
+    outside,
+    time_without,
+)
+from daqloom.faults.intervals import Intervals, intervals
+
+DAY_S = 86_400.0
+ALL, OUTSIDE, MERGED = "all", "outside tests", "flapping merged"
+TIME_OUTS_S = (1.0, 10.0, 60.0, 600.0, 3600.0)
+MOST_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The failures of one way to count."""
+
+    name: str
+    failures: tuple[Failure, ...]
+    observed: Period
+    links: int
+    """Of the network; 0: not known."""
+    tests: tuple[Period, ...] = ()
+    """Periods whose failures are left out, and whose time is not counted."""
+
+    @property
+    def days(self) -> float:
+        """Length of the log without them."""
+        begin_s, end_s = (time_without(at_s, self.tests) for at_s in self.observed)
+        return (end_s - begin_s) / DAY_S
+
+    @cached_property
+    def totals(self) -> tuple[LinkTotal, ...]:
+        """By link, the worst first."""
+        return by_link(self.failures, self.observed.end_s)
+
+    @cached_property
+    def durations(self) -> Distribution:
+        """How long they last."""
+        return distribution(self.failures, self.observed.end_s)
+
+    @property
+    def median_s(self) -> float | None:
+        """The shortest duration by which half have ended (s); None where they have not."""
+        ended = np.flatnonzero(self.durations.share >= 0.5)
+        return float(self.durations.duration_s[ended[0]]) if len(ended) else None
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """From one to the next, anywhere."""
+        begins = [time_without(each.begin_s, self.tests) for each in self.failures]
+        return intervals(np.array(begins, dtype=float))
+
+    @property
+    def dispersion(self) -> Dispersion | None:
+        """Whether links differ; None where the network is not known."""
+        return dispersion(self.totals, self.links)
+
+    @property
+    def causes(self) -> Counter[str]:
+        """Number of failures by cause."""
+        return Counter(each.cause or "not told" for each in self.failures)
+
+    @property
+    def by_day(self) -> dict[str, int]:
+        """Number of failures that began on each day (UTC), days without one included."""
+        if not self.failures:
+            return {}
+        first, last = (int(at // DAY_S) for at in self.observed)
+        counts = Counter(int(each.begin_s // DAY_S) for each in self.failures)
+        return {day_name(day): counts[day] for day in range(first, min(last, first + 36_600) + 1)}
+
+    def record(self, time_outs_s: Sequence[float]) -> dict[str, Any]:
+        """Return what is printed with --json."""
+        times, totals, differ = self.intervals, self.totals, self.dispersion
+        durations = self.durations
+        outlasting = {}
+        for time_out_s in time_outs_s:
+            share, low, high = durations.outlasting(time_out_s)
+            outlasting[f"{time_out_s:g}"] = {"share": share, "low": low, "high": high}
+        return {
+            "failures": len(self.failures),
+            "per_day": len(self.failures) / self.days if self.days else None,
+            "not_ended": sum(each.end_s is None for each in self.failures),
+            "links_failed": len(totals),
+            "links_with_half": most_of(totals, MOST_SHARE),
+            "down_s": sum(total.down_s for total in totals),
+            "duration_median_s": self.median_s,
+            "outlasting_s": outlasting,
+            "causes": dict(self.causes.most_common()),
+            "dispersion": None
+            if differ is None
+            else {"links": differ.links, "index": differ.index, "p_value": differ.p_value},
+            "interval_mean_s": float(times.interval_s.mean()) if len(times.interval_s) else None,
+            "interval_fits": {
+                fit.name: {
+                    "scale_s": fit.scale_s,
+                    "shape": fit.shape,
+                    "distance": fit.distance,
+                    "p_value": fit.p_value,
+                }
+                for fit in times.fits
+            },
+            "burst_p_value": times.burst_p_value if times.fits else None,
+            "by_day": self.by_day,
+            "by_link": [
+                {"link": it.link, "failures": it.failures, "down_s": it.down_s, "causes": it.causes}
+                for it in totals
+            ],
+        }
+
+
+def day_name(day: int) -> str:
+    """Return the date of a day since 1970."""
+    return datetime.fromtimestamp(day * DAY_S, UTC).date().isoformat()
+
+
+def variants(
+    found: Found, tests: Sequence[Period], gap_s: float, links: int = 0
+) -> Mapping[str, Variant]:
+    """Return the poster's three: all failures; those that begin outside test periods; of these, the
+    failures of a flapping link as one."""
+    real = outside(found.failures, tests)
+    apart = tuple(joined(tests))
+    kinds = (
+        (ALL, found.failures, ()),
+        (OUTSIDE, real, apart),
+        (MERGED, merged(real, gap_s), apart),
+    )
+    return {name: Variant(name, own, found.observed, links, left) for name, own, left in kinds}
