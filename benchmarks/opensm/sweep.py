@@ -4,16 +4,14 @@ OpenSM runs on ibsim's simulated fabrics: two-level fat trees of 72, 360 and 800
 between leaf and spine is taken out and put back, some times; from OpenSM's log come the times from
 the trap of the switch to `SUBNET UP`. ibsim answers at once: on a real fabric each of the packets
 that set a table takes some microseconds more. A table goes to standard error, one JSON object to
-standard output. Needs ibsim, libumad2sim and opensm (Debian: ibsim-utils, opensm).
+standard output. Needs the Debian packages ibsim-utils and opensm.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,63 +23,30 @@ from pathlib import Path
 from statistics import median
 from typing import IO
 
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import End, Fabric
+from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm, trunks
 
-SIMULATED = Path("/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so")
-FABRICS = {
-    72: {"leaves": 4, "spines": 9, "links": 2, "hosts_per_leaf": 18},
-    360: {"leaves": 18, "spines": 10, "links": 2, "hosts_per_leaf": 20},
-    800: {"leaves": 40, "spines": 20, "links": 1, "hosts_per_leaf": 20},
-}
+from daqloom.topology.fabric import Fabric
+
 ENGINES = ("ftree", "updn", "minhop")
-MOST_S = 120.0
 LINE = re.compile(r"\w+ +\d+ (\d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x\w\w -> (.*)")
 TABLES = re.compile(r"osm_ucast_mgr_process: (\w+) tables configured")
-
-
-def as_ibsim(fabric: Fabric) -> str:
-    """The fabric in the language of ibsim."""
-    lines = []
-    for index, node in enumerate(fabric.nodes):
-        kind = "Hca" if index < len(fabric.hosts) else "Switch"
-        lines.append(f'{kind}\t{node.ports} "{node.name}"')
-        for port in range(1, node.ports + 1):
-            if peer := fabric.peers.get(End(index, port)):
-                lines.append(f'[{port}]\t"{fabric.nodes[peer.node].name}"[{peer.port}]')
-        lines.append("")
-    return "\n".join(lines)
 
 
 @contextmanager
 def subnet(fabric: Fabric, engine: str, folder: Path) -> Iterator[tuple[IO[str], Path]]:
     """ibsim's console and OpenSM's log, with both running."""
-    net, log = folder / "net", folder / "osm.log"
-    net.write_text(as_ibsim(fabric))
-    cache = folder / "cache"
-    cache.mkdir()
-    nodes = len(fabric.nodes)
-    sizes = ["-N", str(2 * nodes), "-S", str(2 * nodes), "-P", str(64 * nodes), "-L", "4096"]
-    simulator = subprocess.Popen(
-        ["ibsim", *sizes, "-s", str(net)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    manager = None
-    try:
-        time.sleep(1)
-        env = {"LD_PRELOAD": str(SIMULATED), "SIM_HOST": fabric.hosts[0].name,
-               "OSM_CACHE_DIR": str(cache)}  # fmt: skip
+    log = folder / "osm.log"
+    with ibsim(fabric, folder) as (console, env):
+        # -d 2: each line of the log is written at once.
         manager = subprocess.Popen(
-            ["opensm", "-f", str(log), "-R", engine, "-s", "3600", "-d", "2"], env=os.environ | env,
+            ["opensm", "-f", str(log), "-R", engine, "-s", "3600", "-d", "2"], env=env,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        assert simulator.stdin is not None
-        yield simulator.stdin, log
-    finally:
-        for process in (manager, simulator):
-            if process:
-                process.terminate()
-                process.wait()
+        try:
+            yield console, log
+        finally:
+            manager.terminate()
+            manager.wait()
 
 
 def lines_of(log: Path) -> list[tuple[float, str]]:
@@ -115,8 +80,8 @@ def sweep(console: IO[str] | None, command: str, log: Path) -> tuple[float, str]
 
 def measure(hosts: int, engine: str, repeats: int) -> dict[str, object]:
     """Medians over cables that fail and come back."""
-    fabric = folded_clos("tree", rate_bps=2 * 10**11, **FABRICS[hosts])
-    trunks = [cable for cable in fabric.cables if cable.a.node >= len(fabric.hosts)]
+    fabric = fat_tree(hosts)
+    between = trunks(fabric)
     with (
         tempfile.TemporaryDirectory() as made,
         subnet(fabric, engine, Path(made)) as (console, log),
@@ -124,7 +89,7 @@ def measure(hosts: int, engine: str, repeats: int) -> dict[str, object]:
         start_s, _ = sweep(None, "", log)
         fails, returns, engines = [], [], []
         for place in range(repeats):
-            end = trunks[place * len(trunks) // repeats].a
+            end = fabric.cables[between[place * len(between) // repeats]].a
             name = f'"{fabric.nodes[end.node].name}"[{end.port}]'
             failed_s, tables = sweep(console, f"Unlink {name}", log)
             fails.append(failed_s)
@@ -140,8 +105,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="cables that fail, one by one")
     parser.add_argument("--hosts", type=int, nargs="*", choices=FABRICS, default=list(FABRICS))
     options = parser.parse_args()
-    if not all(map(shutil.which, ("ibsim", "opensm"))) or not SIMULATED.exists():
-        sys.exit("ibsim and opensm are needed: apt install ibsim-utils opensm")
+    need_opensm()
     rows = []
     for hosts in options.hosts:
         for engine in ENGINES:

@@ -1,0 +1,113 @@
+"""Tables of broken fabrics: OpenSM's and daqloom's.
+
+From a two-level fat tree 1, 3, 5 or 10 cables between switches are taken out at random. OpenSM
+(engine minhop, on ibsim) and `minimal:balanced` route what is left. Compared are the (switch, host)
+pairs that have a route, and how many hosts the most loaded port between switches carries; and
+whether all ports carry as many. A line for each fabric goes to standard error, one JSON object to
+standard output; it ends with an error where reachability differs or the largest loads by more than
+1. Needs the Debian packages ibsim-utils, opensm and infiniband-diags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm, trunks
+from numpy.typing import NDArray
+
+from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.load import load_cabling, load_tables
+from daqloom.topology.routing import routing
+
+DEAD = (1, 3, 5, 10)
+
+
+def broken(fabric: Fabric, dead: int, seed: int) -> Fabric:
+    """The fabric without so many of its cables between switches."""
+    out = set(random.Random(seed).sample(trunks(fabric), dead))
+    left = (cable for place, cable in enumerate(fabric.cables) if place not in out)
+    return replace(fabric, cables=tuple(left))
+
+
+def of_opensm(fabric: Fabric, engine: str, folder: Path) -> tuple[Fabric, NDArray[np.int16]]:
+    """What OpenSM finds, and its tables of it."""
+    with ibsim(fabric, folder) as (_, env):
+        # -o: one sweep; flag 0x40 has tables written to the folder.
+        manager = ["opensm", "-f", str(folder / "osm.log"), "-R", engine, "-o", "-D", "0x43"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": MOST_S}
+        subprocess.run(manager, env=env, check=True, **quiet)
+        found = subprocess.run(
+            ["ibnetdiscover"], env=env, check=True, capture_output=True, text=True, timeout=MOST_S
+        )
+    (folder / "ibnetdiscover.txt").write_text(found.stdout)
+    seen, _ = load_cabling(folder / "ibnetdiscover.txt")
+    tables, _ = load_tables(folder, seen)
+    if tables is None:
+        raise RuntimeError("OpenSM has written no tables")
+    return seen, tables
+
+
+def loads(fabric: Fabric, ports: NDArray[np.int16]) -> Counter[tuple[int, int]]:
+    """How many hosts each port between switches carries, by switch and port."""
+    hosts = len(fabric.hosts)
+    found = Counter((int(at), int(ports[at, to])) for at, to in np.argwhere(ports))
+    return Counter(
+        {
+            (switch, port): count
+            for (switch, port), count in found.items()
+            if fabric.peers[End(hosts + switch, port)].node >= hosts
+        }
+    )
+
+
+def compare(hosts: int, dead: int, seed: int) -> dict[str, object]:
+    """One broken fabric."""
+    with tempfile.TemporaryDirectory() as folder:
+        fabric, theirs = of_opensm(broken(fat_tree(hosts), dead, seed), "minhop", Path(folder))
+    ours = routing(fabric, None, "minimal:balanced").ports
+    their_loads, our_loads = loads(fabric, theirs), loads(fabric, ours)
+    return {
+        "hosts": hosts,
+        "dead": dead,
+        "seed": seed,
+        "same_reachability": bool(((theirs > 0) == (ours > 0)).all()),
+        "largest_load_opensm": max(their_loads.values()),
+        "largest_load": max(our_loads.values()),
+        "same_loads": their_loads == our_loads,
+        "same_tables": bool((theirs == ours).all()),
+    }
+
+
+def main() -> None:
+    """Compare all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fabrics", type=int, default=20, help="broken fabrics of each size")
+    parser.add_argument("--hosts", type=int, nargs="*", choices=FABRICS, default=[72, 360])
+    options = parser.parse_args()
+    need_opensm()
+    rows = []
+    for hosts in options.hosts:
+        for seed in range(options.fabrics):
+            row = compare(hosts, DEAD[seed % len(DEAD)], seed)
+            rows.append(row)
+            print(", ".join(f"{name} {value}" for name, value in row.items()), file=sys.stderr)
+    print(json.dumps(rows, indent=2))
+    if any(
+        not row["same_reachability"]
+        or abs(int(str(row["largest_load"])) - int(str(row["largest_load_opensm"]))) > 1
+        for row in rows
+    ):
+        sys.exit("tables differ by more than 1 in their largest load, or in reachability")
+
+
+if __name__ == "__main__":
+    main()
