@@ -4,6 +4,7 @@ from pydantic import Field
 
 from daqloom.scenario.building import Building
 from daqloom.scenario.event import Event
+from daqloom.scenario.faults import Faults
 from daqloom.scenario.flows import Flows
 from daqloom.scenario.hosts import Hosts
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
@@ -40,6 +41,8 @@ class Tables(Part):
     """Over what."""
     flows: Flows = Field(default_factory=dict)
     """Messages of load generators, by name."""
+    faults: Faults = Field(default_factory=Faults)
+    """What is broken."""
     run: Run = Field(default_factory=Run)
     """Length and seed of a simulation."""
     measure: Measure = Field(default_factory=Measure)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.network import Network
 from daqloom.topology import TopologyError
+from daqloom.topology.broken import with_broken
 from daqloom.topology.cable_list import fabric_of_cables
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric, with_rate
@@ -16,7 +17,7 @@ from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.racks import racks
 from daqloom.topology.routes import Routes
-from daqloom.topology.routing import MINIMAL, routing
+from daqloom.topology.routing import IMPORTED, MINIMAL, routing
 
 
 class Cabled(NamedTuple):
@@ -35,15 +36,17 @@ def cabled(scenario: Scenario) -> Cabled:
     none such."""
     given = scenario.network
     fabric, warnings = cables(scenario)
+    broken = scenario.faults.cables
     if given.spreads:
         ways = equal_cost(fabric)
         return Cabled(fabric, ways.first(fabric), ways, warnings)
     tables: NDArray[np.int16] | None = None
-    if given.shape == "imported":
+    if given.shape == "imported" and not broken:
         tables, more = load_tables(given.folder, fabric)
         warnings = warnings + more
-    usual = MINIMAL if given.shape == "cables" else None
-    routes = routing(fabric, tables, given.routing or usual)
+    usual = MINIMAL if given.shape == "cables" or broken else None
+    name = "" if broken and given.routing == IMPORTED else given.routing
+    routes = routing(fabric, tables, name or usual)
     return Cabled(fabric, routes, single(routes), warnings)
 
 
@@ -54,7 +57,9 @@ def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
         return _racks(scenario), []
     try:
         fabric, warnings = _cables(given)
-        return with_rates(given, fabric), warnings
+        fabric = with_rates(given, fabric)
+        faults = scenario.faults
+        return with_broken(fabric, faults.cables, faults.seed), warnings
     except TopologyError as error:
         if given.shape == "imported":
             raise

@@ -1,0 +1,33 @@
+"""A fabric with some of its cables broken."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric import Fabric
+
+
+def between_switches(fabric: Fabric) -> list[int]:
+    """Return the places, in `fabric.cables`, of the cables that have no host at an end."""
+    hosts = len(fabric.hosts)
+    return [
+        place
+        for place, cable in enumerate(fabric.cables)
+        if min(cable.a.node, cable.b.node) >= hosts
+    ]
+
+
+def with_broken(fabric: Fabric, cables: int, seed: int) -> Fabric:
+    """Return the fabric without `cables` of those between switches, drawn at random. Raises
+    TopologyError where there are fewer."""
+    places = between_switches(fabric)
+    if cables > len(places):
+        raise TopologyError(
+            f"{fabric.name} has {len(places)} cables between switches, of which {cables} are to be "
+            f"broken (faults.cables); give {len(places)} at most"
+        )
+    broken = set(random.Random(seed).sample(places, cables))
+    left = (cable for place, cable in enumerate(fabric.cables) if place not in broken)
+    return replace(fabric, cables=tuple(left))
