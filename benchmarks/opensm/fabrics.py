@@ -30,13 +30,6 @@ def fat_tree(hosts: int) -> Fabric:
     return folded_clos("tree", rate_bps=2 * 10**11, **FABRICS[hosts])
 
 
-def trunks(fabric: Fabric) -> list[int]:
-    """Places of the cables between switches."""
-    hosts = len(fabric.hosts)
-    return [place for place, cable in enumerate(fabric.cables)
-            if min(cable.a.node, cable.b.node) >= hosts]  # fmt: skip
-
-
 def need_opensm() -> None:
     """Exit where it is not installed."""
     if not all(map(shutil.which, ("ibsim", "opensm", "ibnetdiscover"))) or not SIMULATED.exists():

@@ -23,8 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import IO
 
-from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm, trunks
+from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 
+from daqloom.topology.broken import between_switches
 from daqloom.topology.fabric import Fabric
 
 ENGINES = ("ftree", "updn", "minhop")
@@ -81,7 +82,7 @@ def sweep(console: IO[str] | None, command: str, log: Path) -> tuple[float, str]
 def measure(hosts: int, engine: str, repeats: int) -> dict[str, object]:
     """Medians over cables that fail and come back."""
     fabric = fat_tree(hosts)
-    between = trunks(fabric)
+    between = between_switches(fabric)
     with (
         tempfile.TemporaryDirectory() as made,
         subnet(fabric, engine, Path(made)) as (console, log),

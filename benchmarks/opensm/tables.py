@@ -12,30 +12,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm, trunks
+from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 from numpy.typing import NDArray
 
+from daqloom.topology.broken import with_broken
 from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.routing import routing
 
 DEAD = (1, 3, 5, 10)
-
-
-def broken(fabric: Fabric, dead: int, seed: int) -> Fabric:
-    """The fabric without so many of its cables between switches."""
-    out = set(random.Random(seed).sample(trunks(fabric), dead))
-    left = (cable for place, cable in enumerate(fabric.cables) if place not in out)
-    return replace(fabric, cables=tuple(left))
 
 
 def of_opensm(fabric: Fabric, engine: str, folder: Path) -> tuple[Fabric, NDArray[np.int16]]:
@@ -72,7 +64,7 @@ def loads(fabric: Fabric, ports: NDArray[np.int16]) -> Counter[tuple[int, int]]:
 def compare(hosts: int, dead: int, seed: int) -> dict[str, object]:
     """One broken fabric."""
     with tempfile.TemporaryDirectory() as folder:
-        fabric, theirs = of_opensm(broken(fat_tree(hosts), dead, seed), "minhop", Path(folder))
+        fabric, theirs = of_opensm(with_broken(fat_tree(hosts), dead, seed), "minhop", Path(folder))
     ours = routing(fabric, None, "minimal:balanced").ports
     their_loads, our_loads = loads(fabric, theirs), loads(fabric, ours)
     return {
