@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from daqloom import methods
+from daqloom.measure.run import unbroken
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.load import load
 from daqloom.topology import TopologyError
@@ -90,3 +91,9 @@ def test_one_of_two_parallel_cables_broken_doubles_a_phase() -> None:
     )
     rate = [each.metrics["written_throughput_bps"] for each in (whole, broken)]
     assert rate[1] / rate[0] == pytest.approx(3 / 4, rel=0.03)
+
+
+def test_a_measurement_says_that_nothing_is_broken_for_real() -> None:
+    assert unbroken(load("laptop")) == []
+    [sentence] = unbroken(load("laptop", {"faults.cables": 1}))
+    assert sentence.startswith("faults.cables = 1 breaks cables of the simulated network only")

@@ -100,7 +100,14 @@ def test_failures_in_test_periods_are_left_out_and_so_is_their_time() -> None:
         5, 30, 60,
     ]  # fmt: skip
     assert joined(tests) == [Period(10, 30), Period(50, 60)]
-    assert [time_without(at, tests) for at in (5, 10, 20, 30, 55, 70)] == [5, 10, 10, 10, 30, 40]
+    assert [time_without(at, joined(tests)) for at in (5, 10, 20, 30, 55, 70)] == [
+        5,
+        10,
+        10,
+        10,
+        30,
+        40,
+    ]
 
 
 def test_shares_of_durations_are_those_of_kaplan_and_meier() -> None:

@@ -101,8 +101,8 @@ def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failu
 
 
 def time_without(at_s: float, tests: Sequence[Period]) -> float:
-    """Return a time on a clock that stands still in test periods."""
-    return at_s - sum(max(0.0, min(at_s, end_s) - begin_s) for begin_s, end_s in joined(tests))
+    """Return a time on a clock that stands still in test periods, which do not overlap."""
+    return at_s - sum(max(0.0, min(at_s, end_s) - begin_s) for begin_s, end_s in tests)
 
 
 def merged(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:

@@ -457,6 +457,7 @@ def warnings(control: Control, scenario: Scenario, found: dict[str, Any]) -> lis
     """Return warnings about the numbers of a result."""
     told = list(lost_events(reading(control), scenario.packing, scenario.measure.sink))
     told += unfinished_files(scenario)
+    told += unbroken(scenario)
     told += [
         f"{event.time_s - control.began_s:.2f} s: {event.text}"
         for event in control.run.events
@@ -465,3 +466,13 @@ def warnings(control: Control, scenario: Scenario, found: dict[str, Any]) -> lis
     if not found.get("events_built"):
         told.append("no event was built after the warm-up; lengthen measure.duration")
     return told[:50]
+
+
+def unbroken(scenario: Scenario) -> list[str]:
+    """Return that what [faults] breaks is whole here."""
+    if not scenario.faults.cables:
+        return []
+    return [
+        f"faults.cables = {scenario.faults.cables} breaks cables of the simulated network only; "
+        "all of this machine's were whole"
+    ]
