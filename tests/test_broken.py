@@ -9,10 +9,12 @@ from daqloom import methods
 from daqloom.measure.run import unbroken
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.load import load
+from daqloom.study.hasher import ScenarioHasher
 from daqloom.topology import TopologyError
 from daqloom.topology.broken import between_switches, with_broken
 from daqloom.topology.cabled import cabled
 from daqloom.topology.clos import folded_clos
+from daqloom.topology.loaded import override
 from daqloom.topology.minimal import minimal
 
 TREE = folded_clos("tree", leaves=3, spines=2, links=2, hosts_per_leaf=4, rate_bps=10**11)
@@ -58,15 +60,25 @@ def test_imported_tables_do_not_know_what_is_broken() -> None:
     assert not np.array_equal(broken.routes.ports, whole.routes.ports)
 
 
-def test_a_scenario_without_faults_is_the_one_it_was() -> None:
+def test_each_draw_is_a_scenario_of_its_own() -> None:
     plain = load("lhcb-10-percent")
-    assert "faults" not in plain.content()
     assert plain.hash() == load("lhcb-10-percent", {"faults.cables": 0}).hash()
     hashes = {
         load("lhcb-10-percent", {"faults.cables": cables, "faults.seed": seed}).hash()
         for cables, seed in ((1, 1), (1, 2), (2, 1))
     }
     assert len(hashes | {plain.hash()}) == 4
+    assert "faults" not in load("atlas-lab").content()
+
+
+def test_a_study_over_draws_hashes_each_point_as_its_scenario() -> None:
+    """None broken, whose seed changes nothing, among them."""
+    base = load("lhcb-10-percent")
+    hasher = ScenarioHasher(base)
+    for cables in (0, 1, 3, 0):
+        for seed in (1, 2, 3):
+            keys = {"faults.cables": cables, "faults.seed": seed}
+            assert hasher.hash(keys) == override(base, keys).hash()
 
 
 def test_faults_of_racks_are_refused() -> None:

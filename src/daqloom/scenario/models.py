@@ -54,8 +54,6 @@ class Scenario(Tables):
         for key in ("name", "title", "description"):
             content.pop(key, None)
         del content["run"]["seed"]
-        if not self.faults.cables:
-            content.pop("faults", None)  # the same scenario as before there were any
         for path in set(given(content)) & FILES.keys():
             put(content, path, FILES[path](self))
         if not (measure := self.measure.bearing()):
