@@ -25,11 +25,12 @@ from typing import IO
 
 from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 
+from daqloom.faults.clock import Calendar
+from daqloom.faults.opensm_log import CHANGED, LINE, SWEPT, time_of
 from daqloom.topology.broken import between_switches
 from daqloom.topology.fabric import Fabric
 
 ENGINES = ("ftree", "updn", "minhop")
-LINE = re.compile(r"\w+ +\d+ (\d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x\w\w -> (.*)")
 TABLES = re.compile(r"osm_ucast_mgr_process: (\w+) tables configured")
 
 
@@ -51,14 +52,11 @@ def subnet(fabric: Fabric, engine: str, folder: Path) -> Iterator[tuple[IO[str],
 
 
 def lines_of(log: Path) -> list[tuple[float, str]]:
-    """Time of day (s) and text of each line."""
-    found = []
-    for line in log.read_text(errors="replace").splitlines() if log.exists() else []:
-        if hit := LINE.match(line):
-            at = datetime.strptime(hit[1], "%H:%M:%S")
-            second = 3600 * at.hour + 60 * at.minute + at.second
-            found.append((second + int(hit[2]) / 1e6, hit[3]))
-    return found
+    """Time (s) and text of each line."""
+    calendar = Calendar(datetime.now().year)
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    hits = [hit for line in lines if (hit := LINE.match(line))]
+    return [(at_s, hit["text"]) for hit in hits if (at_s := time_of(hit, calendar)) is not None]
 
 
 def sweep(console: IO[str] | None, command: str, log: Path) -> tuple[float, str]:
@@ -71,9 +69,9 @@ def sweep(console: IO[str] | None, command: str, log: Path) -> tuple[float, str]
     while time.monotonic() < until:
         time.sleep(0.2)
         new = lines_of(log)[before:]
-        up = next((at for at, text in new if text == "SUBNET UP"), None)
+        up = next((at for at, text in new if text == SWEPT), None)
         if up is not None:
-            first = next((at for at, text in new if "Link state change" in text), new[0][0])
+            first = next((at for at, text in new if CHANGED in text), new[0][0])
             tables = [hit[1] for _, text in new if (hit := TABLES.match(text))]
             return up - first, tables[-1] if tables else "none"
     raise RuntimeError(f"no SUBNET UP within {MOST_S:g} s of {command or 'the start'}")

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Iterable
 
+TIMES_S = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
+"""Units of long times, the longest first (s)."""
+
 
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 cable`, `2,000 cables`, `3 switches`; `many` where it is none of these."""
@@ -34,9 +37,15 @@ def natural_key(name: str) -> tuple[str | int, ...]:
     return tuple(int(part) if odd % 2 else part for odd, part in enumerate(parts))
 
 
+def unit_of_time(value_s: float) -> tuple[float, str]:
+    """The longest of `TIMES_S` that a time is not shorter than, in seconds, and its name."""
+    name = next((name for name, length in TIMES_S.items() if value_s >= length), "s")
+    return TIMES_S[name], name
+
+
 def duration(value_s: float) -> str:
     """A time for people: `12 s`, `3.5 min`, `2.1 h`, `4.2 d`."""
-    for unit, scale in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
-        if value_s >= scale:
-            return f"{value_s / scale:.3g} {unit}"
-    return f"{value_s:.3g} s" if value_s >= 1 or value_s == 0 else f"{1e3 * value_s:.3g} ms"
+    if 0 < value_s < 1:
+        return f"{1e3 * value_s:.3g} ms"
+    length, name = unit_of_time(value_s)
+    return f"{value_s / length:.3g} {name}"

@@ -24,7 +24,7 @@ def print_failures(
     links: Links,
 ) -> None:
     """Print a column for each way to count, and the links that fail most."""
-    rows = [_row(name, cells) for name, cells in _rows(kinds, time_outs_s).items()]
+    rows = [(name, *cells) for name, cells in _rows(kinds, time_outs_s).items()]
     print_table(("failures of links", *kinds), rows)
     last = list(kinds.values())[-1]
     downed = {links.of(each.port): each.link_downed for each in counters}
@@ -33,7 +33,7 @@ def print_failures(
             total.link,
             f"{total.failures}",
             duration(total.down_s),
-            ", ".join(f"{cause or 'not told'} {n}" for cause, n in total.causes.items()),
+            total.causes_in_words,
             *([f"{downed[total.link]}" if total.link in downed else ""] if downed else []),
         )
         for total in last.totals[:MOST_LINKS]
@@ -44,12 +44,8 @@ def print_failures(
         print_table(head, worst)
 
 
-def _row(name: str, cells: Sequence[str]) -> tuple[str, ...]:
-    return (name, *cells)
-
-
 def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[str, list[str]]:
-    from daqloom.faults.by_link import most_of
+    from daqloom.faults.by_link import NO_CAUSE, most_of
     from daqloom.faults.summary import MOST_SHARE
 
     each = list(kinds.values())
@@ -75,7 +71,7 @@ def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[st
             for kind in each
         ]
     causes = sorted({cause for kind in each for cause in kind.causes})
-    if causes != ["not told"]:
+    if causes != [NO_CAUSE]:
         rows |= {
             f"cause: {cause}": [f"{kind.causes[cause]:,}" for kind in each] for cause in causes
         }

@@ -13,7 +13,7 @@ from daqloom.study import unbounded
 from daqloom.study.file import Study
 from daqloom.study.plan import Plan
 from daqloom.study.runner import Progress, Report
-from daqloom.words import counted
+from daqloom.words import counted, unit_of_time
 
 SPOKEN_EVERY_S = 5.0
 ANNOUNCED_FROM_S = 2.0
@@ -114,7 +114,5 @@ def print_summary(study: Study, progress: Progress) -> None:
 
 def duration(seconds: float) -> str:
     """Return a time (s) for people: 90 is "1.5 min"."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} s"
+    length, unit = unit_of_time(seconds)
+    return f"{seconds / length:.1f} {unit}" if unit != "s" else f"{seconds:.0f} s"

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from daqloom.faults.failure import Failure
 from daqloom.words import natural_key
 
+NO_CAUSE = "not told"
+
 
 @dataclass(frozen=True)
 class LinkTotal:
@@ -19,6 +21,11 @@ class LinkTotal:
     down_s: float
     """Cumulative (s); of a failure that had not ended, until the log's end."""
     causes: dict[str, int]
+
+    @property
+    def causes_in_words(self) -> str:
+        """`dirty connector 3, not told 1`."""
+        return ", ".join(f"{cause or NO_CAUSE} {count}" for cause, count in self.causes.items())
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ def by_link(failures: Sequence[Failure], end_s: float) -> tuple[LinkTotal, ...]:
         causes: dict[str, int] = defaultdict(int)
         for failure in own:
             causes[failure.cause] += 1
-        down_s = sum(max(0.0, (each.end_s or end_s) - each.begin_s) for each in own)
+        down_s = sum(each.lasts_s(end_s) for each in own)
         totals.append(LinkTotal(link, len(own), down_s, dict(causes)))
     return tuple(sorted(totals, key=lambda it: (-it.failures, -it.down_s, natural_key(it.link))))
 

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+DAY_S = 86_400.0
 LATEST_S = 1e11
 """Of all times: in the year 5138."""
 STEP_S = 1.0
@@ -61,3 +62,8 @@ def iso_s(text: str) -> float | None:
         return None
     at_s = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     return at_s if 0 <= at_s < LATEST_S else None
+
+
+def day_name(day: int) -> str:
+    """Return the date of a day since 1970."""
+    return datetime.fromtimestamp(day * DAY_S, UTC).date().isoformat()

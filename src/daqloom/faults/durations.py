@@ -44,18 +44,13 @@ class Distribution:
         return share, low, high
 
 
-def lasting(failures: Sequence[Failure], end_s: float) -> tuple[Array, Array]:
-    """Return the durations (s) of those that ended, and of the others until the log's end."""
-    ended = [each.end_s - each.begin_s for each in failures if each.end_s is not None]
-    open_ = [max(0.0, end_s - each.begin_s) for each in failures if each.end_s is None]
-    return np.array(ended, dtype=float), np.array(open_, dtype=float)
-
-
 def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
     """Return the distribution of the durations of failures in a log that ends at `end_s`."""
     from scipy.stats import CensoredData, ecdf
 
-    ended, still = lasting(failures, end_s)
+    lasting = np.array([each.lasts_s(end_s) for each in failures], dtype=float)
+    is_over = np.array([each.end_s is not None for each in failures], dtype=bool)
+    ended, still = lasting[is_over], lasting[~is_over]
     if not len(ended):
         none = np.array([], dtype=float)
         return Distribution(none, none, none, none, len(still))

@@ -24,6 +24,10 @@ class Failure(NamedTuple):
     flaps: int = 1
     """Failures that were merged into this one."""
 
+    def lasts_s(self, until_s: float) -> float:
+        """Return how long the link was down in a log that ends at `until_s`."""
+        return max(0.0, (until_s if self.end_s is None else self.end_s) - self.begin_s)
+
 
 class Period(NamedTuple):
     """An interval of time (s since 1970)."""
@@ -113,9 +117,9 @@ def merged(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:
         earlier = of_link[failure.link]
         last = earlier[-1] if earlier else None
         if last and (last.end_s is None or failure.begin_s - last.end_s <= gap_s):
-            end_s = None if None in (last.end_s, failure.end_s) else max(
-                last.end_s or 0.0, failure.end_s or 0.0
-            )  # fmt: skip
+            end_s = None
+            if last.end_s is not None and failure.end_s is not None:
+                end_s = max(last.end_s, failure.end_s)
             earlier[-1] = last._replace(
                 end_s=end_s, cause=last.cause or failure.cause, flaps=last.flaps + failure.flaps
             )

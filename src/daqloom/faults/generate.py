@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from daqloom.faults import FaultsError
+from daqloom.faults.clock import DAY_S
 from daqloom.faults.failure import Failure, Period
 from daqloom.output import written_whole
 
@@ -56,13 +57,13 @@ class Truth:
     @property
     def periods(self) -> tuple[Period, ...]:
         """The test periods."""
-        begins = [(self.begin_s + 86_400 * day, hours) for day, hours in self.tests]
+        begins = [(self.begin_s + DAY_S * day, hours) for day, hours in self.tests]
         return tuple(Period(begin_s, begin_s + HOUR_S * hours) for begin_s, hours in begins)
 
     @property
     def end_s(self) -> float:
         """End of the log."""
-        return self.begin_s + 86_400 * self.days
+        return self.begin_s + DAY_S * self.days
 
 
 def within(truth: Truth) -> Truth:
@@ -80,8 +81,13 @@ def link_rates(links: int, truth: Truth, random: np.random.Generator) -> np.ndar
 def generate(links: Sequence[str], truth: Truth, seed: int) -> list[Failure]:
     """Return failures of these links, by begin; the same for the same seed. Raises FaultsError
     where there is no time or link for them."""
-    if not links or not truth.days or (truth.in_tests and not truth.tests):
-        raise FaultsError("a log needs at least one link, one day, and a test period for its tests")
+    if not links or not truth.days:
+        raise FaultsError("a log needs at least one link and one day")
+    if truth.in_tests and not truth.tests:
+        raise FaultsError(
+            f"no test period lies within {truth.days} days, for {truth.in_tests} failures in "
+            "tests; give a longer log, or --in-tests 0"
+        )
     random = np.random.default_rng(seed)
     rates = link_rates(len(links), truth, random)
     found: list[Failure] = []

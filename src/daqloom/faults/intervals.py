@@ -72,44 +72,43 @@ def intervals(begin_s: Array, seed: int = 1) -> Intervals:
 
 
 def _fit(name: str, values: Array, is_weibull: bool, random: np.random.Generator) -> Fit:
-    shape, scale = (float(each[0]) for each in _fitted(values[np.newaxis], is_weibull))
-    distance = float(_distance(values[np.newaxis], np.array([shape]), np.array([scale]))[0])
+    shape, scale = _fitted(values, is_weibull)
+    distance = _distance(values, shape, scale)
     as_far = 0
     for _ in range(SAMPLES):
-        drawn = np.sort(scale * random.weibull(shape, (1, len(values))))
+        drawn = np.sort(scale * random.weibull(shape, len(values)))
         drawn = np.maximum(drawn, np.finfo(float).tiny)
-        as_far += int(_distance(drawn, *_fitted(drawn, is_weibull))[0] >= distance)
+        as_far += _distance(drawn, *_fitted(drawn, is_weibull)) >= distance
     return Fit(name, scale, shape, distance, (as_far + 1) / (SAMPLES + 1))
 
 
-def _fitted(rows: Array, is_weibull: bool) -> tuple[Array, Array]:
-    """Return shape and scale of greatest likelihood of each row (samples, values)."""
+def _fitted(values: Array, is_weibull: bool) -> tuple[float, float]:
+    """Return shape and scale of greatest likelihood."""
     if not is_weibull:
-        return np.ones(len(rows)), rows.mean(axis=1)
-    largest = rows.max(axis=1, keepdims=True)
-    logs = np.log(rows / largest)  # at most 0: no power overflows
-    shape = np.full((len(rows), 1), 1.2) / np.maximum(logs.std(axis=1, keepdims=True), 1e-9)
+        return 1.0, float(values.mean())
+    largest = float(values.max())
+    logs = np.log(values / largest)  # at most 0: no power overflows
+    shape = 1.2 / max(float(logs.std()), 1e-9)
     for _ in range(100):
         powers = np.exp(shape * logs)
-        total = powers.sum(axis=1, keepdims=True)
-        first = (powers * logs).sum(axis=1, keepdims=True) / total
-        second = (powers * logs**2).sum(axis=1, keepdims=True) / total
-        value = first - 1 / shape - logs.mean(axis=1, keepdims=True)
-        step = value / (second - first**2 + 1 / shape**2)
-        shape = np.maximum(shape - step, shape / 4)
-        if np.all(np.abs(step) <= 1e-10 * shape):
+        total = powers.sum()
+        first = (powers * logs).sum() / total
+        second = (powers * logs**2).sum() / total
+        value = first - 1 / shape - logs.mean()
+        step = float(value / (second - first**2 + 1 / shape**2))
+        shape = max(shape - step, shape / 4)
+        if abs(step) <= 1e-10 * shape:
             break
-    scale = largest * np.mean(np.exp(shape * logs), axis=1, keepdims=True) ** (1 / shape)
-    return shape[:, 0], scale[:, 0]
+    return shape, largest * float(np.mean(np.exp(shape * logs))) ** (1 / shape)
 
 
-def _distance(rows: Array, shape: Array, scale: Array) -> Array:
-    count = rows.shape[1]
-    fitted = -np.expm1(-((rows / scale[:, np.newaxis]) ** shape[:, np.newaxis]))
+def _distance(values: Array, shape: float, scale: float) -> float:
+    """Return Kolmogorov's distance of ascending values from a Weibull distribution."""
+    count = len(values)
+    fitted = -np.expm1(-((values / scale) ** shape))
     above = np.arange(1, count + 1) / count - fitted
     below = fitted - np.arange(count) / count
-    found: Array = np.maximum(above.max(axis=1), below.max(axis=1))
-    return found
+    return float(max(above.max(), below.max()))
 
 
 def _likelihood(values: Array, fit: Fit) -> float:

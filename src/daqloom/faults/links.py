@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from daqloom.faults.change import Port
+from daqloom.words import natural_key
 
 if TYPE_CHECKING:
     from daqloom.topology.fabric import End, Fabric
@@ -44,8 +45,6 @@ class Links:
         return self._of.get(key) or self._known.get(_plain(port.node) if not port.port else "")
 
     def _take(self, fabric: Fabric) -> None:
-        from daqloom.words import natural_key
-
         named: list[tuple[tuple[object, ...], str]] = []
         for cable in fabric.cables:
             # The switch first, of two the one whose name comes first.
@@ -70,8 +69,6 @@ class Links:
 
 
 def _rank(fabric: Fabric, end: End) -> tuple[bool, object, int]:
-    from daqloom.words import natural_key
-
     return end.node < len(fabric.hosts), natural_key(fabric.nodes[end.node].name), end.port
 
 

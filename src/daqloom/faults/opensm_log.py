@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from daqloom.faults.change import Change, Port, Told
 from daqloom.faults.clock import Calendar
 
-_LINE = re.compile(
+LINE = re.compile(
     r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d) (?P<us>\d{6}) "
     r"\[[0-9A-F]+\] 0x[0-9a-f]{2} -> (?P<text>.*)"
 )
@@ -23,13 +23,20 @@ _NEW = re.compile(
     r"\w+: Discovered new port with GUID:0x[0-9a-f]{1,16} LID range \[.*\] of node: ?(.+)"
 )
 _UP = "Creating new link between:"
-_FIRST = "SUBNET UP"
+SWEPT = "SUBNET UP"
+CHANGED = '"Link state change"'
 NAMELESS = "link changes without a port"
 
 
 def is_it(line: str) -> bool:
     """Return whether a line is of such a log."""
-    return _LINE.match(line) is not None
+    return LINE.match(line) is not None
+
+
+def time_of(line: re.Match[str], calendar: Calendar) -> float | None:
+    """Return the time of a line (s since 1970); None for one that does not exist."""
+    at_s = calendar.at_s(line["month"], int(line["day"]), line["time"])
+    return None if at_s is None else at_s + int(line["us"]) / 1e6
 
 
 def read(lines: Iterable[str], told: Told, year: int) -> None:
@@ -38,23 +45,22 @@ def read(lines: Iterable[str], told: Told, year: int) -> None:
     rest = iter(lines)
     swept = False
     for line in rest:
-        found = _LINE.match(line)
+        found = LINE.match(line)
         if not found:
             told.lines["other"] += 1
             continue
-        at_s = calendar.at_s(found["month"], int(found["day"]), found["time"])
+        at_s = time_of(found, calendar)
         if at_s is None:
             told.lines["malformed"] += 1
             continue
-        at_s += int(found["us"]) / 1e6
         told.lines["clock step"] += calendar.steps_back(at_s)
         told.seen(at_s)
         text = found["text"]
-        swept = swept or text == _FIRST
+        swept = swept or text == SWEPT
         changes = list(_changes(text, at_s, rest, told))
         told.changes += changes if swept else []
         told.lines["used" if changes else "other"] += 1
-        if swept and '"Link state change"' in text:
+        if swept and CHANGED in text:
             told.lines[NAMELESS] += 1
 
 

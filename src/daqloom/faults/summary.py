@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from daqloom.faults.by_link import Dispersion, LinkTotal, by_link, dispersion, most_of
+from daqloom.faults.by_link import (
+    NO_CAUSE,
+    Dispersion,
+    LinkTotal,
+    by_link,
+    dispersion,
+    most_of,
+)
+from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.durations import Distribution, distribution
 from daqloom.faults.failure import (
     Failure,
@@ -24,7 +31,6 @@ from daqloom.faults.failure import (
 )
 from daqloom.faults.intervals import Intervals, intervals
 
-DAY_S = 86_400.0
 ALL, OUTSIDE, MERGED = "all", "outside tests", "flapping merged"
 TIME_OUTS_S = (1.0, 10.0, 60.0, 600.0, 3600.0)
 MOST_SHARE = 0.5
@@ -78,7 +84,7 @@ class Variant:
     @property
     def causes(self) -> Counter[str]:
         """Number of failures by cause."""
-        return Counter(each.cause or "not told" for each in self.failures)
+        return Counter(each.cause or NO_CAUSE for each in self.failures)
 
     @property
     def by_day(self) -> dict[str, int]:
@@ -127,11 +133,6 @@ class Variant:
                 for it in totals
             ],
         }
-
-
-def day_name(day: int) -> str:
-    """Return the date of a day since 1970."""
-    return datetime.fromtimestamp(day * DAY_S, UTC).date().isoformat()
 
 
 def variants(

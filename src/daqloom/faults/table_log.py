@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping
 from daqloom.faults import FaultsError
 from daqloom.faults.change import Change, Outage, Port, Told
 from daqloom.faults.clock import Calendar, iso_s
+from daqloom.words import TIMES_S
 
 BEGINS = ("time", "begin", "start", "timestamp")
 PLACES = ("port", "link", "cable", "interface")
 UPS, DOWNS = ("up", "active", "1", "true"), ("down", "inactive", "0", "false")
 LONGEST_S = 1e10
 """Of a failure: some 300 years."""
-UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+UNITS_S = {"us": 1e-6, "ms": 1e-3, **TIMES_S}
 _DURATION = re.compile(rf"(\d{{1,15}}(?:\.\d{{0,15}})?) ?({'|'.join(UNITS_S)})?")
 _CLOCK = re.compile(r"(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,9})?)")
 

@@ -34,6 +34,7 @@ from daqloom.study.return_levels import (
     return_level,
     too_short_blocks,
 )
+from daqloom.words import TIMES_S
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -44,7 +45,6 @@ FILL_S = 36_000.0
 REPLICAS = 59
 """Enough to doubt a fit (2 of 60 are less than 5 %), and a quarter of the usual time."""
 
-_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
 
 
@@ -87,7 +87,7 @@ def seconds(text: str) -> float:
             f'"{text[:64]}" is not a period; expected a time such as "8 h" (s, min, h, d), or one '
             f"of fill, {', '.join(PERIODS)}"
         )
-    return float(match[1]) * _UNITS[match[2]]
+    return float(match[1]) * TIMES_S[match[2]]
 
 
 USUAL = tuple(map(period, ("hour", "fill", "day")))

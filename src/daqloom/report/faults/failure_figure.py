@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,37 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.failure import Failure
-from daqloom.faults.summary import DAY_S, Variant, day_name
+from daqloom.faults.summary import Variant
 from daqloom.output import written_whole
 from daqloom.report import style
-from daqloom.words import counted, duration, natural_key
+from daqloom.words import TIMES_S, counted, duration, natural_key, unit_of_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 COLOURS = (style.SKY, style.ORANGE, style.BLUE)
 MOST_BARS = 20
 """Of the links that fail most."""
 MARKS_S = (
-    1e-6,
-    1e-5,
-    1e-4,
-    1e-3,
-    1e-2,
-    0.1,
-    1,
-    10,
-    60,
-    600,
-    3600,
-    36_000,
-    86_400,
-    864_000,
-    8_640_000,
-)
+    1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000,
+)  # fmt: skip
 """On the axis of durations, where they lie on it."""
 MOST_COLUMNS = 400
 MOST_ROWS = 2000
@@ -174,7 +159,7 @@ def _between(axes: Axes, kind: Variant) -> None:
     """The share of intervals that are longer, found and fitted, on the scale of an exponential."""
     found = kind.intervals
     longest_s = float(found.interval_s.max(initial=0.0))
-    scale, unit = next((each for each in UNITS if longest_s >= 3 * each[0]), (1.0, "s"))
+    scale, unit = unit_of_time(longest_s / 3)
     if len(found.interval_s):
         left = 1 - np.arange(len(found.interval_s)) / len(found.interval_s)
         axes.step(found.interval_s / scale, left, where="pre", color=style.BLACK, label="found")
@@ -193,7 +178,7 @@ def _between(axes: Axes, kind: Variant) -> None:
 
 def _worst(axes: Axes, kind: Variant) -> None:
     totals = kind.totals[:MOST_BARS]
-    hours = [total.down_s / 3600 for total in totals]
+    hours = [total.down_s / TIMES_S["h"] for total in totals]
     axes.barh(range(len(totals)), hours, color=style.BLUE)
     names = [f"{total.link}  ({total.failures})" for total in totals]
     axes.set_yticks(range(len(totals)), names, fontsize=7)
@@ -204,10 +189,8 @@ def _worst(axes: Axes, kind: Variant) -> None:
 
 
 def _round_duration(value_s: float) -> str:
-    for scale, unit in UNITS:
-        if value_s >= scale:
-            return f"{value_s / scale:g} {unit}"
-    return style.round_seconds(value_s)
+    length, unit = unit_of_time(value_s)
+    return f"{value_s / length:g} {unit}" if unit != "s" else style.round_seconds(value_s)
 
 
 def _page(figure: Any, kinds: Mapping[str, Variant]) -> str:
@@ -219,13 +202,12 @@ def _page(figure: Any, kinds: Mapping[str, Variant]) -> str:
     begin, end = (day_name(int(at // DAY_S)) for at in last.observed)
     told = "; ".join(f"{name}: {len(kind.failures):,}" for name, kind in kinds.items())
     rows = [
-        (t.link, f"{t.failures}", duration(t.down_s),
-         ", ".join(f"{cause or 'not told'} {n}" for cause, n in t.causes.items()))
-        for t in last.totals
-    ]  # fmt: skip
+        (total.link, f"{total.failures}", duration(total.down_s), total.causes_in_words)
+        for total in last.totals
+    ]
     parts = [
         picture("Failures", told, held.getvalue(), "Durations, days, links and intervals"),
-        f"<h2>{html.escape('Links')}</h2>",
+        "<h2>Links</h2>",
         table(("link", "failures, flapping merged", "down", "causes"), rows),
     ]
     return page("Failures of links", f"{begin} to {end}", parts)
