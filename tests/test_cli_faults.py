@@ -102,6 +102,7 @@ def test_a_log_without_failures_says_so_and_draws(tmp_path: Path) -> None:
         (["missing.log"], "cannot read missing.log: no such file or directory"),
         ([str(DATA / "ibnetdiscover.txt")], "is no log that daqloom knows; expected OpenSM's log"),
         ([*LOG[2:], "--gap", "soon"], '--gap soon is not a time; write it such as "30 s"'),
+        ([*LOG[2:], "--gap", "5"], '--gap 5 is not a time; write it such as "30 s"'),
         ([*LOG[2:], "--test", "today"], '"today" is not a period; write it as begin/end'),
         ([*LOG[2:], "--figure", "a.jpg"], "--figure a.jpg: the name must end in .png or .pdf"),
         ([*LOG[2:-1], "nowhere"], "nowhere"),
@@ -117,8 +118,12 @@ def test_what_of_a_log_is_not_used_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("time,port,state\n100,leaf9 port 1,down\n10,x,up\nnonsense\n")
     told = run("faults", "log", str(log), "--network", str(DATA / "ibnetdiscover.txt"))
-    assert "1 lines were malformed and left out" in told
+    assert "1 line was malformed and left out" in told
     assert "2 changes were of ports that the network does not have" in told
-    assert "a clock was set back 1 times" in told
+    assert "a clock was set back 1 time;" in told
     nameless = run("faults", "log", str(DATA / "opensm.log"), "--year", "2026")
     assert "host3" in nameless
+    assert "count as two links" not in nameless
+    twice = run(*LOG[:-2])
+    assert "give --network to have them as one" in twice
+    assert "count as two links" not in run(*LOG)

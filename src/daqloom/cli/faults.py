@@ -12,6 +12,7 @@ from daqloom.cli.options import Json, Quiet, argument, option
 if TYPE_CHECKING:
     from daqloom.faults.change import Told
     from daqloom.faults.failure import Found, Period
+    from daqloom.faults.links import Links
 
 app = group(help="Failures of links: what a site's logs tell, and logs with known truth.")
 
@@ -127,7 +128,7 @@ def log(
         else:
             print_failures(kinds, time_outs_s, told.counters, links)
         if not quiet:
-            _tell(told, found)
+            _tell(told, found, links)
 
 
 @app.command()
@@ -188,20 +189,30 @@ def _seconds(name: str, text: str) -> float:
     return found
 
 
-def _tell(told: Told, found: Found) -> None:
+def _tell(told: Told, found: Found, links: Links) -> None:
     """What of the logs could not be used."""
     from daqloom.faults.opensm_log import NAMELESS
+    from daqloom.words import counted
 
     odd = {name: number for name, number in told.lines.items() if number}
     for name in ("malformed", "too long"):
         if number := odd.get(name):
-            note(f"{number:,} lines were {name} and left out")
+            note(f"{counted(number, 'line')} {_were(number)} {name} and left out")
     if number := odd.get("clock step"):
-        note(f"a clock was set back {number:,} times; durations across such a step are wrong")
+        note(f"a clock was set back {counted(number, 'time')}; durations across a step are wrong")
     if number := found.unpaired["unknown port"]:
-        note(f"{number:,} changes were of ports that the network does not have")
+        note(f"{counted(number, 'change')} {_were(number)} of ports that the network does not have")
+    if not links.names and told.cables and any(not each.port.port for each in told.changes):
+        note(
+            "a host that OpenSM names and the port of its switch count as two links; give "
+            "--network to have them as one"
+        )
     if (number := odd.get(NAMELESS)) and not told.changes:
         note(
-            f"OpenSM told {number:,} times that links of a switch changed, but not which; run it "
-            "with -D 0x0f to have ports named"
+            f"OpenSM told {counted(number, 'time')} that links of a switch changed, but not which; "
+            "run it with -D 0x0f to have ports named"
         )
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"

@@ -21,7 +21,7 @@ UPS, DOWNS = ("up", "active", "1", "true"), ("down", "inactive", "0", "false")
 LONGEST_S = 1e10
 """Of a failure: some 300 years."""
 UNITS_S = {"us": 1e-6, "ms": 1e-3, **TIMES_S}
-_DURATION = re.compile(rf"(\d{{1,15}}(?:\.\d{{0,15}})?) ?({'|'.join(UNITS_S)})?")
+_DURATION = re.compile(rf"(\d{{1,15}}(?:\.\d{{0,15}})?) ?({'|'.join(UNITS_S)})")
 _CLOCK = re.compile(r"(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,9})?)")
 
 
@@ -84,7 +84,7 @@ def _row(cells: Mapping[str, str]) -> Change | Outage | None:
     state = cells.get("state", "").strip().lower()
     if state in UPS + DOWNS:
         return Change(begin_s, port, state in UPS, cause)
-    lasts_s = seconds(cells.get("duration", ""))
+    lasts_s = _lasts_s(cells.get("duration", ""))
     end_s = begin_s + lasts_s if lasts_s is not None else iso_s(cells.get("end", ""))
     if end_s is None and (cells.get("duration") or cells.get("end") or "end" not in cells):
         return None
@@ -100,12 +100,18 @@ def _port(name: str) -> Port:
     return Port(name, "")
 
 
+def _lasts_s(text: str) -> float | None:
+    """Return the duration in a cell, which may be a bare number of seconds."""
+    found = seconds(text)
+    return seconds(f"{text.strip()} s") if found is None else found
+
+
 def seconds(text: str) -> float | None:
-    """Return a duration: seconds, a number with its unit, or hours:minutes:seconds."""
+    """Return a duration: a number with its unit, or hours:minutes:seconds."""
     if hours := _CLOCK.fullmatch(text.strip()):
         lasts_s = 3600 * float(hours[1]) + 60 * float(hours[2]) + float(hours[3])
     elif found := _DURATION.fullmatch(text.strip()):
-        lasts_s = float(found[1]) * UNITS_S[found[2] or "s"]
+        lasts_s = float(found[1]) * UNITS_S[found[2]]
     else:
         return None
     return lasts_s if lasts_s <= LONGEST_S else None
