@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -96,7 +96,7 @@ class Choices:
             holds = mark.when is None or self.fails(mark.when) is None
             if holds and isinstance(choice, str) and choice in mark.values:
                 return mark.values[choice]
-        return key.field.get_default(call_default_factory=False)
+        return {} if named_tables(key.field) else key.field.get_default(call_default_factory=False)
 
     def unmet(self, path: str) -> When | None:
         """Return a condition of a key that does not hold; None if it applies."""
@@ -114,8 +114,8 @@ class Choices:
         if (above := self.unmet(condition.key)) is not None:
             return None if condition.or_without else above
         value = self.value(condition.key)
-        known = get_args(self._keys[condition.key].field.annotation)
-        if known and value not in known:
+        annotation = self._keys[condition.key].field.annotation
+        if get_origin(annotation) is Literal and value not in get_args(annotation):
             return None  # the mistake is in the choice
         holds = value in condition.among if condition.among else is_something(value)
         return None if holds else condition
@@ -172,7 +172,8 @@ def assumptions(scenario: Part) -> Iterator[tuple[str, str]]:
     told, choices = set(given(document)), Choices(document, type(scenario))
     for path, key in keys_of(type(scenario)).items():
         if named_tables(key.field):
-            yield from _of_named(path, getattr(scenario, path))
+            table, name = _place(scenario, path)
+            yield from _of_named(path, getattr(table, name))
         if (mark := key.assumed) is None or {path, mark.unless_given} & told:
             continue
         if choices.unmet(path) is None and not any(map(choices.fails, mark.when)):

@@ -71,7 +71,7 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
         elif (table := table_of(field)) and table is not Switch:
             yield from _sections(table, inner)
         elif named := named_tables(field):
-            yield from _sections(named, f"{key}.NAME")
+            yield from _sections(named, f"{inner}.NAME")
 
 
 def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
