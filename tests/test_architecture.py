@@ -65,7 +65,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("result",),
     ("scenario",),
     ("topology",),
-    ("rules", "timeline", "data"),
+    ("rules", "timeline", "course", "data"),
     ("analyse", "simulate", "measure", "faults"),
     ("methods",),
     ("study",),

@@ -266,8 +266,8 @@ def test_a_flow_over_udp_loses_what_finds_no_room() -> None:
 
 def test_a_stall_where_frames_were_cut_is_no_deadlock() -> None:
     engine = SimpleNamespace(deadlock=list)
-    ports = SimpleNamespace(discards=np.zeros(1))
-    counted = SimpleNamespace(stalled=True, drops=0, cut=1, retries=None, ports=ports)
+    ports = SimpleNamespace(discards=np.zeros(1), cut=np.zeros(1), dropped=np.zeros(1))
+    counted = SimpleNamespace(stalled=True, drops=0, cut=1, unrouted=0, retries=None, ports=ports)
     _check_stall(engine, small_system := fabric_system(flows()), counted)
     counted.cut = 0
     with pytest.raises(SimulationError):

@@ -74,13 +74,21 @@ void bind_enumerations(nanobind::module_& module) {
                       {{"fifo", Scheduling::fifo},
                        {"strict", Scheduling::strict},
                        {"weighted", Scheduling::weighted}});
-    words<LinkChange::What>(module, "LinkChange", "What happens to a link during a run.",
-                            {{"rate", LinkChange::What::rate},
-                             {"pace", LinkChange::What::pace},
-                             {"hold", LinkChange::What::hold},
-                             {"resume", LinkChange::What::resume},
-                             {"down", LinkChange::What::down},
-                             {"up", LinkChange::What::up}});
+    words<infiniband::LinkChange::What>(module, "InfinibandLinkChange",
+                                        "What happens to a link of InfiniBand during a run.",
+                                        {{"rate", infiniband::LinkChange::What::rate},
+                                         {"errors", infiniband::LinkChange::What::errors},
+                                         {"dark", infiniband::LinkChange::What::dark},
+                                         {"down", infiniband::LinkChange::What::down},
+                                         {"up", infiniband::LinkChange::What::up}});
+    words<ethernet::LinkChange::What>(module, "LinkChange", "What happens to a link during a run.",
+                                      {{"rate", ethernet::LinkChange::What::rate},
+                                       {"pace", ethernet::LinkChange::What::pace},
+                                       {"hold", ethernet::LinkChange::What::hold},
+                                       {"resume", ethernet::LinkChange::What::resume},
+                                       {"down", ethernet::LinkChange::What::down},
+                                       {"up", ethernet::LinkChange::What::up},
+                                       {"errors", ethernet::LinkChange::What::errors}});
     words<CongestionControl>(module, "CongestionControl", "Congestion control of TCP.",
                              {{"newreno", CongestionControl::newreno},
                               {"cubic", CongestionControl::cubic},

@@ -2,6 +2,7 @@
 // second.
 #include <array>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings/casters.hpp"
@@ -55,6 +56,25 @@ void graph(nb::class_<Config>& cls) {
             "n-th group of the switch, n from 1; 0: no route.");
 }
 
+/// Of both technologies.
+template <class Config>
+void reroutings(nb::class_<Config>& cls) {
+    using Routes = nb::ndarray<const network::Route, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    using Groups = std::vector<std::pair<NodeIndex, std::vector<PortNumber>>>;
+    cls.def(
+        "add_rerouting",
+        [](Config& self, Time at, const Routes& routes, const Groups& groups) {
+            network::Rerouting one{at, {routes.data(), routes.data() + routes.size()}, {}};
+            for (const auto& [node, ports] : groups) {
+                one.groups.push_back({node, ports});
+            }
+            self.reroutings.push_back(std::move(one));
+        },
+        nb::arg("at_s"), nb::arg("routes"), nb::arg("groups"),
+        "During the run, switches forward by other tables, with groups of ports of their own: "
+        "pairs of switch and ports.");
+}
+
 void bind_infiniband(nb::module_& module) {
     nb::class_<LaneArbitration>(module, "LaneArbitration")
         .def_rw("high", &LaneArbitration::high, "Pairs of lane and weight.")
@@ -74,8 +94,22 @@ void bind_infiniband(nb::module_& module) {
         .def_rw("credit_update_interval_s", &FabricConfig::credit_update_interval)
         .def_rw("switch_latency_s", &FabricConfig::switch_latency)
         .def_rw("head_of_queue_lifetime_s", &FabricConfig::head_of_queue_lifetime)
-        .def_rw("arbitration", &FabricConfig::arbitration);
+        .def_rw("arbitration", &FabricConfig::arbitration)
+        .def_rw("seed", &FabricConfig::seed)
+        .def(
+            "add_change",
+            [](FabricConfig& self, Time at, std::uint32_t link, infiniband::LinkChange::What change,
+               base::BitRate rate, double bit_errors, Time link_retry) {
+                self.changes.push_back({at, link, change, rate, bit_errors, link_retry});
+            },
+            nb::arg("at_s"), nb::arg("link"), nb::arg("change"),
+            nb::arg("rate_bps") = base::BitRate{}, nb::arg("bit_errors") = 0.0,
+            nb::arg("link_retry_s") = Time{},
+            "Something happens to a link during the run: another rate or share of bit errors, it "
+            "goes dark, is known to be down, or is up. Link 2c leads from end a of cable c to its "
+            "end b, link 2c + 1 back.");
     graph(cls);
+    reroutings(cls);
     bind_columns<infiniband::PortReport>(
         module, "Ports", "The outputs at both ends of each cable, over the whole run.");
     bind_columns<infiniband::LaneCounters, 2>(
@@ -128,20 +162,21 @@ void bind_ethernet(nb::module_& module) {
         .def(
             "add_change",
             [](Config& self, Time at, ethernet::LinkIndex link, ethernet::LinkChange::What change,
-               base::BitRate rate, ethernet::TrafficClass traffic_class, bool drops) {
-                self.changes.push_back({at, link, change, rate, traffic_class, drops});
+               base::BitRate rate, ethernet::TrafficClass traffic_class, bool drops,
+               double bit_errors) {
+                self.changes.push_back({at, link, change, rate, traffic_class, drops, bit_errors});
             },
             nb::arg("at_s"), nb::arg("link"), nb::arg("change"),
             nb::arg("rate_bps") = base::BitRate{}, nb::arg("traffic_class") = 0,
-            nb::arg("drops") = false,
+            nb::arg("drops") = false, nb::arg("bit_errors") = 0.0,
             "Something happens to a link during the run: another rate or pace (0: none), a class "
-            "is "
-            "held or resumed, the link goes down (and drops what waits in front of it and what "
-            "comes) or up.")
+            "is held or resumed, the link goes down (and drops what waits in front of it and what "
+            "comes) or up, or another share of bits has errors.")
         .def_rw("seed", &Config::seed);
     schedule(cls, &Config::host_schedule, "host_scheduling", "host_weights",
              "How the link of every host shares its wire among classes.");
     graph(cls);
+    reroutings(cls);
     bind_columns<ethernet::ClassReport>(
         module, "Classes", "What the links carried of each class, where ports tell them apart.");
     bind_columns<ethernet::LinkReport>(module, "Links", "What the links carried.");

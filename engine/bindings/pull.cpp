@@ -60,9 +60,9 @@ void finish_recording(Recorded& self) {
     }
 }
 
-void run(Recorded& self, const Progress& progress) {
+void run(Recorded& self, const Progress& progress, std::optional<base::Time> until) {
     try {
-        run_in_slices(*self.system, progress);
+        run_in_slices(*self.system, progress, until);
     } catch (const nb::python_error& error) {
         if (!error.matches(PyExc_KeyboardInterrupt)) {
             // Whoever keeps the exception keeps the system, but no half a file.
@@ -86,8 +86,9 @@ void bind_pull(nb::module_& module) {
              "empty. The files appear with finish_recording(), and never if the run fails.")
         .def("finish_recording", &finish_recording, "Completes the files.")
         .def("run", &run, nb::arg("progress").none() = nb::none(),
-             "Simulates to the end of the run, or to Ctrl-C between two slices: then the system, "
-             "and its recording, can be asked as at the end.")
+             nb::arg("until_s").none() = nb::none(),
+             "Simulates to the end of the run, or until a time before, or to Ctrl-C between two "
+             "slices: then the system, and its recording, can be asked as at the end.")
         .def_prop_ro(
             "latency", [](const Recorded& self) { return self.system->latency(); },
             "From the assignment of an event until it is built.")

@@ -140,11 +140,14 @@ void bind_simulated(nb::module_& module) {
               "What links of an Ethernet whose ports tell classes apart carried of each, after the "
               "warm-up; empty if there was one class.");
     bind_part(cls, "cut", &Report::ethernet, &ethernet::Report::cut,
-              "Frames lost on the wire of an Ethernet link that went down, after the warm-up.");
+              "Frames lost on a wire of an Ethernet, by bit errors or as the link went down, after "
+              "the warm-up.");
     bind_part(cls, "switches", &Report::ethernet, &ethernet::Report::switches,
               "What each switch of an Ethernet held after the warm-up.");
     bind_part(cls, "ports", &Report::infiniband, &infiniband::Report::ports,
               "What each output of an InfiniBand fabric has counted.");
+    bind_part(cls, "unrouted", &Report::infiniband, &infiniband::Report::unrouted,
+              "Packets that a switch of InfiniBand had no route for.");
     cls.def_prop_ro(
         "lanes",
         [](const RunReport& self) {

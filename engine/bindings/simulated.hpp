@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,16 +23,17 @@ namespace daqloom::bindings {
 
 using Progress = std::function<void(double)>;
 
-/// Simulates to the end. Holds the interpreter lock only between slices of about a tenth of a
-/// second: there it checks for Ctrl-C, after which the system is in the state after its last slice,
-/// and reports its progress in virtual seconds.
+/// Simulates until `until`, by default to the end of the run. Holds the interpreter lock only
+/// between slices of about a tenth of a second: there it checks for Ctrl-C, after which the system
+/// is in the state after its last slice, and reports its progress in virtual seconds.
 template <class System>
-void run_in_slices(System& system, const Progress& progress) {
+void run_in_slices(System& system, const Progress& progress, std::optional<base::Time> until) {
     const nanobind::gil_scoped_release unlocked;
+    const base::Time end = std::min(until.value_or(base::Time::never()), system.config().duration);
     base::Time slice = base::nanoseconds(100);  // hosts by the hundred take a second for 10 us
-    while (system.now() < system.config().duration) {
+    while (system.now() < end) {
         const auto before = std::chrono::steady_clock::now();
-        system.run(std::min(system.now() + slice, system.config().duration));
+        system.run(std::min(system.now() + slice, end));
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
         slice = took.count() < 0.05 ? slice * 2 : took.count() > 0.2 ? slice / 2 : slice;
         const nanobind::gil_scoped_acquire locked;
@@ -136,8 +138,9 @@ nanobind::class_<System> bind_system(nanobind::module_& module, const char* name
     cls.def(nb::new_([](const Config& config) { return value_of(System::make(config)); }),
             nb::arg("config"))
         .def("run", &run_in_slices<System>, nb::arg("progress").none() = nb::none(),
-             "Simulates to the end of the run, or to Ctrl-C between two slices: then the system "
-             "can be asked as at the end.");
+             nb::arg("until_s").none() = nb::none(),
+             "Simulates to the end of the run, or until a time before, or to Ctrl-C between two "
+             "slices: then the system can be asked as at the end.");
     asked(cls);
     return cls;
 }

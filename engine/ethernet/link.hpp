@@ -49,6 +49,7 @@ struct LinkChange {
         resume,  ///< of that class
         down,    ///< what is on the wire is lost; the sender finishes its frame all the same
         up,
+        errors,  ///< another share of bits with an error, which lose their frames
     };
 
     base::Time at{};
@@ -57,6 +58,7 @@ struct LinkChange {
     base::BitRate rate{0};         ///< of the wire, or of the pace; 0: no pace
     TrafficClass traffic_class{};  ///< to be held; all are if the port does not tell them apart
     bool drops = false;            ///< down: drops what waits and what comes, else it waits
+    double bit_errors = 0;         ///< of bits, 0 to 1
 };
 
 }  // namespace daqloom::ethernet

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <utility>
 
 namespace daqloom::ethernet {
@@ -45,22 +46,28 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
     for (const LossConfig& loss : config.losses) {
         inject_loss(loss, base::RandomStream(config.seed, fmt::format("loss.{}", losses_.size())));
     }
+    errors_ = base::RandomStream(config.seed, "bit errors");
     changes_ = config.changes;
-    add_routes(graph);
+    reroutings_ = config.reroutings;
+    set_routes(graph.forwarding, graph.groups);
     return {};
 }
 
-void Network::add_routes(const network::Graph& graph) {
+/// As Graph has them.
+void Network::set_routes(const std::vector<network::Route>& forwarding,
+                         const std::vector<network::PortGroup>& groups) {
+    const std::size_t hosts = host_links_.size();
     // By switch, what stands for each route that the graph may name: none, a port, a group.
-    base::Table<SwitchIndex, std::vector<std::uint32_t>> names(graph.switches());
+    base::Table<SwitchIndex, std::vector<std::uint32_t>> names(switches_.size());
     for (const SwitchIndex at : names.indices()) {
+        switches_[at].groups.resize(1);
         names[at].push_back(kGroups);
         for (const LinkIndex link : switches_[at].port_links) {
             names[at].push_back(link == LinkIndex::none() ? kGroups : link.value());
         }
     }
-    for (const network::PortGroup& group : graph.groups) {
-        const SwitchIndex at = graph.switch_of(group.node);
+    for (const network::PortGroup& group : groups) {
+        const SwitchIndex at(group.node.value() - hosts);
         std::vector<LinkIndex> links;
         for (const network::PortNumber port : group.ports) {
             links.push_back(switches_[at].port_links[port - 1U]);
@@ -69,9 +76,9 @@ void Network::add_routes(const network::Graph& graph) {
     }
     for (const SwitchIndex at : names.indices()) {
         base::Table<NodeIndex, std::uint32_t>& routes = switches_[at].routes;
-        routes.resize(graph.hosts);
+        routes.resize(hosts);
         for (const NodeIndex host : routes.indices()) {
-            routes[host] = names[at][graph.route(at, host)];
+            routes[host] = names[at][forwarding[at.value() * hosts + host.value()]];
         }
     }
 }
@@ -360,6 +367,18 @@ void Network::plan_changes(std::uint32_t kind) {
     for (std::size_t i = 0; i < changes_.size(); ++i) {
         events_.push({changes_[i].at, kind, static_cast<std::uint32_t>(i)});
     }
+    for (std::size_t i = 0; i < reroutings_.size(); ++i) {
+        events_.push({reroutings_[i].at, kind, static_cast<std::uint32_t>(changes_.size() + i)});
+    }
+}
+
+void Network::on_change(std::uint32_t index) {
+    if (index < changes_.size()) {
+        apply(changes_[index]);
+    } else {
+        const network::Rerouting& now = reroutings_[index - changes_.size()];
+        set_routes(now.forwarding, now.groups);
+    }
 }
 
 void Network::apply(const LinkChange& change) {
@@ -387,6 +406,11 @@ void Network::apply(const LinkChange& change) {
             break;
         case LinkChange::What::up:
             port.go_up();
+            break;
+        case LinkChange::What::errors:
+            watched_ = true;
+            bit_errors_.resize(ports_.size());
+            bit_errors_[link] = change.bit_errors;
             break;
     }
     wake(link, change.at);
@@ -427,6 +451,14 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
         ++cut_frames_;
         lose(index, frame, now);
         return false;
+    }
+    if (!bit_errors_.empty() && bit_errors_[index] > 0) {
+        const double bits = 8 * static_cast<double>(frame.bytes);
+        if (errors_.uniform() < -std::expm1(bits * std::log1p(-bit_errors_[index]))) {
+            ++cut_frames_;
+            lose(index, frame, now);
+            return false;
+        }
     }
     for (InjectedLoss& loss : losses_) {
         if (loss.config.link != index || frame.payload == 0) {

@@ -22,6 +22,7 @@
 #include "ethernet/scheduled_port.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "network/graph.hpp"
+#include "network/rerouting.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/time_series.hpp"
 
@@ -139,10 +140,12 @@ class Network {
 
     /// Something happens to a link that was built as one that changes.
     void apply(const LinkChange& change);
-    /// The changes of the graph that was built: each is due with an event of `kind`, which the
-    /// driver chooses, whose index is to be handed to on_change.
+    /// The changes of links and tables of the graph that was built: each is due with an event of
+    /// `kind`, which the driver chooses, whose index is to be handed to on_change.
     void plan_changes(std::uint32_t kind);
-    void on_change(std::uint32_t index) { apply(changes_[index]); }
+    void on_change(std::uint32_t index);
+    /// Whether links or tables change during the run.
+    [[nodiscard]] bool changes() const { return !changes_.empty() || !reroutings_.empty(); }
 
     /// Returns the frame that has begun to leave, if one has; valid until something else happens.
     const Frame* on_port_free(LinkIndex index, base::Time now);
@@ -172,7 +175,7 @@ class Network {
     /// Frames that a switch dropped on their way to this link.
     [[nodiscard]] std::uint64_t link_drops(LinkIndex index) const;
     [[nodiscard]] std::uint64_t injected_losses() const { return lost_frames_; }
-    /// Frames on the wire of a link that went down.
+    /// Frames lost on a wire: the link went down, or bits had errors.
     [[nodiscard]] std::uint64_t cut_frames() const { return cut_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
     /// Frames for which a switch had no route.
@@ -239,7 +242,8 @@ class Network {
     /// One link of a group of several; of no route none, and the frame is lost. Out of line, so
     /// that the way of most frames is short enough to be inlined.
     LinkIndex pick(const SwitchNode& node, std::uint32_t group, const Frame& frame, base::Time now);
-    void add_routes(const network::Graph& graph);
+    void set_routes(const std::vector<network::Route>& forwarding,
+                    const std::vector<network::PortGroup>& groups);
     [[nodiscard]] Report totals() const;
     static std::uint32_t route_by(SwitchNode& node, std::span<const LinkIndex> links);
 
@@ -354,6 +358,9 @@ class Network {
     SackPool sacks_;
     std::vector<InjectedLoss> losses_;
     std::vector<LinkChange> changes_;
+    base::Table<LinkIndex, double> bit_errors_;  ///< empty before the first
+    base::RandomStream errors_{0, ""};
+    std::vector<network::Rerouting> reroutings_;
     base::Table<LinkIndex, std::string> names_;
     base::Bytes sent_bytes_ = 0;     ///< by hosts
     std::uint64_t lost_frames_ = 0;  ///< as injected

@@ -53,6 +53,10 @@ base::expected<void> check_change(const LinkChange& change, const NetworkConfig&
         return base::failure(fmt::format(
             "a link's rate changes to {} b/s; expected 1 Mb/s to 1 Pb/s", change.rate.bps));
     }
+    if (!(change.bit_errors >= 0 && change.bit_errors <= 1)) {
+        return base::failure(
+            fmt::format("a share of bits with errors of {}; expected 0 to 1", change.bit_errors));
+    }
     const network::Cable& cable = config.cables[change.link.value() / 2];
     const network::End from = change.link.value() % 2 == 0 ? cable.a : cable.b;
     if (change.drops && (change.what != LinkChange::What::down || config.is_host(from.node))) {
@@ -107,6 +111,9 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
     if (config.classes() > kTrafficClasses) {
         return base::failure(fmt::format("a service level has class {}; expected 0 to {}",
                                          config.classes() - 1, kTrafficClasses - 1));
+    }
+    for (const network::Rerouting& rerouting : config.reroutings) {
+        DAQLOOM_CHECK(network::validate(graph, rerouting));
     }
     for (const LinkChange& change : config.changes) {
         DAQLOOM_CHECK(check_change(change, config));

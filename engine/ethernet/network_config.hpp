@@ -13,6 +13,7 @@
 #include "ethernet/schedule.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "network/graph.hpp"
+#include "network/rerouting.hpp"
 
 namespace daqloom::ethernet {
 
@@ -29,10 +30,11 @@ struct NetworkConfig : network::Graph {
     std::vector<base::BitRate> rate_limits;  ///< of each link, in wire bits; 0 or empty: none
     std::vector<std::string> link_names;     ///< of each link; empty: without names
     std::vector<LossConfig> losses;
-    std::vector<TrafficClass> service_classes;  ///< by service level; 0 of those beyond
-    Schedule host_schedule;                     ///< of the link by which each host sends
-    std::vector<LinkChange> changes;            ///< during the run
-    std::uint64_t seed = 1;                     ///< of losses
+    std::vector<TrafficClass> service_classes;   ///< by service level; 0 of those beyond
+    Schedule host_schedule;                      ///< of the link by which each host sends
+    std::vector<LinkChange> changes;             ///< during the run
+    std::vector<network::Rerouting> reroutings;  ///< likewise
+    std::uint64_t seed = 1;                      ///< of losses
 
     /// Classes are below this.
     [[nodiscard]] std::uint32_t classes() const {

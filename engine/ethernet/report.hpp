@@ -44,7 +44,8 @@ struct SwitchReport {
 struct Report {
     DAQLOOM_FIELDS(Report, (std::uint64_t, drops, "Frames dropped by switches."),
                    (std::uint64_t, injected_losses, "Frames lost as configured."),
-                   (std::uint64_t, cut, "Frames lost on the wire of a link that went down."),
+                   (std::uint64_t, cut,
+                    "Frames lost on the wire, by bit errors or as the link went down."),
                    (std::uint64_t, marks, "Frames marked for congestion (ECN)."))
 
     std::vector<LinkReport> links;

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "infiniband/link_change.hpp"
 #include "network/graph.hpp"
+#include "network/rerouting.hpp"
 
 namespace daqloom::infiniband {
 
@@ -79,6 +81,10 @@ struct FabricConfig : network::Graph {
     /// The head-of-queue lifetime (HOQLife): a packet that could leave is discarded after so long
     /// at the head of its queue in a switch; zero: no limit.
     base::Time head_of_queue_lifetime;
+
+    std::vector<LinkChange> changes;             ///< during the run
+    std::vector<network::Rerouting> reroutings;  ///< likewise
+    std::uint64_t seed = 1;                      ///< of bit errors
 };
 
 }  // namespace daqloom::infiniband

@@ -35,6 +35,50 @@ base::expected<void> check_tables(const FabricConfig& config) {
     return {};
 }
 
+/// What was on a link is gone before it is up again.
+base::expected<void> check_changes(const FabricConfig& config) {
+    std::vector<base::Time> dark(2 * config.cables.size(), base::Time::never());
+    base::Time last;
+    for (const LinkChange& change : config.changes) {
+        if (change.link >= dark.size() || change.at < last || !(change.bit_errors >= 0) ||
+            change.bit_errors > 1 || change.link_retry < base::Time::zero()) {
+            return base::failure(fmt::format(
+                "a change of link {} at {} s; expected one of {} links, in the order of time, with "
+                "a share of bit errors of 0 to 1",
+                change.link, change.at.seconds(), dark.size()));
+        }
+        last = change.at;
+        const Cable& cable = config.cables[change.link / 2];
+        const base::Time gone =
+            cable.delay + base::WireClock(cable.rate)(config.credit_update_bytes);
+        if (change.what == LinkChange::What::rate &&
+            (change.rate.bps < 1'000'000 || change.rate.bps > 8'000'000'000'000)) {
+            return base::failure(fmt::format("link {} changes to {} b/s; expected 1 Mb/s to 8 Tb/s",
+                                             change.link, change.rate.bps));
+        }
+        if (change.what == LinkChange::What::up && dark[change.link] != base::Time::never() &&
+            change.at <= dark[change.link] + gone) {
+            return base::failure(fmt::format(
+                "link {} is up again {} s after it broke; expected more than the {} s that its "
+                "wire is long",
+                change.link, (change.at - dark[change.link]).seconds(), gone.seconds()));
+        }
+        if (change.what == LinkChange::What::dark || change.what == LinkChange::What::down) {
+            dark[change.link] = std::min(dark[change.link], change.at);
+        } else if (change.what == LinkChange::What::up) {
+            dark[change.link] = base::Time::never();
+        }
+    }
+    for (const network::Rerouting& rerouting : config.reroutings) {
+        DAQLOOM_CHECK(network::validate(config, rerouting));
+        if (!rerouting.groups.empty()) {
+            return base::failure(
+                std::string("groups of ports; a forwarding table names single ones"));
+        }
+    }
+    return {};
+}
+
 base::expected<void> check(const FabricConfig& config) {
     DAQLOOM_CHECK(network::validate(config));
     if (config.nodes() > kMostNodes) {
@@ -73,6 +117,7 @@ base::expected<void> check(const FabricConfig& config) {
     if (!config.groups.empty()) {
         return base::failure(std::string("groups of ports; a forwarding table names single ones"));
     }
+    DAQLOOM_CHECK(check_changes(config));
     return check_tables(config);
 }
 
@@ -90,14 +135,20 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
             network.outputs_[from].delay = cable.delay;
         }
     }
-    for (std::size_t i = 0; i < config.forwarding.size(); ++i) {
-        const NodeIndex node(config.hosts + i / config.hosts);
-        const PortNumber port = config.forwarding[i];
-        const bool leads = port != 0 && network.outputs_[network.port_index({node, port})].peer !=
-                                            PortIndex::none();
-        network.forwarding_[i] = leads ? port - 1U : kNoPlace;
-    }
+    network.set_forwarding(config.forwarding);
+    network.plan_changes(config);
     return network;
+}
+
+/// By [switch · hosts + destination].
+void Network::set_forwarding(const std::vector<network::Route>& routes) {
+    for (std::size_t i = 0; i < routes.size(); ++i) {
+        const NodeIndex node(hosts_ + i / hosts_);
+        const PortNumber port = routes[i];
+        const bool leads =
+            port != 0 && outputs_[port_index({node, port})].peer != PortIndex::none();
+        forwarding_[i] = leads ? port - 1U : kNoPlace;
+    }
 }
 
 Network::Network(const FabricConfig& config, sim::EventQueue& events)
@@ -114,7 +165,8 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
       update_interval_(config.credit_update_interval),
       update_bytes_(config.credit_update_bytes),
       lifetime_(config.head_of_queue_lifetime),
-      forwarding_(config.forwarding.size()) {
+      forwarding_(config.forwarding.size()),
+      errors_(config.seed, "bit errors") {
     std::size_t queues = 0;
     std::uint32_t ports = 0;
     std::uint32_t widest = 1;
@@ -193,7 +245,7 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
     }
     const std::uint32_t to = route(node, packet.destination);
     if (to == kNoPlace) {
-        ++unrouted_;
+        unrouted_ += packet.is_bad ? 0 : 1;
         discard(input, place, head, wire);
         return;
     }
@@ -206,6 +258,7 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
                                  leaving(full - kBlockBytes);
     const base::Time last = tail - leaving(kBlockBytes * (packet.blocks - 1));
     packet.ready = std::max({head, last_full, last}) + latency_;
+    packet.place = static_cast<std::uint8_t>(to);
     PacketQueue& waiting = queue(input, packet.lane, to);
     const bool first = waiting.empty();
     waiting.push(packets_, place);
@@ -289,8 +342,8 @@ void Network::on_lifetime(PortIndex input, VirtualLane lane, std::uint32_t place
     }
     const PacketIndex first = from.first;
     const NodeIndex node = outputs_[input].node;
-    const PortIndex output = first_port_[node] + route(node, packets_[first].destination);
-    ++outputs_[output].counters.discards;
+    const PortIndex output = first_port_[node] + packets_[first].place;
+    outputs_[output].counters.discards += packets_[first].is_bad ? 0 : 1;
     pop(from, output, input, lane, now);
     discard(input, first, now, outputs_[input]);
     if (!outputs_[output].sending) {
@@ -455,10 +508,11 @@ void Network::finish(base::Time now) {
 }
 
 base::expected<void> Network::check_conservation(base::Time now) const {
-    if (injected_ != delivered_ + discarded_ + packets_.in_use()) {
+    if (injected_ != delivered_ + discarded_ + dropped_ + bad_ + packets_.in_use()) {
         return base::defect(
-            fmt::format("{} packets injected, {} delivered, {} discarded, {} on their way",
-                        injected_, delivered_, discarded_, packets_.in_use()));
+            fmt::format("{} packets injected, {} delivered, {} discarded, {} dropped, {} lost on a "
+                        "wire, {} on their way",
+                        injected_, delivered_, discarded_, dropped_, bad_, packets_.in_use()));
     }
     for (const PortIndex port : outputs_.indices()) {
         const PortIndex peer = outputs_[port].peer;
@@ -467,7 +521,8 @@ base::expected<void> Network::check_conservation(base::Time now) const {
             const CreditAccount& account = accounts_[on(peer, lane)];
             const std::int64_t free = freed(peer, lane, now);
             const std::int64_t held = account.taken - free;
-            const std::int64_t credits = credits_[on(port, lane)];
+            const bool is_endless = outputs_[port].state == LinkState::down;
+            const std::int64_t credits = credits_[on(port, lane)] - (is_endless ? kEndless : 0);
             const std::int64_t returning = returning_[on(port, lane)];
             if (credits < 0 || returning < 0 || held < 0 || held > buffer_blocks_ ||
                 free < account.announced ||

@@ -18,11 +18,14 @@
 
 #include "base/expected.hpp"
 #include "base/fields.hpp"
+#include "base/random.hpp"
+#include "base/ring.hpp"
 #include "base/units.hpp"
 #include "infiniband/credit_account.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "infiniband/islip.hpp"
 #include "infiniband/lane_arbiter.hpp"
+#include "infiniband/link_change.hpp"
 #include "infiniband/packet.hpp"
 #include "infiniband/port_set.hpp"
 #include "sim/event_queue.hpp"
@@ -42,7 +45,10 @@ struct OutputCounters {
                    (base::Time, wait_crossbar,
                     "Time idle while packets waited for inputs that sent elsewhere, or that no "
                     "matching chose."),
-                   (std::uint64_t, discards, "Packets whose head-of-queue lifetime was over."))
+                   (std::uint64_t, discards, "Packets whose head-of-queue lifetime was over."),
+                   (std::uint64_t, dropped, "Packets dropped as the link was down."),
+                   (std::uint64_t, cut,
+                    "Packets lost on the wire, by bit errors or as the link went down."))
 };
 
 /// The same of one lane of an output; one without weight does not count as waiting.
@@ -67,6 +73,7 @@ class Network {
         kArrived = 4,       ///< index: packet whose last byte is where it is delivered or discarded
         kLifetimeOver = 5,  ///< index: input; higher bits: lane, place of the output: the queue
         kTakenIn = 6,       ///< index: packet that its host held in the input buffer
+        kChange = 7,        ///< index: of the changes of links, and behind these of reroutings
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -114,14 +121,21 @@ class Network {
     [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
     /// Of them, those for which a switch had no route.
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_; }
+    /// Lost on a wire, and noticed by whom they were for.
+    [[nodiscard]] std::uint64_t bad() const { return bad_; }
+    /// Dropped by outputs whose links were down.
+    [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+    /// Whether links or tables change during the run.
+    [[nodiscard]] bool changes() const { return !changes_.empty() || !reroutings_.empty(); }
     [[nodiscard]] std::uint64_t in_network() const { return packets_.in_use(); }
 
     /// Completes the counters: the waiting times of outputs are counted up to `now`.
     void finish(base::Time now);
 
-    /// Checks packets: injected = delivered + discarded + still in the network. Blocks, for every
-    /// input and lane: no more are held than there are, and credits, held blocks, and updates due
-    /// and on their way make up the buffer. Otherwise returns a sentence that names the difference.
+    /// Checks packets: injected = delivered + discarded + dropped + bad + still in the network.
+    /// Blocks, for every input and lane: no more are held than there are, and credits, held blocks,
+    /// and updates due and on their way make up the buffer. Otherwise returns a sentence that names
+    /// the difference.
     [[nodiscard]] base::expected<void> check_conservation(base::Time now) const;
 
     /// A deadlock: a cycle of outputs each of which waits for a buffer that only the next one can
@@ -145,10 +159,11 @@ class Network {
         base::Time free_at;  ///< no transmission before
         PortIndex peer = PortIndex::none();
         NodeIndex node;
-        std::uint32_t place = 0;     ///< among the node's ports, from 0
-        PortIndex input;             ///< of the packet under way
-        std::uint16_t blocks = 0;    ///< of the packet under way
-        VirtualLane lane;            ///< of the packet under way
+        std::uint32_t place = 0;   ///< among the node's ports, from 0
+        PortIndex input;           ///< of the packet under way
+        std::uint16_t blocks = 0;  ///< of the packet under way
+        VirtualLane lane;          ///< of the packet under way
+        LinkState state = LinkState::up;
         bool sending = false;        ///< a packet, whose end is an event
         bool awaits_update = false;  ///< an event will come at free_at, when an update is over
         PortWait waiting = PortWait::nothing;
@@ -164,6 +179,21 @@ class Network {
         base::Time end;
         base::Time timer = base::Time::never();  ///< an event will look then
     };
+
+    /// A packet on a wire.
+    struct OnWire {
+        PacketIndex packet;
+        std::uint8_t life = 0;  ///< of the packet: it may have been dropped before its end came
+        base::Time tail;        ///< is at the far end
+    };
+    /// What a link that changes has besides.
+    struct Wire {
+        base::Ring<OnWire> packets;  ///< the latest; those that have arrived may still be here
+        double bit_errors = 0;
+        base::Time link_retry;
+    };
+    /// Credits of an output that drops what it has.
+    static constexpr std::int64_t kEndless = std::int64_t{1} << 40;
 
     /// What an idle output could send.
     struct Choice {
@@ -231,6 +261,14 @@ class Network {
     void serve(PortIndex output, base::Time now, Hosts& hosts);
     template <class Hosts>
     void send(PortIndex output, PortIndex input, VirtualLane lane, base::Time now, Hosts& hosts);
+    base::Time begin_on_wire(PortIndex output, PacketIndex place, base::Time now);
+    void drop(PortIndex output, PacketIndex place);
+    void cut(PortIndex output, PacketIndex place);
+    void plan_changes(const FabricConfig& config);
+    void on_change(std::uint32_t index);
+    void apply(const LinkChange& change);
+    void set_state(PortIndex output, LinkState state, base::Time now);
+    void set_forwarding(const std::vector<network::Route>& routes);
     void enter(PortIndex input, PacketIndex place, base::Time begin, const Output& wire);
     void discard(PortIndex input, PacketIndex place, base::Time head, const Output& wire);
     void await(PortIndex output, PortIndex input, const Packet& first, base::Time now);
@@ -248,6 +286,7 @@ class Network {
                  base::Time now);
     void begin_drain(PortIndex input, const Drain& drain, base::Time now);
     void request_update(PortIndex input, VirtualLane lane, base::Time now);
+    bool lose_update(PortIndex output, VirtualLane lane, std::int64_t blocks);
     void set_timer(PortIndex input, VirtualLane lane, base::Time at);
     void on_timer(PortIndex input, VirtualLane lane, base::Time now);
     void wait_for(PortIndex output, PortWait what, LaneSet lanes, base::Time now);
@@ -309,10 +348,20 @@ class Network {
     PortSets<NodeIndex> able_;      ///< outputs that could send a packet, but that no input chose
     std::vector<LaneSet> granted_;  ///< by place of an output: the lanes it could choose from
 
+    // ---- of what changes during the run; empty otherwise
+
+    std::vector<LinkChange> changes_;
+    std::vector<network::Rerouting> reroutings_;
+    std::vector<PortIndex> links_;  ///< the output of each link
+    base::Table<PortIndex, Wire> wires_;
+    base::RandomStream errors_;
+
     std::uint64_t injected_ = 0;
     std::uint64_t delivered_ = 0;
     std::uint64_t discarded_ = 0;
     std::uint64_t unrouted_ = 0;
+    std::uint64_t dropped_ = 0;
+    std::uint64_t bad_ = 0;
     std::uint64_t packet_hops_ = 0;
 };
 
@@ -345,8 +394,11 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
         case kCredits: {
             const auto lane = lane_of(event);
             const std::int64_t blocks = more_of(event);
-            credits_[on(port, lane)] += blocks;
             returning_[on(port, lane)] -= blocks;
+            if (!wires_.empty() && lose_update(port, lane, blocks)) [[unlikely]] {
+                break;
+            }
+            credits_[on(port, lane)] += blocks;
             if (holds(outputs_[port].wanted, lane)) {
                 touch(port);
             }
@@ -357,7 +409,8 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             break;
         case kArrived:
             if constexpr (requires { hosts.take_in(packets_[place], event.at); }) {
-                if (hosts_hold_ && is_host(outputs_[packets_[place].end].node)) {
+                if (hosts_hold_ && is_host(outputs_[packets_[place].end].node) &&
+                    !packets_[place].is_bad) {
                     const base::Time at = hosts.take_in(packets_[place], event.at);
                     events_.push({at, kTakenIn, place.value()});
                     break;
@@ -368,7 +421,9 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             const Packet packet = packets_[place];
             release(packet.end, packet.lane, packet.blocks, place.value() | kEnds, event.at);
             packets_.release(place);
-            if (packet.end == first_port_[packet.destination]) {
+            if (packet.is_bad) [[unlikely]] {
+                ++bad_;
+            } else if (packet.end == first_port_[packet.destination]) {
                 ++delivered_;
                 hosts.on_delivered(packet, event.at);
             } else {
@@ -378,6 +433,9 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
         }
         case kLifetimeOver:
             on_lifetime(port, lane_of(event), more_of(event), event.at);
+            break;
+        case kChange:
+            on_change(event.index);
             break;
         default:
             break;
@@ -394,7 +452,7 @@ inline void Network::pop(PacketQueue& from, PortIndex output, PortIndex input, V
     }
     const NodeIndex node = outputs_[output].node;
     const Packet& next = packets_[from.first];
-    const PortIndex to = first_port_[node] + route(node, next.destination);
+    const PortIndex to = first_port_[node] + next.place;
     if (to != output) {
         forget(output, input, lane);
     }
@@ -454,8 +512,11 @@ inline void Network::retry(NodeIndex node) {
 /// due.
 inline bool Network::takes_packets(PortIndex output, base::Time now) {
     Output& out = outputs_[output];
-    if (out.sending) {
+    if (out.sending || out.state == LinkState::dark) {
         return false;
+    }
+    if (out.state == LinkState::down) [[unlikely]] {
+        out.due = 0;  // until it is up
     }
     if (now < out.free_at || out.due != 0) {
         wait_for(output, PortWait::nothing, 0, now);
@@ -537,16 +598,12 @@ void Network::send(PortIndex output, PortIndex input, VirtualLane lane, base::Ti
     const PortLane both = on(output, lane);
 
     wait_for(output, PortWait::nothing, 0, now);
+    const base::Time begin = wires_.empty() ? now : begin_on_wire(output, place, now);
     out.sending = true;
-    out.free_at = now + out.clock(packet.bytes);
+    out.free_at = begin + out.clock(packet.bytes);
     out.input = input;
     out.lane = lane;
     out.blocks = packet.blocks;
-    ++out.counters.packets;
-    out.counters.bytes += packet.bytes;
-    lane_counters_[both].bytes += packet.bytes;
-    ++packet_hops_;
-    credits_[both] -= packet.blocks;
     arbiters_[output].sent(packet.bytes, packet.blocks);
     turn_[out.node] = turn_[out.node] + 1 == ports_[out.node] ? 0 : turn_[out.node] + 1;
     events_.push({out.free_at, kTail, output.value()});
@@ -554,13 +611,22 @@ void Network::send(PortIndex output, PortIndex input, VirtualLane lane, base::Ti
     pop(from, output, input, lane, now);
     if (!is_host(out.node)) {
         if (per_block_) {
-            begin_drain(input, {now, out.clock, output.value(), packet.bytes, lane}, now);
+            begin_drain(input, {begin, out.clock, output.value(), packet.bytes, lane}, now);
         }
         if (++active_[input] == speedup_) {
             touch_wanted(input, now);
         }
     }
-    enter(out.peer, place, now, out);
+    if (out.state == LinkState::down) [[unlikely]] {
+        drop(output, place);
+    } else {
+        ++out.counters.packets;
+        out.counters.bytes += packet.bytes;
+        lane_counters_[both].bytes += packet.bytes;
+        ++packet_hops_;
+        credits_[both] -= packet.blocks;
+        enter(out.peer, place, begin, out);
+    }
     if (is_host(out.node)) {
         hosts.on_departure(out.node, packet, now);
     }

@@ -28,6 +28,9 @@ struct Packet {
     std::uint16_t bytes = 0;   ///< on the wire, headers included
     std::uint16_t blocks = 0;  ///< of buffer
     VirtualLane lane;
+    std::uint8_t place = 0;  ///< of the output, among the node's ports, for which it waits
+    bool is_bad = false;     ///< the end of it was lost on a wire: whom it is for drops it
+    std::uint8_t life = 0;   ///< packets at its place in the store that are no more, modulo 256
 };
 
 /// All packets of a fabric; a place is used again, the latest freed first.
@@ -39,12 +42,16 @@ class PacketStore {
             return packets_.push_back(packet);
         }
         const PacketIndex place = free_;
-        free_ = packets_[place].next;
-        packets_[place] = packet;
+        Packet& here = packets_[place];
+        const std::uint8_t life = here.life;
+        free_ = here.next;
+        here = packet;
+        here.life = life;
         return place;
     }
     void release(PacketIndex place) {
         --in_use_;
+        ++packets_[place].life;
         packets_[place].next = free_;
         free_ = place;
     }

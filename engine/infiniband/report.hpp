@@ -27,6 +27,7 @@ struct Report {
     std::vector<PortReport> ports;    ///< both ends of each cable in turn
     std::vector<LaneCounters> lanes;  ///< the virtual lanes of each port in turn
     std::uint32_t lanes_of_port = 1;
+    std::uint64_t unrouted = 0;  ///< packets that a switch had no route for
 };
 
 }  // namespace daqloom::infiniband

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "network/rerouting.hpp"
+
 namespace daqloom::network {
 
 namespace {
@@ -127,6 +129,13 @@ base::expected<void> validate(const Graph& graph) {
     Cabled cabled(graph);
     DAQLOOM_CHECK(check_cables(graph, cabled));
     return check_routes(graph, cabled);
+}
+
+base::expected<void> validate(const Graph& graph, const Rerouting& rerouting) {
+    Graph rerouted = graph;
+    rerouted.forwarding = rerouting.forwarding;
+    rerouted.groups = rerouting.groups;
+    return validate(rerouted);
 }
 
 }  // namespace daqloom::network

@@ -21,6 +21,7 @@ Report RdmaOverInfiniband::report() {
     all.rdma = retries();
     infiniband::Report& fabric = all.infiniband.emplace();
     fabric.lanes_of_port = lanes_;
+    fabric.unrouted = network().unrouted();
     for (const network::Cable& cable : cables_) {
         for (const network::End end : {cable.a, cable.b}) {
             fabric.ports.push_back({network().counters(end), end.node, end.port});

@@ -27,7 +27,7 @@ class RoceNetwork {
         kDeparture,  ///< index: sender (host · lanes + lane) whose packet begins to leave
         kTakenIn,    ///< index: packet that its host had still to take in
         kSample,     ///< of the occupancy of the switches
-        kChange,     ///< of a link
+        kChange,     ///< of a link or of tables
         kUdp,        ///< and the next one
         kFirstOtherEvent = 8,
     };
@@ -139,6 +139,7 @@ class RoceNetwork {
         return network_.check_conservation().and_then([&] { return udp_->check_conservation(); });
     }
     [[nodiscard]] std::uint64_t unrouted() const { return network_.unrouted(); }
+    [[nodiscard]] bool changes() const { return network_.changes(); }
 
   private:
     static Packet packet_in(const ethernet::Frame& frame) {

@@ -7,7 +7,7 @@ is generated (`python -m daqloom.metrics`).
 
 from collections.abc import Iterable, Mapping
 
-from daqloom.metrics import cost, events, live, network, units
+from daqloom.metrics import cost, events, faults, live, network, units
 from daqloom.metrics.metric import TAKES as TAKES
 from daqloom.metrics.metric import Metric as Metric
 from daqloom.metrics.metric import Parts as Parts
@@ -20,6 +20,7 @@ SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
     "Readout and builder units": declared_in(units.UNITS),
     "Network": declared_in(network.NETWORK),
     "Real runs": declared_in(live.LIVE),
+    "Faults": declared_in(faults.FAULTS),
 }
 METRICS: tuple[Metric, ...] = tuple(metric for part in SUBJECTS.values() for metric in part)
 COST = declared_in(cost.COST)

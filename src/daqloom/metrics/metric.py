@@ -31,6 +31,7 @@ class Parts(Flag):
     LEVELS = auto()
     CLASSES = auto()
     DATAGRAMS = auto()
+    FAULTED = auto()
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
     REQUESTED = PULL | DAQPIPE
@@ -66,8 +67,13 @@ _WORDS = {
     Parts.LEVELS: "several service levels",
     Parts.CLASSES: "several classes on Ethernet",
     Parts.DATAGRAMS: "flows over UDP",
+    Parts.FAULTED: "injected faults",
 }
-TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILT}
+TAKES = {
+    "analyse": Parts.ANALYSED,
+    "simulate": Parts.EVERY,
+    "measure": Parts.BUILT | Parts.FAULTED,
+}
 """Of which parts a system needs one for each method to take it."""
 
 

@@ -61,7 +61,7 @@ def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iter
 def _from_root(mark: Any, prefix: str) -> Any:
     """Return the mark of a key in the table `prefix` with dotted names from the root."""
     if isinstance(mark, When):
-        return replace(mark, key=_name(mark.key, prefix))
+        return replace(mark, key=_name(mark.key, prefix), or_with=_name(mark.or_with, prefix))
     if isinstance(mark, DefaultWith):
         when = None if mark.when is None else _from_root(mark.when, prefix)
         return replace(mark, key=_name(mark.key, prefix), when=when)
@@ -111,6 +111,8 @@ class Choices:
         return self._failing[condition]
 
     def _fails(self, condition: When) -> When | None:
+        if condition.or_with and is_something(self.value(condition.or_with)):
+            return None
         if (above := self.unmet(condition.key)) is not None:
             return None if condition.or_without else above
         value = self.value(condition.key)

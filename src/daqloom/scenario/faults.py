@@ -1,10 +1,13 @@
 """[faults]: what is broken, and what breaks during a run."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import FlowName
 from daqloom.scenario.part import ASSUMED, CABLED, Part, When
 from daqloom.scenario.quantities import TIME, BitRateOrNone, PositiveSeconds, Seconds
@@ -22,6 +25,12 @@ WAYS: Mapping[str, tuple[str, ...]] = {
 """How each kind of thing can break."""
 
 _INJECTED = When(".injected")
+T = TypeVar("T")
+
+
+def _named(value: object) -> object:
+    """Take the number of a node for its name."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class Fault(Part):
@@ -30,7 +39,7 @@ class Fault(Part):
     what: Literal["cable", "port", "switch", "host", "unit", "card"] = "cable"
     """What breaks: a cable between switches (or one that `which` names), a port of a switch or of a
     host with its cable, a switch, a host, the units of a node, or the card of a readout unit."""
-    which: str = Field(default="", max_length=100)
+    which: Annotated[str, BeforeValidator(_named)] = Field(default="", max_length=100)
     """The one that breaks: a cable or a port as "leaf0 port 3", a switch or host by its name, units
     and cards by the number of the node; empty: drawn by faults.seed."""
     count: int = Field(default=1, ge=1, le=100_000)
@@ -99,7 +108,7 @@ class Faults(Part):
     """Number of cables between switches that are broken all the time, drawn at random; the tables
     are those of what is left. Without network.routing, or with imported tables, they are those of
     minimal:balanced: OpenSM's minhop, to which its ftree falls back when a cable is missing."""
-    seed: int = Field(default=1, ge=0, lt=1 << 63)
+    seed: Annotated[int, replace(CABLED, or_with=".injected")] = Field(default=1, ge=0, lt=1 << 63)
     """Seed of what is drawn, whatever run.seed is."""
     injected: Annotated[dict[FlowName, Fault], Field(max_length=MOST_INJECTED)] = Field(
         default_factory=dict
@@ -114,3 +123,14 @@ class Faults(Part):
     sweep: Annotated[Seconds, _INJECTED, ASSUMED] = 0.1
     """From the detection until the subnet manager's new tables are in all switches; OpenSM takes
     0.04 s for 72 hosts, 0.1 s for 360 and 0.25 s for 800 (s)."""
+
+    def drawn(self, name: str, among: Sequence[T]) -> list[T]:
+        """Return those of `among` that the fault `name` breaks, if it names none: by the seed, none
+        twice, and whatever other faults there are. Raises ScenarioError where they are too few."""
+        count = self.injected[name].count
+        if count > len(among):
+            raise ScenarioError(
+                f"faults.injected.{name}: count = {count}, and there are {len(among)} to be drawn "
+                f"from; give {len(among)} at most"
+            )
+        return random.Random(f"{self.seed} {name}").sample(among, count)

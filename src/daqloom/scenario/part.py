@@ -47,6 +47,8 @@ class When:
     among: tuple[str, ...] = ()
     or_without: bool = False
     """Holds also where the choice itself is no key of the scenario."""
+    or_with: str = ""
+    """Holds also where this key, dotted likewise, is neither 0 nor empty."""
 
 
 @dataclass(frozen=True)

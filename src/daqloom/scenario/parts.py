@@ -18,6 +18,8 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.TREES
     if any(flow.transport == "udp" for flow in scenario.flows.values()):
         parts |= Parts.DATAGRAMS
+    if scenario.faults.injected:
+        parts |= Parts.FAULTED
     if scenario.has_levels:
         parts |= Parts.LEVELS
     if scenario.has_classes:

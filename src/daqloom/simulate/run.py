@@ -14,9 +14,10 @@ from daqloom.scenario.models import Scenario
 from daqloom.simulate import SimulationError, latency
 from daqloom.simulate.daqpipe import DaqpipeRun
 from daqloom.simulate.ethernet import class_warnings, ethernet_metrics, ethernet_ports
+from daqloom.simulate.faulted import Course, losses, packets_lost
 from daqloom.simulate.flow_traffic import flow_metrics, flow_warnings
 from daqloom.simulate.flows import FlowsRun
-from daqloom.simulate.infiniband import discarded, infiniband_metrics, infiniband_ports
+from daqloom.simulate.infiniband import infiniband_metrics, infiniband_ports
 from daqloom.simulate.memory import check_memory, peak_bytes
 from daqloom.simulate.pull import PullRun
 from daqloom.simulate.shift import ShiftRun
@@ -82,7 +83,8 @@ def simulate(
         run = RUNS[scenario.building.protocol](scenario, system, seed)
         if pcap or trace is not None or timeline:
             run.record(pcap or {}, trace)
-        ran = run_engine(run.engine, scenario.run.duration, progress)
+        course = Course(scenario, system) if scenario.faults.injected else None
+        ran = run_engine(run.engine, scenario.run.duration, progress, course)
         run.end_s = ran.end_s
         counted = run.counted
         _check_stall(run.engine, system, counted)
@@ -101,11 +103,11 @@ def simulate(
         method="simulate",
         seed=seed,
         fingerprint=f"{counted.fingerprint:016x}",
-        metrics=run.metrics() | _metrics(run, ran.end_s),
+        metrics=run.metrics() | _metrics(run, ran.end_s) | (course.metrics() if course else {}),
         interrupted=ran.interrupted,
         engine=cost(started_s, ran, counted),
         warnings=ran.warnings() + system.warnings + run.warnings() + _warnings(scenario, counted),
-        series=run.series(timeline=timeline) | _series(run),
+        series=run.series(timeline=timeline) | _series(run) | (course.series() if course else {}),
     )
     return ran.whole(result)
 
@@ -152,12 +154,19 @@ def _check_paths(scenario: Scenario, system: FabricSystem) -> None:
     check_paths(scenario.name, paths, system.hosts, system.hosts)
 
 
-def run_engine(engine: Engine, duration_s: float, progress: Callable[[float], None] | None) -> Ran:
-    """Simulate to the end, or to Ctrl-C; `progress` is called with the share done."""
+def run_engine(
+    engine: Engine,
+    duration_s: float,
+    progress: Callable[[float], None] | None,
+    course: Course | None = None,
+) -> Ran:
+    """Simulate to the end, or to Ctrl-C; `progress` is called with the share done. A `course`
+    follows the run."""
     began_s = time.thread_time()
     interrupted = False
+    share = None if progress is None else lambda now_s: progress(now_s / duration_s)
     try:
-        engine.run(None if progress is None else lambda now_s: progress(now_s / duration_s))
+        course.run(engine, share) if course else engine.run(share)
     except KeyboardInterrupt:
         interrupted = True
     end_s = engine.now_s if interrupted else duration_s
@@ -197,6 +206,8 @@ def _metrics(run: ProtocolRun, end_s: float) -> dict[str, Any]:
         metrics = ethernet_metrics(system, counted, counted.window_s)
     else:
         metrics = infiniband_metrics(scenario, system, counted, end_s)
+    if scenario.faults.injected:
+        metrics["packets_lost"] = losses(scenario, counted)
     if latencies := latency.summary(counted.write_latency):
         metrics["write_latency_s"] = latencies
     if scenario.has_levels:
@@ -224,8 +235,7 @@ def _check_stall(engine: Engine, system: FabricSystem, counted: _engine.RunRepor
     if not counted.stalled:
         return
     retries = counted.retries
-    frames = discarded(counted) + counted.drops + counted.cut
-    lost = frames or (retries and retries.writes_failed)
+    lost = packets_lost(counted) or (retries and retries.writes_failed)
     if (circle := engine.deadlock()) or not lost:
         raise SimulationError(_stall(system, circle))
 
@@ -234,12 +244,12 @@ def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
     """Return warnings about flows, and about losses and their consequences."""
     warnings = flow_warnings(scenario, counted) + class_warnings(scenario)
     retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
-    lost = counted.drops if scenario.network.technology == "ethernet" else discarded(counted)
-    if is_rdma and lost and not scenario.transport.retry_timeout:
-        what = "dropped" if scenario.network.technology == "ethernet" else "discarded"
+    if is_rdma and (lost := packets_lost(counted)) and not scenario.transport.retry_timeout:
+        dropped = "dropped" if scenario.network.technology == "ethernet" else "discarded"
+        what = "lost" if scenario.faults.injected else dropped
         warnings.append(
-            f"{lost} packets were {what} and none is retransmitted: a connection that has "
-            "lost a packet delivers nothing more; set transport.retry_timeout"
+            f"{lost} packets were {what} and none is retransmitted: a connection that has lost a "
+            "packet delivers nothing more; set transport.retry_timeout"
         )
     if retries and (failed := retries.writes_failed):
         warnings.append(

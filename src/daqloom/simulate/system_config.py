@@ -10,6 +10,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.event import Event
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
+from daqloom.simulate.faults import set_faults
 from daqloom.simulate.flow_traffic import set_flows
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
@@ -30,10 +31,14 @@ def set_system(
 ) -> None:
     """Set the part of the configuration that is common to all protocols."""
     hosts, transport = scenario.hosts, scenario.transport
+    network: _engine.EthernetConfig | _engine.InfinibandConfig
     if scenario.network.technology == "ethernet":
-        config.network = ethernet_config(scenario, system, seed)
+        network = ethernet_config(scenario, system, seed)
     else:
-        config.network = infiniband_config(system)
+        network = infiniband_config(system)
+        network.seed = seed
+    set_faults(network, scenario, system)
+    config.network = network
     if transport.kind == "tcp":
         config.transport = tcp_config(scenario)
     else:

@@ -1,0 +1,267 @@
+// Links that break and come back, and tables that change, during a run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/network.hpp"
+#include "infiniband/network_play_test.hpp"
+#include "infiniband/random_fabric_test.hpp"
+
+namespace daqloom::infiniband {
+namespace {
+
+using base::Time;
+using reference::Injection;
+using What = LinkChange::What;
+
+constexpr base::Bytes kFull = 4096 + 26;
+constexpr Time kPacket{kFull * 80};  ///< on a wire of 100 Gb/s
+
+std::vector<Injection> flow(std::uint32_t from, std::uint32_t to, std::uint32_t packets,
+                            Time at = Time::zero()) {
+    return std::vector<Injection>(packets, Injection{at, from, to, kFull, 0});
+}
+
+LinkChange change(Time at, std::uint32_t link, What what) {
+    LinkChange one;
+    one.at = at;
+    one.link = link;
+    one.what = what;
+    return one;
+}
+
+/// Numbers of the packets that did not arrive.
+std::vector<std::uint32_t> lost(const NetworkPlay& play) {
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t i = 0; i < play.deliveries.size(); ++i) {
+        if (!play.deliveries[i].delivered) {
+            all.push_back(i);
+        }
+    }
+    return all;
+}
+
+/// Host 0 sends from 0 on. At 10.5 packets, the 11th is half out, and of the wire's 3.5 packets
+/// before it the last 3 have not arrived as a whole, nor has the one half in.
+TEST(Changes, ALinkThatComesBackBeforeAnybodyNoticesCostsWhatWasOnIt) {
+    FabricConfig config = star(2, base::gigabits_per_second(100), kPacket * 7 / 2);
+    const Time broken = kPacket * 21 / 2;
+    const Time mended = kPacket * 40;
+    config.changes = {change(broken, 0, What::dark), change(mended, 0, What::up)};
+    const NetworkPlay play(config, flow(0, 1, 30));
+    // Packet k is at the switch as a whole after k + 1 + 3.5 packets: those from 7 on are not, and
+    // those to 10 have begun.
+    EXPECT_EQ(lost(play), (std::vector<std::uint32_t>{7, 8, 9, 10}));
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).cut, 4);
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).dropped, 0);
+    EXPECT_EQ(play.network->bad(), 4);
+    // The next one begins when the link is up.
+    const Time way = config.cables[0].delay * 2 + config.switch_latency + Time{64 * 80};
+    EXPECT_EQ(play.deliveries[11].at, mended + way + kPacket);
+    EXPECT_EQ(play.deliveries[29].at, mended + way + kPacket * 19);
+}
+
+/// Ten packets are out when the link breaks; from its being known on, one is dropped in the time of
+/// each, until the link is up.
+TEST(Changes, AnOutputWhoseLinkIsDownDropsWhatItHas) {
+    FabricConfig config = star(2);
+    const Time broken = kPacket * 10 - Time{1};
+    config.changes = {change(broken, 0, What::dark), change(kPacket * 20, 0, What::down),
+                      change(kPacket * 25 - Time{1}, 0, What::up)};
+    const NetworkPlay play(config, flow(0, 1, 40));
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).cut, 1);  // the one before has had 330 ns
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).dropped, 5);
+    EXPECT_EQ(lost(play), (std::vector<std::uint32_t>{9, 10, 11, 12, 13, 14}));
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).packets, 35);
+    const Time way = config.cables[0].delay * 2 + config.switch_latency + Time{64 * 80};
+    EXPECT_EQ(play.deliveries[15].at, kPacket * 25 + way + kPacket);
+}
+
+/// The receiving host frees what has arrived, but can tell nobody: the switch has what credits are
+/// left, then none; all of them are back with the link.
+TEST(Changes, CreditsThatGotLostAreMadeUpForByTheNextUpdate) {
+    FabricConfig config = star(2);
+    config.buffer_blocks = 65 * 6;
+    // From host 1 to the switch: credits for what the switch sends to it.
+    config.changes = {change(kPacket * 10, 2, What::dark), change(kPacket * 11, 2, What::down),
+                      change(kPacket * 100, 2, What::up)};
+    const NetworkPlay play(config, flow(0, 1, 200));
+    EXPECT_TRUE(lost(play).empty());
+    std::uint32_t before = 0;
+    for (const reference::Delivery& each : play.deliveries) {
+        before += each.at < kPacket * 100 ? 1 : 0;
+    }
+    EXPECT_GE(before, 10 + 4);
+    EXPECT_LE(before, 10 + 6);
+    EXPECT_EQ(play.deliveries[199].at - play.deliveries[before + 50].at,
+              kPacket * (149 - static_cast<std::int64_t>(before)));
+}
+
+/// A switch between two goes on dropping, then forwards by other tables.
+TEST(Changes, OtherTablesAreForWhatComesFromThenOn) {
+    FabricConfig config = fat_tree(2, 2, 2, base::gigabits_per_second(100));
+    // Host 2 is behind leaf 1, reached by spine 0; the cable of leaf 0 to it is number 2.
+    ASSERT_EQ(config.cables[2].a, end_at(4, 3));
+    ASSERT_EQ(config.cables[2].b, end_at(6, 1));
+    const Time broken = kPacket * 20;
+    const Time noticed = kPacket * 30;
+    const Time swept = kPacket * 50;
+    config.changes = {change(broken, 4, What::dark), change(broken, 5, What::dark),
+                      change(noticed, 4, What::down), change(noticed, 5, What::down)};
+    network::Rerouting other{swept, config.forwarding, {}};
+    other.forwarding[2] = 4;  // of leaf 0, to host 2: by spine 1
+    config.reroutings = {other};
+    const NetworkPlay play(config, flow(0, 2, 100));
+    const OutputCounters& out = play.network->counters(end_at(4, 3));
+    EXPECT_EQ(play.network->counters(end_at(4, 4)).packets, 100 - out.packets - out.dropped);
+    EXPECT_EQ(lost(play).size(), out.dropped + out.cut);
+    EXPECT_LE(out.cut, 2);
+    // Between the break and the new tables, host 0 has sent for that time, or filled the buffers.
+    EXPECT_GE(out.dropped, 20);
+    EXPECT_LE(out.dropped, 32);
+    EXPECT_EQ(lost(play).back() - lost(play).front() + 1, lost(play).size());
+}
+
+TEST(Changes, WithoutARouteAPacketIsDiscarded) {
+    FabricConfig config = star(2);
+    network::Rerouting none{kPacket * 10, config.forwarding, {}};
+    none.forwarding[1] = 0;
+    config.reroutings = {none};
+    const NetworkPlay play(config, flow(0, 1, 50));
+    EXPECT_EQ(lost(play).size(), play.network->unrouted());
+    EXPECT_NEAR(static_cast<double>(play.network->unrouted()), 40, 2);
+}
+
+/// Half of 2000 packets have an error: within four standard deviations of the binomial.
+TEST(Changes, BitErrorsLosePackets) {
+    FabricConfig config = star(2);
+    LinkChange errors = change(Time{1}, 0, What::errors);
+    errors.bit_errors = -std::expm1(std::log(0.5) / (8 * kFull));
+    config.changes = {errors};
+    const NetworkPlay play(config, flow(0, 1, 2001));
+    EXPECT_NEAR(static_cast<double>(lost(play).size()), 1000, 4 * std::sqrt(500));
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).cut, lost(play).size());
+}
+
+/// With N errors, so many times later; none is lost. Nine in a row are one in 512 packets.
+TEST(Changes, ALinkThatSendsAgainIsLaterAndLosesNothing) {
+    FabricConfig config = star(2);
+    LinkChange errors = change(Time{1}, 0, What::errors);
+    errors.bit_errors = -std::expm1(std::log(0.9) / (8 * kFull));
+    errors.link_retry = base::nanoseconds(700);
+    config.changes = {errors};
+    const NetworkPlay play(config, flow(0, 1, 2001));
+    EXPECT_TRUE(lost(play).empty());
+    const Time late = play.deliveries[2000].at - play.deliveries[0].at - kPacket * 2000;
+    EXPECT_EQ(late.ps % errors.link_retry.ps, 0);
+    // Errors of a packet until one goes through: 1/9 on average, with a variance of 10/81.
+    EXPECT_NEAR(static_cast<double>(late.ps / errors.link_retry.ps), 2000.0 / 9,
+                4 * std::sqrt(2000 * 10.0 / 81));
+}
+
+TEST(Changes, AnotherRateIsThatOfTheNextPacket) {
+    FabricConfig config = star(2);
+    LinkChange slower = change(kPacket * 10 + Time{1}, 0, What::rate);
+    slower.rate = base::gigabits_per_second(50);
+    config.changes = {slower};
+    const NetworkPlay play(config, flow(0, 1, 30));
+    EXPECT_EQ(play.deliveries[10].at - play.deliveries[0].at, kPacket * 10);
+    EXPECT_EQ(play.deliveries[29].at - play.deliveries[11].at, kPacket * 36);
+}
+
+TEST(Changes, WhatCannotBeIsRefused) {
+    sim::EventQueue events;
+    FabricConfig config = star(2);
+    config.changes = {change(Time{1}, 4, What::down)};
+    EXPECT_FALSE(Network::make(config, events));
+    config.changes = {change(Time{2}, 0, What::down), change(Time{1}, 0, What::down)};
+    EXPECT_FALSE(Network::make(config, events));
+    config.changes = {change(Time{2}, 0, What::rate)};
+    EXPECT_FALSE(Network::make(config, events));
+    config.changes = {change(Time{2}, 0, What::dark),
+                      change(Time{2} + config.cables[0].delay, 0, What::up)};
+    EXPECT_FALSE(Network::make(config, events)) << "an update may still be on the wire";
+    config.changes = {};
+    config.reroutings = {{Time{1}, {1}, {}}};
+    EXPECT_FALSE(Network::make(config, events));
+}
+
+/// Draws a life for each of some links: breaks, noticed or not, errors, other rates.
+std::vector<LinkChange> random_changes(const FabricConfig& config, std::uint64_t seed) {
+    base::RandomStream random(seed, "changes");
+    const auto within = [&](std::int64_t ps) {
+        return Time{1 +
+                    static_cast<std::int64_t>(random.uniform_int(static_cast<std::uint64_t>(ps)))};
+    };
+    std::vector<LinkChange> all;
+    for (std::uint32_t link = 0; link < 2 * config.cables.size(); ++link) {
+        Time now = within(20'000'000);
+        const Cable& cable = config.cables[link / 2];
+        const Time gone = cable.delay + base::WireClock(cable.rate)(config.credit_update_bytes);
+        for (std::uint64_t left = random.uniform_int(4); left > 0; --left) {
+            now += within(10'000'000);
+            if (random.uniform() < 0.2) {
+                LinkChange other = change(now, link, What::errors);
+                other.bit_errors = random.uniform() * 1e-4;
+                other.link_retry = random.uniform() < 0.5 ? Time::zero() : within(1'000'000);
+                all.push_back(other);
+                continue;
+            }
+            if (random.uniform() < 0.2) {
+                LinkChange other = change(now, link, What::rate);
+                other.rate = {cable.rate.bps / 2};
+                all.push_back(other);
+                continue;
+            }
+            if (random.uniform() < 0.8) {
+                all.push_back(change(now, link, What::dark));
+                now += gone + within(10'000'000);
+            }
+            if (random.uniform() < 0.6) {
+                all.push_back(change(now, link, What::down));
+                now += gone + within(10'000'000);
+            }
+            all.push_back(change(now, link, What::up));
+        }
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const LinkChange& a, const LinkChange& b) { return a.at < b.at; });
+    return all;
+}
+
+/// Blocks and packets add up at every instant (NetworkPlay asks), and in the end all packets have
+/// arrived or are counted as lost, unless they wait for one another in a circle or were never sent.
+TEST(Changes, NothingIsLostThatIsNotCounted) {
+    std::uint64_t lost_by_cause = 0;
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+        reference::RandomFabric drawn = reference::random_fabric(seed);
+        drawn.config.changes = random_changes(drawn.config, seed);
+        drawn.config.seed = seed;
+        const NetworkPlay play(drawn.config, drawn.traffic);
+        const Network& network = *play.network;
+        const auto arrived = static_cast<std::uint64_t>(
+            std::count_if(play.deliveries.begin(), play.deliveries.end(),
+                          [](const reference::Delivery& each) { return each.delivered; }));
+        EXPECT_EQ(arrived, network.delivered());
+        EXPECT_EQ(drawn.traffic.size(), arrived + network.discarded() + network.dropped() +
+                                            network.bad() + network.in_network());
+        std::uint64_t cut = 0;
+        for (const Cable& cable : drawn.config.cables) {
+            cut += network.counters(cable.a).cut + network.counters(cable.b).cut;
+        }
+        EXPECT_LE(network.bad(), cut);
+        if (network.in_network() == 0) {
+            EXPECT_EQ(network.bad(), cut);
+        }
+        lost_by_cause += network.bad() + network.dropped();
+    }
+    EXPECT_GT(lost_by_cause, 1000);
+}
+
+}  // namespace
+}  // namespace daqloom::infiniband

@@ -1,0 +1,142 @@
+"""Tells the engine what breaks of the network during a run, and when other tables apply."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from daqloom import _engine
+from daqloom.rules import named
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.faults import Faults
+from daqloom.scenario.models import Scenario
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.outages import NETWORK, Outage, outages
+from daqloom.topology.rerouted import reroutings
+from daqloom.topology.system import FabricSystem
+
+Config = _engine.EthernetConfig | _engine.InfinibandConfig
+
+
+class Change(NamedTuple):
+    """What happens to a directed link."""
+
+    at_s: float
+    link: int
+    what: str
+    """dark, down, up: see the engine's LinkState; or rate, errors."""
+    rate_bps: int = 0
+    bit_errors: float = 0.0
+    link_retry_s: float = 0.0
+
+
+def set_faults(config: Config, scenario: Scenario, system: FabricSystem) -> None:
+    """Set changes of links and tables. Raises ScenarioError for what the network does not have, or
+    what is not simulated."""
+    faults, duration_s = scenario.faults, scenario.run.duration
+    if not faults.injected:
+        return
+    _check(scenario)
+    found = outages(faults, system.fabric, system.hosts)
+    try:
+        tables = list(reroutings(faults, system.network, system.fabric, system.ways, found))
+    except TopologyError as error:
+        raise ScenarioError(f"{scenario.name}: {error}") from None
+    hosts = len(system.fabric.hosts)
+    for change in link_changes(faults, found, system.fabric):
+        if change.at_s < duration_s:
+            _add(config, change, _begins_at_host(system, change.link))
+    for at_s, ways in tables:
+        if at_s < duration_s:
+            groups = [(hosts + switch, list(ports)) for switch, ports in ways.groups]
+            config.add_rerouting(at_s, np.ascontiguousarray(ways.ports, np.uint16), groups)
+
+
+def link_changes(faults: Faults, found: Sequence[Outage], fabric: Fabric) -> list[Change]:
+    """Return what happens to all links, in the order of time.
+
+    A broken link is dark until the detection; then both links of its cable are down until the last
+    break is over."""
+    changes = [
+        change
+        for outage in found
+        if outage.fault.how == "degraded"
+        for change in _degraded(outage, fabric)
+    ]
+    for link in sorted({2 * c + way for each in found for c in each.cables for way in (0, 1)}):
+        changes += _states(faults, [o for o in found if link // 2 in o.cables], link)
+    return sorted(changes, key=lambda change: (change.at_s, change.link))
+
+
+def _degraded(outage: Outage, fabric: Fabric) -> Iterator[Change]:
+    fault = outage.fault
+    for link in outage.links:
+        usual = fabric.cables[link // 2].rate_bps
+        for at_s, is_over in ((outage.begin_s, False), (outage.end_s, True)):
+            if fault.rate:
+                yield Change(at_s, link, "rate", usual if is_over else fault.rate)
+            if fault.bit_error_rate:
+                errors = 0.0 if is_over else fault.bit_error_rate
+                yield Change(at_s, link, "errors", 0, errors, fault.link_retry)
+
+
+def _states(faults: Faults, found: Sequence[Outage], link: int) -> Iterator[Change]:
+    """Return the changes of a link's state, where its cable has these outages."""
+    broken = [each for each in found if each.fault.how != "degraded"]
+    dark = [(each.begin_s, each.end_s) for each in broken if link in each.links]
+    down = [
+        (known_s, each.end_s)
+        for each in broken
+        if (known_s := each.detected_s(faults.detection)) is not None
+    ]
+    state = "up"
+    for at_s in sorted({at_s for span in (*dark, *down) for at_s in span}):
+        is_down = any(begin_s <= at_s < end_s for begin_s, end_s in down)
+        is_dark = any(begin_s <= at_s < end_s for begin_s, end_s in dark)
+        now = "down" if is_down else "dark" if is_dark else "up"
+        if now != state:
+            state = now
+            yield Change(at_s, link, now)
+
+
+def _add(config: Config, change: Change, begins_at_host: bool) -> None:
+    if isinstance(config, _engine.InfinibandConfig):
+        config.add_change(
+            change.at_s,
+            change.link,
+            named(_engine.InfinibandLinkChange, change.what),
+            change.rate_bps,
+            change.bit_errors,
+            change.link_retry_s,
+        )
+        return
+    what = "down" if change.what == "dark" else change.what
+    config.add_change(
+        change.at_s,
+        change.link,
+        named(_engine.LinkChange, what),
+        change.rate_bps,
+        drops=change.what == "down" and not begins_at_host,
+        bit_errors=change.bit_errors,
+    )
+
+
+def _begins_at_host(system: FabricSystem, link: int) -> bool:
+    cable = system.fabric.cables[link // 2]
+    return (cable.a if link % 2 == 0 else cable.b).node < len(system.fabric.hosts)
+
+
+def _check(scenario: Scenario) -> None:
+    """Raise ScenarioError for what is not simulated."""
+    for name, fault in scenario.faults.injected.items():
+        if fault.what not in NETWORK:
+            raise ScenarioError(
+                f'{scenario.name}: faults.injected.{name}.what = "{fault.what}" is not simulated '
+                f"yet, only measured; expected one of {', '.join(NETWORK)}"
+            )
+        if fault.link_retry and scenario.network.technology == "ethernet":
+            raise ScenarioError(
+                f"{scenario.name}: faults.injected.{name}.link_retry means nothing on Ethernet, "
+                "where links do not send a frame again; leave it out"
+            )

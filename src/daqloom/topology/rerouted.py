@@ -1,0 +1,97 @@
+"""Other ways around what breaks during a run, and from when on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from daqloom.scenario.faults import Faults
+from daqloom.scenario.network import Network
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.minimal import EqualCost, equal_cost, single
+from daqloom.topology.outages import Outage
+from daqloom.topology.routing import IMPORTED, MINIMAL, routing
+
+
+def known_broken(faults: Faults, found: Sequence[Outage]) -> list[tuple[float, frozenset[int]]]:
+    """Return the cables that the ends know to be down, from each time (s) at which that changes: a
+    break that is over before the detection is never known."""
+    spans = [
+        (known_s, outage.end_s + faults.detection, outage.cables)
+        for outage in found
+        if (known_s := outage.detected_s(faults.detection)) is not None
+    ]
+    times = sorted({at for span in spans for at in span[:2] if at != float("inf")})
+    told: list[tuple[float, frozenset[int]]] = []
+    for at in times:
+        now = frozenset(c for begin, end, cables in spans if begin <= at < end for c in cables)
+        if now != (told[-1][1] if told else frozenset()):
+            told.append((at, now))
+    return told
+
+
+def reroutings(
+    faults: Faults, network: Network, fabric: Fabric, ways: EqualCost, found: Sequence[Outage]
+) -> Iterator[tuple[float, EqualCost]]:
+    """Return the tables that replace `ways`, those of the whole fabric, and from when on (s)."""
+    if faults.routing == "none":
+        return
+    after = faults.sweep if faults.routing == "sweep" else 0.0
+    for at, broken in known_broken(faults, found):
+        if not broken:
+            yield at + after, ways
+        elif faults.routing == "sweep":
+            yield at + after, swept(network, fabric, broken)
+        else:
+            yield at + after, locally(fabric, ways, broken)
+
+
+def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost:
+    """Return the tables that a subnet manager computes for what is left: minimal:balanced (OpenSM's
+    minhop) where network.routing gives no tables for any fabric; on Ethernet all shortest ways."""
+    left = replace(
+        fabric, cables=tuple(c for place, c in enumerate(fabric.cables) if place not in broken)
+    )
+    if network.spreads:
+        return equal_cost(left)
+    name = "" if network.routing == IMPORTED else network.routing
+    return single(routing(left, None, name or MINIMAL))
+
+
+def locally(fabric: Fabric, ways: EqualCost, broken: frozenset[int]) -> EqualCost:
+    """Return the tables after each switch has replaced its own ports that are down: by the next of
+    its ports on a shortest way to the host; a group of ports goes on without them. A route stays
+    where its switch has no other."""
+    hosts, everywhere = len(fabric.hosts), equal_cost(fabric)
+    cables = [fabric.cables[place] for place in sorted(broken)]
+    down: dict[int, set[int]] = {}
+    for end in (end for cable in cables for end in (cable.a, cable.b)):
+        if end.node >= hosts:
+            down.setdefault(end.node - hosts, set()).add(end.port)
+    ports, groups = ways.ports.copy(), list(ways.groups)
+    sizes = [node.ports for node in fabric.switches]
+    for place, (switch, group) in enumerate(groups):
+        left = tuple(port for port in group if port not in down.get(switch, ()))
+        groups[place] = (switch, left or group)
+    for switch, dead in down.items():
+        others = _alternatives(everywhere, switch, sizes[switch])
+        for host in np.flatnonzero(np.isin(ports[switch], list(dead))).tolist():
+            old = int(ports[switch, host])
+            alive = [
+                p for p in others.get(int(everywhere.ports[switch, host]), ()) if p not in dead
+            ]
+            if alive:
+                ports[switch, host] = next((p for p in alive if p > old), alive[0])
+    return EqualCost(ports, tuple(groups))
+
+
+def _alternatives(ways: EqualCost, switch: int, ports: int) -> dict[int, tuple[int, ...]]:
+    """Return the ports of each group of a switch, by the group's number in the tables."""
+    found: dict[int, tuple[int, ...]] = {}
+    for of, group in ways.groups:
+        if of == switch:
+            ports += 1
+            found[ports] = group
+    return found

@@ -1,0 +1,159 @@
+"""What breaks of a network during a run, when it is known, and the tables from then on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.faults import Faults
+from daqloom.scenario.models import Scenario
+from daqloom.simulate.faults import Change, link_changes
+from daqloom.topology.clos import folded_clos
+from daqloom.topology.minimal import equal_cost, minimal, single
+from daqloom.topology.outages import Outage, outages
+from daqloom.topology.rerouted import known_broken, locally, reroutings, swept
+from daqloom.topology.routes import trace
+
+TREE = folded_clos("tree", leaves=3, spines=2, links=2, hosts_per_leaf=4, rate_bps=10**11)
+"""Hosts 0 to 11, leaves 12 to 14 with hosts at ports 1 to 4 and spines at 5 to 8."""
+ALL = range(len(TREE.hosts))
+
+
+def faults(**injected: dict[str, Any]) -> Faults:
+    keys = {name: {"at": "1 ms", **fault} for name, fault in injected.items()}
+    return Scenario.model_validate({"faults": {"injected": keys}}).faults
+
+
+def of(**injected: dict[str, Any]) -> list[Outage]:
+    return outages(faults(**injected), TREE, ALL)
+
+
+def cable_at(name: str) -> int:
+    [place] = [
+        place
+        for place, cable in enumerate(TREE.cables)
+        if name in (TREE.end_name(cable.a), TREE.end_name(cable.b))
+    ]
+    return place
+
+
+def test_a_cable_is_named_by_either_end() -> None:
+    place = cable_at("leaf00 port 5")
+    cable = TREE.cables[place]
+    for end in (cable.a, cable.b):
+        [outage] = of(a={"which": TREE.end_name(end)})
+        assert outage.links == (2 * place, 2 * place + 1)
+        assert (outage.begin_s, outage.end_s) == (1e-3, float("inf"))
+        [one] = of(a={"which": TREE.end_name(end), "how": "one-way"})
+        assert one.links == ((2 * place + 1,) if end == cable.a else (2 * place,))
+
+
+def test_a_switch_takes_all_its_cables_along_and_a_host_its_own() -> None:
+    [switch] = of(a={"what": "switch", "which": "spine01"})
+    ends = {
+        TREE.end_name(end) for c in switch.cables for end in (TREE.cables[c].a, TREE.cables[c].b)
+    }
+    assert len(switch.cables) == 6
+    assert {f"spine01 port {port}" for port in range(1, 7)} < ends
+    [host] = of(a={"what": "host", "which": TREE.hosts[5].name})
+    assert host.cables == {cable_at(TREE.hosts[5].name)}
+
+
+def test_draws_are_by_seed_and_name_and_none_twice() -> None:
+    drawn = of(a={"count": 5})
+    assert len({outage.which for outage in drawn}) == 5
+    assert drawn == of(a={"count": 5})
+    assert all(
+        min(TREE.cables[c].a.node, TREE.cables[c].b.node) >= 12 for o in drawn for c in o.cables
+    )
+    # Another fault beside it changes nothing.
+    both = of(a={"count": 5}, b={"count": 2})
+    assert [o for o in both if o.name == "a"] == drawn
+    assert {o.which for o in of(b={"count": 5})} != {o.which for o in drawn}
+
+
+def test_what_flaps_breaks_again() -> None:
+    flapping = of(a={"which": "leaf00 port 5", "lasts": "1 ms", "repeats": 3, "period": "4 ms"})
+    assert [(each.begin_s, each.end_s) for each in flapping] == [
+        pytest.approx((1e-3 + k * 4e-3, 2e-3 + k * 4e-3)) for k in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ({"count": 13}, r"faults.injected.a: count = 13, and there are 12 to be drawn"),
+        ({"which": "leaf9 port 1"}, r'which = "leaf9 port 1" is no cable of the network'),
+        ({"what": "switch", "which": "leaf00 port 1"}, r"is no switch of the network"),
+    ],
+)
+def test_what_the_network_does_not_have_is_said(fault: dict[str, Any], told: str) -> None:
+    with pytest.raises(ScenarioError, match=told):
+        of(a=fault)
+
+
+def test_what_is_over_before_the_detection_is_never_known() -> None:
+    given = faults(
+        short={"which": "leaf00 port 5", "lasts": "0.9 ms"},
+        long={"which": "leaf00 port 6", "lasts": "5 ms", "at": "2 ms"},
+        other={"which": "leaf01 port 5", "at": "4 ms"},
+    )
+    found = outages(given, TREE, ALL)
+    six, other = cable_at("leaf00 port 6"), cable_at("leaf01 port 5")
+    assert known_broken(given, found) == [
+        (pytest.approx(3e-3), {six}),
+        (pytest.approx(5e-3), {six, other}),
+        (pytest.approx(8e-3), {other}),
+    ]
+
+
+def test_links_are_dark_then_down_then_up() -> None:
+    given = faults(a={"which": "leaf00 port 5", "how": "one-way", "lasts": "5 ms"})
+    found = outages(given, TREE, ALL)
+    place = cable_at("leaf00 port 5")
+    first = found[0].links[0]
+    assert link_changes(given, found, TREE) == [
+        Change(pytest.approx(1e-3), first, "dark"),  # type: ignore[arg-type]
+        Change(pytest.approx(2e-3), 2 * place, "down"),  # type: ignore[arg-type]
+        Change(pytest.approx(2e-3), 2 * place + 1, "down"),  # type: ignore[arg-type]
+        Change(pytest.approx(6e-3), 2 * place, "up"),  # type: ignore[arg-type]
+        Change(pytest.approx(6e-3), 2 * place + 1, "up"),  # type: ignore[arg-type]
+    ]
+
+
+def test_a_sweep_routes_what_is_left_and_then_all_again() -> None:
+    given = faults(a={"which": "leaf00 port 5", "lasts": "5 ms"})
+    network = Scenario.model_validate({"network": {"technology": "infiniband"}}).network
+    ways = single(minimal(TREE))
+    told = list(reroutings(given, network, TREE, ways, outages(given, TREE, ALL)))
+    assert [at for at, _ in told] == [pytest.approx(0.102), pytest.approx(0.107)]
+    broken = swept(network, TREE, frozenset({cable_at("leaf00 port 5")}))
+    assert np.array_equal(told[0][1].ports, broken.ports)
+    assert told[1][1] is ways
+    assert not (broken.ports[0] == 5).any()
+    assert not trace(TREE, broken.first(TREE)).defects
+
+
+def test_a_switch_that_helps_itself_takes_its_next_port() -> None:
+    """Leaf 0 has ports 5 and 6 to spine 0, which has another cable to it as well: all hosts are
+    reached. Without both of them, what comes down from spine 0 has no other way."""
+    ways = single(minimal(TREE))
+    one = locally(TREE, ways, frozenset({cable_at("leaf00 port 5")}))
+    changed = one.ports != ways.ports
+    assert set(ways.ports[0][changed[0]].tolist()) == {5}
+    assert set(one.ports[0][changed[0]].tolist()) == {6}
+    assert not trace(TREE, one.first(TREE)).defects
+    both = locally(TREE, ways, frozenset({cable_at("leaf00 port 5"), cable_at("leaf00 port 6")}))
+    assert not np.isin(both.ports[0], [5, 6]).any()
+    assert (both.ports[3] == ways.ports[3]).all()
+
+
+def test_a_group_of_ports_goes_on_without_those_that_are_down() -> None:
+    ways = equal_cost(TREE)
+    left = locally(TREE, ways, frozenset({cable_at("leaf00 port 7")}))
+    assert {group for switch, group in ways.groups if switch == 0} == {(5, 6, 7, 8)}
+    assert {group for switch, group in left.groups if switch == 0} == {(5, 6, 8)}
+    assert (left.ports == ways.ports).all()

@@ -1,0 +1,266 @@
+"""Links that break during a simulated run: what is lost, how soon other ways are found, and what is
+left, on every network and transport."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from daqloom.result import Result
+from daqloom.scenario.document import put
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.simulate.run import simulate
+
+TREE = {
+    "network.shape": "fat-tree",
+    "network.leaves": 2,
+    "network.spines": 1,
+    "network.spine_links": 4,
+    "network.hosts_per_leaf": 4,
+    "network.switch.radix": 8,
+    "network.links.rate": "25 Gb/s",
+    "run.warmup": "0 s",
+}
+"""Four cables from each of two leaves with four hosts to a spine, at the rate of a host's."""
+INFINIBAND = {
+    **TREE,
+    "network.technology": "infiniband",
+    "network.links.delay": "170 ns",
+    "transport.retry_timeout": "200 us",
+}
+FLOWS = {
+    "building.protocol": "none",
+    "run.duration": "10 ms",
+    **{f"flows.f{i}.source": i for i in range(4)},
+    **{f"flows.f{i}.destination": 4 + i for i in range(4)},
+    **{f"flows.f{i}.size": "8 KiB" for i in range(4)},
+}
+"""Each host of the first leaf sends to one of the second, by a cable of its own."""
+ALONE = {
+    key: value
+    for key, value in FLOWS.items()
+    if not key.startswith(("flows.f1", "flows.f2", "flows.f3"))
+}
+SHIFT = {
+    "building.protocol": "shift",
+    "event.fragment_sizes": "fixed",
+    "event.packing": 300,
+    "readout.units": 8,
+    "run.duration": "20 ms",
+}
+
+
+def run(*tables: dict[str, Any], seed: int = 1, **more: Any) -> Result:
+    document: dict[str, Any] = {}
+    for table in (*tables, {key.replace("__", "."): value for key, value in more.items()}):
+        for key, value in table.items():
+            put(document, key, value)
+    return simulate(Scenario.model_validate(document), seed=seed)
+
+
+def broken(**keys: Any) -> dict[str, Any]:
+    given = {"which": "leaf00 port 5", "at": "2 ms", **keys}
+    return {f"faults.injected.a.{key}": value for key, value in given.items()}
+
+
+def share_after(result: Result, flow_bps: float, begin_s: float, end_s: float) -> float:
+    """The throughput between two times, in units of `flow_bps`."""
+    course = result.series["throughput"]
+    rates = [
+        bps
+        for begin, end, bps in zip(
+            course["begin_s"], course["end_s"], course["throughput_bps"], strict=True
+        )
+        if begin >= begin_s and end <= end_s
+    ]
+    return fmean(rates) / flow_bps
+
+
+@pytest.mark.parametrize("down", [1, 2, 3])
+def test_with_some_of_parallel_cables_down_the_others_share_the_flows(down: int) -> None:
+    """Four flows fill four cables. The flows of broken ones go on by the next, one after the
+    other: of four cables with one down two flows share one, with two down two share each, with
+    three down all share the last. Flow 0 alone keeps a whole cable in any case."""
+    cables = {
+        f"faults.injected.{port}.{key}": value
+        for port in range(5, 5 + down)
+        for key, value in {"which": f"leaf00 port {port}", "at": "2 ms"}.items()
+    }
+    whole = run(INFINIBAND, FLOWS)
+    one_bps = whole.metric("flow_throughput_bps.f0")
+    result = run(INFINIBAND, FLOWS, cables, faults__routing="local", faults__detection="100 us")
+    assert share_after(result, one_bps, 0.5e-3, 2e-3) == pytest.approx(4, rel=0.01)
+    assert share_after(result, one_bps, 6e-3, 10e-3) == pytest.approx(4 - down, rel=0.01)
+    assert result.metric("writes_failed") == 0
+    assert result.metric("faults_detected") == down
+    single = run(
+        INFINIBAND,
+        ALONE,
+        cables,
+        faults__routing="local",
+        faults__detection="100 us",
+        run__duration="10 ms",
+    )
+    assert share_after(single, one_bps, 6e-3, 10e-3) == pytest.approx(1, rel=0.01)
+
+
+def test_a_link_that_is_back_before_anybody_notices_costs_what_was_on_it() -> None:
+    """170 ns at 25 Gb/s are 531 B, of packets of 4122 B: one is under way in each direction of a
+    full link at most, of an idle one none."""
+    result = run(INFINIBAND, FLOWS, broken(lasts="50 us"))
+    lost = result.metric("packets_lost.on_wire")
+    assert 1 <= lost <= 2 + 2
+    assert result.metric("packets_lost.link_down") == 0
+    assert result.metric("faults_detected") == 0
+    # A NAK as the next packet comes: nobody waits for a timer, but for an acknowledge that is lost.
+    assert result.metric("retransmission_timeouts") <= 1
+    assert result.metric("writes_failed") == 0
+
+
+def test_other_ways_are_found_when_their_reaction_says() -> None:
+    """With 0.1 ms until the detection: each switch at once, the subnet manager 2 ms later, nobody
+    until the link is back after 6 ms; then at the next retry, which are 1 ms apart."""
+    for routing, known_s in (("local", 0.1e-3), ("sweep", 2.1e-3), ("none", 6e-3)):
+        result = run(
+            INFINIBAND,
+            ALONE,
+            broken(lasts="6 ms"),
+            faults__routing=routing,
+            faults__detection="100 us",
+            faults__sweep="2 ms",
+            network__routing="minimal:balanced",
+            transport__retry_timeout="1 ms",
+            run__duration="12 ms",
+        )
+        assert result.metric("writes_failed") == 0
+        assert result.metric("fault_detection_s.a") == pytest.approx(1e-4)
+        bin_s = 0.12e-3
+        assert known_s - bin_s <= result.metric("fault_recovery_s.a") <= known_s + 1e-3 + bin_s
+
+
+def test_events_are_built_all_the_same() -> None:
+    """A shift in step over a cable that flaps four times: connections send again what was lost, no
+    unit is lost, and the last half of the time is as in a run without faults."""
+    whole = run(INFINIBAND, SHIFT)
+    flapping = broken(lasts="100 us", repeats=4, period="1 ms")
+    result = run(INFINIBAND, SHIFT, flapping, faults__detection="20 us", faults__routing="local")
+    assert result.metric("writes_failed") == 0
+    assert result.metric("faults_begun") == result.metric("faults_detected") == 4
+    assert result.metric("phases") > 0.75 * whole.metric("phases")
+    assert result.metric("phases") < whole.metric("phases")
+    half_bps = share_after(result, 1.0, 10e-3, 20e-3)
+    usual = run(INFINIBAND, SHIFT, broken(at="19.9 ms"))
+    assert half_bps == pytest.approx(share_after(usual, 1.0, 10e-3, 19e-3), rel=0.01)
+
+
+def test_without_retries_a_loss_blocks_and_is_said() -> None:
+    result = run(INFINIBAND, SHIFT, broken(lasts="100 us"), transport__retry_timeout="0 s")
+    assert "packets were lost and none is retransmitted" in " ".join(result.warnings)
+    assert "the event builder has stalled" in " ".join(result.warnings)
+
+
+def test_a_degraded_cable_is_as_fast_as_it_says_and_then_as_before() -> None:
+    """Only the flow on that cable is slower: 3 + 1/5."""
+    result = run(
+        INFINIBAND,
+        FLOWS,
+        broken(how="degraded", rate="5 Gb/s", lasts="4 ms"),
+        run__duration="10 ms",
+    )
+    one_bps = run(INFINIBAND, FLOWS).metric("flow_throughput_bps.f0")
+    assert share_after(result, one_bps, 2.5e-3, 6e-3) == pytest.approx(3.2, rel=0.01)
+    assert share_after(result, one_bps, 7e-3, 10e-3) == pytest.approx(4, rel=0.01)
+    assert result.metric("packets_lost.on_wire") == 0
+
+
+def test_a_link_that_sends_again_loses_nothing() -> None:
+    errors = broken(how="degraded", bit_error_rate=1e-6)
+    lossy = run(INFINIBAND, FLOWS, errors)
+    again = run(INFINIBAND, FLOWS, {**errors, "faults.injected.a.link_retry": "1 us"})
+    assert lossy.metric("packets_lost.on_wire") > 100
+    assert lossy.metric("retransmissions.nak") > 0
+    assert again.metric("packets_lost.on_wire") == 0
+    assert again.metric("retransmissions.nak") == 0
+
+
+ETHERNET = {**TREE, "network.technology": "ethernet", "network.links.delay": "1 us"}
+
+
+@pytest.mark.parametrize("kind", ["tcp", "rdma"])
+def test_on_ethernet_a_port_leaves_its_group(kind: str) -> None:
+    """Half of the cables are down: the flows of the others share them, whatever their hash."""
+    rdma = {"transport.retry_timeout": "200 us", "transport.mtu": "1 KiB"} if kind == "rdma" else {}
+    two = {
+        f"faults.injected.{port}.{key}": value
+        for port in (5, 6)
+        for key, value in {"which": f"leaf00 port {port}", "at": "2 ms"}.items()
+    }
+    result = run(
+        ETHERNET,
+        FLOWS,
+        rdma,
+        two,
+        transport__kind=kind,
+        faults__routing="local",
+        faults__detection="100 us",
+        run__duration="30 ms",
+        **({"transport__rto_min": "1 ms"} if kind == "tcp" else {}),
+    )
+    for flow in range(4):
+        assert result.metric(f"flow_messages.f{flow}") > 0
+    line_bps = 25e9
+    after = share_after(result, line_bps, 20e-3, 30e-3)
+    assert 0.8 < after < 2
+    assert result.metric("faults_detected") == 2
+
+
+def test_racks_survive_the_loss_of_an_uplink() -> None:
+    result = run(
+        {
+            "event.size": "100 kB",
+            "event.rate": "2 kHz",
+            "event.arrivals": "deterministic",
+            "readout.units": 6,
+            "builders.units": 4,
+            "network.links.uplink.count": 2,
+            "network.links.uplink.rate": "100 Gb/s",
+            "transport.rto_min": "2 ms",
+            "run.duration": "100 ms",
+            "run.warmup": "10 ms",
+        },
+        {
+            "faults.injected.a.count": 1,
+            "faults.injected.a.at": "40 ms",
+            "faults.routing": "local",
+        },
+    )
+    assert result.metric("event_rate_hz") == pytest.approx(2000, rel=0.01)
+    assert result.metric("events_waiting") == 0
+    assert result.metric("faults_detected") == 1
+
+
+def test_the_same_seeds_give_the_same_run_and_draws_are_not_runs() -> None:
+    drawn = broken(which="", count=2, lasts="1 ms")
+    first = run(INFINIBAND, SHIFT, drawn)
+    assert run(INFINIBAND, SHIFT, drawn).fingerprint == first.fingerprint
+    other_run = run(INFINIBAND, SHIFT, drawn, seed=2)
+    assert other_run.series["faults"] == first.series["faults"]
+    other_draw = run(INFINIBAND, SHIFT, drawn, faults__seed=2)
+    assert other_draw.series["faults"]["which"] != first.series["faults"]["which"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (
+            broken(how="degraded", bit_error_rate=1e-6, link_retry="1 us"),
+            "link_retry means nothing",
+        ),
+    ],
+)
+def test_what_is_not_simulated_is_said(keys: dict[str, Any], told: str) -> None:
+    with pytest.raises(ScenarioError, match=told):
+        run(ETHERNET, FLOWS, keys)
