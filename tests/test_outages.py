@@ -75,6 +75,17 @@ def test_draws_are_by_seed_and_name_and_none_twice() -> None:
     assert {o.which for o in of(b={"count": 5})} != {o.which for o in drawn}
 
 
+def test_units_are_numbers_of_nodes_or_names_of_their_hosts() -> None:
+    nodes = [7, 2, 5]
+    fault = {"what": "unit", "how": "stopped"}
+    for which in ("1", TREE.hosts[2].name):
+        [unit] = outages(faults(a={**fault, "which": which}), TREE, nodes)
+        assert (unit.which, unit.node, unit.links) == ("1", 1, ())
+        assert unit.detected_s(1e-3) is None
+    drawn = outages(faults(a={**fault, "count": 3}), TREE, nodes)
+    assert {unit.node for unit in drawn} == {0, 1, 2}
+
+
 def test_what_flaps_breaks_again() -> None:
     flapping = of(a={"which": "leaf00 port 5", "lasts": "1 ms", "repeats": 3, "period": "4 ms"})
     assert [(each.begin_s, each.end_s) for each in flapping] == [
@@ -86,8 +97,8 @@ def test_what_flaps_breaks_again() -> None:
     ("fault", "told"),
     [
         ({"count": 13}, r"faults.injected.a: count = 13, and there are 12 to be drawn"),
-        ({"which": "leaf9 port 1"}, r'which = "leaf9 port 1" is no cable of the network'),
-        ({"what": "switch", "which": "leaf00 port 1"}, r"is no switch of the network"),
+        ({"which": "leaf9 port 1"}, r'which = "leaf9 port 1" is no cable of the system'),
+        ({"what": "switch", "which": "leaf00 port 1"}, r"is no switch of the system"),
     ],
 )
 def test_what_the_network_does_not_have_is_said(fault: dict[str, Any], told: str) -> None:

@@ -242,6 +242,72 @@ def test_racks_survive_the_loss_of_an_uplink() -> None:
     assert result.metric("faults_detected") == 1
 
 
+def test_a_stopped_unit_sends_nothing_and_then_goes_on() -> None:
+    """Flow 0's sender stops after 2 ms for 4 ms; its adapter still sends the 128 messages that are
+    posted, 2.8 us each, and nobody notices that they are complete. A stopped receiver, that of flow
+    1, takes nothing in, but its adapter acknowledges, so that its sender goes on."""
+    stops = {
+        f"faults.injected.{name}.{key}": value
+        for name, unit in (("a", "0"), ("b", "5"))
+        for key, value in {
+            "what": "unit",
+            "which": unit,
+            "how": "stopped",
+            "at": "2 ms",
+            "lasts": "4 ms",
+        }.items()
+    }
+    result = run(INFINIBAND, FLOWS, stops)
+    one_bps = run(INFINIBAND, FLOWS).metric("flow_throughput_bps.f2")
+    assert share_after(result, one_bps, 3e-3, 5.85e-3) == pytest.approx(2, rel=0.01)
+    assert share_after(result, one_bps, 7e-3, 10e-3) == pytest.approx(4, rel=0.01)
+    lost_s = 4e-3 - 128 * 8 * 8192 / one_bps
+    share = result.metric("flow_throughput_bps.f0") / one_bps
+    assert share == pytest.approx(1 - lost_s / 10e-3, abs=0.01)
+    assert result.metric("flow_throughput_bps.f1") == pytest.approx(one_bps, rel=0.01)
+
+
+def test_all_in_step_wait_for_a_stopped_unit() -> None:
+    stop = broken(what="unit", which="3", how="stopped", lasts="5 ms")
+    result = run(INFINIBAND, SHIFT, stop)
+    whole = run(INFINIBAND, SHIFT)
+    assert share_after(result, 1.0, 3e-3, 6.7e-3) == 0
+    # A phase in which they waited may be done at once after it: one phase, or two.
+    phase_s = whole.metric("phase_s")
+    expected = whole.metric("phases") * (1 - 5e-3 / 20e-3)
+    assert result.metric("phases") == pytest.approx(expected, abs=2 * 8 + 5e-3 / phase_s * 0.1)
+
+
+def test_a_slow_unit_sends_as_many_fewer_messages() -> None:
+    """A message at a time, of which the processor takes 20 us, and then 60 us more."""
+    costs = {"hosts.message_cost": "20 us", "flows.f0.outstanding": 1}
+    slow = broken(what="unit", which="0", how="slow", factor=4, lasts="8 ms", at="10 ms")
+    long = {"run__duration": "30 ms"}
+    usual = run(INFINIBAND, ALONE, costs, **long).metric("flow_messages.f0")
+    each_s = 30e-3 / usual
+    expected = 22e-3 / each_s + 8e-3 / (each_s + 60e-6)
+    result = run(INFINIBAND, ALONE, costs, slow, **long)
+    assert result.metric("flow_messages.f0") == pytest.approx(expected, abs=3)
+    assert expected < 0.9 * usual
+
+
+def test_a_card_that_acknowledges_nothing_stops_the_trigger_when_it_is_full() -> None:
+    """MFPs of 300 fragments of 133 B at 1 MHz, three streams: a buffer of 399 kB holds ten of a
+    stream, which come in 3 ms. After a stop of 8 ms, the trigger was off for the other 5 ms."""
+    cards = {
+        "event.rate": "1 MHz",
+        "readout.card.buffer": "399 kB",
+        "run.duration": "40 ms",
+        "building.protocol": "shift",
+    }
+    usual = run(INFINIBAND, SHIFT, cards)
+    assert usual.metric("trigger_stopped_share.acknowledge") == 0
+    stop = broken(what="card", which="2", at="20 ms", lasts="8 ms")
+    result = run(INFINIBAND, SHIFT, cards, stop)
+    share = result.metric("trigger_stopped_share.acknowledge")
+    assert share * 40e-3 == pytest.approx(5e-3, abs=0.3e-3)
+
+
 def test_the_same_seeds_give_the_same_run_and_draws_are_not_runs() -> None:
     drawn = broken(which="", count=2, lasts="1 ms")
     first = run(INFINIBAND, SHIFT, drawn)

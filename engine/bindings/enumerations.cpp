@@ -14,6 +14,7 @@
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
 #include "protocol/units/shift_unit.hpp"
+#include "systems/node_change.hpp"
 #include "transport/tcp/config.hpp"
 
 namespace daqloom::bindings {
@@ -74,6 +75,9 @@ void bind_enumerations(nanobind::module_& module) {
                       {{"fifo", Scheduling::fifo},
                        {"strict", Scheduling::strict},
                        {"weighted", Scheduling::weighted}});
+    words<systems::NodeChange::What>(
+        module, "NodeChange", "What happens to a node during a run.",
+        {{"stop", systems::NodeChange::What::stop}, {"slow", systems::NodeChange::What::slow}});
     words<infiniband::LinkChange::What>(module, "InfinibandLinkChange",
                                         "What happens to a link of InfiniBand during a run.",
                                         {{"rate", infiniband::LinkChange::What::rate},

@@ -38,7 +38,14 @@ void bind_config(nb::module_& module) {
         .def_rw("processing", &Config::processing)
         .def_rw("source_acknowledge", &Config::source_acknowledge)
         .def_rw("card_buffer", &Config::card_buffer)
-        .def_rw("card_acknowledge", &Config::card_acknowledge);
+        .def_rw("card_acknowledge", &Config::card_acknowledge)
+        .def(
+            "add_card_stop",
+            [](Config& self, protocol::ReadoutIndex unit, base::Time begin, base::Time end) {
+                self.card_stops.push_back({unit, begin, end});
+            },
+            nb::arg("unit"), nb::arg("begin_s"), nb::arg("end_s"),
+            "The card of a readout unit acknowledges nothing for a while.");
     bind_rules(cls);
 }
 

@@ -21,6 +21,7 @@ namespace daqloom::bindings {
 namespace nb = nanobind;
 using systems::Flow;
 using systems::FlowCount;
+using systems::NodeChange;
 using systems::RunReport;
 using systems::SystemConfig;
 
@@ -70,7 +71,16 @@ void bind_config(nb::module_& module) {
         .def_rw("seed", &Config::seed)
         .def_rw("bins", &Config::bins)
         .def_rw("flow_hosts", &Config::flow_hosts)
-        .def("add_flow", [](Config& self, const Flow& flow) { self.flows.push_back(flow); });
+        .def("add_flow", [](Config& self, const Flow& flow) { self.flows.push_back(flow); })
+        .def(
+            "add_node_change",
+            [](Config& self, base::Time at, network::NodeIndex host, NodeChange::What change,
+               base::Time until, double factor) {
+                self.node_changes.push_back({at, host, change, until, factor});
+            },
+            nb::arg("at_s"), nb::arg("host"), nb::arg("change"), nb::arg("until_s") = base::Time{},
+            nb::arg("factor") = 1.0,
+            "The processor of the node on a host stops for a while, or is slower from now on.");
 }
 
 std::uint64_t shown(std::uint64_t count) { return count; }

@@ -24,6 +24,7 @@
 #include "hosts/clock.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/histogram.hpp"
+#include "systems/node_change.hpp"
 #include "transport/transport.hpp"
 
 namespace daqloom::systems {
@@ -50,6 +51,8 @@ struct NodesConfig {
     base::Time duration = base::milliseconds(10);
     base::Time warmup;
     std::uint64_t seed = 1;
+
+    std::vector<NodeChange> node_changes;  ///< during the run
 };
 
 /// Letters carry `Content`.
@@ -59,6 +62,8 @@ class Nodes final : public transport::Listener {
     static constexpr std::uint32_t kTask = transport::Transport::kFirstOtherEvent;
     static constexpr std::uint32_t kNoticed = kTask + 1;  ///< index of both: task
     static constexpr std::uint32_t kFirstOtherEvent = kTask + 2;
+    /// Index: of the changes. Beyond the kinds of every driver.
+    static constexpr std::uint32_t kChange = 0xff;
 
     struct Letter {
         std::uint32_t from = 0;  ///< node
@@ -103,19 +108,22 @@ class Nodes final : public transport::Listener {
             taken[host.value()] = true;
             Node node;
             node.host = host;
-            node.message_cost = config.message_cost;
+            node.message_cost = node.usual_cost = config.message_cost;
             node.clock.offset =
                 base::Time::from_seconds(clocks.normal(0, config.clock_offset.seconds()));
             node.clock.rate = 1 + clocks.normal(0, config.clock_drift);
             nodes->nodes_.push_back(node);
         }
+        DAQLOOM_CHECK(nodes->plan_changes(hosts));
         return nodes;
     }
 
     /// From now on latencies are recorded by service level.
     void record_levels() { records_levels_ = true; }
     /// Of one node, in place of that of all.
-    void set_message_cost(std::uint32_t node, base::Time cost) { nodes_[node].message_cost = cost; }
+    void set_message_cost(std::uint32_t node, base::Time cost) {
+        nodes_[node].message_cost = nodes_[node].usual_cost = cost;
+    }
 
     /// Runs until `until`, or until no event is left.
     void run(base::Time until) {
@@ -133,7 +141,7 @@ class Nodes final : public transport::Listener {
         const std::uint32_t place = letters_.put(
             {letter, of_flow, static_cast<std::uint8_t>(letter.completes ? 2 : 1), now});
         if (letter.from != letter.to) {
-            if (takes_no_time(letter.from)) {
+            if (takes_no_time(letter.from, now)) {
                 post(letter, place, now);
             } else {
                 queue_task(letter.from, 4 * place + kSend, now);
@@ -180,7 +188,9 @@ class Nodes final : public transport::Listener {
     struct Node {
         NodeIndex host;
         base::Time message_cost;
+        base::Time usual_cost;  ///< of a message, unless the node is slow
         base::Time processor_free;
+        base::Time stopped_until;
         hosts::Clock clock;
     };
     /// With the letters of pull building: one cache line.
@@ -200,15 +210,55 @@ class Nodes final : public transport::Listener {
           latency_(config.seed, "host latency") {}
 
     /// A message of this node is no task of its own: it is sent or taken in at once.
-    [[nodiscard]] bool takes_no_time(std::uint32_t node) const {
-        return nodes_[node].message_cost == base::Time::zero() && running_;
+    [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time now) const {
+        return nodes_[node].message_cost == base::Time::zero() && running_ &&
+               nodes_[node].stopped_until <= now;
     }
 
     void queue_task(std::uint32_t at, std::uint32_t task, base::Time now) {
         Node& node = nodes_[at];
-        node.processor_free = std::max(node.processor_free, now) + node.message_cost;
+        node.processor_free =
+            std::max({node.processor_free, now, node.stopped_until}) + node.message_cost;
         processor_used_ += node.message_cost;
         events().push({node.processor_free, kTask, task});
+    }
+
+    base::expected<void> plan_changes(const std::vector<NodeIndex>& hosts) {
+        for (std::size_t i = 0; i < config_.node_changes.size(); ++i) {
+            const NodeChange& change = config_.node_changes[i];
+            const auto found = std::find(hosts.begin(), hosts.end(), change.host);
+            if (found == hosts.end() || change.factor < 1 || change.factor > 1e9 ||
+                (change.what == NodeChange::What::stop && change.until <= change.at)) {
+                return base::failure(
+                    fmt::format("a change of host {} at {} s; expected a host with a node, the end "
+                                "of a stop after its beginning, or a factor of 1 to 1e9",
+                                change.host.value(), change.at.seconds()));
+            }
+            changed_.push_back(static_cast<std::uint32_t>(found - hosts.begin()));
+            events().push({change.at, kChange, static_cast<std::uint32_t>(i)});
+        }
+        return {};
+    }
+    void change(std::uint32_t index) {
+        const NodeChange& what = config_.node_changes[index];
+        Node& node = nodes_[changed_[index]];
+        if (what.what == NodeChange::What::stop) {
+            node.stopped_until = std::max(node.stopped_until, what.until);
+        } else {
+            node.message_cost = base::Time::from_seconds(node.usual_cost.seconds() * what.factor);
+        }
+    }
+    /// Whether the node of a task is stopped; the task is due again when it goes on, if ever.
+    bool is_deferred(const sim::Event& task) {
+        const Letter& letter = letters_[task.index / 4].letter;
+        const Node& node = nodes_[task.index % 4 == kReceive ? letter.to : letter.from];
+        if (node.stopped_until <= task.at) {
+            return false;
+        }
+        if (node.stopped_until != base::Time::never()) {
+            events().push({node.stopped_until, kTask, task.index});
+        }
+        return true;
     }
 
     void do_task(std::uint32_t task, base::Time now) {
@@ -228,7 +278,7 @@ class Nodes final : public transport::Listener {
 
     void notice(std::uint32_t place, base::Time now) {
         const std::uint32_t to = letters_[place].letter.to;
-        if (takes_no_time(to)) {
+        if (takes_no_time(to, now)) {
             receive(place, now);
         } else {
             queue_task(to, 4 * place + kReceive, now);
@@ -323,7 +373,12 @@ class Nodes final : public transport::Listener {
     }
     void on_event(const sim::Event& event) override {
         if (event.kind == kTask) {
+            if (!changed_.empty() && is_deferred(event)) [[unlikely]] {
+                return;
+            }
             do_task(event.index, event.at);
+        } else if (event.kind == kChange) {
+            change(event.index);
         } else if (event.kind == kNoticed) {
             notice(event.index / 4, event.at);
         } else {
@@ -335,6 +390,7 @@ class Nodes final : public transport::Listener {
     std::unique_ptr<transport::Transport> transport_;
     Driver& driver_;
     std::vector<Node> nodes_;
+    std::vector<std::uint32_t> changed_;  ///< the node of each change
     base::Pool<Post> letters_;
     base::WireClock copy_;
     base::RandomStream latency_;

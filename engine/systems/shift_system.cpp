@@ -269,7 +269,12 @@ void ShiftSystem::taken_from_card(ReadoutIndex unit, StreamIndex stream, Time no
     if (cards_.is_limited(index)) {
         Time& knows = streams_[index].card_knows;
         knows = std::max(knows, now + config_.card_acknowledge.draw(card_delays_[unit]));
-        nodes().events().push({knows, kCardKnows, index});
+        for (const CardStop& stop : config_.card_stops) {
+            knows = stop.unit == unit && stop.begin <= knows && knows < stop.end ? stop.end : knows;
+        }
+        if (knows < base::Time::never()) {
+            nodes().events().push({knows, kCardKnows, index});
+        }
     }
 }
 

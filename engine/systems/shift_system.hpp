@@ -26,6 +26,13 @@
 
 namespace daqloom::systems {
 
+/// A time in which the card of a readout unit acknowledges nothing; it makes up for it at the end.
+struct CardStop {
+    protocol::ReadoutIndex unit;
+    base::Time begin;
+    base::Time end;
+};
+
 struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
     /// The host in each slot of the schedule, or NodeIndex::none() for a dummy.
     std::vector<NodeIndex> slots;
@@ -52,6 +59,7 @@ struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
     base::Bytes card_buffer = 0;
     /// From an MFP's being in the host's memory until its card knows; in order for each stream.
     protocol::SpikyDelay card_acknowledge;
+    std::vector<CardStop> card_stops;
 };
 
 /// After the warm-up, all nodes together; times are sums over the readout units.

@@ -1,4 +1,4 @@
-"""Tells the engine what breaks of the network during a run, and when other tables apply."""
+"""Tells the engine what breaks during a run, and when other tables apply."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,11 +12,12 @@ from daqloom.scenario.faults import Faults
 from daqloom.scenario.models import Scenario
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.outages import NETWORK, Outage, outages
+from daqloom.topology.outages import Outage, outages
 from daqloom.topology.rerouted import reroutings
+from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
 
-Config = _engine.EthernetConfig | _engine.InfinibandConfig
+NetworkConfig = _engine.EthernetConfig | _engine.InfinibandConfig
 
 
 class Change(NamedTuple):
@@ -31,7 +32,7 @@ class Change(NamedTuple):
     link_retry_s: float = 0.0
 
 
-def set_faults(config: Config, scenario: Scenario, system: FabricSystem) -> None:
+def set_link_faults(config: NetworkConfig, scenario: Scenario, system: FabricSystem) -> None:
     """Set changes of links and tables. Raises ScenarioError for what the network does not have, or
     what is not simulated."""
     faults, duration_s = scenario.faults, scenario.run.duration
@@ -100,7 +101,7 @@ def _states(faults: Faults, found: Sequence[Outage], link: int) -> Iterator[Chan
             yield Change(at_s, link, now)
 
 
-def _add(config: Config, change: Change, begins_at_host: bool) -> None:
+def _add(config: NetworkConfig, change: Change, begins_at_host: bool) -> None:
     if isinstance(config, _engine.InfinibandConfig):
         config.add_change(
             change.at_s,
@@ -127,16 +128,54 @@ def _begins_at_host(system: FabricSystem, link: int) -> bool:
     return (cable.a if link % 2 == 0 else cable.b).node < len(system.fabric.hosts)
 
 
+def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
+    """Set when processors stop or are slow. Raises ScenarioError."""
+    duration_s = scenario.run.duration
+    for outage in outages(scenario.faults, system.fabric, system.hosts):
+        if outage.fault.what != "unit" or outage.begin_s >= duration_s:
+            continue
+        host, end_s = system.hosts[outage.node], min(outage.end_s, 2 * duration_s)
+        if outage.fault.how == "stopped":
+            stop = named(_engine.NodeChange, "stop")
+            config.add_node_change(outage.begin_s, host, stop, end_s)
+        else:
+            slow = named(_engine.NodeChange, "slow")
+            config.add_node_change(outage.begin_s, host, slow, factor=outage.fault.factor)
+            config.add_node_change(end_s, host, slow)
+
+
+def set_card_faults(config: _engine.ShiftConfig, scenario: Scenario, system: FabricSystem) -> None:
+    """Set when the cards of readout units acknowledge nothing."""
+    readouts = hosts_of(system.readouts)
+    for outage in outages(scenario.faults, system.fabric, system.hosts):
+        if outage.fault.what == "card" and (host := system.hosts[outage.node]) in readouts:
+            end_s = min(outage.end_s, 2 * scenario.run.duration)
+            config.add_card_stop(readouts.index(host), outage.begin_s, end_s)
+
+
 def _check(scenario: Scenario) -> None:
-    """Raise ScenarioError for what is not simulated."""
+    """Raise ScenarioError for what is not simulated, or has no effect."""
     for name, fault in scenario.faults.injected.items():
-        if fault.what not in NETWORK:
+        where = f"{scenario.name}: faults.injected.{name}"
+        if fault.what == "unit" and fault.how == "down":
             raise ScenarioError(
-                f'{scenario.name}: faults.injected.{name}.what = "{fault.what}" is not simulated '
-                f"yet, only measured; expected one of {', '.join(NETWORK)}"
+                f'{where}: how = "down" of what = "unit" is measured, but not simulated yet; '
+                'expected "stopped" or "slow"'
+            )
+        if fault.how == "slow" and not scenario.hosts.message_cost:
+            raise ScenarioError(
+                f'{where}: how = "slow" has no effect with hosts.message_cost = "0 s"; set it, '
+                'such as "1 us"'
+            )
+        if fault.what == "card" and not (
+            scenario.building.protocol == "shift" and scenario.readout.card.buffer
+        ):
+            raise ScenarioError(
+                f'{where}: what = "card" requires building.protocol = "shift" and '
+                'readout.card.buffer, such as "1 MB"; without it no card waits for anything'
             )
         if fault.link_retry and scenario.network.technology == "ethernet":
             raise ScenarioError(
-                f"{scenario.name}: faults.injected.{name}.link_retry means nothing on Ethernet, "
-                "where links do not send a frame again; leave it out"
+                f"{where}.link_retry means nothing on Ethernet, where links do not send a frame "
+                "again; leave it out"
             )

@@ -10,7 +10,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.event import Event
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
-from daqloom.simulate.faults import set_faults
+from daqloom.simulate.faults import set_link_faults, set_node_faults
 from daqloom.simulate.flow_traffic import set_flows
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
@@ -37,7 +37,7 @@ def set_system(
     else:
         network = infiniband_config(system)
         network.seed = seed
-    set_faults(network, scenario, system)
+    set_link_faults(network, scenario, system)
     config.network = network
     if transport.kind == "tcp":
         config.transport = tcp_config(scenario)
@@ -56,6 +56,7 @@ def set_system(
     config.clock_offset_s = hosts.clock_offset
     config.clock_drift = hosts.clock_drift
     set_flows(config, scenario, system)
+    set_node_faults(config, scenario, system)
     config.duration_s = scenario.run.duration
     config.warmup_s = scenario.run.warmup
     config.seed = seed

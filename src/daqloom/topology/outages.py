@@ -1,8 +1,8 @@
-"""What [faults.injected] breaks of a network, and when."""
+"""What [faults.injected] breaks of a system, and when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daqloom.scenario.errors import ScenarioError
@@ -11,8 +11,8 @@ from daqloom.topology.broken import between_switches
 from daqloom.topology.fabric import Fabric
 from daqloom.words import did_you_mean
 
-NETWORK = ("cable", "port", "switch", "host")
-"""What of a fault is the network's."""
+OF_NODES = ("unit", "card")
+"""What of a fault is a node's; the rest is the network's."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,10 @@ class Outage:
     begin_s: float
     end_s: float
     """Infinity: to the end of the run."""
-    links: tuple[int, ...]
+    links: tuple[int, ...] = ()
     """Directed links that break: 2c leads from end a of cable c to its end b, 2c + 1 back."""
+    node: int = -1
+    """The node whose units or card break, by its place among the nodes; -1: none."""
 
     @property
     def cables(self) -> set[int]:
@@ -38,76 +40,79 @@ class Outage:
     def detected_s(self, detection_s: float) -> float | None:
         """Return when both ends know that it is down (s); None: it works, or again before that."""
         known_s = self.begin_s + detection_s
-        return known_s if self.fault.how != "degraded" and known_s < self.end_s else None
+        is_down = self.links and self.fault.how != "degraded"
+        return known_s if is_down and known_s < self.end_s else None
+
+
+@dataclass(frozen=True)
+class _Thing:
+    """Something that can break."""
+
+    which: str
+    links: tuple[int, ...] = ()
+    node: int = -1
 
 
 def outages(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> list[Outage]:
-    """Return the outages of the network in the order of time, drawn by `faults.seed`; `nodes` are
-    the hosts that have units. Raises ScenarioError for what the network does not have."""
+    """Return the outages in the order of time, drawn by `faults.seed`; `nodes` are the hosts of the
+    nodes. Raises ScenarioError for what the system does not have."""
     found = [
-        Outage(name, fault, which, begin_s, end_s, links)
+        Outage(name, fault, thing.which, begin_s, end_s, thing.links, thing.node)
         for name, fault in faults.injected.items()
-        if fault.what in NETWORK
-        for which, links in _things(faults, name, fabric, nodes)
+        for thing in _things(faults, name, fabric, nodes)
         for begin_s, end_s in fault.times()
     ]
     return sorted(found, key=lambda outage: (outage.begin_s, outage.name, outage.which))
 
 
-def _things(
-    faults: Faults, name: str, fabric: Fabric, nodes: Sequence[int]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Return what breaks, and its links."""
+def _things(faults: Faults, name: str, fabric: Fabric, nodes: Sequence[int]) -> list[_Thing]:
+    """Return what a fault breaks."""
     fault = faults.injected[name]
     if not fault.which:
-        everything = _all(fault, fabric, nodes)
-        for which in faults.drawn(name, list(everything)):
-            yield which, everything[which]
-        return
-    named = _named(fault, fabric)
+        return faults.drawn(name, _drawn_from(fault, fabric, nodes))
+    named = _named(fault, fabric, nodes)
     if fault.which not in named:
         known = did_you_mean(fault.which, named, f'expected one such as "{next(iter(named), "")}"')
         raise ScenarioError(
-            f'faults.injected.{name}.which = "{fault.which}" is no {fault.what} of the network; '
+            f'faults.injected.{name}.which = "{fault.which}" is no {fault.what} of the system; '
             f"{known}"
         )
-    yield fault.which, named[fault.which]
+    return [named[fault.which]]
 
 
-def _all(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return what can be drawn."""
+def _drawn_from(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> list[_Thing]:
+    named = _named(fault, fabric, nodes)
     if fault.what == "cable":
-        cables = between_switches(fabric)
-        return {
-            fabric.end_name(fabric.cables[c].a): _links(fault, c, toward_b=True) for c in cables
-        }
-    named = _named(fault, fabric)
+        ends = (fabric.cables[place].a for place in between_switches(fabric))
+        return [named[fabric.end_name(end)] for end in ends]
     if fault.what == "host":
-        return {name: named[name] for name in (fabric.hosts[host].name for host in nodes)}
-    return named
+        return [named[fabric.hosts[host].name] for host in nodes]
+    return list(dict.fromkeys(named.values()))
 
 
-def _named(fault: Fault, fabric: Fabric) -> dict[str, tuple[int, ...]]:
+def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thing]:
     """Return what can be named."""
-    ends = {
-        fabric.end_name(end): _links(fault, place, toward_b=end == cable.b)
-        for place, cable in enumerate(fabric.cables)
-        for end in (cable.a, cable.b)
-    }
+    if fault.what in OF_NODES:
+        units = [_Thing(str(node), node=node) for node in range(len(nodes))]
+        by_host = {fabric.hosts[host].name: units[node] for node, host in enumerate(nodes)}
+        return {unit.which: unit for unit in units} | by_host
     if fault.what in ("cable", "port"):
-        return ends
+        return {
+            (name := fabric.end_name(end)): _Thing(name, _links(fault, place, end == cable.b))
+            for place, cable in enumerate(fabric.cables)
+            for end in (cable.a, cable.b)
+        }
     hosts = len(fabric.hosts)
-    of_node: dict[str, list[int]] = {
-        node.name: [] for node in (fabric.hosts if fault.what == "host" else fabric.switches)
-    }
+    among = fabric.hosts if fault.what == "host" else fabric.switches
+    links: dict[str, list[int]] = {node.name: [] for node in among}
     for place, cable in enumerate(fabric.cables):
         for end in (cable.a, cable.b):
             if (end.node < hosts) == (fault.what == "host"):
-                of_node[fabric.nodes[end.node].name] += [2 * place, 2 * place + 1]
-    return {name: tuple(dict.fromkeys(links)) for name, links in of_node.items()}
+                links[fabric.nodes[end.node].name] += [2 * place, 2 * place + 1]
+    return {name: _Thing(name, tuple(dict.fromkeys(each))) for name, each in links.items()}
 
 
-def _links(fault: Fault, cable: int, *, toward_b: bool) -> tuple[int, ...]:
+def _links(fault: Fault, cable: int, toward_b: bool) -> tuple[int, ...]:
     """Return the links of a cable that break: the one towards the named end, or both."""
     if fault.how == "one-way":
         return (2 * cable,) if toward_b else (2 * cable + 1,)
