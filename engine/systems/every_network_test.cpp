@@ -2,13 +2,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/daqpipe_system.hpp"
 #include "systems/flow_system.hpp"
@@ -92,6 +96,50 @@ ethernet::NetworkConfig failing_tree() {
     return tree;
 }
 
+/// The same of a fabric, whose links are dark before they are down.
+infiniband::FabricConfig failing_fabric() {
+    using What = infiniband::LinkChange::What;
+    infiniband::FabricConfig fabric = fat_tree(3, 2, 4, base::gigabits_per_second(100));
+    for (network::Cable& cable : fabric.cables) {
+        cable.delay = base::microseconds(10);
+    }
+    const auto change = [&](Time at, What what) {
+        for (const std::uint32_t link : {0U, 1U, 8U, 9U}) {
+            infiniband::LinkChange one;
+            one.at = at;
+            one.link = link;
+            one.what = what;
+            fabric.changes.push_back(one);
+        }
+    };
+    change(base::microseconds(70), What::dark);
+    change(base::microseconds(100), What::down);
+    change(base::microseconds(300), What::up);
+    return fabric;
+}
+
+/// The cable from leaf 0 to spine 0, number 4, is down for good; all hosts are reached by spine 1.
+template <class Config>
+Config rerouted(Config config) {
+    std::erase_if(config.changes, [](const auto& change) {
+        return change.link != std::remove_cvref_t<decltype(change.link)>(8) &&
+               change.link != std::remove_cvref_t<decltype(change.link)>(9);
+    });
+    std::erase_if(config.changes, [](const auto& change) {
+        return change.what == std::remove_cvref_t<decltype(change)>::What::up;
+    });
+    network::Rerouting other{base::microseconds(250), config.forwarding, {}};
+    for (std::uint32_t leaf = 0; leaf < 3; ++leaf) {
+        for (std::uint32_t host = 0; host < kHosts; ++host) {
+            if (host / 4 != leaf) {
+                other.forwarding[leaf * kHosts + host] = 6;
+            }
+        }
+    }
+    config.reroutings = {other};
+    return config;
+}
+
 const Network kNetworks[] = {
     {"TcpOverEthernet",
      [](SystemConfig& config) {
@@ -160,6 +208,11 @@ Outcome run(System& system) {
     if (const auto& ethernet = report.network.ethernet) {
         outcome.drops = ethernet->drops;
         outcome.cut = ethernet->cut;
+    }
+    if (const auto& infiniband = report.network.infiniband) {
+        for (const infiniband::PortReport& port : infiniband->ports) {
+            outcome.cut += port.cut;
+        }
     }
     if (const auto& rdma = report.network.rdma) {
         outcome.resent = rdma->resent_for_nak + rdma->resent_for_timeout;
@@ -360,6 +413,39 @@ const Network kFailing[] = {
          config.network = failing_tree();
          config.transport = retrying();
      }},
+    {"RdmaOverInfiniband",
+     [](SystemConfig& config) {
+         config.network = failing_fabric();
+         config.transport = retrying();
+     }},
+    {"TcpOverReroutedEthernet",
+     [](SystemConfig& config) {
+         config.network = rerouted(failing_tree());
+         transport::TcpConfig tcp;
+         tcp.rto_min = base::milliseconds(1);
+         config.transport = tcp;
+     }},
+    {"RdmaOverReroutedEthernet",
+     [](SystemConfig& config) {
+         config.network = rerouted(failing_tree());
+         config.transport = retrying();
+     }},
+    {"RdmaOverReroutedInfiniband",
+     [](SystemConfig& config) {
+         config.network = rerouted(failing_fabric());
+         config.transport = retrying();
+     }},
+    {"RdmaOverInfinibandFromStoppedNodes",
+     [](SystemConfig& config) {
+         config.network = failing_fabric();
+         config.transport = retrying();
+         for (const std::uint32_t host : {1U, 6U}) {
+             config.node_changes.push_back({.at = base::microseconds(60),
+                                            .host = NodeIndex(host),
+                                            .what = NodeChange::What::stop,
+                                            .until = base::microseconds(500)});
+         }
+     }},
 };
 
 class LinksThatFail : public ::testing::TestWithParam<std::tuple<Building, Network>> {};
@@ -376,6 +462,58 @@ INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
                          ::testing::Combine(::testing::ValuesIn(kBuildings),
                                             ::testing::ValuesIn(kFailing)),
                          &name_of_cell);
+
+/// Any links break, noticed or not, for a while or for good, and some have errors: packets and
+/// credits add up, and what is not done was given up.
+class LinksThatFailAtRandom : public ::testing::TestWithParam<Building> {};
+
+TEST_P(LinksThatFailAtRandom, LoseNothingThatIsNotCounted) {
+    static std::uint64_t seed = 0;
+    const Network network{
+        "", [](SystemConfig& config) {
+            using What = infiniband::LinkChange::What;
+            infiniband::FabricConfig fabric = fat_tree(3, 2, 4, base::gigabits_per_second(100));
+            base::RandomStream random(seed, "failures");
+            for (std::uint32_t link = 0; link < 2 * fabric.cables.size(); ++link) {
+                infiniband::LinkChange one;
+                one.link = link;
+                one.at = Time{static_cast<std::int64_t>(1 + random.uniform_int(400'000'000))};
+                one.bit_errors = 1e-6 * random.uniform();
+                const auto kind = random.uniform_int(8);
+                one.what = kind == 0 ? What::errors : kind == 1 ? What::dark : What::down;
+                if (kind > 2) {
+                    continue;
+                }
+                fabric.changes.push_back(one);
+                if (kind > 0 && random.uniform() < 0.7) {
+                    one.at +=
+                        base::microseconds(static_cast<std::int64_t>(1 + random.uniform_int(900)));
+                    one.what = What::up;
+                    fabric.changes.push_back(one);
+                }
+            }
+            std::ranges::stable_sort(fabric.changes, {}, &infiniband::LinkChange::at);
+            config.network = fabric;
+            config.transport = retrying();
+        }};
+    std::uint64_t failed = 0;
+    std::uint64_t whole = 0;
+    for (seed = 1; seed <= 30; ++seed) {
+        const Outcome outcome = GetParam().run(network);
+        EXPECT_EQ(outcome.broken, "") << seed;
+        EXPECT_LE(outcome.done, outcome.to_do) << seed;
+        if (outcome.failed == 0) {
+            EXPECT_EQ(outcome.done, outcome.to_do) << seed;
+            ++whole;
+        }
+        failed += outcome.failed;
+    }
+    EXPECT_GT(failed, 0U);
+    EXPECT_GT(whole, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(, LinksThatFailAtRandom, ::testing::ValuesIn(kBuildings),
+                         [](const auto& given) { return std::string(given.param.name); });
 
 TEST(EveryNetworkWithDrops, LosesWhatManySendToOneAtATime) {
     EXPECT_GT(pull(kNetworks[1], Flows::none).drops, 0U);
