@@ -84,14 +84,11 @@ Members = Sequence[tuple[float, int]]
 
 
 def series(
-    breaks: Iterable[Break], bins: Iterable[Bin], members: Members
+    breaks: Iterable[Break], bins: Sequence[Bin], members: Members
 ) -> dict[str, dict[str, object]]:
     """Return the series `throughput`, `members` and, if there were any, `faults`."""
     found: dict[str, dict[str, object]] = {
-        "throughput": {
-            name: list(column)
-            for name, column in zip(Bin._fields, zip(*bins, strict=True), strict=False)
-        },
+        "throughput": {name: [getattr(each, name) for each in bins] for name in Bin._fields},
         "members": {
             "time_s": [time_s for time_s, _ in members],
             "members": [count for _, count in members],

@@ -1,0 +1,175 @@
+"""What a measurement breaks, and when: [faults.injected] as a plan, without processes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from daqloom.measure.namespaces import Link, frame_loss
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.faults import Fault
+from daqloom.scenario.models import Scenario
+from daqloom.topology.outages import Outage, outages
+from daqloom.topology.system import FabricSystem, fabric_system
+from daqloom.words import did_you_mean
+
+OF_LINKS = ("cable", "port", "switch")
+"""Kinds of things that break links and no processes."""
+SOUND = Link()
+"""A link of which nothing is broken."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A thing that can break, and which nodes it concerns."""
+
+    which: str
+    units: tuple[int, ...]
+    to_units: bool = True
+    """Of links: whether the direction towards the units breaks."""
+    from_units: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A thing that breaks once; times are seconds from when units first build."""
+
+    name: str
+    """That of its [faults.injected.NAME]."""
+    fault: Fault
+    thing: Thing
+    begin_s: float
+    end_s: float
+    """Infinity: it is not mended."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A thing breaks or is mended."""
+
+    time_s: float
+    begins: bool
+    planned: Planned
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is broken of a node."""
+
+    stopped: bool = False
+    factor: float = 1.0
+    """How many times longer its processor takes."""
+    host_down: bool = False
+    link: Link = SOUND
+
+
+def condition(broken: Iterable[Planned]) -> Condition:
+    """Return the condition of a node of which all that is broken now; of two faults of a kind the
+    worse one counts."""
+    faults = [each.fault for each in broken]
+    links = [_link(each) for each in broken if each.fault.what in OF_LINKS]
+    return Condition(
+        stopped=any(fault.how == "stopped" for fault in faults),
+        factor=max((fault.factor for fault in faults if fault.how == "slow"), default=1.0),
+        host_down=any(fault.what == "host" for fault in faults),
+        link=Link(
+            up=all(link.up for link in links),
+            lost_to_unit=max((link.lost_to_unit for link in links), default=0.0),
+            lost_from_unit=max((link.lost_from_unit for link in links), default=0.0),
+            rate_bps=min((link.rate_bps for link in links if link.rate_bps), default=0),
+        ),
+    )
+
+
+def planned(scenario: Scenario) -> list[Planned]:
+    """Return all that breaks, in the order of its beginning. Raises ScenarioError for what a
+    measurement cannot break."""
+    faults = scenario.faults
+    if not faults.injected:
+        return []
+    system = fabric_system(scenario)
+    hosts = [system.fabric.hosts[host].name for host in system.hosts]
+    found, of_links = [], {}
+    for name, fault in faults.injected.items():
+        _check(name, fault, scenario.measure.namespaces)
+        if fault.what in OF_LINKS:
+            of_links[name] = fault
+            continue
+        names = hosts if fault.what == "host" else list(map(str, range(len(hosts))))
+        for which in [fault.which] if fault.which else faults.drawn(name, names):
+            thing = Thing(which, (_unit(name, which, names),))
+            found += [Planned(name, fault, thing, *time_s) for time_s in fault.times()]
+    links_alone = faults.model_copy(update={"injected": of_links})
+    for outage in outages(links_alone, system.fabric, system.hosts):
+        thing = _of_links(outage, system)
+        found.append(Planned(outage.name, outage.fault, thing, outage.begin_s, outage.end_s))
+    return sorted(found, key=lambda each: each.begin_s)
+
+
+def agenda(plan: Iterable[Planned]) -> list[Change]:
+    """Return what happens, in the order of time; what is mended comes before what breaks then."""
+    changes = [Change(each.begin_s, True, each) for each in plan]
+    changes += [Change(each.end_s, False, each) for each in plan if isfinite(each.end_s)]
+    return sorted(changes, key=lambda change: (change.time_s, change.begins))
+
+
+def _check(name: str, fault: Fault, namespaces: bool) -> None:
+    where = f'faults.injected.{name}: what = "{fault.what}"'
+    if fault.what == "card":
+        raise ScenarioError(
+            f"{where} exists only in simulation: nothing makes a live source hold back its "
+            'acknowledgements; use what = "unit", or simulate the system'
+        )
+    if fault.what in OF_LINKS and not namespaces:
+        raise ScenarioError(
+            f"{where}: the units of this measurement share the network of their machine; give each "
+            'a link of its own (measure.namespaces = true, measure.transport = "libfabric:tcp"), '
+            'or use what = "unit" or "host"'
+        )
+    if fault.link_retry:
+        raise ScenarioError(
+            f"faults.injected.{name}: link_retry exists only in simulation; leave it out, and "
+            "packets with an error are lost"
+        )
+
+
+def _unit(name: str, which: str, names: Sequence[str]) -> int:
+    if which in names:
+        return names.index(which)
+    known = did_you_mean(which, names, f'expected one of "{names[0]}" to "{names[-1]}"')
+    raise ScenarioError(
+        f'faults.injected.{name}.which = "{which}" is no node of this measurement; {known}'
+    )
+
+
+def _of_links(outage: Outage, system: FabricSystem) -> Thing:
+    """Return the units whose links break with a part of the network."""
+    unit_of = {host: unit for unit, host in enumerate(system.hosts)}
+    units, to_units, from_units = set(), False, False
+    for link in outage.links:
+        cable = system.fabric.cables[link // 2]
+        begin, end = (cable.a, cable.b) if link % 2 == 0 else (cable.b, cable.a)
+        if end.node in unit_of:
+            units.add(unit_of[end.node])
+            to_units = True
+        elif begin.node in unit_of:
+            units.add(unit_of[begin.node])
+            from_units = True
+    if not units:
+        host = system.fabric.hosts[system.hosts[0]].name
+        raise ScenarioError(
+            f"faults.injected.{outage.name}: {outage.fault.what} {outage.which} is between "
+            "switches, and the units of a measurement are on one bridge; name one at a host, such "
+            f'as which = "{host}", or simulate the system'
+        )
+    return Thing(outage.which, tuple(sorted(units)), to_units, from_units)
+
+
+def _link(planned: Planned) -> Link:
+    fault = planned.fault
+    if fault.how == "down":
+        return Link(up=False)
+    if fault.how == "one-way":
+        thing = planned.thing
+        return Link(lost_to_unit=float(thing.to_units), lost_from_unit=float(thing.from_units))
+    lost = frame_loss(fault.bit_error_rate)
+    return Link(lost_to_unit=lost, lost_from_unit=lost, rate_bps=round(fault.rate))
