@@ -141,7 +141,7 @@ def test_a_bit_error_loses_a_frame() -> None:
 @pytest.mark.parametrize(
     ("apart", "fault", "sentence"),
     [
-        (False, {"what": "card"}, "only in simulation: nothing makes a live source hold back"),
+        (False, {"what": "card"}, "cannot be measured: nothing makes a live source hold back"),
         (False, {"what": "cable"}, "share the network of their machine; give each a link of its"),
         (False, {"what": "switch"}, "measure.namespaces = true"),
         (False, {"what": "unit", "which": 4}, 'which = "4" is no node of this measurement; '),

@@ -116,8 +116,8 @@ def _check(name: str, fault: Fault, namespaces: bool) -> None:
     where = f'faults.injected.{name}: what = "{fault.what}"'
     if fault.what == "card":
         raise ScenarioError(
-            f"{where} exists only in simulation: nothing makes a live source hold back its "
-            'acknowledgements; use what = "unit", or simulate the system'
+            f"{where} cannot be measured: nothing makes a live source hold back its "
+            'acknowledgements; use what = "unit"'
         )
     if fault.what in OF_LINKS and not namespaces:
         raise ScenarioError(
