@@ -138,7 +138,9 @@ def fault_metrics(
             recovery_s[each.name].append(recovered_s)
         if (each.name, each.begin_s) not in counted:  # several of a fault break together
             counted.add((each.name, each.begin_s))
-            cost[each.name] += (following.lost_before if following else lost) - each.lost_before
+            after = following.lost_before if following else lost
+            # A unit that comes back may tell of events that had been taken for lost.
+            cost[each.name] += max(0, after - each.lost_before)
     found: dict[str, int | Mapping[str, float]] = {
         "faults_begun": len(breaks),
         "faults_detected": sum(map(len, detection_s.values())),

@@ -76,7 +76,7 @@ class Control:
         self.steering = secrets.token_bytes(16)
         """The secret that an operator needs on loopback."""
         self.address = ""
-        """host:port."""
+        """Its address, host:port."""
         self._socket = f"{SOCKET}{socket_file.absolute()}" if socket_file else ""
         """Address for units that do not reach the other one."""
         self.refused: Counter[str] = Counter()

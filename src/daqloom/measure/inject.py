@@ -16,6 +16,7 @@ from itertools import groupby
 from daqloom.course import Break
 from daqloom.measure.control import Control
 from daqloom.measure.fault_plan import OF_LINKS, Condition, Planned, agenda, condition
+from daqloom.measure.ledger import Balance
 from daqloom.measure.namespaces import Namespaces
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.states import Goal, Phase, Standing
@@ -88,7 +89,8 @@ class Injector:
         """Take in an entry of the run's log: a unit is declared lost, or all regroup because
         something between them is broken."""
         known = [self._last[event.lost]] if event.lost in self._last else []
-        if event.phase is Phase.HALTING is not self._phase and self._is_trouble():
+        begins_to_halt = event.phase is Phase.HALTING and self._phase is not Phase.HALTING
+        if begins_to_halt and self._is_trouble():
             known += [each for each in self._last.values() if each.what in OF_LINKS]
         self._phase = event.phase
         late_s = 2 * self._control.run.plan.fault_timeout_s
@@ -106,21 +108,21 @@ class Injector:
             for unit in run.units
         )
 
-    def events_lost(self) -> int:
-        """Return how many events are lost until now, of those in flight only what is counted."""
-        run = self._control.run
-        totals = [unit.tally.totals for unit in run.units]
+    def events_lost(self, balance: Balance) -> int:
+        """Return how many events were not built whole until now."""
+        totals = [unit.tally.totals for unit in self._control.run.units]
         counted = sum(
             (each.meps_incomplete or 0) + (each.meps_dropped or 0) + (each.meps_discarded or 0)
             for each in totals
         )
-        balance = run.balance_of_ended()
         return self._packing * (counted + balance.unfinished + balance.skipped)
 
     async def _run(self) -> None:
         for due_s, changes in groupby(agenda(self.plan), lambda change: change.time_s):
             await asyncio.sleep(max(0.0, self._began_s + due_s - time.monotonic()))
-            now, lost = time.monotonic(), self.events_lost()
+            now = time.monotonic()
+            # Of the MEPs in flight nobody knows yet.
+            lost = self.events_lost(self._control.run.balance_of_ended())
             for change in changes:
                 if change.begins:
                     self._break(change.planned, now, lost)

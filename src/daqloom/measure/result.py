@@ -171,10 +171,6 @@ def _value(row: Row, units: Sequence[Counters], time_s: float) -> int | float | 
     return sum(rates) if row.kind == "rate" else sum(rates) / len(rates)
 
 
-LOST = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
-"""Fates of events that were not built whole: `events_accounted.*`."""
-
-
 def accounts(
     totals: Reading, balance: Balance, next_mep: int, packing: int, sink: str
 ) -> dict[str, int]:

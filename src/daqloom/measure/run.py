@@ -7,7 +7,7 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -29,7 +29,6 @@ from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
 from daqloom.measure.recorder import Recorder, members
 from daqloom.measure.result import (
-    LOST,
     Metrics,
     Reading,
     accounts,
@@ -101,9 +100,10 @@ def measure(
     `progress` is called several times a second, `on_event` with each entry of the run's log;
     `launcher` replaces the one that `measure.launch` names.
 
-    The result carries `series.run_events` (`time_s`, `text`) and those of `daqloom.course`; with
-    `timeline` also `series.phases`, see `daqloom.timeline`. Times are seconds from when all units
-    first build. `trace` is a file for ui.perfetto.dev with the same.
+    The result carries `series.run_events` (`time_s`, `text`) and those of `daqloom.course`; their
+    times are seconds from when all units first build. With `timeline` it also carries
+    `series.phases`, in seconds from the start of the run control; see `daqloom.timeline`. `trace`
+    is a file for ui.perfetto.dev with the same.
 
     Raises ScenarioError where the scenario cannot be built or has no timeline, MeasureError where
     the run breaks and, when all units have ended in good order after Ctrl-C or SIGTERM,
@@ -130,9 +130,9 @@ def measure(
         measured = _whole(course)
     if measured is None:
         raise StoppedError("interrupted before the end of the warm-up; there is no result")
-    result, control, began_s = measured
+    result, control = measured
     if is_traced:
-        result = _with_timeline(result, fabric, control, began_s, trace, timeline)
+        result = _with_timeline(result, fabric, control, trace, timeline)
     result = replace(result, scenario_hash=scenario.hash())
     if result.interrupted:
         raise StoppedError(result.warnings[0], result)
@@ -287,9 +287,9 @@ async def _measure(
     progress: Callable[[Progress], None] | None,
     on_event: Callable[[RunEvent], None] | None,
     launcher: Launcher | None,
-) -> tuple[Result, Control, float] | None:
-    """Return the result, the run control that has ended, and when units first built, by the clock;
-    None if the run was interrupted before the warm-up was over."""
+) -> tuple[Result, Control] | None:
+    """Return the result, and the run control that has ended; None if the run was interrupted before
+    the warm-up was over."""
     started_s, began_cpu_s = time.perf_counter(), children_s()
     recorder = Recorder(scenario.measure.heartbeat)
 
@@ -347,7 +347,7 @@ async def _measure(
     result = _with_course(result, scenario, control, recorder, injector, began_s, ended_s)
     if interrupted:
         result = _cut_short(result, duration_s - warmup_s)
-    return result, control, began_s
+    return result, control
 
 
 def _with_course(
@@ -367,26 +367,18 @@ def _with_course(
     breaks = injector.since(began_s)
     metrics = dict(result.metrics)
     if injector.plan:
-        accounts = metrics["events_accounted"]
-        assert isinstance(accounts, Mapping)
-        lost = int(sum(accounts[fate] for fate in LOST))
+        lost = injector.events_lost(control.run.balance())
         metrics |= fault_metrics(breaks, bins, building, ended_s - began_s, lost)
     shown = {**result.series, **series(breaks, bins, building)}
     return replace(result, metrics=metrics, series=shown)
 
 
 def _with_timeline(
-    result: Result,
-    scenario: Scenario,
-    control: Control,
-    began_s: float,
-    file: Path | None,
-    series: bool,
+    result: Result, scenario: Scenario, control: Control, file: Path | None, series: bool
 ) -> Result:
     """Write the timeline to a file; return the result with it. Raises OutputError."""
     system = fabric_system(scenario)
-    began_ns = control.began_ns + round(1e9 * (began_s - control.began_s))
-    found = measured_spans(control.stages, began_ns, system, scenario.building)
+    found = measured_spans(control.stages, control.began_ns, system, scenario.building)
     if file:
         write_phases(file, found, system)
     if any(len(kept) == TRACE_STAGES for kept in control.stages.values()) and found:
