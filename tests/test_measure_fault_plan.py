@@ -70,7 +70,7 @@ def test_seeds_and_names_draw_different_things() -> None:
 
 def test_what_is_drawn_is_what_breaks() -> None:
     scenario = laptop(seed=5, some={**KILL, "count": 3})
-    assert sorted(units(planned(scenario))) == sorted(scenario.faults.drawn("some", range(4)))
+    assert set(units(planned(scenario))) == set(scenario.faults.drawn("some", range(4)))
 
 
 def test_units_have_numbers_and_hosts_have_names() -> None:
@@ -144,12 +144,12 @@ def test_a_bit_error_loses_a_frame() -> None:
         (False, {"what": "card"}, "cannot be measured: nothing makes a live source hold back"),
         (False, {"what": "cable"}, "share the network of their machine; give each a link of its"),
         (False, {"what": "switch"}, "measure.namespaces = true"),
-        (False, {"what": "unit", "which": 4}, 'which = "4" is no node of this measurement; '),
-        (False, {"what": "host", "which": "leaf00"}, "is no node of this measurement"),
+        (False, {"what": "unit", "which": 4}, 'which = "4" is no unit of the system'),
+        (False, {"what": "host", "which": "leaf00"}, "is no host of the system"),
         (False, {"what": "unit", "count": 5}, "count = 5, and there are 4 to be drawn from"),
-        (True, {"what": "cable", "which": "leaf00 port 9"}, "is no cable of the network"),
-        (True, {"what": "switch", "which": "spine00"}, "switch spine00 is between switches, and"),
-        (True, {"what": "cable"}, 'name one at a host, such as which = "H00-00"'),
+        (True, {"what": "cable", "which": "leaf00 port 9"}, "is no cable of the system"),
+        (True, {"what": "switch", "which": "spine00"}, "switch spine00 has no units, and those"),
+        (True, {"what": "cable"}, 'name one that has, such as which = "H00-00"'),
         (
             True,
             {"what": "cable", "how": "degraded", "bit_error_rate": 1e-9, "link_retry": "1 us"},

@@ -1,6 +1,6 @@
 """What a measurement breaks, and when: [faults.injected] as a plan, without processes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 
@@ -10,7 +10,6 @@ from daqloom.scenario.faults import Fault
 from daqloom.scenario.models import Scenario
 from daqloom.topology.outages import Outage, outages
 from daqloom.topology.system import FabricSystem, fabric_system
-from daqloom.words import did_you_mean
 
 OF_LINKS = ("cable", "port", "switch")
 """Kinds of things that break links and no processes."""
@@ -86,23 +85,13 @@ def planned(scenario: Scenario) -> list[Planned]:
     faults = scenario.faults
     if not faults.injected:
         return []
-    system = fabric_system(scenario)
-    hosts = [system.fabric.hosts[host].name for host in system.hosts]
-    found, of_links = [], {}
     for name, fault in faults.injected.items():
         _check(name, fault, scenario.measure.namespaces)
-        if fault.what in OF_LINKS:
-            of_links[name] = fault
-            continue
-        names = hosts if fault.what == "host" else list(map(str, range(len(hosts))))
-        for which in [fault.which] if fault.which else faults.drawn(name, names):
-            thing = Thing(which, (_unit(name, which, names),))
-            found += [Planned(name, fault, thing, *time_s) for time_s in fault.times()]
-    links_alone = faults.model_copy(update={"injected": of_links})
-    for outage in outages(links_alone, system.fabric, system.hosts):
-        thing = _of_links(outage, system)
-        found.append(Planned(outage.name, outage.fault, thing, outage.begin_s, outage.end_s))
-    return sorted(found, key=lambda each: each.begin_s)
+    system = fabric_system(scenario)
+    return [
+        Planned(each.name, each.fault, _thing(each, system), each.begin_s, each.end_s)
+        for each in outages(faults, system.fabric, system.hosts)
+    ]
 
 
 def agenda(plan: Iterable[Planned]) -> list[Change]:
@@ -132,17 +121,9 @@ def _check(name: str, fault: Fault, namespaces: bool) -> None:
         )
 
 
-def _unit(name: str, which: str, names: Sequence[str]) -> int:
-    if which in names:
-        return names.index(which)
-    known = did_you_mean(which, names, f'expected one of "{names[0]}" to "{names[-1]}"')
-    raise ScenarioError(
-        f'faults.injected.{name}.which = "{which}" is no node of this measurement; {known}'
-    )
-
-
-def _of_links(outage: Outage, system: FabricSystem) -> Thing:
-    """Return the units whose links break with a part of the network."""
+def _thing(outage: Outage, system: FabricSystem) -> Thing:
+    if outage.node >= 0:
+        return Thing(outage.which, (outage.node,))
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
     units, to_units, from_units = set(), False, False
     for link in outage.links:
@@ -157,9 +138,9 @@ def _of_links(outage: Outage, system: FabricSystem) -> Thing:
     if not units:
         host = system.fabric.hosts[system.hosts[0]].name
         raise ScenarioError(
-            f"faults.injected.{outage.name}: {outage.fault.what} {outage.which} is between "
-            "switches, and the units of a measurement are on one bridge; name one at a host, such "
-            f'as which = "{host}", or simulate the system'
+            f"faults.injected.{outage.name}: {outage.fault.what} {outage.which} has no units, and "
+            "those of a measurement are on one bridge; name one that has, such as "
+            f'which = "{host}", or simulate the system'
         )
     return Thing(outage.which, tuple(sorted(units)), to_units, from_units)
 
