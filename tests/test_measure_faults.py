@@ -89,7 +89,7 @@ def test_a_killed_and_a_stopped_unit_are_lost_and_every_event_is_accounted_for()
 
 
 def test_a_host_that_is_down_starts_no_process_until_it_is_up() -> None:
-    host = {"what": "host", "which": 1, "at": "200 ms", "lasts": "2 s"}
+    host = {"what": "host", "which": "H00-01", "at": "200 ms", "lasts": "2 s"}
     result = measure(broken(small(duration="4 s"), host=host), launcher=Local(FAKE))
     assert result.metric("faults_begun") == result.metric("faults_detected") == 1
     told = result.series["run_events"]["text"]
@@ -102,7 +102,7 @@ def test_a_host_that_is_down_starts_no_process_until_it_is_up() -> None:
 
 
 def test_a_fault_of_a_lost_unit_is_none() -> None:
-    host = {"what": "host", "which": 1, "at": "200 ms"}
+    host = {"what": "host", "which": "H00-01", "at": "200 ms"}
     late = {"what": "unit", "which": 1, "at": "1 s"}
     result = measure(broken(small(duration="1500 ms"), a=host, b=late), launcher=Local(FAKE))
     assert result.metric("faults_begun") == 1
