@@ -149,7 +149,7 @@ def test_a_bit_error_loses_a_frame() -> None:
         (False, {"what": "unit", "count": 5}, "count = 5, and there are 4 to be drawn from"),
         (True, {"what": "cable", "which": "leaf00 port 9"}, "is no cable of the system"),
         (True, {"what": "switch", "which": "spine00"}, "switch spine00 has no units, and those"),
-        (True, {"what": "cable"}, 'name one that has, such as which = "H00-00"'),
+        (True, {"what": "cable"}, 'set which to one at a host such as "H00-00"'),
         (
             True,
             {"what": "cable", "how": "degraded", "bit_error_rate": 1e-9, "link_retry": "1 us"},

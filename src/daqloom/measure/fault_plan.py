@@ -1,6 +1,6 @@
 """What a measurement breaks, and when: [faults.injected] as a plan, without processes."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import isfinite
 
@@ -61,7 +61,7 @@ class Condition:
     link: Link = SOUND
 
 
-def condition(broken: Iterable[Planned]) -> Condition:
+def condition(broken: Collection[Planned]) -> Condition:
     """Return the condition of a node of which all that is broken now; of two faults of a kind the
     worse one counts."""
     faults = [each.fault for each in broken]
@@ -94,7 +94,7 @@ def planned(scenario: Scenario) -> list[Planned]:
     ]
 
 
-def agenda(plan: Iterable[Planned]) -> list[Change]:
+def agenda(plan: Collection[Planned]) -> list[Change]:
     """Return what happens, in the order of time; what is mended comes before what breaks then."""
     changes = [Change(each.begin_s, True, each) for each in plan]
     changes += [Change(each.end_s, False, each) for each in plan if isfinite(each.end_s)]
@@ -139,8 +139,8 @@ def _thing(outage: Outage, system: FabricSystem) -> Thing:
         host = system.fabric.hosts[system.hosts[0]].name
         raise ScenarioError(
             f"faults.injected.{outage.name}: {outage.fault.what} {outage.which} has no units, and "
-            "those of a measurement are on one bridge; name one that has, such as "
-            f'which = "{host}", or simulate the system'
+            "those of a measurement are on one bridge; set which to one at a host such as "
+            f'"{host}", or simulate the system'
         )
     return Thing(outage.which, tuple(sorted(units)), to_units, from_units)
 
