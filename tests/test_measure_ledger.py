@@ -31,6 +31,19 @@ def test_granted_and_not_built_is_unfinished_and_never_granted_is_skipped() -> N
     assert ledger.balance(12, totals.__getitem__) == Balance(unfinished=1, skipped=2)
 
 
+def test_the_balance_of_ended_epochs_leaves_out_what_is_in_flight() -> None:
+    """Unit 1 was granted 2 of its 5 MEPs and built 1; in the next epoch another 2 are under way."""
+    totals = {0: counters(), 1: counters()}
+    ledger = Ledger(takes_turns=True)
+    ledger.begin(0, (0, 1), totals.__getitem__)
+    totals.update({0: counters(5), 1: counters(1, granted=2)})
+    assert ledger.ended(totals.__getitem__) == Balance()
+    ledger.begin(10, (0,), totals.__getitem__)
+    totals[0] = counters(8, granted=10)
+    assert ledger.ended(totals.__getitem__) == Balance(unfinished=1, skipped=3)
+    assert ledger.balance(15, totals.__getitem__) == Balance(unfinished=3, skipped=3)
+
+
 def test_what_one_unit_built_twice_is_not_made_up_by_what_another_has_not_built() -> None:
     totals = {0: counters(), 1: counters()}
     ledger = Ledger(takes_turns=True)

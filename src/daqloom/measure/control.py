@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from daqloom.measure import MeasureError
-from daqloom.measure.connection import Certificates, joined
+from daqloom.measure.connection import SOCKET, Certificates, joined
 from daqloom.measure.launch import Launcher
 from daqloom.measure.messages import Answer, Heartbeat, Hello, Message, StageRow, Trace
 from daqloom.measure.outputs import Drop, Kill, Launch, RunEvent, Send
@@ -51,9 +51,12 @@ class _Guest:
 
 
 class Control:
-    """A run: an asynchronous context that owns the run's processes. `on_event` is called with each
-    entry of the run's log, `on_step` whenever something may have changed. Raises MeasureError on
-    entering where it cannot listen."""
+    """A run: an asynchronous context that owns the run's processes.
+
+    It listens for units at `socket_file` as well, if there is one. `on_event` is called with each
+    entry of the run's log, `on_count` with each unit that has reported its counters. Raises
+    MeasureError on entering where it cannot listen.
+    """
 
     def __init__(
         self,
@@ -64,14 +67,18 @@ class Control:
         name: str = "",
         bind: str = "127.0.0.1",
         port: int = 0,
+        socket_file: Path | None = None,
         certificates: Certificates | None = None,
         on_event: Callable[[RunEvent], None] | None = None,
+        on_count: Callable[[int], None] | None = None,
     ) -> None:
         self.token = secrets.token_bytes(16)
         self.steering = secrets.token_bytes(16)
         """The secret that an operator needs on loopback."""
         self.address = ""
-        """Address for units, host:port."""
+        """Its address, host:port."""
+        self._socket = f"{SOCKET}{socket_file.absolute()}" if socket_file else ""
+        """Address for units that do not reach the other one."""
         self.refused: Counter[str] = Counter()
         self.began_s = time.monotonic()
         self.began_ns = time.time_ns()
@@ -82,6 +89,7 @@ class Control:
         self._bind, self._port = bind, port
         self._certificates = certificates
         self._on_event = on_event or (lambda event: None)
+        self._on_count = on_count or (lambda unit: None)
         self._told = 0
         self._guests: dict[int, _Guest] = {}
         self._sessions = 0
@@ -101,7 +109,7 @@ class Control:
         )
 
     async def __aenter__(self) -> Self:
-        port = await self._service.listen(self._bind, self._port)
+        port = await self._service.listen(self._bind, self._port, self._socket)
         host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
         self.address = joined(host, port)
         self._clock = asyncio.create_task(self._tick())
@@ -136,6 +144,11 @@ class Control:
     def reset(self, unit: int) -> None:
         """Bring a unit back."""
         self.run.reset(time.monotonic(), unit)
+        self._act()
+
+    def injected(self, text: str) -> None:
+        """Log that something is broken on purpose, or mended."""
+        self.run.injected(time.monotonic(), text)
         self._act()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -215,6 +228,7 @@ class Control:
             return self._keep(unit, session, report)
         self._look(unit, report)
         refusal = self.run.reported(time.monotonic(), unit, session, report)
+        self._on_count(unit)
         self._act()
         return refusal
 
@@ -229,6 +243,7 @@ class Control:
         """Count what a unit of this machine that has ended counted up to its end."""
         if counted := self._pages.last(unit):
             self.run.counted(unit, counted)
+            self._on_count(unit)
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
         """Read the counters of a unit of this machine, as long as they are the same ones."""
@@ -267,7 +282,7 @@ class Control:
     def _act(self) -> None:
         outputs = self.run.take()
         if launched := [output.unit for output in outputs if isinstance(output, Launch)]:
-            for task in self._launcher.tasks(launched, self.address):
+            for task in self._launcher.tasks(launched, self._socket or self.address):
                 self.processes.start(task)
         for output in outputs:
             match output:

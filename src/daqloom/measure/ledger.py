@@ -9,7 +9,7 @@ that MEPs were answered twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from daqloom._engine import Counters
@@ -97,8 +97,17 @@ class Ledger:
     def balance(self, next_mep: int, totals: Callable[[int], Counters]) -> Balance:
         """Return the balance up to MEP `next_mep`, the first that no unit is known to have
         answered."""
+        return self._balance_of(self._epochs, next_mep, totals)
+
+    def ended(self, totals: Callable[[int], Counters]) -> Balance:
+        """Return the balance of the epochs that another has followed."""
+        return self._balance_of([e for e in self._epochs if e.end is not None], 0, totals)
+
+    def _balance_of(
+        self, epochs: Iterable[_Epoch], next_mep: int, totals: Callable[[int], Counters]
+    ) -> Balance:
         found = self._closed
-        for epoch in self._epochs:
+        for epoch in epochs:
             counted = {
                 unit: epoch.counted.get(unit) or Counted.of(totals(unit)).since(before)
                 for unit, before in epoch.before.items()

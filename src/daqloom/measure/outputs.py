@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from daqloom.measure.messages import Message
+from daqloom.measure.states import Phase
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class About(Enum):
     """The run goes on as it was told to."""
     UNIT = "unit"
     """Trouble with a unit: it is lost, did not join or cannot write."""
+    FAULT = "fault"
+    """What is broken on purpose, or mended."""
     FAILURE = "failure"
     """The whole run fails."""
 
@@ -58,8 +61,14 @@ class RunEvent:
     time_s: float
     text: str
     about: About = About.COURSE
+    phase: Phase = Phase.WAITING
+    """That of the run from then on."""
+    members: int = 0
+    """How many units it has then."""
+    lost: int | None = None
+    """The unit that is declared lost."""
 
     @property
     def tells_of_trouble(self) -> bool:
         """Return whether the entry is of trouble with a unit or with the whole run."""
-        return self.about is not About.COURSE
+        return self.about in (About.UNIT, About.FAILURE)

@@ -134,6 +134,14 @@ class RunControl(Regrouping):
             unit.returns_s = now
         self._advance(now)
 
+    def hold(self, number: int, held: bool) -> None:
+        """Take in that the host of a unit is down on purpose, or is no longer."""
+        self.units[number].held = held
+
+    def injected(self, now: float, text: str) -> None:
+        """Log that something is broken on purpose, or mended."""
+        self._note(now, text, About.FAULT)
+
     def tick(self, now: float) -> None:
         """Take in that time has passed; to be called a few times per heartbeat."""
         gap = now - self._ticked_s
@@ -307,7 +315,7 @@ class RunControl(Regrouping):
 
     def _bring_back(self, now: float) -> None:
         for unit in self.units:
-            if unit.returns_s is None or now < unit.returns_s:
+            if unit.held or unit.returns_s is None or now < unit.returns_s:
                 continue
             if unit.standing is Standing.ABSENT and not unit.process:
                 self._launch(now, unit)

@@ -65,6 +65,10 @@ class RunState:
         """Return the fates of the run's MEPs that no counter shows."""
         return self._ledger.balance(self.next_mep, self._totals)
 
+    def balance_of_ended(self) -> Balance:
+        """Return those of the MEPs of epochs that another has followed."""
+        return self._ledger.ended(self._totals)
+
     def _read(self, unit: UnitView, counters: Counters) -> None:
         unit.tally.read(counters)
         self._leases.answered(counters.next_mep or 0)
@@ -80,7 +84,7 @@ class RunState:
         unit.standing, unit.lost_s, unit.reason = Standing.LOST, now, reason
         if self.phase in (Phase.ENDING, Phase.ENDED):
             return
-        self._note(now, f"unit {unit.number} is lost: {reason}", About.UNIT)
+        self._note(now, f"unit {unit.number} is lost: {reason}", About.UNIT, lost=unit.number)
         self.counts["units_lost"] += 1
         if unit.number in self.members:
             self.members -= {unit.number}
@@ -134,7 +138,10 @@ class RunState:
         about = About.FAILURE if phase is Phase.ERROR else About.COURSE
         self._note(now, f"{phase}{': ' if why else ''}{why}", about)
 
-    def _note(self, now: float, text: str, about: About = About.COURSE) -> None:
+    def _note(
+        self, now: float, text: str, about: About = About.COURSE, lost: int | None = None
+    ) -> None:
         self.counts["run_events"] += 1
         if len(self.events) < MOST_EVENTS:
-            self.events.append(RunEvent(now, text, about))
+            members = len(self.members)
+            self.events.append(RunEvent(now, text, about, self.phase, members, lost))

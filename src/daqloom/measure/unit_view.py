@@ -44,6 +44,8 @@ class UnitView:
     failures: int = 0
     returns_s: float | None = None
     """Time at which it is to be brought back."""
+    held: bool = False
+    """Whether its host is down on purpose, so that no process of it can be started."""
     reset_by_operator: bool = False
     """Whether the operator has asked to bring it back."""
     not_written: int = 0
