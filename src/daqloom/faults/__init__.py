@@ -1,7 +1,27 @@
-"""Failures of links: logs of a site, and what they tell."""
+"""Failures of links: logs of a site, what they tell, and what they cost.
+
+`cost` is that of `daqloom.faults.loss`, imported when it is first asked for.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daqloom.faults.loss import cost
+
+__all__ = ["FaultsError", "cost"]
 
 
 class FaultsError(Exception):
     """A log or an option that cannot be used, in one sentence."""
+
+
+if not TYPE_CHECKING:  # a type checker would take any name of this module to exist
+
+    def __getattr__(name: str) -> Any:
+        if name == "cost":
+            from daqloom.faults.loss import cost
+
+            return cost
+        raise AttributeError(f"module 'daqloom.faults' has no attribute {name!r}")
