@@ -119,7 +119,7 @@ class Cost:
     @property
     def most(self) -> int:
         """The largest number of cables between switches that were down at once."""
-        return self.overlap.time_s.shape[1] - 1
+        return int(self.overlap.time_s.shape[1]) - 1
 
     @cached_property
     def at_once(self) -> list[Estimate]:
@@ -165,9 +165,7 @@ class Cost:
         """The system as it is where the worst links never fail."""
         worst = {each.total.link for each in self.worst}
         left = [each for each in self.month.failures if each.link not in worst]
-        return self._way(
-            f"the {len(worst)} worst links mended", self.as_it_is, self._overlap(left)
-        )
+        return self._way(f"the {len(worst)} worst links mended", self.as_it_is, self._overlap(left))
 
     @cached_property
     def kinds(self) -> list[Kind]:
@@ -178,9 +176,7 @@ class Cost:
         found = []
         for name in sorted(by_kind, key=lambda name: (name == HOST_LINK, name)):
             places = by_kind[name]
-            lasting = [
-                self.month.failures[p].lasts_s(self.month.observed.end_s) for p in places
-            ]
+            lasting = [self.month.failures[p].lasts_s(self.month.observed.end_s) for p in places]
             found.append(
                 Kind(
                     name,
@@ -276,6 +272,14 @@ class Cost:
         return Estimate(value, float(low), float(high))
 
 
+def most_at_once(month: Variant, network: Network) -> int:
+    """Return the largest number of cables between switches that were down at once. Raises
+    FaultsError where there is no failure or no time."""
+    _check(month, network)
+    course = overlap(month.failures, network, month.observed, month.tests)
+    return int(course.broken.max(initial=0))
+
+
 def cost(
     month: Variant,
     network: Network,
@@ -293,6 +297,17 @@ def cost(
     longer, are added. `sweep_s`: for which the tables still lead over a cable that has failed (s);
     by default 0.35 ms for each host. Raises FaultsError where there is no failure or no time.
     """
+    _check(month, network)
+    if sweep_s is None:
+        sweep_s = SWEEP_S_PER_HOST * network.counts[HOST_LINK]
+    longest_s = max(each.lasts_s(month.observed.end_s) for each in month.failures)
+    median = [] if month.median_s is None else [month.median_s]
+    caps_s = {cap_s for cap_s in (*median, *USUAL_REPAIRS_S) if cap_s < longest_s}
+    times_s = tuple(sorted(caps_s | set(repairs_s)))
+    return Cost(month, network, throughputs, times_s, sweep_s, seed)
+
+
+def _check(month: Variant, network: Network) -> None:
     if not month.failures:
         raise FaultsError(
             f"the logs tell no failure of a link of this network ({len(network.kind):,} links) "
@@ -302,10 +317,3 @@ def cost(
         raise FaultsError(
             "the logs cover no time outside test periods; give logs of at least some hours"
         )
-    if sweep_s is None:
-        sweep_s = SWEEP_S_PER_HOST * network.counts[HOST_LINK]
-    longest_s = max(each.lasts_s(month.observed.end_s) for each in month.failures)
-    median = [] if month.median_s is None else [month.median_s]
-    caps_s = {cap_s for cap_s in (*median, *USUAL_REPAIRS_S) if cap_s < longest_s}
-    times_s = tuple(sorted(caps_s | set(repairs_s)))
-    return Cost(month, network, throughputs, times_s, sweep_s, seed)

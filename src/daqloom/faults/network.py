@@ -82,9 +82,7 @@ def kinds(fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, str]:
     return found
 
 
-def _shares(
-    scenario: Scenario, fabric: Fabric, cables: Mapping[str, Cable]
-) -> dict[str, float]:
+def _shares(scenario: Scenario, fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, float]:
     from daqloom.topology.schedule import hosts_of
     from daqloom.topology.system import node_slots, unit_slots
 

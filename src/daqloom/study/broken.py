@@ -52,7 +52,7 @@ class BrokenStudy:
     points: tuple[Point, ...]
     """Of its variants, in their order."""
     notes: tuple[str, ...] = field(default=())
-    """Ways that are left out, and why, as sentences."""
+    """Which tables are taken while a cable is broken, and ways that are left out, as sentences."""
 
     def throughputs(
         self, outcomes: Iterable[tuple[Task, Outcome | None]], failures: Mapping[Task, str]
@@ -104,13 +104,18 @@ def broken_study(
         raise StudyError(f"{draws} draws of broken cables: expected 1 to {MOST_DRAWS}")
     variants: dict[str, dict[str, Any]] = {}
     points, notes = [], []
+    if _falls_back(scenario):
+        notes.append(
+            f"while a cable is broken, tables are those of {MINHOP}: OpenSM's minhop, to which its "
+            "ftree falls back"
+        )
     for way, (always, broken) in _ways(scenario, others).items():
         try:
             override(scenario, {**always, "faults.cables": 0})
         except ScenarioError as error:
             notes.append(f'"{way}" is left out: {error}')
             continue
-        for number in (0, *sorted(set(numbers) - {0})):
+        for number in sorted({0, *numbers}):
             for draw in range(draws if number else 1):
                 changes: dict[str, Any] = {**always, "faults.cables": number}
                 if number:
@@ -124,13 +129,17 @@ def broken_study(
     return BrokenStudy(study, tuple(points), tuple(notes))
 
 
+def usual_numbers(most: int) -> tuple[int, ...]:
+    """Return the numbers of broken cables to simulate where so many are down at once: 1, 3 and 5,
+    as far as there are so many, and the largest below 5."""
+    return tuple(sorted({*(n for n in USUAL_NUMBERS if n <= most), min(most, USUAL_NUMBERS[-1])}))
+
+
 def _ways(
     scenario: Scenario, others: bool
 ) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """What each way sets, always and while a cable is broken."""
-    falls_back = (
-        scenario.network.technology == "infiniband" and scenario.network.routing == D_MOD_K
-    )
+    falls_back = scenario.network.technology == "infiniband" and scenario.network.routing == D_MOD_K
     tables = {"network.routing": MINHOP} if falls_back else {}
     ways: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {AS_IT_IS: ({}, tables)}
     if not others:
@@ -141,9 +150,14 @@ def _ways(
             given = {"building.barrier": own.barrier, "building.pace": own.pace}
             if given | dict(changes) != given:
                 ways[name] = (changes, tables)
-    if falls_back:
+    if _falls_back(scenario):
         ways[AROUND] = ({}, {})
     return ways
+
+
+def _falls_back(scenario: Scenario) -> bool:
+    network = scenario.network
+    return network.technology == "infiniband" and network.routing == D_MOD_K
 
 
 def _reached(metrics: Mapping[str, Any]) -> tuple[float, float]:
