@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.faults.clock import DAY_S
-from daqloom.faults.failure import Failure, Period
+from daqloom.faults.failure import Failure, Period, time_without
 from daqloom.faults.network import HOST_LINK, Network
 
 Array = NDArray[np.float64]
@@ -83,9 +83,9 @@ def overlap(
     do not either (joined)."""
     ends = [observed.end_s if each.end_s is None else each.end_s for each in failures]
     told = np.array([[each.begin_s for each in failures], ends], dtype=float).reshape(2, -1)
-    origin_s = float(_without(np.array(observed.begin_s), tests))
+    origin_s = time_without(observed.begin_s, tests)
     span_s = _without(np.clip(told, *observed), tests).T - origin_s
-    length_s = float(_without(np.array(observed.end_s), tests)) - origin_s
+    length_s = time_without(observed.end_s, tests) - origin_s
     is_cable = np.array([network.kind[each.link] != HOST_LINK for each in failures], dtype=int)
     share = np.array([network.share.get(each.link, 0.0) for each in failures], dtype=float)
     edges = np.arange(0.0, length_s, _block_s(length_s))  # a step lies within one block
@@ -109,8 +109,9 @@ def _block_s(length_s: float) -> float:
 
 
 def _without(at_s: Array, tests: Sequence[Period]) -> Array:
-    """Return times on a clock that stands still in test periods."""
-    still = np.zeros_like(at_s)
-    for begin_s, end_s in tests:
-        still += np.maximum(0.0, np.minimum(at_s, end_s) - begin_s)
-    return np.asarray(at_s - still)
+    """Return times on a clock that stands still in test periods, as `time_without` does."""
+    if not tests:
+        return at_s
+    lengths_s = np.array([end_s - begin_s for begin_s, end_s in tests])
+    stood_s = np.repeat(np.concatenate(([0.0], np.cumsum(lengths_s))), 2)[1:-1]
+    return np.asarray(at_s - np.interp(at_s, np.array(tests).ravel(), stood_s))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from daqloom.faults.throughput import Throughput
-from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.study import StudyError
 from daqloom.study.executor import executor_for
@@ -20,13 +19,13 @@ from daqloom.study.file import Study, StudyFile, study_of
 from daqloom.study.program import Outcome, Task
 from daqloom.study.runner import Report, replay, run
 from daqloom.study.store import Store
-from daqloom.topology.loaded import override
-from daqloom.topology.routing import D_MOD_K
+from daqloom.topology.routing import D_MOD_K, IMPORTED
 
 AS_IT_IS = "as it is"
 AROUND = "D-mod-K around broken cables"
 MINHOP = "minimal:balanced"
 """Tables to which OpenSM falls back from D-mod-K when a cable is missing."""
+WHILE_BROKEN = f"while a cable is broken, tables are those of {MINHOP} (OpenSM's minhop)"
 USUAL_NUMBERS = (1, 3, 5)
 MOST_DRAWS = 1000
 WAYS: Mapping[str, Mapping[str, Any]] = {
@@ -52,7 +51,7 @@ class BrokenStudy:
     points: tuple[Point, ...]
     """Of its variants, in their order."""
     notes: tuple[str, ...] = field(default=())
-    """Which tables are taken while a cable is broken, and ways that are left out, as sentences."""
+    """Which tables are taken while a cable is broken, as sentences."""
 
     def throughputs(
         self, outcomes: Iterable[tuple[Task, Outcome | None]], failures: Mapping[Task, str]
@@ -105,16 +104,10 @@ def broken_study(
     variants: dict[str, dict[str, Any]] = {}
     points, notes = [], []
     if _falls_back(scenario):
-        notes.append(
-            f"while a cable is broken, tables are those of {MINHOP}: OpenSM's minhop, to which its "
-            "ftree falls back"
-        )
+        notes.append(f"{WHILE_BROKEN}, to which its ftree falls back")
+    elif scenario.network.shape == "imported" and scenario.network.routing in ("", IMPORTED):
+        notes.append(f"{WHILE_BROKEN}: imported tables do not know what is broken")
     for way, (always, broken) in _ways(scenario, others).items():
-        try:
-            override(scenario, {**always, "faults.cables": 0})
-        except ScenarioError as error:
-            notes.append(f'"{way}" is left out: {error}')
-            continue
         for number in sorted({0, *numbers}):
             for draw in range(draws if number else 1):
                 changes: dict[str, Any] = {**always, "faults.cables": number}
@@ -139,8 +132,7 @@ def _ways(
     scenario: Scenario, others: bool
 ) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """What each way sets, always and while a cable is broken."""
-    falls_back = scenario.network.technology == "infiniband" and scenario.network.routing == D_MOD_K
-    tables = {"network.routing": MINHOP} if falls_back else {}
+    tables = {"network.routing": MINHOP} if _falls_back(scenario) else {}
     ways: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {AS_IT_IS: ({}, tables)}
     if not others:
         return ways
@@ -151,23 +143,23 @@ def _ways(
             if given | dict(changes) != given:
                 ways[name] = (changes, tables)
     if _falls_back(scenario):
-        ways[AROUND] = ({}, {})
+        ways[AROUND] = ({}, {"network.routing": D_MOD_K})
     return ways
 
 
 def _falls_back(scenario: Scenario) -> bool:
+    """Whether whole, the tables are those of OpenSM's ftree."""
     network = scenario.network
-    return network.technology == "infiniband" and network.routing == D_MOD_K
+    by_default = not network.routing and network.shape == "fat-tree"
+    return network.technology == "infiniband" and (network.routing == D_MOD_K or by_default)
 
 
 def _reached(metrics: Mapping[str, Any]) -> tuple[float, float]:
     """Return throughput and event rate: those of fragments written, which a short run tells, of
     protocols that have them."""
-    for prefix in ("written_", ""):
-        if f"{prefix}throughput_bps" in metrics:
-            rate_hz = metrics.get(f"{prefix}event_rate_hz", 0.0)
-            return float(metrics[f"{prefix}throughput_bps"]), float(rate_hz)
-    raise StudyError("the simulation tells no throughput; give a scenario that builds events")
+    prefix = "written_" if "written_throughput_bps" in metrics else ""
+    rate_hz = metrics.get(f"{prefix}event_rate_hz", 0.0)
+    return float(metrics[f"{prefix}throughput_bps"]), float(rate_hz)
 
 
 def throughputs(
