@@ -19,6 +19,9 @@ from daqloom.study.file import Study, StudyFile, study_of
 from daqloom.study.program import Outcome, Task
 from daqloom.study.runner import Report, replay, run
 from daqloom.study.store import Store
+from daqloom.topology import TopologyError
+from daqloom.topology.cabled import cabled
+from daqloom.topology.loaded import override
 from daqloom.topology.routing import D_MOD_K, IMPORTED
 
 AS_IT_IS = "as it is"
@@ -51,7 +54,7 @@ class BrokenStudy:
     points: tuple[Point, ...]
     """Of its variants, in their order."""
     notes: tuple[str, ...] = field(default=())
-    """Which tables are taken while a cable is broken, as sentences."""
+    """Which tables are taken while a cable is broken, and a way that is left out, as sentences."""
 
     def throughputs(
         self, outcomes: Iterable[tuple[Task, Outcome | None]], failures: Mapping[Task, str]
@@ -77,7 +80,8 @@ class BrokenStudy:
             missing = [number for number in numbers if not found[way][number]]
             if missing or not found[way][0][0]:
                 reason = why[way, missing[0]][0] if missing else "its throughput is 0"
-                sentence = f'"{way}" has no throughput with {missing or [0]} broken: {reason}'
+                number = missing[0] if missing else 0
+                sentence = f'"{way}" has no throughput with {number} broken: {reason}'
                 if way == AS_IT_IS:
                     raise StudyError(sentence)
                 notes.append(f"{sentence}; it is left out")
@@ -102,19 +106,26 @@ def broken_study(
     if not 1 <= draws <= MOST_DRAWS:
         raise StudyError(f"{draws} draws of broken cables: expected 1 to {MOST_DRAWS}")
     variants: dict[str, dict[str, Any]] = {}
-    points, notes = [], []
+    points: list[Point] = []
+    notes: list[str] = []
     if _falls_back(scenario):
         notes.append(f"{WHILE_BROKEN}, to which its ftree falls back")
     elif scenario.network.shape == "imported" and scenario.network.routing in ("", IMPORTED):
         notes.append(f"{WHILE_BROKEN}: imported tables do not know what is broken")
     for way, (always, broken) in _ways(scenario, others).items():
+        own: dict[Point, dict[str, Any]] = {}
         for number in sorted({0, *numbers}):
             for draw in range(draws if number else 1):
-                changes: dict[str, Any] = {**always, "faults.cables": number}
+                point = Point(way, number, draw)
+                own[point] = {**always, "faults.cables": number}
                 if number:
-                    changes |= {**broken, "faults.seed": scenario.faults.seed + draw}
-                points.append(Point(way, number, draw))
-                variants[f"{way}, {number} broken, draw {draw + 1}"] = changes
+                    own[point] |= {**broken, "faults.seed": scenario.faults.seed + draw}
+        if way == AROUND and (reason := _unroutable(scenario, own.values())):
+            notes.append(f'"{way}" is left out, as some of the draws have no such tables: {reason}')
+            continue
+        points += own
+        for point, changes in own.items():
+            variants[f"{way}, {point.broken} broken, draw {point.draw + 1}"] = changes
     file = StudyFile(
         scenario=scenario.name, variants=variants, repeat={"seeds": [scenario.run.seed]}
     )
@@ -152,6 +163,16 @@ def _falls_back(scenario: Scenario) -> bool:
     network = scenario.network
     by_default = not network.routing and network.shape == "fat-tree"
     return network.technology == "infiniband" and (network.routing == D_MOD_K or by_default)
+
+
+def _unroutable(scenario: Scenario, changes: Iterable[Mapping[str, Any]]) -> str:
+    """Return why one of these systems has no tables; empty if all have."""
+    try:
+        for each in changes:
+            cabled(override(scenario, each))
+    except TopologyError as error:
+        return str(error)
+    return ""
 
 
 def _reached(metrics: Mapping[str, Any]) -> tuple[float, float]:
