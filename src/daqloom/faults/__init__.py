@@ -1,6 +1,6 @@
 """Failures of links: logs of a site, what they tell, and what they cost.
 
-`cost` is that of `daqloom.faults.loss`, imported when it is first asked for.
+`daqloom.faults.cost` is that of `daqloom.faults.loss`, imported when it is first asked for.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daqloom.faults.loss import cost
-
-__all__ = ["FaultsError", "cost"]
+    cost: Any
 
 
 class FaultsError(Exception):
@@ -21,7 +19,7 @@ if not TYPE_CHECKING:  # a type checker would take any name of this module to ex
 
     def __getattr__(name: str) -> Any:
         if name == "cost":
-            from daqloom.faults.loss import cost
+            from importlib import import_module
 
-            return cost
+            return import_module("daqloom.faults.loss").cost
         raise AttributeError(f"module 'daqloom.faults' has no attribute {name!r}")
