@@ -361,6 +361,17 @@ def test_a_study_has_each_way_whole_and_with_draws_of_broken_cables() -> None:
     assert {point.way for point in broken_study(system, (1,), others=False).points} == {AS_IT_IS}
 
 
+def test_where_only_host_links_fail_nothing_is_broken() -> None:
+    planned = broken_study(TWICE, (0,))
+    assert {point.broken for point in planned.points} == {0}
+    assert AROUND not in {point.way for point in planned.points}
+    assert planned.notes == ()
+    other = Throughput({0: (9.0,)})
+    found = cost(month([Failure(0, 500, "h")]), HAND, {AS_IT_IS: CURVE, "other": other})
+    assert [way.name for way in found.ways] == [AS_IT_IS, "other"]
+    assert found.lost.value == pytest.approx(0.5 / 4)
+
+
 def test_ways_are_those_that_differ_from_the_scenario() -> None:
     def ways(system: Scenario, **changes: object) -> set[str]:
         more = {key.replace("__", "."): value for key, value in changes.items()}

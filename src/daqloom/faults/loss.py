@@ -144,7 +144,7 @@ class Cost:
         names = list(self.throughputs)
         for name in names[1:]:
             changed = self.throughputs[name]
-            if changed.full_bps != own.full_bps:
+            if self.most and changed.full_bps != own.full_bps:
                 both = changed.while_whole(own)
                 found.append(
                     self._way(f"{names[0]}; while a cable is broken: {name}", both, self.overlap)

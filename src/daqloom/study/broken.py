@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from os import PathLike
@@ -107,11 +107,8 @@ def broken_study(
         raise StudyError(f"{draws} draws of broken cables: expected 1 to {MOST_DRAWS}")
     variants: dict[str, dict[str, Any]] = {}
     points: list[Point] = []
-    notes: list[str] = []
-    if _falls_back(scenario):
-        notes.append(f"{WHILE_BROKEN}, to which its ftree falls back")
-    elif scenario.network.shape == "imported" and scenario.network.routing in ("", IMPORTED):
-        notes.append(f"{WHILE_BROKEN}: imported tables do not know what is broken")
+    breaks = any(numbers)
+    notes = list(_tables_told(scenario)) if breaks else []
     for way, (always, broken) in _ways(scenario, others).items():
         own: dict[Point, dict[str, Any]] = {}
         for number in sorted({0, *numbers}):
@@ -120,6 +117,8 @@ def broken_study(
                 own[point] = {**always, "faults.cables": number}
                 if number:
                     own[point] |= {**broken, "faults.seed": scenario.faults.seed + draw}
+        if way == AROUND and not breaks:
+            continue
         if way == AROUND and (reason := _unroutable(scenario, own.values())):
             notes.append(f'"{way}" is left out, as some of the draws have no such tables: {reason}')
             continue
@@ -156,6 +155,13 @@ def _ways(
     if _falls_back(scenario):
         ways[AROUND] = ({}, {"network.routing": D_MOD_K})
     return ways
+
+
+def _tables_told(scenario: Scenario) -> Iterator[str]:
+    if _falls_back(scenario):
+        yield f"{WHILE_BROKEN}, to which its ftree falls back"
+    elif scenario.network.shape == "imported" and scenario.network.routing in ("", IMPORTED):
+        yield f"{WHILE_BROKEN}: imported tables do not know what is broken"
 
 
 def _falls_back(scenario: Scenario) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
 MOST_BARS = 12
 """Numbers of cables that are down at once."""
+FEWEST_BARS = 5
+"""Of links, so that a single one is no wall."""
 SHORTEST_S = 1.0
 POINTS = 24
 """Of the curve of repair times."""
@@ -80,6 +82,7 @@ def _time(axes: Axes, cost: Cost) -> None:
         if each.low is not None and each.high is not None:
             axes.plot([place] * 2, [100 * each.low, 100 * each.high], color=style.BLACK, lw=1.2)
     axes.set_xticks(places)
+    axes.set_ylim(0, None if shares else 1)
     beyond = sum(each.value for each in cost.at_once[MOST_BARS + 1 :])
     more = f"; more than {MOST_BARS}: {100 * beyond:.2g} %" if beyond else ""
     axes.set(xlabel=f"cables between switches down at once{more}", ylabel="share of the time (%)")
@@ -156,7 +159,7 @@ def _worst(axes: Axes, cost: Cost) -> None:
         axes.barh(place, each.hours, color=colour, height=0.7)
     names = [f"{each.total.link}  ({each.total.failures})" for each in cost.worst]
     axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_ylim(max(1, len(names)) - 0.5, -0.5)
+    axes.set_ylim(max(FEWEST_BARS, len(names)) - 0.5, -0.5)
     hosts = any(each.kind == HOST_LINK for each in cost.worst)
     axes.set_xlabel(f"hours lost in a month{'; amber: host links' if hosts else ''}")
     axes.set_title("Links with most downtime (failures)", loc="right")
