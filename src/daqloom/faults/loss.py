@@ -200,8 +200,8 @@ class Cost:
 
     @property
     def sweeps_h(self) -> float:
-        """Time in a month in which tables lead over a cable that has failed, and which is no part
-        of the loss (h)."""
+        """Time in a month in which tables lead over a cable that has failed: lost besides, where
+        nothing is built meanwhile (h)."""
         cables = [f for f in self.month.failures if self.network.kind[f.link] != HOST_LINK]
         times = sum(each.flaps for each in cables)
         return MONTH_H * times * self.sweep_s / self.overlap.length_s

@@ -48,7 +48,8 @@ def record(cost: Cost) -> dict[str, Any]:
             "hours": _estimate(hours),
             "events": _estimate(hours.times(S_PER_H * own.event_rate_hz)),
             "bytes": _estimate(hours.times(S_PER_H * own.full_bps / BITS)),
-            "sweeps_hours_at_most": cost.sweeps_h,
+            "sweep_s": cost.sweep_s,
+            "sweeps_hours": cost.sweeps_h,
         },
         "ways": [_way(way) for way in cost.ways],
         "repaired_within": [
