@@ -179,12 +179,12 @@ base::expected<LinearShift> ShiftSystem::place_units() {
         readout_in.push_back(ReadoutIndex::none());
         builder_in.push_back(BuilderIndex::none());
         if (reads != NodeIndex::none()) {
-            readout_in.back() = placement_.readouts.add(placement_.add_host(reads));
+            DAQLOOM_TRY(unit, placement_.put(&Placement::readouts, reads));
+            readout_in.back() = unit;
         }
         if (builds != NodeIndex::none()) {
-            const bool is_folded = builds == reads;
-            builder_in.back() = placement_.builders.add(
-                is_folded ? placement_.readouts.node_of.back() : placement_.add_host(builds));
+            DAQLOOM_TRY(unit, placement_.put(&Placement::builders, builds));
+            builder_in.back() = unit;
         }
     }
     DAQLOOM_CHECK(place(config_, placement_.hosts, kFlowDue));
