@@ -1,9 +1,10 @@
 """Tables and schedule of linear shift for what is left of a tree of switches.
 
-With the schedule of `frames`, a leaf's flows to one place of a frame come to their next receivers all
-in the same phase: they always go to different receivers, and from the same leaf to the same one. So
-a turn of a leaf needs one way from each other leaf, on cables of its own, for the whole round, and
-`spread` finds these ways. The flows to extras meet another leaf in each frame; they get what is left.
+With the schedule of `frames`, a leaf's flows to one place of a frame come to their next receivers
+all in the same phase: they always go to different receivers, and from the same leaf to the same
+one. So a turn of a leaf needs one way from each other leaf, on cables of its own, for the whole
+round, and `spread` finds these ways. The flows to extras meet another leaf in each frame; they get
+what is left.
 """
 
 from collections import defaultdict
@@ -80,11 +81,12 @@ class _Tree:
         leaves, size = len(self.leaves), max(map(len, self.hosts), default=0)
         if leaves < 2:
             return []
-        whole = Frames(self.hosts, size // leaves, size)
-        turns = max(1, whole.turns)
-        more = max(leaves, -(-size // turns))
-        padded = Frames(self.hosts + [[]] * (more - leaves), turns, turns * more)
-        return [whole, padded] if whole.extras else [whole]
+        turns = max(1, size // leaves)
+        whole = Frames(self.hosts, turns, max(size, leaves))
+        more = -(-size // turns) - leaves
+        if not whole.extras:
+            return [whole]
+        return [whole, Frames(self.hosts + [[]] * more, turns, turns * (leaves + more))]
 
 
 def _tree(fabric: Fabric, slots: Slots) -> _Tree:
@@ -175,10 +177,9 @@ class _Ways:
         worth = np.ones(place.shape)
         if len(usual):
             worth[np.arange(len(flows)), usual[extra % len(usual)]] += 0.1
-        spines = spread(
-            leaf * count + step, to * count + step, *(np.repeat(x, count, 0) for x in (up, down)),
-            alone, worth,
-        )  # fmt: skip
+        senders, receivers = leaf * count + step, to * count + step
+        up_by_step, down_by_step = np.repeat(up, count, axis=0), np.repeat(down, count, axis=0)
+        spines = spread(senders, receivers, up_by_step, down_by_step, alone, worth)
         taken: dict[tuple[int, int, int], int] = defaultdict(int)
         for (a, b, v, host, t), spine in zip(flows, spines.tolist(), strict=True):
             if (way := self._way(a, b, spine)) is None:
@@ -194,7 +195,9 @@ class _Ways:
             return spine
         both = np.minimum(self._tree.capacity[leaf], self._tree.capacity[to])
         load = self._up_taken[leaf] + self._down_taken[to]
-        return int(np.where(both > 0, load, np.iinfo(load.dtype).max).argmin()) if both.any() else None
+        return (
+            int(np.where(both > 0, load, np.iinfo(load.dtype).max).argmin()) if both.any() else None
+        )
 
     def _send_up(self, leaf: int, spine: int, host: int, place: int) -> None:
         if host != DUMMY:

@@ -1,9 +1,9 @@
 """Spreads the flows of a tree over its spines, no two on a cable.
 
-One spine after the other takes as many flows as it has cables for. What it must take, of a leaf whose
-later spines have too few cables for the rest, it does take: leaf by leaf these are sums of flows with
-a lower and an upper bound, on the side of senders and on that of receivers. Such a linear program has
-a solution in whole numbers wherever it has one (it is a flow in a network).
+One spine after the other takes as many flows as it has cables for. What it must take, of a leaf
+whose later spines have too few cables for the rest, it does take: leaf by leaf these are sums of
+flows with a lower and an upper bound, on the side of senders and on that of receivers. Such a
+linear program has a solution in whole numbers wherever it has one (it is a flow in a network).
 """
 
 import numpy as np
