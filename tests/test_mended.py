@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daqloom import methods
+from daqloom.measure.configure import places
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.load import load
 from daqloom.topology.broken import between_switches, with_broken
@@ -263,6 +264,11 @@ def test_units_keep_their_sizes_and_hosts() -> None:
     assert system.hosts == list(range(8))
     assert system.readouts.tolist() == list(range(8))
     assert system.builders.tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+
+
+def test_a_measurement_has_no_such_tables() -> None:
+    with pytest.raises(ScenarioError, match="only in simulation and analysis"):
+        places(load("lhcb-run3-test-160", {"network.routing": "mended", "readout.units": 4}))
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from daqloom.analyse.fabric_ring import Comparison, ring_of
 from daqloom.analyse.fabric_slowest import Chance, Times
 from daqloom.analyse.fabric_view import rates_of
 from daqloom.analyse.fabric_windows import by_clock
+from daqloom.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import parts_of
 from daqloom.topology.max_flow import least_time
-from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import DUMMY
 
 SAMPLED = 8
@@ -161,8 +162,7 @@ def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict
     throughput_bps = 8 * push.bytes_a_round * rate_hz / push.events
     rates = rates_of(rate_hz, min(bounds.values()), throughput_bps, push.nodes)
     metrics: dict[str, Any] = {**rates, "dummy_share": 1 - push.nodes / push.slots}
-    network = push.scenario.network
-    if push.scenario.faults.cables or network.routing == MENDED:
+    if Parts.BROKEN in parts_of(push.scenario):
         metrics["max_flow_bps"] = _max_flow_bps(push)
     return metrics
 

@@ -17,6 +17,7 @@ from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_ru
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
+from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 
@@ -54,6 +55,11 @@ def places(scenario: Scenario) -> Places:
         raise ScenarioError(
             'building.barrier = "ideal" exists only in simulation; use "tournament" or another '
             "barrier"
+        )
+    if scenario.network.routing == MENDED:
+        raise ScenarioError(
+            'network.routing = "mended" exists only in simulation and analysis, as its tables '
+            "would have to be loaded into the switches; use other tables"
         )
     system = fabric_system(scenario)
     units = {host: unit for unit, host in enumerate(system.hosts)} | {DUMMY: -1}

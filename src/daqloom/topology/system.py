@@ -49,7 +49,8 @@ class FabricSystem:
     """Host of the readout unit in each slot of the schedule; folded, `slots`. Pull building has no
     schedule: the hosts of its readout units."""
     builders: Slots
-    """Host of the builder unit in each slot; as many as `readouts`, but of pull building."""
+    """Host of the builder unit in each slot; as many as `readouts`, but of pull building. Folded,
+    `slots`, unless tables are mended."""
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream; empty of pull
     building."""
