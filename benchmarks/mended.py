@@ -47,16 +47,20 @@ def main() -> None:
 
 
 def _told(draws: list[dict[str, float]]) -> str:
-    allowed, minhop, mended, took_s = ([draw[key] for draw in draws] for key in draws[0])
+    middle = statistics.median
+    allowed, minhop, mended, order, tables, took_s = (
+        [draw[key] for draw in draws] for key in draws[0]
+    )
     shares = [
         [least / each for least, each in zip(allowed, times, strict=True)]
-        for times in (minhop, mended)
+        for times in (minhop, mended, order, tables)
     ]
-    middle = statistics.median
     return (
         f"allowed {middle(allowed):.1f}, minhop {middle(minhop):.0f}, mended {middle(mended):.0f} "
         f"(worst {max(mended):.0f}); share of minhop {middle(shares[0]):.3f}, of mended "
-        f"{middle(shares[1]):.3f} (worst {min(shares[1]):.3f}); {max(took_s):.2f} s at most"
+        f"{middle(shares[1]):.3f} (worst {min(shares[1]):.3f}), of its order with minhop's tables "
+        f"{middle(shares[2]):.3f}, of its tables in the usual order {middle(shares[3]):.3f}; "
+        f"{max(took_s):.2f} s at most"
     )
 
 
@@ -72,6 +76,8 @@ def _drawn(whole: Fabric, hosts: int, cables: int, seed: int) -> dict[str, float
         "allowed": max(hosts - 1, between),
         "minhop": round_time(fabric, Mended(routes, slots, slots)),
         "mended": round_time(fabric, mended),
+        "order_alone": round_time(fabric, mended._replace(routes=routes)),
+        "tables_alone": round_time(fabric, Mended(mended.routes, slots, slots)),
         "took_s": took_s,
     }
 

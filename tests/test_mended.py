@@ -171,6 +171,17 @@ def test_one_leaf_or_none_has_nothing_to_mend() -> None:
     assert after(fabric).builders.tolist() == [0, 1, 2, 3]
 
 
+def test_of_three_levels_it_is_no_worse() -> None:
+    whole = folded_clos(
+        "deep", leaves=2, spines=2, links=1, hosts_per_leaf=2, rate_bps=10**11, pods=2, cores=2
+    )
+    for seed in range(1, 6):
+        fabric = with_broken(whole, 2, seed)
+        new = after(fabric)
+        assert round_time(fabric, new) <= round_time(fabric, before(fabric))
+        assert_no_circle(trace(fabric, new.routes))
+
+
 TREES = st.builds(
     tree,
     leaves=st.integers(2, 6),
