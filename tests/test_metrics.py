@@ -47,7 +47,7 @@ def windows(**changes: object) -> Scenario:
     return small(**({"building__change": "window", "building__window": "100 us"} | changes))
 
 
-PACED = {"building__pace": "builder"}
+PACED = {"building__pace": "builder", "building__synchronise": "adaptive"}
 
 
 def probe() -> Scenario:

@@ -253,6 +253,8 @@ def _out_of_step_in_words(push: Push) -> str:
     how = f"with a slack of {slack} barrier{'s' * (slack > 1)}" if slack else "without a barrier"
     if push.barrier == "neighbour":
         how = "where nodes wait for their neighbours only"
+    if building.synchronise == "adaptive":
+        how = "where nodes leave step (building.synchronise)"
     if not push.waits_at_barriers and push.is_paced and building.phases_under_way == 1:
         return (
             f"{how}, phases are those of nodes on a ring whose builder units let "
