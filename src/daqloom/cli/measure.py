@@ -16,8 +16,8 @@ from daqloom.columns import width_of
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
-    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.run import Progress
+    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.status import Status
 
 UP = "up"
