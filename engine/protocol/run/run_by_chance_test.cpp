@@ -287,7 +287,7 @@ class Chance {
 TEST(RunByChance, WhateverIsSaidTheLawsHoldAndTheRunEnds) {
     std::uint32_t epochs = 0;
     std::uint64_t starts = 0;
-    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
         Chance run(seed);
         for (int input = 0; input < 800; ++input) {
             run.say();
@@ -298,8 +298,8 @@ TEST(RunByChance, WhateverIsSaidTheLawsHoldAndTheRunEnds) {
         ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << run.log();
     }
     // It is no run that never gets anywhere.
-    EXPECT_GT(epochs, 1000U);
-    EXPECT_GT(starts, 200U);
+    EXPECT_GT(epochs, 500U);
+    EXPECT_GT(starts, 100U);
 }
 
 }  // namespace
