@@ -179,12 +179,12 @@ base::expected<LinearShift> ShiftSystem::place_units() {
         readout_in.push_back(ReadoutIndex::none());
         builder_in.push_back(BuilderIndex::none());
         if (reads != NodeIndex::none()) {
-            readout_in.back() = placement_.readouts.add(placement_.add_host(reads));
+            DAQLOOM_TRY(unit, placement_.put(&Placement::readouts, reads));
+            readout_in.back() = unit;
         }
         if (builds != NodeIndex::none()) {
-            const bool is_folded = builds == reads;
-            builder_in.back() = placement_.builders.add(
-                is_folded ? placement_.readouts.node_of.back() : placement_.add_host(builds));
+            DAQLOOM_TRY(unit, placement_.put(&Placement::builders, builds));
+            builder_in.back() = unit;
         }
     }
     DAQLOOM_CHECK(place(config_, placement_.hosts, kFlowDue));
@@ -221,12 +221,15 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
         DAQLOOM_TRY(made, protocol::ShiftUnit::make(unit, shift));
         units_.push_back(std::move(made));
     }
-    make_groups();
+    // Out of step, a unit is ahead by up to those between the last barriers of two rounds.
+    const std::uint64_t ahead =
+        config_.barrier_slack + (config_.leaves_step ? barriers_of_round(config_, shift) - 1 : 0);
+    make_groups(ahead);
     return {};
 }
 
 /// Groups are numbered in the order of their first units.
-void ShiftSystem::make_groups() {
+void ShiftSystem::make_groups(std::uint64_t ahead) {
     std::map<std::uint32_t, std::uint32_t> number_of;
     for (const ReadoutIndex each : doing_.indices()) {
         const std::uint32_t given =
@@ -234,7 +237,7 @@ void ShiftSystem::make_groups() {
         const auto [found, is_new] =
             number_of.emplace(given, static_cast<std::uint32_t>(groups_.size()));
         if (is_new) {
-            groups_.emplace_back().gatherings.resize(2 * std::size_t{config_.barrier_slack} + 2);
+            groups_.emplace_back().gatherings.resize(2 * ahead + 2);
         }
         group_of_.push_back(found->second);
         group_of(each).units.push_back(each);
@@ -427,6 +430,7 @@ ShiftReport ShiftSystem::sums() const {
         all.steps += each.counters().steps;
         all.idle_steps += each.counters().idle_steps;
         all.skipped_steps += each.counters().skipped_steps;
+        all.barriers_passed += each.counters().passed;
         if (const auto* readout = each.readout()) {
             all.mfps_blocked += readout->counters().blocked;
             all.writes_overran += readout->counters().overran;

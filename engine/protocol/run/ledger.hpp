@@ -60,6 +60,8 @@ class Ledger {
 
     /// The balance up to a MEP, the first that no unit is known to have answered.
     [[nodiscard]] Balance balance(std::uint64_t next_mep, const Totals& totals) const;
+    /// That of the epochs that another has followed.
+    [[nodiscard]] Balance ended(const Totals& totals) const;
 
   private:
     using ByUnit = std::map<UnitIndex, MepsCounted>;
@@ -74,6 +76,8 @@ class Ledger {
         [[nodiscard]] bool is_closed() const { return counted.size() == before.size(); }
     };
 
+    [[nodiscard]] Balance balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
+                                            const Totals& totals) const;
     [[nodiscard]] Balance balance_of(const Epoch& epoch, std::uint64_t next_mep,
                                      const ByUnit& counted) const;
 

@@ -31,6 +31,7 @@ class Parts(Flag):
     LEVELS = auto()
     CLASSES = auto()
     DATAGRAMS = auto()
+    BROKEN = auto()
     FAULTED = auto()
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
@@ -67,6 +68,7 @@ _WORDS = {
     Parts.LEVELS: "several service levels",
     Parts.CLASSES: "several classes on Ethernet",
     Parts.DATAGRAMS: "flows over UDP",
+    Parts.BROKEN: "shift by RDMA on what broken cables leave",
     Parts.FAULTED: "injected faults",
 }
 TAKES = {
