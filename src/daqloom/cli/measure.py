@@ -16,8 +16,8 @@ from daqloom.columns import width_of
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
-    from daqloom.measure.outputs import RunEvent
     from daqloom.measure.run import Progress
+    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.status import Status
 
 UP = "up"
@@ -148,7 +148,7 @@ def _rates(how: Progress) -> str:
 
 
 def _only_losses(event: RunEvent) -> None:
-    from daqloom.measure.outputs import About
+    from daqloom.measure.run_log import About
 
     if event.about in (About.UNIT, About.FAULT):  # why the whole run fails is said at its end
         print(f"daqloom: {event.text}", file=sys.stderr)

@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 
+from daqloom._engine import Balance
 from daqloom.course import Break
 from daqloom.measure.control import Control
 from daqloom.measure.fault_plan import OF_LINKS, Condition, Planned, agenda, condition
-from daqloom.measure.ledger import Balance
 from daqloom.measure.namespaces import Namespaces
-from daqloom.measure.outputs import RunEvent
+from daqloom.measure.run_log import RunEvent
 from daqloom.measure.states import Goal, Phase, Standing
 
 SLICE_S = 0.005
@@ -119,8 +119,8 @@ class Injector:
 
     async def _run(self) -> None:
         for due_s, changes in groupby(agenda(self.plan), lambda change: change.time_s):
-            await asyncio.sleep(max(0.0, self._began_s + due_s - time.monotonic()))
-            now = time.monotonic()
+            await asyncio.sleep(max(0.0, self._began_s + due_s - self._control.now_s()))
+            now = self._control.now_s()
             # Of the MEPs in flight nobody knows yet.
             lost = self.events_lost(self._control.run.balance_of_ended())
             for change in changes:
@@ -158,7 +158,7 @@ class Injector:
         self._tell(planned, "goes on" if planned.fault.what == "unit" else "is mended")
 
     def _tell(self, planned: Planned, what: str) -> None:
-        at_s = time.monotonic() - self._began_s
+        at_s = self._control.now_s() - self._began_s
         thing = f"{planned.fault.what} {planned.thing.which}"
         self._control.injected(f"fault {planned.name} at {at_s:.2f} s: {thing} {what}")
 

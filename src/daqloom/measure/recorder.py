@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from daqloom._engine import Counters
 from daqloom.course import Bins
-from daqloom.measure.outputs import RunEvent
+from daqloom.measure.run_log import RunEvent
 from daqloom.measure.states import Phase
 
 

@@ -7,7 +7,7 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from daqloom._engine import RunPlan
 from daqloom.course import fault_metrics, series
 from daqloom.measure import MeasureError
 from daqloom.measure.configure import check_live, files_of_a_unit, places
@@ -25,7 +26,6 @@ from daqloom.measure.inject import Injector
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.namespaces import Namespaces, tools_of
 from daqloom.measure.open_files import check_open_files, files_of_a_control
-from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
 from daqloom.measure.recorder import Recorder, members
 from daqloom.measure.result import (
@@ -41,6 +41,7 @@ from daqloom.measure.result import (
     window_s,
 )
 from daqloom.measure.run_folder import run_folder
+from daqloom.measure.run_log import RunEvent
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.timeline import measured_spans
@@ -177,17 +178,8 @@ def plan_of(scenario: Scenario) -> Plan:
     check_live(scenario)
     given = scenario.measure
     system, where = fabric_system(scenario), places(scenario)
-    readouts = frozenset(unit for unit in where.readouts if unit >= 0)
-    builders = tuple(unit for unit in where.builders if unit >= 0)
-
-    def viable(members: Collection[int]) -> bool:
-        kinds = readouts, frozenset(builders)
-        return len(members) >= given.minimum and all(kind.intersection(members) for kind in kinds)
-
-    return Plan(
-        run=secrets.token_hex(4),
+    rules = RunPlan(
         units=system.nodes,
-        scenario=scenario.model_dump(mode="json", exclude_unset=True),
         heartbeat_s=given.heartbeat,
         fault_timeout_s=given.fault_timeout,
         order_timeout_s=max(10.0, 3 * given.fault_timeout),
@@ -195,10 +187,15 @@ def plan_of(scenario: Scenario) -> Plan:
         stops_when_unwritable=given.when_unwritable == "stop",
         restart=given.restart,
         launches=given.launch != "by-hand",
-        readouts=readouts,
-        builders=builders,
+        readouts={unit for unit in where.readouts if unit >= 0},
+        builders=[unit for unit in where.builders if unit >= 0],
         takes_turns=scenario.building.protocol == "shift",
-        viable=viable,
+        fewest_members=given.minimum,
+    )
+    return Plan(
+        run=secrets.token_hex(4),
+        rules=rules,
+        scenario=scenario.model_dump(mode="json", exclude_unset=True),
     )
 
 
@@ -230,9 +227,10 @@ def control_of(
     where this machine does not allow it."""
     given = scenario.measure
     plan = replace(plan_of(scenario), trace_stages=trace_stages)
-    check_open_files(files_of_a_control(plan.units), f"the run control of {plan.units} units")
+    units = plan.rules.units
+    check_open_files(files_of_a_control(units), f"the run control of {units} units")
     if given.launch == "local":
-        check_open_files(files_of_a_unit(scenario), f"each of {plan.units} units")
+        check_open_files(files_of_a_unit(scenario), f"each of {units} units")
     return Control(
         plan,
         launcher or launcher_of(scenario),
@@ -299,7 +297,7 @@ async def _measure(
             on_event(event)
 
     def count(unit: int) -> None:
-        recorder.count(time.monotonic(), unit, control.run.units[unit].tally.totals)
+        recorder.count(control.now_s(), unit, control.run.units[unit].tally.totals)
 
     with stopped_by_signals() as stop, ExitStack() as stack:
         namespaces, socket_file = None, None
@@ -327,7 +325,7 @@ async def _measure(
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
             try:
                 await _running(control, stop, progress)
-                recorder.began_s = began_s = time.monotonic()
+                recorder.began_s = began_s = control.now_s()
                 injector.begin(began_s)
                 await _course(control, scenario, stop, progress, 0.0, warmup_s)
                 begin = reading(control)
@@ -338,7 +336,7 @@ async def _measure(
                     return None
             finally:
                 await injector.end()
-            ended_s = time.monotonic()
+            ended_s = control.now_s()
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
