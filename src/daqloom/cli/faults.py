@@ -306,6 +306,87 @@ def generate(
         print(f"{output}: {len(drawn)} failures in {days} days; {periods}: test periods")
 
 
+@app.command()
+def draw(
+    scenario: options.Name,
+    log: Annotated[
+        list[Path],
+        option("FILE", "Log of failures, as `daqloom faults log` reads it; may be repeated."),
+    ],
+    output: Annotated[Path, option("FILE", "Scenario to write.", "-o", "--output")],
+    compress: Annotated[
+        float,
+        option(
+            "FACTOR",
+            "Seconds of the log for which a simulated second stands, such as 1e6.",
+            "--compress",
+        ),
+    ],
+    span: Annotated[
+        str | None, option("TIME", "Time in which links fail (default: run.duration).")
+    ] = None,
+    seed: Annotated[int, option("N", "Seed of the draws.", min=0, max=2**63 - 1)] = 1,
+    test: Test = None,
+    tests: Tests = None,
+    gap: Gap = "60 s",
+    year: Year = None,
+    set_: options.Set = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a scenario in which links fail as a log says, with time compressed.
+
+    Outside test periods, the failures of a flapping link as one. The times between them are drawn
+    from the distribution that fits those of the log, links and durations are those of the log.
+
+    \b
+    Examples:
+      daqloom faults generate lhcb-10-percent -o month.csv
+      daqloom faults draw lhcb-10-percent --log month.csv --tests month.tests.txt \\
+          --compress 1e6 -o failing.toml --set transport.retry_timeout="2 ms"
+      daqloom simulate failing.toml --figure failing.png
+    """
+    with plain_failures():
+        from daqloom.faults.draw import draw as drawn_from
+        from daqloom.faults.draw import injected, law
+        from daqloom.faults.failure import failures_of
+        from daqloom.faults.links import Links
+        from daqloom.faults.read import read_logs
+        from daqloom.faults.summary import MERGED, variants
+        from daqloom.output import write_text
+        from daqloom.scenario.show import to_toml
+        from daqloom.topology.cabled import cabled
+        from daqloom.topology.loaded import load
+        from daqloom.words import counted
+
+        check_writable(output, "--output", (".toml",))
+        # What is said of faults means something with the faults that are drawn.
+        given = load(scenario, [each for each in set_ or () if not each.startswith("faults.")])
+        fabric = cabled(given).fabric
+        links = Links(fabric)
+        span_s = given.run.duration if span is None else _seconds("--span", span)
+        with progress("reading logs", quiet=quiet) as show:
+            told = read_logs(log, year, lambda done, size: show(done / max(1, size)))
+        found = failures_of(told, links)
+        periods = _periods(test or [], tests)
+        month = variants(found, periods, _seconds("--gap", gap), len(links.names))[MERGED]
+        if not quiet:
+            _tell(told, found, links)
+        drawn = drawn_from(month, span_s=span_s, compress=_factor(compress), seed=seed)
+        ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
+        keys = [f'{key}="{value}"' for key, value in injected(drawn, ends).items()]
+        write_text(output, to_toml(load(scenario, [*(set_ or ()), *keys])))
+        print(f"{output}: {counted(len(drawn), 'failure')}, {law(month).name} times between them")
+
+
+def _factor(compress: float) -> float:
+    """Raises FaultsError for what is no factor."""
+    from daqloom.faults import FaultsError
+
+    if 1e-6 <= compress <= 1e15:
+        return compress
+    raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
+
+
 def _periods(given: list[str], file: Path | None) -> list[Period]:
     from daqloom.faults.periods import period, read_periods
 
