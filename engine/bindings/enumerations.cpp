@@ -103,6 +103,7 @@ void bind_run_states(nanobind::module_& module) {
     names<About>(module, "About", "What an entry of a run's log is about.",
                  {{About::course, "The run goes on as it was told to."},
                   {About::unit, "Trouble with a unit: it is lost, did not join or cannot write."},
+                  {About::fault, "What is broken on purpose, or mended."},
                   {About::failure, "The whole run fails."}});
     names<reports::Refusal>(
         module, "ReportRefusal", "Why a report of a unit is refused; the run goes on.",
