@@ -33,6 +33,7 @@ SUBFOLDERS: dict[str, dict[str, set[str]]] = {
         "schedule": {"data"},
         "machines": {"data", "schedule"},
         "units": {"data", "schedule", "machines"},
+        "run": {"data"},
     },
     "live": {
         "memory": set(),

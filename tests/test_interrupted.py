@@ -19,7 +19,7 @@ from test_measure_run import small
 
 from daqloom import methods
 from daqloom.measure.launch import Local
-from daqloom.measure.outputs import RunEvent
+from daqloom.measure.run_log import RunEvent
 from daqloom.measure.run import Progress, measure
 from daqloom.report.system.result_figure import write
 from daqloom.result import Result, StoppedError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daqloom._engine import Counters
+from daqloom._engine import Counters, RunPlan
 from daqloom.measure import MeasureError
 from daqloom.measure.control import Control
 from daqloom.measure.launch import Launcher, Local
@@ -23,15 +23,14 @@ HUNG_S = 120.0
 """Ends a test that hangs; no test waits for it."""
 
 
-def plan(folder: Path, units: int = 3, **changes) -> Plan:
-    given = {
-        "run": "test",
-        "units": units,
-        "scenario": {"folder": str(folder)},
-        "heartbeat_s": 0.05,
-        "fault_timeout_s": 2.0,
-    }
-    return Plan(**(given | changes))
+def plan(folder: Path, units: int = 3, trace_stages: int = 0, **changes) -> Plan:
+    given = {"units": units, "heartbeat_s": 0.05, "fault_timeout_s": 2.0}
+    return Plan(
+        run="test",
+        rules=RunPlan(**(given | changes)),
+        scenario={"folder": str(folder)},
+        trace_stages=trace_stages,
+    )
 
 
 @contextlib.asynccontextmanager

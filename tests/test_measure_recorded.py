@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 from virtual_run import World
 
-from daqloom._engine import Counters
+from daqloom._engine import Balance, Counters
 from daqloom.cli.console import FAILED, present
-from daqloom.measure.ledger import Balance
+from daqloom.measure import wire
 from daqloom.measure.messages import Configure, Exit, Heartbeat, Pulse
 from daqloom.measure.result import accounts
 from daqloom.measure.states import Goal, Phase, State
@@ -150,7 +150,7 @@ def report_full(world: World, lost: int) -> None:
     control, unit = world.control, world.control.units[1]
     pulse = Pulse(epoch=control.epoch, state=State.RUNNING)
     report = Heartbeat(pulse=pulse, counters={**FULL, "meps_not_written": lost})
-    assert control.reported(world.now, 1, unit.session, report) is None
+    assert control.reported(world.now, 1, unit.session, wire.report(report)) is None
     world.act()
 
 

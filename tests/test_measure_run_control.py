@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_run import World
 
-from daqloom._engine import Counters
+from daqloom._engine import Counters, next_state, transitions
+from daqloom.measure import wire
 from daqloom.measure.messages import Answer, Heartbeat, Pulse
-from daqloom.measure.outputs import About
-from daqloom.measure.states import TRANSITIONS, Goal, Phase, Refused, Standing, State, Step, after
+from daqloom.measure.run_log import About
+from daqloom.measure.states import Goal, Phase, ReportRefusal, Standing, State, Step
 
 LONG_S = 400.0
 
@@ -35,14 +36,14 @@ def log(world: World) -> str:
 
 
 def test_only_the_transitions_of_the_table_are_allowed() -> None:
-    assert after(State.NOT_READY, Step.CONNECTED) is State.READY
-    assert after(State.READY, Step.STARTED) is State.RUNNING
-    assert after(State.RUNNING, Step.HALTED) is State.NOT_READY
-    assert all((state, Step.FAILED) in TRANSITIONS for state in State)
-    assert all(after(state, Step.RESET) is State.NOT_READY for state in State)
+    assert next_state(State.NOT_READY, Step.CONNECTED) is State.READY
+    assert next_state(State.READY, Step.STARTED) is State.RUNNING
+    assert next_state(State.RUNNING, Step.HALTED) is State.NOT_READY
+    assert {state for state, step, _ in transitions() if step is Step.FAILED} == set(State)
+    assert all(next_state(state, Step.RESET) is State.NOT_READY for state in State)
     for state in (State.NOT_READY, State.RUNNING, State.ERROR):
         with pytest.raises(ValueError, match=f"a unit that is {state} cannot be started"):
-            after(state, Step.STARTED)
+            next_state(state, Step.STARTED)
 
 
 def test_a_run_is_configured_started_stopped_and_ended() -> None:
@@ -112,7 +113,7 @@ def test_a_stopped_unit_that_is_continued_is_refused_until_it_has_been_reset() -
     world.go_on(1)
     session = world.processes[1].session
     late = Heartbeat(pulse=Pulse(epoch=old, state=State.RUNNING, suspects=(0, 2, 3)))
-    assert world.control.reported(world.now, 1, session, late) is Refused.EPOCH
+    assert world.control.reported(world.now, 1, session, wire.report(late)) is ReportRefusal.EPOCH
     assert world.control.members == {0, 2, 3}
     assert runs_with(world, {0, 1, 2, 3}, 5)
 
@@ -208,7 +209,7 @@ def test_who_waits_for_its_own_source_does_not_stand_still() -> None:
 
 
 def test_too_few_units_are_an_error_that_the_operator_can_mend() -> None:
-    world = running(3, restart=False, viable=lambda members: len(members) >= 2)
+    world = running(3, restart=False, fewest_members=2)
     world.kill(0)
     world.kill(1)
     assert world.run(5, lambda: world.control.phase is Phase.ERROR)
@@ -223,7 +224,7 @@ def test_too_few_units_are_an_error_that_the_operator_can_mend() -> None:
 
 
 def test_an_entry_of_the_log_says_what_it_is_about_whatever_its_words() -> None:
-    world = running(3, restart=False, viable=lambda members: len(members) >= 2)
+    world = running(3, restart=False, fewest_members=2)
     about = {event.about for event in world.control.events}
     assert about == {About.COURSE}
     before = len(world.control.events)
@@ -280,12 +281,12 @@ def test_strange_reports_are_refused_and_change_nothing() -> None:
     before = (control.phase, control.epoch, control.members)
     running_ = State.RUNNING
     for number, sess, report, why in (
-        (0, session + 99, Heartbeat(pulse=Pulse(epoch=1, state=running_)), Refused.SESSION),
-        (0, session, Heartbeat(pulse=Pulse(epoch=77, state=running_)), Refused.EPOCH),
-        (0, session, Heartbeat(pulse=Pulse(epoch=0, state=running_)), Refused.EPOCH),
-        (0, session, Answer(order=10**9, state=running_), Refused.UNASKED),
+        (0, session + 99, Heartbeat(pulse=Pulse(epoch=1, state=running_)), ReportRefusal.SESSION),
+        (0, session, Heartbeat(pulse=Pulse(epoch=77, state=running_)), ReportRefusal.EPOCH),
+        (0, session, Heartbeat(pulse=Pulse(epoch=0, state=running_)), ReportRefusal.EPOCH),
+        (0, session, Answer(order=10**9, state=running_), ReportRefusal.UNASKED),
     ):
-        assert control.reported(world.now, number, sess, report) is why
+        assert control.reported(world.now, number, sess, wire.report(report)) is why
         assert (control.phase, control.epoch, control.members) == before
     assert not control.is_free(0)
 

@@ -25,7 +25,7 @@ from daqloom.measure.messages import (
     Pulse,
     read_order,
 )
-from daqloom.measure.states import Goal, Refused, Standing, State
+from daqloom.measure.states import Goal, Refused, ReportRefusal, Standing, State
 from daqloom.measure.status import Request, Status, steer
 
 NOT_OURS = bytes(32)
@@ -175,7 +175,7 @@ def test_reports_of_other_epochs_and_answers_to_nobody_are_counted(tmp_path):
             await unit.says(Heartbeat(pulse=Pulse(epoch=9, state=State.RUNNING)).encode())
             await unit.says(Answer(order=10**6, state=State.RUNNING).encode())
             await control.until(lambda: sum(control.refused.values()) == 2)
-            assert control.refused == {Refused.EPOCH: 1, Refused.UNASKED: 1}
+            assert control.refused == {ReportRefusal.EPOCH: 1, ReportRefusal.UNASKED: 1}
             assert control.run.units[0].standing is Standing.AVAILABLE
 
     asyncio.run(life())

@@ -178,7 +178,7 @@ def test_the_histograms_hold_what_the_counters_count(halted) -> None:
 
 
 def test_counters_are_there_when_the_unit_is_gone(halted) -> None:
-    from daqloom.measure.tally import Pages
+    from daqloom.measure.pages import Pages
 
     nodes, run = halted
     pages = Pages(run)

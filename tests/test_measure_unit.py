@@ -5,9 +5,8 @@ import queue
 from collections.abc import Sequence
 from typing import Any
 
-from daqloom._engine import Counters
+from daqloom._engine import Counters, Tally
 from daqloom.measure.messages import Answer, Configure, Heartbeat, read_report
-from daqloom.measure.tally import Tally
 from daqloom.measure.unit import Unit, _reports
 
 

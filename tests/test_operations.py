@@ -10,7 +10,7 @@ from pathlib import Path
 from daqloom import _engine
 from daqloom.measure import counters
 from daqloom.measure.configure import live_config
-from daqloom.measure.states import TRANSITIONS, Phase, Refused, Standing, State
+from daqloom.measure.states import Phase, Refused, ReportRefusal, Standing, State
 from daqloom.measure.unit import RunInfo
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import load
@@ -60,12 +60,12 @@ def test_the_page_has_every_transition() -> None:
         for line in page.splitlines()
         if line.startswith("| `")
     }
-    assert {(str(state), str(step), str(to)) for (state, step), to in TRANSITIONS.items()} <= rows
+    assert {tuple(map(str, transition)) for transition in _engine.transitions()} <= rows
 
 
 def test_the_page_has_every_refusal() -> None:
     page = PAGE.read_text()
-    assert [why for why in Refused if f"| `{why}` |" not in page] == []
+    assert [why for why in (*Refused, *ReportRefusal) if f"| `{why}` |" not in page] == []
 
 
 def test_the_tests_that_the_explanation_names_exist() -> None:

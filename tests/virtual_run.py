@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from daqloom._engine import Counters
+from daqloom._engine import (
+    Counters,
+    DropConnection,
+    KillProcess,
+    LaunchProcess,
+    RunControl,
+    RunPlan,
+    SendOrder,
+)
+from daqloom.measure import wire
 from daqloom.measure.messages import Answer, Message, Prepare, Renew, Start
-from daqloom.measure.outputs import Drop, Kill, Launch, Send
 from daqloom.measure.plan import Plan
-from daqloom.measure.regrouping import BUILDING
-from daqloom.measure.run_control import RunControl
-from daqloom.measure.states import Standing
+from daqloom.measure.states import Phase, Standing
 from daqloom.measure.unit import Unit
 
 LATENCY_S = 0.002
@@ -158,14 +164,14 @@ class World:
     """
 
     def __init__(self, units: int = 4, *, here: bool = True, **changes: Any) -> None:
-        given: dict[str, Any] = {"run": "virtual", "units": units, "scenario": {}}
         self.now = 0.0
         self.here = here
         self.stalled = False
         """Nothing is built, and nobody knows why."""
         self.built: dict[int, Building] = {}
         """By epoch."""
-        self.control = RunControl(Plan(**(given | changes)), 0.0)
+        self.plan = Plan(run="virtual", rules=RunPlan(units=units, **changes), scenario={})
+        self.control = RunControl(self.plan.rules)
         self.processes: list[Process | None] = [None] * units
         self.cuts: set[frozenset[int]] = set()
         self.epochs: dict[int, tuple[int, ...]] = {}
@@ -275,15 +281,16 @@ class World:
         """Carries out what the run control wants, and looks at it."""
         for output in self.control.take():
             match output:
-                case Launch(unit=unit):
+                case LaunchProcess(unit=unit):
                     self.after(BOOT_S, lambda unit=unit: self._boot(unit))
-                case Kill(unit=unit):
+                case KillProcess(unit=unit):
                     self.after(LATENCY_S, lambda unit=unit: self.kill(unit))
-                case Drop(unit=unit, session=session):
+                case DropConnection(unit=unit, session=session):
                     process = self.processes[unit]
                     if process and process.session == session:
                         self.after(LATENCY_S, lambda unit=unit: self.disconnect(unit))
-                case Send(unit=unit, session=session, message=message):
+                case SendOrder(unit=unit, session=session):
+                    message = wire.message(output, self.plan)
                     self._look(unit, message)
                     process = self.processes[unit]
                     if process and process.session == session:
@@ -296,7 +303,7 @@ class World:
         control = self.control
         for number in control.members:
             assert control.units[number].standing is Standing.AVAILABLE
-        if control.phase in BUILDING:
+        if control.phase in (Phase.STARTING, Phase.RUNNING):
             assert control.members
         self._look_for_repeated()
 
@@ -403,7 +410,7 @@ class World:
             session, report = process.outbox.pop(0)
             if session != process.session:
                 continue
-            refusal = self.control.reported(self.now, number, session, report)
+            refusal = self.control.reported(self.now, number, session, wire.report(report))
             assert refusal is None or self.control.units[number].standing is Standing.LOST
             self.act()
 

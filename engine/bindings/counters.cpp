@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -186,6 +187,45 @@ Counters counted(const std::function<void(const SeeCounter& see)>& each) {
     return all;
 }
 
+protocol::NamedCounters named(const Counters& counters) {
+    protocol::NamedCounters all;
+    for (const auto& [key, value] : counters.by_name) {
+        const auto name = nb::cast<std::string>(key);
+        if (nb::isinstance<nb::float_>(value)) {
+            all.by_name[name] = nb::cast<double>(value);
+        } else {
+            int too_large = 0;
+            const std::int64_t whole = PyLong_AsLongLongAndOverflow(value.ptr(), &too_large);
+            if (whole == -1 && PyErr_Occurred() != nullptr) {
+                throw nb::python_error();
+            }
+            using Limits = std::numeric_limits<std::int64_t>;
+            all.by_name[name] = too_large == 0  ? whole
+                                : too_large > 0 ? Limits::max()
+                                                : Limits::min();
+        }
+    }
+    return all;
+}
+
+Counters counters_of(const protocol::NamedCounters& named) {
+    Counters all;
+    for (const auto& [name, value] : named.by_name) {
+        std::visit([&](auto number) { all.by_name[name.c_str()] = number; }, value);
+    }
+    return all;
+}
+
+protocol::Gauges gauges() {
+    protocol::Gauges names;
+    for (const KnownCounter& known : known_counters()) {
+        if (known.is_gauge) {
+            names.insert(known.name);
+        }
+    }
+    return names;
+}
+
 void bind_counters(nb::module_& module) {
     nb::class_<Counters> cls(
         module, "Counters",
@@ -220,6 +260,9 @@ void bind_counters(nb::module_& module) {
     });
     bind_causes(cls, "wrong", counter_names::kWrong);
     bind_causes(cls, "not_written", counter_names::kNotWritten);
+    cls.def_prop_ro(
+        "causes_of_loss", [](const Counters& self) { return named(self).causes_of_loss(); },
+        "Why packets were not written, such as \"No space left on device\".");
     bind_causes(cls, "refused", counter_names::kRefused);
     bind_causes(cls, "transport_refused", counter_names::kTransportRefused);
     NodeCounters::each_histogram(

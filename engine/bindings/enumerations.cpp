@@ -1,6 +1,9 @@
 // The enumerations of the engine, for Python. Where a scenario has a word for a value, the value
 // has that word as its name, with `_` for `-`.
+#include <algorithm>
+#include <cctype>
 #include <initializer_list>
+#include <string>
 
 #include "base/distribution.hpp"
 #include "bindings/casters.hpp"
@@ -11,6 +14,9 @@
 #include "infiniband/fabric_config.hpp"
 #include "live/node/node_config.hpp"
 #include "protocol/data/event_size.hpp"
+#include "protocol/run/reports.hpp"
+#include "protocol/run/run_log.hpp"
+#include "protocol/run/states.hpp"
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
 #include "protocol/units/shift_unit.hpp"
@@ -38,7 +44,76 @@ void words(nanobind::module_& module, const char* name, const char* meaning,
     }
 }
 
+/// A value of an enumeration that people and messages know by its name.
+template <class Value>
+struct Named {
+    Value value;
+    const char* meaning = nullptr;
+};
+
+/// As an enumeration of strings: a value is its name.
+template <class Value>
+void names(nanobind::module_& module, const char* name, const char* meaning,
+           std::initializer_list<Named<Value>> values) {
+    nanobind::enum_<Value> bound(module, name, meaning, nanobind::is_str());
+    for (const Named<Value>& each : values) {
+        const std::string lower(name_of(each.value));
+        std::string upper = lower;
+        std::ranges::transform(lower, upper.begin(),
+                               [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+        bound.str_value(upper.c_str(), each.value, lower.c_str(), each.meaning);
+    }
+    // As of any StrEnum of Python.
+    bound.attr("__str__") = nanobind::handle(&PyUnicode_Type).attr("__str__");
+}
+
+void bind_run_states(nanobind::module_& module) {
+    using namespace protocol;
+    names<UnitState>(module, "UnitState", "State of a unit, as it reports it.",
+                     {{UnitState::not_ready, "The unit has no connections to others."},
+                      {UnitState::ready, "Connected to the other members of its epoch."},
+                      {UnitState::running, "Reading out and building."},
+                      {UnitState::error, "Failed, and waiting for a reset."}});
+    names<UnitStep>(module, "UnitStep", "Transition of a unit.",
+                    {{UnitStep::connected},
+                     {UnitStep::started},
+                     {UnitStep::halted},
+                     {UnitStep::failed},
+                     {UnitStep::reset}});
+    names<Standing>(
+        module, "Standing", "Standing of a unit with the run control.",
+        {{Standing::absent, "It has no process."},
+         {Standing::joining, "Its process is being configured."},
+         {Standing::available, "It is or can become a member of an epoch."},
+         {Standing::lost, "Its process has to be reset before it can be a member again."}});
+    names<RunPhase>(module, "RunPhase", "Phase of a run.",
+                    {{RunPhase::waiting, "Waiting for units to join."},
+                     {RunPhase::preparing},
+                     {RunPhase::connecting},
+                     {RunPhase::ready},
+                     {RunPhase::starting},
+                     {RunPhase::running},
+                     {RunPhase::halting},
+                     {RunPhase::error,
+                      "Too few units are left, or regrouping did not help: the operator has to "
+                      "act."},
+                     {RunPhase::ending},
+                     {RunPhase::ended}});
+    names<RunGoal>(module, "RunGoal", "Goal that the operator sets for a run.",
+                   {{RunGoal::idle}, {RunGoal::ready}, {RunGoal::running}, {RunGoal::ended}});
+    names<About>(module, "About", "What an entry of a run's log is about.",
+                 {{About::course, "The run goes on as it was told to."},
+                  {About::unit, "Trouble with a unit: it is lost, did not join or cannot write."},
+                  {About::failure, "The whole run fails."}});
+    names<reports::Refusal>(
+        module, "ReportRefusal", "Why a report of a unit is refused; the run goes on.",
+        {{reports::Refusal::epoch, "A report of an epoch other than its unit's."},
+         {reports::Refusal::unasked, "An answer to an order that was never given."},
+         {reports::Refusal::session, "A report of a process that another has replaced."}});
+}
+
 void bind_enumerations(nanobind::module_& module) {
+    bind_run_states(module);
     using namespace base;
     using namespace ethernet;
     using namespace infiniband;

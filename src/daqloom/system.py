@@ -13,7 +13,7 @@ from daqloom.scenario.show import assumed_comment, to_toml
 from daqloom.topology.loaded import override
 
 if TYPE_CHECKING:
-    from daqloom.measure.outputs import RunEvent
+    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.run import Progress
     from daqloom.result import Result
     from daqloom.study.beside import Beside, Method

@@ -9,17 +9,16 @@
 #include <vector>
 
 #include "base/expected.hpp"
-#include "base/index.hpp"
 #include "base/units.hpp"
 #include "live/memory/counter.hpp"
 #include "live/memory/doorbell.hpp"
 #include "live/memory/handover.hpp"
 #include "live/memory/shared_memory.hpp"
+#include "protocol/data/identifiers.hpp"
 
 namespace daqloom::live {
 
-/// A process of a run, 0 … units − 1: the same numbers in all of them.
-using UnitIndex = base::Index<struct UnitTag>;
+using protocol::UnitIndex;
 
 /// Of this machine's processor or of its network: how a thread waits.
 enum class Waiting {

@@ -16,7 +16,7 @@ from daqloom.columns import width_of
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
-    from daqloom.measure.outputs import RunEvent
+    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.run import Progress
     from daqloom.measure.status import Status
 
@@ -146,7 +146,7 @@ def _rates(how: Progress) -> str:
 
 
 def _only_losses(event: RunEvent) -> None:
-    from daqloom.measure.outputs import About
+    from daqloom.measure.run_log import About
 
     if event.about is About.UNIT:  # why the whole run fails is said at its end
         print(f"daqloom: {event.text}", file=sys.stderr)

@@ -20,7 +20,7 @@ from daqloom.measure.status import Request
 from daqloom.measure.told import lost_events, unfinished_files
 
 if TYPE_CHECKING:
-    from daqloom.measure.outputs import RunEvent
+    from daqloom.measure.run_log import RunEvent
     from daqloom.scenario.models import Scenario
 
 REFRESH_S = 0.5
@@ -42,7 +42,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
 
     def on_event(event: RunEvent) -> None:
         if not interactive:
-            print(f"{event.time_s - control.began_s:9.2f} s  {event.text}", flush=True)
+            print(f"{event.time_s:9.2f} s  {event.text}", flush=True)
 
     control = control_of(scenario, folder, on_event=on_event)
     with stopped_by_signals() as stop, ExitStack() as stack:

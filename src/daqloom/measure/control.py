@@ -16,18 +16,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from daqloom.measure import MeasureError
+from daqloom._engine import (
+    DropConnection,
+    KillProcess,
+    LaunchProcess,
+    RunControl,
+    SendOrder,
+    UnitView,
+)
+from daqloom.measure import MeasureError, wire
 from daqloom.measure.connection import Certificates, joined
 from daqloom.measure.launch import Launcher
 from daqloom.measure.messages import Answer, Heartbeat, Hello, Message, StageRow, Trace
-from daqloom.measure.outputs import Drop, Kill, Launch, RunEvent, Send
+from daqloom.measure.pages import Pages
 from daqloom.measure.plan import Plan
 from daqloom.measure.processes import Processes
-from daqloom.measure.run_control import RunControl
+from daqloom.measure.run_log import RunEvent
 from daqloom.measure.service import Orders, Service
-from daqloom.measure.states import Goal, Phase, Refused, State
+from daqloom.measure.states import Goal, Phase, Refused, ReportRefusal, State
 from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus
-from daqloom.measure.tally import Pages
 
 TICKS_PER_HEARTBEAT = 2
 _EVERYWHERE = ("0.0.0.0", "::")
@@ -73,16 +80,17 @@ class Control:
         self.address = ""
         """Address for units, host:port."""
         self.refused: Counter[str] = Counter()
-        self.began_s = time.monotonic()
+        self._began_s = time.monotonic()
         self.began_ns = time.time_ns()
-        """The same moment as wall-clock time (since 1970)."""
-        self.run = RunControl(plan, self.began_s)
+        """When the run control began, as wall-clock time (since 1970)."""
+        self.plan = plan
+        self.run = RunControl(plan.rules)
         self._name = name
         self._launcher = launcher
         self._bind, self._port = bind, port
         self._certificates = certificates
         self._on_event = on_event or (lambda event: None)
-        self._told = 0
+        self._told = 0  # entries of the log
         self._guests: dict[int, _Guest] = {}
         self._sessions = 0
         self.stages: dict[int, deque[StageRow]] = {}
@@ -105,7 +113,7 @@ class Control:
         host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
         self.address = joined(host, port)
         self._clock = asyncio.create_task(self._tick())
-        self.run.launch(time.monotonic())
+        self.run.launch(self._now_s())
         self._act()
         return self
 
@@ -113,8 +121,8 @@ class Control:
         """End the run if it has not ended, at once if it was cancelled; no process is left."""
         try:
             self.want(Goal.ENDED)
-            plan = self.run.plan
-            timeout_s = 6 * plan.fault_timeout_s + 5 + plan.finish_timeout_s
+            rules = self.plan.rules
+            timeout_s = 6 * rules.fault_timeout_s + 5 + rules.finish_timeout_s
             if kind is asyncio.CancelledError:
                 timeout_s = 0.0
             with suppress(TimeoutError):
@@ -126,16 +134,20 @@ class Control:
             await self._service.close()
             await self.processes.end()
 
+    def _now_s(self) -> float:
+        """Return the time of the run control (s)."""
+        return time.monotonic() - self._began_s
+
     # ---- the operator ------------------------------------------------------------------------
 
     def want(self, goal: Goal) -> None:
         """Set the goal of the run."""
-        self.run.want(time.monotonic(), goal)
+        self.run.want(self._now_s(), goal)
         self._act()
 
     def reset(self, unit: int) -> None:
         """Bring a unit back."""
-        self.run.reset(time.monotonic(), unit)
+        self.run.reset(self._now_s(), unit)
         self._act()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -163,20 +175,20 @@ class Control:
 
     def status(self) -> Status:
         """Return the state of the run and of all its units."""
-        run = self.run
+        run, members = self.run, self.run.members
         return Status(
-            run=run.plan.run,
+            run=self.plan.run,
             scenario=self._name,
-            time_s=time.monotonic() - self.began_s,
+            time_s=self._now_s(),
             phase=run.phase,
             goal=run.goal,
             epoch=run.epoch,
             first_mep=run.first_mep,
             failure=run.failure[:1000],
-            units=tuple(self._unit_status(number) for number in range(run.plan.units)),
+            units=tuple(self._unit_status(unit, unit.number in members) for unit in run.units),
             events=tuple(
-                (event.time_s - self.began_s, event.text)
-                for event in run.events[-MOST_EVENTS_TOLD:]
+                (event.time_s, event.text)
+                for event in run.events_from(max(0, self._told - MOST_EVENTS_TOLD))
             ),
             counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
         )
@@ -185,7 +197,7 @@ class Control:
         """Carry out a request of an operator: see `Desk`."""
         if goal := GOALS.get(request.command):
             self.want(goal)
-        elif request.unit is not None and request.unit < self.run.plan.units:
+        elif request.unit is not None and request.unit < self.plan.rules.units:
             self.reset(request.unit)
         return self.status()
 
@@ -193,35 +205,37 @@ class Control:
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
         """Take in a process that wants to join: see `Desk`."""
-        run, unit = self.run, hello.unit
+        run, unit, units = self.run, hello.unit, self.plan.rules.units
         if unit is None:
-            unit = next((u.number for u in run.units if run.is_free(u.number)), run.plan.units)
-        if unit >= run.plan.units:
+            unit = next((each for each in range(units) if run.is_free(each)), units)
+        if unit >= units:
             return Refused.UNKNOWN_UNIT
         if not run.is_free(unit):
             return Refused.OCCUPIED
         self._sessions += 1
         before = self._guests.get(unit)
         self._guests[unit] = _Guest(self._sessions, orders, hello.host, hello.pid)
-        run.joined(time.monotonic(), unit, self._sessions)
+        run.joined(self._now_s(), unit, self._sessions)
         if before:
             before.orders.put_nowait(None)
         self._act()
         return unit, self._sessions
 
-    def report(self, unit: int, session: int, report: Heartbeat | Answer | Trace) -> Refused | None:
+    def report(
+        self, unit: int, session: int, report: Heartbeat | Answer | Trace
+    ) -> ReportRefusal | None:
         """Take in a report of a unit: see `Desk`."""
         if isinstance(report, Trace):
             return self._keep(unit, session, report)
         self._look(unit, report)
-        refusal = self.run.reported(time.monotonic(), unit, session, report)
+        refusal = self.run.reported(self._now_s(), unit, session, wire.report(report))
         self._act()
         return refusal
 
-    def _keep(self, unit: int, session: int, report: Trace) -> Refused | None:
-        if session != self.run.units[unit].session:
-            return Refused.SESSION
-        kept = self.stages.setdefault(unit, deque(maxlen=self.run.plan.trace_stages))
+    def _keep(self, unit: int, session: int, report: Trace) -> ReportRefusal | None:
+        if session != self.run.unit(unit).session:
+            return ReportRefusal.SESSION
+        kept = self.stages.setdefault(unit, deque(maxlen=self.plan.trace_stages))
         kept.extend(report.stages)
         return None
 
@@ -232,7 +246,7 @@ class Control:
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
         """Read the counters of a unit of this machine, as long as they are the same ones."""
-        if report.counters and self.run.units[unit].tally.begins_anew(report.counted):
+        if report.counters and self.run.unit(unit).tally.begins_anew(report.counted):
             self.read_last(unit)
         guest = self._guests.get(unit)
         if guest and guest.host == self._host and not self._pages.watches(unit):
@@ -244,58 +258,59 @@ class Control:
         """Take in that a connection has ended: see `Desk`."""
         if (guest := self._guests.get(unit)) and guest.session == session:
             del self._guests[unit]
-        self.run.left(time.monotonic(), unit, session)
-        if self.processes.stands_for_several(unit) and self.run.units[unit].session == 0:
-            self.run.exited(time.monotonic(), unit, "its task has ended")  # nobody else would tell
+        self.run.left(self._now_s(), unit, session)
+        if self.processes.stands_for_several(unit) and self.run.unit(unit).session == 0:
+            self.run.exited(self._now_s(), unit, "its task has ended")  # nobody else would tell
         self._act()
 
     def _exited(self, units: tuple[int, ...], how: str) -> None:
         for unit in units:
             self.read_last(unit)
-            if self.run.units[unit].process:
-                self.run.exited(time.monotonic(), unit, how)
+            if self.run.unit(unit).process:
+                self.run.exited(self._now_s(), unit, how)
         self._act()
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(self.run.plan.heartbeat_s / TICKS_PER_HEARTBEAT)
-            self.run.tick(time.monotonic())
+            await asyncio.sleep(self.plan.rules.heartbeat_s / TICKS_PER_HEARTBEAT)
+            self.run.tick(self._now_s())
             self._act()
 
     # ---- what the run control wants ----------------------------------------------------------
 
     def _act(self) -> None:
         outputs = self.run.take()
-        if launched := [output.unit for output in outputs if isinstance(output, Launch)]:
+        if launched := [output.unit for output in outputs if isinstance(output, LaunchProcess)]:
             for task in self._launcher.tasks(launched, self.address):
                 self.processes.start(task)
         for output in outputs:
             match output:
-                case Send(unit=unit, session=session, message=message):
-                    self._put(unit, session, message)
-                case Drop(unit=unit, session=session):
+                case SendOrder(unit=unit, session=session):
+                    self._put(unit, session, wire.message(output, self.plan))
+                case DropConnection(unit=unit, session=session):
                     self._put(unit, session, None)
-                case Kill(unit=unit) if self.processes.stands_for_several(unit):
-                    self._put(unit, self.run.units[unit].session, None)
-                case Kill(unit=unit):
+                case KillProcess(unit=unit) if self.processes.stands_for_several(unit):
+                    self._put(unit, self.run.unit(unit).session, None)
+                case KillProcess(unit=unit):
                     self.processes.kill(unit)
-        for event in self.run.events[self._told :]:
+        events = self.run.events_from(self._told)
+        self._told += len(events)
+        for event in events:
             self._on_event(event)
-        self._told = len(self.run.events)
         self._changed.set()
 
-    def _put(self, unit: int, session: int, message: Message | None) -> None:
+    def _put(self, unit: int, session: int, order: Message | None) -> None:
         guest = self._guests.get(unit)
         if guest and guest.session == session:
-            guest.orders.put_nowait(message)
+            guest.orders.put_nowait(order)
 
-    def _unit_status(self, number: int) -> UnitStatus:
-        unit, guest = self.run.units[number], self._guests.get(number)
+    def _unit_status(self, unit: UnitView, is_member: bool) -> UnitStatus:
+        guest = self._guests.get(unit.number)
         return UnitStatus(
-            unit=number,
+            unit=unit.number,
             standing=unit.standing,
             state=unit.state,
-            member=number in self.run.members,
+            member=is_member,
             host=guest.host if guest else "",
             pid=guest.pid if guest else 0,
             reason=unit.reason[:1000],

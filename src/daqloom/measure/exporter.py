@@ -18,7 +18,6 @@ from daqloom._engine import Counters, known_counters, latency_bucket
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import joined, own_address
 from daqloom.measure.result import Buckets, Count
-from daqloom.measure.tally import GAUGES
 from daqloom.scenario.models import Scenario
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ Read = Callable[[], Counters]
 """Returns all counters as they stand now."""
 
 MEANINGS = {each.name: each.meaning for each in known_counters()}
+GAUGES = frozenset(each.name for each in known_counters() if each.is_gauge)
 
 LABELLED: dict[str, tuple[str, str, str, dict[str, Count]]] = {
     "daqloom_events": (

@@ -7,8 +7,7 @@ from itertools import accumulate
 from math import ceil
 from typing import Literal
 
-from daqloom._engine import Counters, latency_bucket
-from daqloom.measure.ledger import Balance
+from daqloom._engine import Balance, Counters, latency_bucket
 from daqloom.measure.told import unprocessed
 from daqloom.metrics import Parts, declared
 

@@ -7,20 +7,20 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from daqloom._engine import RunPlan
 from daqloom.measure import MeasureError
 from daqloom.measure.configure import check_live, files_of_a_unit, places
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.open_files import check_open_files, files_of_a_control
-from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
 from daqloom.measure.result import (
     Metrics,
@@ -34,6 +34,7 @@ from daqloom.measure.result import (
     window_s,
 )
 from daqloom.measure.run_folder import run_folder
+from daqloom.measure.run_log import RunEvent
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.timeline import measured_spans
@@ -154,17 +155,8 @@ def plan_of(scenario: Scenario) -> Plan:
     check_live(scenario)
     given = scenario.measure
     system, where = fabric_system(scenario), places(scenario)
-    readouts = frozenset(unit for unit in where.readouts if unit >= 0)
-    builders = tuple(unit for unit in where.builders if unit >= 0)
-
-    def viable(members: Collection[int]) -> bool:
-        kinds = readouts, frozenset(builders)
-        return len(members) >= given.minimum and all(kind.intersection(members) for kind in kinds)
-
-    return Plan(
-        run=secrets.token_hex(4),
+    rules = RunPlan(
         units=system.nodes,
-        scenario=scenario.model_dump(mode="json", exclude_unset=True),
         heartbeat_s=given.heartbeat,
         fault_timeout_s=given.fault_timeout,
         order_timeout_s=max(10.0, 3 * given.fault_timeout),
@@ -172,10 +164,15 @@ def plan_of(scenario: Scenario) -> Plan:
         stops_when_unwritable=given.when_unwritable == "stop",
         restart=given.restart,
         launches=given.launch != "by-hand",
-        readouts=readouts,
-        builders=builders,
+        readouts={unit for unit in where.readouts if unit >= 0},
+        builders=[unit for unit in where.builders if unit >= 0],
         takes_turns=scenario.building.protocol == "shift",
-        viable=viable,
+        fewest_members=given.minimum,
+    )
+    return Plan(
+        run=secrets.token_hex(4),
+        rules=rules,
+        scenario=scenario.model_dump(mode="json", exclude_unset=True),
     )
 
 
@@ -205,9 +202,10 @@ def control_of(
     where this machine does not allow it."""
     given = scenario.measure
     plan = replace(plan_of(scenario), trace_stages=trace_stages)
-    check_open_files(files_of_a_control(plan.units), f"the run control of {plan.units} units")
+    units = plan.rules.units
+    check_open_files(files_of_a_control(units), f"the run control of {units} units")
     if given.launch == "local":
-        check_open_files(files_of_a_unit(scenario), f"each of {plan.units} units")
+        check_open_files(files_of_a_unit(scenario), f"each of {units} units")
     return Control(
         plan,
         launcher or launcher_of(scenario),
@@ -440,7 +438,7 @@ def _result(
         warnings=warnings(control, scenario, found),
         series={
             "run_events": {
-                "time_s": [event.time_s - control.began_s for event in run.events],
+                "time_s": [event.time_s for event in run.events],
                 "text": [event.text for event in run.events],
             }
         },
@@ -459,7 +457,7 @@ def warnings(control: Control, scenario: Scenario, found: dict[str, Any]) -> lis
     told += unfinished_files(scenario)
     told += unbroken(scenario)
     told += [
-        f"{event.time_s - control.began_s:.2f} s: {event.text}"
+        f"{event.time_s:.2f} s: {event.text}"
         for event in control.run.events
         if event.tells_of_trouble
     ]

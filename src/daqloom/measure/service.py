@@ -36,7 +36,7 @@ from daqloom.measure.messages import (
     Trace,
     read_report,
 )
-from daqloom.measure.states import Refused
+from daqloom.measure.states import Refused, ReportRefusal
 from daqloom.measure.status import Request, read_request
 
 FIRST_MESSAGE_S = 5.0
@@ -55,7 +55,9 @@ class Desk(Protocol):
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
         """Take in a process that joins; return its unit and session."""
 
-    def report(self, unit: int, session: int, report: Heartbeat | Answer | Trace) -> Refused | None:
+    def report(
+        self, unit: int, session: int, report: Heartbeat | Answer | Trace
+    ) -> ReportRefusal | None:
         """Take in a report of a unit."""
 
     def leave(self, unit: int, session: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -97,13 +96,6 @@ def unprocessed(counters: Counters) -> Unprocessed:
     )
 
 
-def causes(counters: Counters) -> str:
-    """Return the causes, such as "No space left on device"."""
-    names = [name for name, packets in counters.not_written.items() if packets]
-    told = (os.strerror(getattr(errno, name)) if hasattr(errno, name) else name for name in names)
-    return " and ".join(dict.fromkeys(told)) or "unknown cause"
-
-
 def lost_events(totals: Mapping[int, Counters], packing: int, sink: str) -> Iterator[str]:
     """Return sentences if sinks (`measure.sink`) did not process or could not write everything,
     from the counters of each unit at the end of a run."""
@@ -117,7 +109,7 @@ def lost_events(totals: Mapping[int, Counters], packing: int, sink: str) -> Iter
     units = {unit: each for unit, each in totals.items() if each.meps_not_written}
     if units:
         count = sum(each.meps_not_written or 0 for each in units.values()) * packing
-        why = " and ".join(dict.fromkeys(causes(each) for each in units.values()))
+        why = " and ".join(dict.fromkeys(each.causes_of_loss for each in units.values()))
         yield (
             f"{count:,} events were built, but not written or written without some sources, by "
             f"{_units(units)}: {why}"

@@ -12,12 +12,11 @@ from typing import Any, TypeVar, cast
 
 import grpc
 
-from daqloom._engine import Counters, LiveNode
+from daqloom._engine import Counters, LiveNode, UnitLease, next_state
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import greeted
 from daqloom.measure.connection import JOIN, Certificates, channel, refusals
 from daqloom.measure.exporter import Exporter, exporter
-from daqloom.measure.leases import Lease
 from daqloom.measure.messages import (
     ROWS_AT_ONCE,
     Answer,
@@ -40,7 +39,7 @@ from daqloom.measure.messages import (
     Trace,
     read_order,
 )
-from daqloom.measure.states import State, Step, after
+from daqloom.measure.states import State, Step
 
 OCCUPIED = "it has a process already"
 RETRY_S = 0.2
@@ -93,7 +92,8 @@ class Unit:
         self._shut_node: LiveNode | None = None
         self._next_mep = 0
         self._started = 0
-        self._lease = Lease(clock)
+        self._clock = clock
+        self._lease = UnitLease()
 
     def obey(self, order: AnyOrder) -> Answer:
         """Carry out an order; a failure is answered too, and leaves the unit in error."""
@@ -101,7 +101,7 @@ class Unit:
         try:
             told = self._do(order)
         except Exception as error:  # whatever a node raises is the run control's to know
-            self.state = after(self.state, Step.FAILED)
+            self.state = next_state(self.state, Step.FAILED)
             told = {"failure": (str(error) or type(error).__name__)[:1000]}
         return Answer(order=order.order, state=self.state, **told)
 
@@ -111,7 +111,7 @@ class Unit:
 
     def sending(self, report: R) -> R:
         """Number a report, from whose sending the lease that it brings counts."""
-        return report.model_copy(update={"number": self._lease.sending()})
+        return report.model_copy(update={"number": self._lease.sending(self._clock())})
 
     def renew(self, epoch: int, heard: int, mep_end: int) -> None:
         """Take in that the run control has received a report: see `Renew`."""
@@ -175,32 +175,32 @@ class Unit:
             case Configure():
                 self.shut()
                 self._configuration, self.heartbeat_s = order, order.heartbeat_s
-                self._lease.length_s = order.lease_s
+                self._lease.set_length(order.lease_s)
                 self._make()
                 self._export(order)
             case Reset():
                 self.shut()
                 self._make()
-                self.state = after(self.state, Step.RESET)
+                self.state = next_state(self.state, Step.RESET)
             case Prepare(epoch=epoch, members=members):
                 if self.state is State.READY:  # regrouped before it was started
-                    self.state = after(self.state, Step.HALTED)
+                    self.state = next_state(self.state, Step.HALTED)
                 address = self._made().prepare(epoch, list(members))
                 self._lease.begin(epoch)
                 self.epoch = epoch
                 return {"address": address}
             case Connect(addresses=addresses, timeout_s=timeout_s):
                 unanswered = self._made().connect(list(addresses), timeout_s)
-                self.state = after(self.state, Step.CONNECTED)
+                self.state = next_state(self.state, Step.CONNECTED)
                 return {"missing": tuple(unanswered)}
             case Start(first_mep=first_mep, mep_end=mep_end, heard=heard):
-                state = after(self.state, Step.STARTED)
+                state = next_state(self.state, Step.STARTED)
                 self.renew(self.epoch, heard, mep_end)
                 self._made().start(first_mep)
                 self.state, self._next_mep, self._started = state, first_mep, self.epoch
             case Halt(lost=lost, timeout_s=timeout_s):
                 missing = self._halt(list(lost), timeout_s)
-                self.state = after(self.state, Step.HALTED)
+                self.state = next_state(self.state, Step.HALTED)
                 return {"missing": missing, "next_mep": self._next_mep}
             case Exit():
                 self.shut()

@@ -1,0 +1,385 @@
+// The run control, for Python, which connects it to processes, connections and the clock.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/casters.hpp"
+#include "bindings/counters.hpp"
+#include "bindings/errors.hpp"
+#include "bindings/report.hpp"
+#include "bindings/subjects.hpp"
+#include "protocol/run/orders.hpp"
+#include "protocol/run/reports.hpp"
+#include "protocol/run/run_control.hpp"
+#include "protocol/run/unit_lease.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using namespace protocol;
+
+namespace {
+
+nb::bytes as_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+void bind_states(nb::module_& module) {
+    module.def(
+        "next_state", [](UnitState state, UnitStep step) { return value_of(after(state, step)); },
+        nb::arg("state"), nb::arg("step"),
+        "The next state of a unit. Raises ValueError, with one sentence, where that is not "
+        "allowed.");
+    module.def(
+        "transitions",
+        [] {
+            std::vector<std::tuple<UnitState, UnitStep, UnitState>> all;
+            for (const Transition& each : transitions()) {
+                all.emplace_back(each.from, each.step, each.to);
+            }
+            return all;
+        },
+        "The allowed transitions of a unit: state, step, next state.");
+}
+
+void bind_plan(nb::module_& module) {
+    using Plan = RunPlan;
+    const Plan given;
+    nb::class_<Plan>(module, "RunPlan", "What a run control knows before it starts.")
+        .def(
+            "__init__",
+            [](Plan* self, std::uint32_t units, base::Time heartbeat, base::Time fault_timeout,
+               base::Time order_timeout, base::Time launch_timeout, base::Time finish_timeout,
+               bool stops_when_unwritable, bool restart, bool launches, std::uint64_t leased_meps,
+               std::vector<UnitIndex> builders, std::set<UnitIndex> readouts, bool takes_turns,
+               std::uint32_t fewest_members) {
+                new (self) Plan{units,
+                                heartbeat,
+                                fault_timeout,
+                                order_timeout,
+                                launch_timeout,
+                                finish_timeout,
+                                stops_when_unwritable,
+                                restart,
+                                launches,
+                                leased_meps,
+                                std::move(builders),
+                                std::move(readouts),
+                                takes_turns,
+                                fewest_members,
+                                gauges()};
+            },
+            nb::kw_only(), nb::arg("units"), nb::arg("heartbeat_s") = given.heartbeat,
+            nb::arg("fault_timeout_s") = given.fault_timeout,
+            nb::arg("order_timeout_s") = given.order_timeout,
+            nb::arg("launch_timeout_s") = given.launch_timeout,
+            nb::arg("finish_timeout_s") = given.finish_timeout,
+            nb::arg("stops_when_unwritable") = given.stops_when_unwritable,
+            nb::arg("restart") = given.restart, nb::arg("launches") = given.launches,
+            nb::arg("leased_meps") = given.leased_meps, nb::arg("builders") = given.builders,
+            nb::arg("readouts") = given.readouts, nb::arg("takes_turns") = given.takes_turns,
+            nb::arg("fewest_members") = given.fewest_members)
+        .def_ro("units", &Plan::units, "Number of units; they are numbered from 0.")
+        .def_ro("heartbeat_s", &Plan::heartbeat, "Time from report to report.")
+        .def_ro("fault_timeout_s", &Plan::fault_timeout,
+                "How long a unit may be silent or make no progress.")
+        .def_ro("order_timeout_s", &Plan::order_timeout,
+                "How long a unit may take to prepare or reset.")
+        .def_ro("launch_timeout_s", &Plan::launch_timeout,
+                "How long a unit may take to join, and then to configure: it imports much, and "
+                "fills its buffers.")
+        .def_ro("finish_timeout_s", &Plan::finish_timeout,
+                "How long a unit that still reports may take to finish its files at the end.")
+        .def_ro("stops_when_unwritable", &Plan::stops_when_unwritable,
+                "Whether the run stops when a unit cannot write what it builds.")
+        .def_ro("restart", &Plan::restart,
+                "Whether lost units are brought back without an operator.")
+        .def_ro("launches", &Plan::launches,
+                "Whether the run control starts and ends each process itself.")
+        .def_ro("leased_meps", &Plan::leased_meps,
+                "Smallest number of MEPs that a lease allows beyond the last one known to be "
+                "answered; added to what the run builds in a few timeouts.")
+        .def_ro("builders", &Plan::builders,
+                "Units that build, in the order of their turns; empty: all units.")
+        .def_ro("readouts", &Plan::readouts, "Units that read out; empty: all units.")
+        .def_ro("takes_turns", &Plan::takes_turns,
+                "Whether a MEP's number determines its builder unit in the epoch.")
+        .def_ro("fewest_members", &Plan::fewest_members,
+                "Fewest members that can build events; one of them has to read out and one to "
+                "build.")
+        .def("is_viable", &Plan::is_viable, nb::arg("members"),
+             "Whether these members can build events.");
+}
+
+void bind_reports(nb::module_& module) {
+    using namespace reports;
+    nb::class_<Pulse>(module, "UnitPulse", "What a unit is doing.")
+        .def(
+            "__init__",
+            [](Pulse* self, std::uint32_t epoch, UnitState state,
+               std::optional<std::uint64_t> beats, std::optional<std::uint64_t> steps, bool waits,
+               std::uint64_t next_mep, std::vector<UnitIndex> suspects, std::string failure) {
+                new (self) Pulse{epoch,
+                                 state,
+                                 beats,
+                                 steps,
+                                 waits,
+                                 next_mep,
+                                 std::move(suspects),
+                                 std::move(failure)};
+            },
+            nb::kw_only(), nb::arg("epoch"), nb::arg("state"), nb::arg("beats"), nb::arg("steps"),
+            nb::arg("waits"), nb::arg("next_mep"), nb::arg("suspects"), nb::arg("failure"));
+    nb::class_<Heartbeat>(module, "UnitHeartbeat", "The periodic report of a unit.")
+        .def(
+            "__init__",
+            [](Heartbeat* self, std::uint64_t number, const Pulse& pulse,
+               std::optional<std::uint32_t> ended, const Counters& counted) {
+                new (self) Heartbeat{number, pulse, ended, named(counted)};
+            },
+            nb::kw_only(), nb::arg("number"), nb::arg("pulse"), nb::arg("ended").none(),
+            nb::arg("counted"));
+    nb::class_<Answer>(module, "UnitAnswer", "The answer of a unit to an order.")
+        .def(
+            "__init__",
+            [](Answer* self, std::uint64_t number, std::uint64_t order, UnitState state,
+               std::string failure, const nb::bytes& address, std::vector<UnitIndex> missing,
+               std::uint64_t next_mep, const Counters& counted) {
+                new (self) Answer{number,
+                                  order,
+                                  state,
+                                  std::move(failure),
+                                  std::string(address.c_str(), address.size()),
+                                  std::move(missing),
+                                  next_mep,
+                                  named(counted)};
+            },
+            nb::kw_only(), nb::arg("number"), nb::arg("order"), nb::arg("state"),
+            nb::arg("failure"), nb::arg("address"), nb::arg("missing"), nb::arg("next_mep"),
+            nb::arg("counted"));
+}
+
+void bind_orders(nb::module_& module) {
+    using namespace orders;
+    bind_report<Configure>(module, "ConfigureOrder", "To configure the unit.");
+    bind_report<Prepare>(module, "PrepareOrder", "To make a new transport for a new epoch.");
+    nb::class_<Connect>(module, "ConnectOrder", "To connect to all members.")
+        .def_prop_ro(
+            "addresses",
+            [](const Connect& self) {
+                std::vector<std::pair<UnitIndex, nb::bytes>> all;
+                for (const Member& member : self.members) {
+                    all.emplace_back(member.unit, as_bytes(member.address));
+                }
+                return all;
+            },
+            "Of each member.")
+        .def_ro("timeout_s", &Connect::timeout, "For all of it.");
+    bind_report<Start>(module, "StartOrder", "To start event building.");
+    bind_report<Halt>(module, "HaltOrder",
+                      "To finish what needs no lost unit, and to close the connections.");
+    nb::class_<Reset>(module, "ResetOrder", "To return to the state after configuring.");
+    nb::class_<Exit>(module, "ExitOrder", "To exit: the run is over.");
+    bind_report<Renew>(module, "RenewOrder", "Renews a unit's lease; it has no answer.");
+    nb::class_<SendOrder>(module, "SendOrder", "An order has to be sent to a unit's process.")
+        .def_ro("unit", &SendOrder::unit, "Whose process.")
+        .def_ro("session", &SendOrder::session, "Number of its connection.")
+        .def_ro("number", &SendOrder::number, "Which the answer repeats; 0: of what has no answer.")
+        .def_prop_ro(
+            "order", [](const SendOrder& self) { return self.order; }, "What is ordered.");
+    bind_report<LaunchProcess>(module, "LaunchProcess", "A process has to be started for a unit.");
+    bind_report<KillProcess>(module, "KillProcess",
+                             "A unit's process has to end, whatever it does.");
+    bind_report<DropConnection>(module, "DropConnection",
+                                "The connection to a unit's process has to be closed.");
+}
+
+void bind_views(nb::module_& module) {
+    nb::class_<Tally>(module, "Tally",
+                      "Sums a unit's counters over all processes that the unit has had.")
+        .def("__init__", [](Tally* self) { new (self) Tally(gauges()); })
+        .def_prop_ro(
+            "totals", [](const Tally& self) { return counters_of(self.totals()); },
+            "The sums until now.")
+        .def(
+            "begins_anew",
+            [](const Tally& self, const Counters& counters) {
+                return self.begins_anew(named(counters));
+            },
+            nb::arg("counters"),
+            "Whether a reading comes from another process, or from one that was reset.")
+        .def(
+            "read", [](Tally& self, const Counters& counters) { self.read(named(counters)); },
+            nb::arg("counters"),
+            "Adds a new reading; a counter that has become smaller has begun anew at 0.");
+    nb::class_<UnitView>(module, "UnitView", "What the run control knows of a unit.")
+        .def_ro("number", &UnitView::number, "Of the unit.")
+        .def_ro("standing", &UnitView::standing, "With the run control.")
+        .def_ro("state", &UnitView::state, "As it reported it.")
+        .def_ro("session", &UnitView::session, "Number of its connection; 0: none.")
+        .def_ro("process", &UnitView::process,
+                "Whether its process was started by the run control and is not known to have "
+                "ended.")
+        .def_ro("tally", &UnitView::tally, "Sums of its counters.")
+        .def_ro("reason", &UnitView::reason, "Why it was lost.");
+    nb::class_<RunEvent>(module, "RunEvent", "An entry of a run's log.")
+        .def_ro("time_s", &RunEvent::at, "Since the start of the run control.")
+        .def_ro("text", &RunEvent::text, "In words.")
+        .def_ro("about", &RunEvent::about, "What it is about.")
+        .def_prop_ro(
+            "tells_of_trouble", [](const RunEvent& self) { return self.about != About::course; },
+            "Whether it is of trouble with a unit or with the whole run.");
+    bind_report<Balance>(module, "Balance", "Fates of a run's MEPs that no counter shows.")
+        .def(
+            "__init__",
+            [](Balance* self, std::int64_t unfinished, std::int64_t skipped, std::int64_t twice) {
+                new (self) Balance{unfinished, skipped, twice};
+            },
+            nb::arg("unfinished") = 0, nb::arg("skipped") = 0, nb::arg("twice") = 0);
+}
+
+/// A unit that the run has. Raises IndexError.
+UnitIndex known(const RunControl& run, UnitIndex unit) {
+    if (unit.value() >= run.units().size()) {
+        throw nb::index_error("the run has no such unit");
+    }
+    return unit;
+}
+
+std::vector<RunEvent> events_from(const RunControl& run, std::size_t first) {
+    const std::vector<RunEvent>& all = run.events();
+    return {all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())), all.end()};
+}
+
+nb::typed<nb::dict, std::string, std::uint64_t> counts(const RunControl& run) {
+    nb::typed<nb::dict, std::string, std::uint64_t> all;
+    RunCounts::each(
+        [&](const char* name, auto member, const char*) { all[name] = run.counts().*member; });
+    return all;
+}
+
+void bind_control(nb::module_& module) {
+    using Run = RunControl;
+    nb::class_<Run>(module, "RunControl",
+                    "Who is a member of a run, and what each unit has to do next. Each input has "
+                    "the time `now_s`, which begins at 0 with the run control.")
+        .def(nb::init<const RunPlan&>(), nb::arg("plan"))
+        .def("launch", &Run::launch, nb::arg("now_s"),
+             "Start all processes, or await those of a run whose units are started by hand.")
+        .def(
+            "is_free", [](const Run& run, UnitIndex unit) { return run.is_free(known(run, unit)); },
+            nb::arg("unit"), "Whether a process may join as this unit: no other one in use has.")
+        .def(
+            "joined",
+            [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session) {
+                run.joined(now, known(run, unit), session);
+            },
+            nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
+            "Take in a process that has joined as a unit that `is_free`.")
+        .def(
+            "reported",
+            [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session,
+               const reports::Report& report) {
+                return run.reported(now, known(run, unit), session, report);
+            },
+            nb::arg("now_s"), nb::arg("unit"), nb::arg("session"), nb::arg("report"),
+            "Take in a report of a unit. Returns why it is refused, or None.")
+        .def(
+            "counted",
+            [](Run& run, UnitIndex unit, const Counters& counters) {
+                run.counted(known(run, unit), named(counters));
+            },
+            nb::arg("unit"), nb::arg("counters"),
+            "Take in the last counters of a process, which come from outside its reports.")
+        .def(
+            "left",
+            [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session) {
+                run.left(now, known(run, unit), session);
+            },
+            nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
+            "Take in that the connection of a unit has ended.")
+        .def(
+            "exited",
+            [](Run& run, base::Time now, UnitIndex unit, const std::string& how) {
+                run.exited(now, known(run, unit), how);
+            },
+            nb::arg("now_s"), nb::arg("unit"), nb::arg("how"),
+            "Take in that a unit's process that we started has ended: `how`, such as \"exit code "
+            "1\".")
+        .def("want", &Run::want, nb::arg("now_s"), nb::arg("goal"),
+             "Take in the goal that the operator sets.")
+        .def(
+            "reset",
+            [](Run& run, base::Time now, UnitIndex unit) { run.reset(now, known(run, unit)); },
+            nb::arg("now_s"), nb::arg("unit"),
+            "Bring a unit back for the operator, whatever its state.")
+        .def("tick", &Run::tick, nb::arg("now_s"),
+             "Take in that time has passed; to be called a few times per heartbeat.")
+        .def("take", &Run::take, "The outputs since the last call, in order.")
+        .def_prop_ro("plan", &Run::plan, "What it knew before it started.")
+        .def_prop_ro("units", &Run::units, "All units, by number.")
+        .def(
+            "unit",
+            [](const Run& run, UnitIndex unit) -> const UnitView& {
+                return run.unit(known(run, unit));
+            },
+            nb::arg("number"), nb::rv_policy::reference_internal, "One of them.")
+        .def_prop_ro("phase", &Run::phase, "Of the run.")
+        .def_prop_ro("goal", &Run::goal, "That the operator has set.")
+        .def_prop_ro("epoch", &Run::epoch, "Number of the last one.")
+        .def_prop_ro("first_mep", &Run::first_mep,
+                     "The first MEP of the last epoch that was started or, once that has halted, "
+                     "of the next one.")
+        .def_prop_ro("next_mep", &Run::next_mep,
+                     "The first MEP not answered by a builder unit, as far as they have "
+                     "reported.")
+        .def_prop_ro("members", &Run::members, "Units of the epoch.")
+        .def_prop_ro("failure", &Run::failure, "Why the run is in error, in one sentence.")
+        .def_prop_ro("counts", &counts, "What is counted over the whole run.")
+        .def_prop_ro(
+            "events", [](const Run& run) { return events_from(run, 0); }, "The log.")
+        .def("events_from", &events_from, nb::arg("first"), "The log from an entry on.")
+        .def("balance", &Run::balance, "The fates of the run's MEPs that no counter shows.");
+}
+
+void bind_lease(nb::module_& module) {
+    nb::class_<UnitLease>(module, "UnitLease",
+                          "The lease of one unit, whose threads call it under Python's lock. Times "
+                          "are those of the unit's own clock.")
+        .def(nb::init<>())
+        .def("set_length", &UnitLease::set_length, nb::arg("length_s"),
+             "How long the unit may begin MEPs after a report that was received.")
+        .def("sending", &UnitLease::sending, nb::arg("now_s"),
+             "Note that a report is about to be sent; return its number.")
+        .def("begin", &UnitLease::begin, nb::arg("epoch"),
+             "Begin a new epoch, of which nothing is leased yet.")
+        .def(
+            "heard",
+            [](UnitLease& self, std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
+                const UnitLease::Leased leased = self.heard(epoch, report, mep_end);
+                return std::pair(leased.mep_end, leased.until);
+            },
+            nb::arg("epoch"), nb::arg("report"), nb::arg("mep_end"),
+            "The new lease once the run control has received a report: the first MEP that may not "
+            "be answered, and until when it holds (s).");
+}
+
+void bind_run(nb::module_& module) {
+    bind_states(module);
+    bind_plan(module);
+    bind_reports(module);
+    bind_orders(module);
+    bind_views(module);
+    bind_control(module);
+    bind_lease(module);
+}
+
+const Subject run(bind_run);
+
+}  // namespace
+
+}  // namespace daqloom::bindings

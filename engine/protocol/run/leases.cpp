@@ -1,0 +1,87 @@
+#include "protocol/run/leases.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "protocol/run/saturating.hpp"
+
+namespace daqloom::protocol {
+
+Leases::Leases(const RunPlan& plan) : plan_(plan) {}
+
+void Leases::begin(base::Time now, std::uint32_t epoch, std::uint64_t first_mep,
+                   const std::map<UnitIndex, std::uint64_t>& sessions) {
+    epoch_ = epoch;
+    paced_at_ = now;
+    paced_mep_ = first_mep;
+    answered(first_mep);
+    units_.clear();
+    for (const auto& [unit, session] : sessions) {
+        units_[unit] = {.session = session, .mep_end = end_from(first_mep)};
+    }
+}
+
+void Leases::answered(std::uint64_t mep_end) {
+    next_mep_ = std::max(next_mep_, std::min(mep_end, last_mep));
+}
+
+std::uint64_t Leases::renew(base::Time now, UnitIndex unit) {
+    if (const base::Time passed = now - paced_at_; passed >= plan_.heartbeat) {
+        const double now_hz = static_cast<double>(next_mep_ - paced_mep_) / passed.seconds();
+        pace_hz_ = std::max(now_hz, pace_hz_ / 2);
+        paced_at_ = now;
+        paced_mep_ = next_mep_;
+    }
+    Leased& leased = units_.at(unit);
+    leased.mep_end = std::max(leased.mep_end, end_from(next_mep_));
+    return leased.mep_end;
+}
+
+void Leases::prepared(UnitIndex unit, std::uint64_t session) {
+    const auto leased = units_.find(unit);
+    if (leased != units_.end() && leased->second.session == session) {  // else another was in that
+        leased->second.is_settled = leased->second.has_told = true;
+    }
+}
+
+void Leases::last_words(UnitIndex unit, std::uint32_t ended) {
+    const auto leased = units_.find(unit);
+    if (leased != units_.end() && ended == epoch_) {
+        leased->second.is_settled = leased->second.has_told = true;
+    }
+}
+
+void Leases::read(UnitIndex unit) {
+    if (const auto leased = units_.find(unit); leased != units_.end()) {
+        leased->second.is_settled = true;
+    }
+}
+
+void Leases::left_out(const std::set<UnitIndex>& members) {
+    for (auto& [unit, leased] : units_) {
+        leased.was_left_out |= !members.contains(unit);
+    }
+}
+
+std::uint64_t Leases::first_free() const {
+    std::uint64_t first = next_mep_;
+    for (const auto& [unit, leased] : units_) {
+        if (leased.has_told && !leased.was_left_out && plan_.is_readout(unit)) {
+            return next_mep_;
+        }
+        if (!leased.is_settled) {
+            first = std::max(first, leased.mep_end);
+        }
+    }
+    return first;
+}
+
+std::uint64_t Leases::end_from(std::uint64_t mep) const {
+    const double built =
+        static_cast<double>(leased_timeouts) * plan_.fault_timeout.seconds() * pace_hz_;
+    const std::int64_t length = saturating_sum(static_cast<std::int64_t>(plan_.leased_meps),
+                                               saturating_whole(std::nearbyint(built)));
+    return static_cast<std::uint64_t>(saturating_sum(static_cast<std::int64_t>(mep), length));
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,108 @@
+#include "protocol/run/leases.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "protocol/run/units_by_hand_test.hpp"
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::milliseconds;
+using base::seconds;
+
+RunPlan plan(std::uint32_t units = 3) {
+    return {.units = units,
+            .heartbeat = milliseconds(200),
+            .fault_timeout = seconds(1),
+            .leased_meps = 100};
+}
+
+/// An epoch with units 0 to 2 by connections 10 to 12, from MEP 1000 on.
+Leases begun() {
+    Leases leases(plan());
+    leases.begin(seconds(1), 1, 1000, {{unit_at(0), 10}, {unit_at(1), 11}, {unit_at(2), 12}});
+    return leases;
+}
+
+TEST(Leases, AtFirstNoMoreThanTheFewestAreLeased) {
+    const Leases leases = begun();
+    EXPECT_EQ(leases.next_mep(), 1000U);
+    EXPECT_EQ(leases.mep_end(unit_at(2)), 1100U);
+}
+
+/// 2000 MEPs in a second: four timeouts bring 8000.
+TEST(Leases, ALeaseIsAsLongAsTheRunIsFast) {
+    Leases leases = begun();
+    leases.answered(3000);
+    EXPECT_EQ(leases.renew(seconds(2), unit_at(0)), 3000U + 100 + 8000);
+    EXPECT_EQ(leases.mep_end(unit_at(1)), 1100U) << "it has not reported";
+}
+
+/// The pace is known anew each heartbeat, and falls by half at most.
+TEST(Leases, ARunThatStandsStillForAMomentKeepsHalfItsPace) {
+    Leases leases = begun();
+    leases.answered(3000);
+    leases.renew(seconds(2), unit_at(0));
+    EXPECT_EQ(leases.renew(seconds(2) + milliseconds(100), unit_at(1)), 3000U + 100 + 8000);
+    EXPECT_EQ(leases.renew(seconds(2) + milliseconds(200), unit_at(2)), 3000U + 100 + 4000);
+    EXPECT_EQ(leases.renew(seconds(2) + milliseconds(200), unit_at(0)), 3000U + 100 + 8000)
+        << "what was leased is not taken back";
+}
+
+TEST(Leases, UnitsOfUnknownProgressKeepWhatWasLeasedToThem) {
+    Leases leases = begun();
+    leases.answered(3000);
+    leases.renew(seconds(2), unit_at(1));
+    EXPECT_EQ(leases.first_free(), 11100U);
+    leases.read(unit_at(1));
+    EXPECT_EQ(leases.first_free(), 3000U) << "of the others' leases nothing is left";
+}
+
+TEST(Leases, AReadoutUnitThatReportedSettlesThisForAll) {
+    Leases leases = begun();
+    EXPECT_EQ(leases.first_free(), 1100U);
+    leases.prepared(unit_at(0), 77);  // another process than that of the epoch
+    EXPECT_EQ(leases.first_free(), 1100U);
+    leases.prepared(unit_at(0), 10);
+    EXPECT_EQ(leases.first_free(), 1000U);
+}
+
+TEST(Leases, LastWordsSettleTheEpochOfWhichTheyAre) {
+    Leases leases = begun();
+    leases.last_words(unit_at(0), 0);
+    EXPECT_EQ(leases.first_free(), 1100U);
+    leases.last_words(unit_at(0), 1);
+    EXPECT_EQ(leases.first_free(), 1000U);
+}
+
+TEST(Leases, WhoWasLeftOutOrReadsNothingOutDoesNotSettleItForOthers) {
+    Leases leases = begun();
+    leases.left_out(members_of({1, 2}));
+    leases.prepared(unit_at(0), 10);
+    EXPECT_EQ(leases.first_free(), 1100U);
+
+    RunPlan unfolded = plan();
+    unfolded.readouts = members_of({1, 2});
+    Leases others(unfolded);
+    others.begin(seconds(1), 1, 1000, {{unit_at(0), 10}, {unit_at(1), 11}});
+    others.prepared(unit_at(0), 10);
+    EXPECT_EQ(others.first_free(), 1100U);
+    others.prepared(unit_at(1), 11);
+    EXPECT_EQ(others.first_free(), 1000U);
+}
+
+/// Whatever a unit reports, numbers of MEPs are such that messages can carry.
+TEST(Leases, NoNumberIsBeyondTheLast) {
+    Leases leases = begun();
+    leases.answered(std::numeric_limits<std::uint64_t>::max());
+    EXPECT_EQ(leases.next_mep(), Leases::last_mep);
+    EXPECT_EQ(leases.renew(seconds(2), unit_at(0)), Leases::last_mep);
+    EXPECT_EQ(leases.first_free(), Leases::last_mep);
+}
+
+}  // namespace
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,45 @@
+// What a unit has counted, by name.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace daqloom::protocol {
+
+/// A reading of a unit's counters: whole numbers, and times in seconds (`…_s`). The run control
+/// knows those of `counter_names` and sums all others without knowing them.
+struct NamedCounters {
+    using Value = std::variant<std::int64_t, double>;
+
+    std::map<std::string, Value, std::less<>> by_name;
+
+    /// A counter as a whole number; 0 where the unit does not count that.
+    [[nodiscard]] std::int64_t count(std::string_view name) const;
+    /// A counter as a number; 0 where the unit does not count that.
+    [[nodiscard]] double number(std::string_view name) const;
+
+    /// The causes for which packets were not written to files, in words, such as "No space left on
+    /// device".
+    [[nodiscard]] std::string causes_of_loss() const;
+};
+
+/// The counters that the run control itself reads.
+namespace counter_names {
+
+inline constexpr const char* elapsed_s = "elapsed_s";
+inline constexpr const char* next_mep = "next_mep";
+inline constexpr const char* meps_granted = "meps_granted";
+inline constexpr const char* meps_built = "meps_built";
+inline constexpr const char* meps_incomplete = "meps_incomplete";
+inline constexpr const char* meps_dropped = "meps_dropped";
+inline constexpr const char* meps_discarded = "meps_discarded";
+inline constexpr const char* meps_not_written = "meps_not_written";
+/// The name of an error of the file system, such as ENOSPC, follows.
+inline constexpr const char* not_written = "not_written.";
+
+}  // namespace counter_names
+
+}  // namespace daqloom::protocol

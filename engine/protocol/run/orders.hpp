@@ -1,0 +1,108 @@
+// The outputs of the run control: orders to units, and what is to be done to their processes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+
+namespace daqloom::protocol {
+
+namespace orders {
+
+/// To configure the unit; how is not for the run control to know.
+struct Configure {
+    DAQLOOM_FIELDS(Configure,
+                   (base::Time, lease,
+                    "How long the unit may begin MEPs after a report that was received."))
+};
+
+/// To make a new transport for a new epoch.
+struct Prepare {
+    DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Its number."),
+                   (std::vector<UnitIndex>, members, "In ascending order."))
+};
+
+/// Where a unit is, as it has told itself.
+struct Member {
+    UnitIndex unit;
+    std::string address;
+};
+
+/// To connect to all members.
+struct Connect {
+    std::vector<Member> members;
+    base::Time timeout;
+};
+
+/// To start event building.
+struct Start {
+    DAQLOOM_FIELDS(Start, (std::uint64_t, first_mep, "The MEP to begin with."),
+                   (std::uint64_t, mep_end, "As in Renew."), (std::uint64_t, heard, "As in Renew."))
+};
+
+/// To finish what needs no lost unit, and to close the connections.
+struct Halt {
+    DAQLOOM_FIELDS(Halt, (std::vector<UnitIndex>, lost, "All units that are no members."),
+                   (base::Time, timeout, "For the others to finish theirs."))
+};
+
+/// To return to the state after configuring.
+struct Reset {};
+
+/// To exit: the run is over.
+struct Exit {};
+
+/// Renews a unit's lease after a report; it has no answer.
+struct Renew {
+    DAQLOOM_FIELDS(Renew, (std::uint32_t, epoch, "The unit's."),
+                   (std::uint64_t, mep_end, "MEPs before this number may be answered."),
+                   (std::uint64_t, heard,
+                    "Number of the unit's last report; the lease counts from then."))
+};
+
+}  // namespace orders
+
+using Order = std::variant<orders::Configure, orders::Prepare, orders::Connect, orders::Start,
+                           orders::Halt, orders::Reset, orders::Exit, orders::Renew>;
+
+[[nodiscard]] constexpr std::string_view name_of(const Order& order) {
+    constexpr std::string_view names[] = {"configure", "prepare", "connect", "start",
+                                          "halt",      "reset",   "exit",    "renew"};
+    static_assert(std::size(names) == std::variant_size_v<Order>);
+    return names[order.index()];
+}
+
+/// To a unit's process.
+struct SendOrder {
+    UnitIndex unit;
+    std::uint64_t session = 0;  ///< number of its connection
+    std::uint64_t number = 0;   ///< which the answer repeats; 0: of what has no answer
+    Order order;
+};
+
+/// A process has to be started for a unit.
+struct LaunchProcess {
+    DAQLOOM_FIELDS(LaunchProcess, (UnitIndex, unit, "Whose process."))
+};
+
+/// A unit's process has to end, whatever it does.
+struct KillProcess {
+    DAQLOOM_FIELDS(KillProcess, (UnitIndex, unit, "Whose process."))
+};
+
+/// The connection to a unit's process has to be closed.
+struct DropConnection {
+    DAQLOOM_FIELDS(DropConnection, (UnitIndex, unit, "Whose process."),
+                   (std::uint64_t, session, "Number of the connection."))
+};
+
+using RunOutput = std::variant<SendOrder, LaunchProcess, KillProcess, DropConnection>;
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,363 @@
+#include "protocol/run/regrouping.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "protocol/run/accusers.hpp"
+
+namespace daqloom::protocol {
+
+namespace {
+
+constexpr std::size_t most_named = 20;
+constexpr std::size_t most_reasons = 3;
+
+template <class Values>
+auto first_of(const Values& values, std::size_t most) {
+    return fmt::join(std::span(values).first(std::min(values.size(), most)), ", ");
+}
+
+}  // namespace
+
+void Regrouping::advance(base::Time now) {
+    while (step(now)) {
+    }
+}
+
+bool Regrouping::step(base::Time now) {
+    const bool ends = goal_ == RunGoal::ended;
+    switch (phase_) {
+        case RunPhase::waiting:
+            return step_waiting(now);
+        case RunPhase::preparing:
+        case RunPhase::connecting:
+        case RunPhase::ready:
+            if (!broken_.empty() || ends) {
+                return regroup(now);
+            }
+            break;
+        case RunPhase::starting:
+        case RunPhase::running:
+            if (!broken_.empty()) {
+                return halt(now);
+            }
+            break;
+        case RunPhase::halting:
+            break;
+        case RunPhase::error:
+            return ends && end(now);
+        case RunPhase::ending:
+            return step_ending(now);
+        case RunPhase::ended:
+            return false;
+    }
+    if (phase_ == RunPhase::ready || phase_ == RunPhase::running) {
+        return step_settled(now);
+    }
+    if (!unanswered().empty()) {
+        return false;
+    }
+    answered(now);
+    return true;
+}
+
+bool Regrouping::step_waiting(base::Time now) {
+    if (goal_ == RunGoal::ended) {
+        return end(now);
+    }
+    if (goal_ == RunGoal::idle) {
+        deadline_ = std::max(deadline_, now + plan_.launch_timeout);
+        return false;
+    }
+    const Members here = available();
+    if (here.size() == plan_.units || (was_ready_ && plan_.is_viable(here))) {
+        return prepare(now, here);
+    }
+    if (now < deadline_) {
+        return false;
+    }
+    std::vector<std::uint32_t> absent;
+    for (const UnitView& unit : units_) {
+        if (!here.contains(unit.number)) {
+            absent.push_back(unit.number.value());
+        }
+    }
+    fail(now,
+         fmt::format("{} of {} units did not join within {:g} s: {}", absent.size(), plan_.units,
+                     plan_.launch_timeout.seconds(), first_of(absent, most_named)));
+    return true;
+}
+
+bool Regrouping::step_settled(base::Time now) {
+    std::vector<std::uint32_t> newcomers;
+    for (const UnitIndex unit : available()) {
+        if (!members_.contains(unit)) {
+            newcomers.push_back(unit.value());
+        }
+    }
+    if (!newcomers.empty()) {
+        broken_ = fmt::format("{} {} can take part", newcomers.size() == 1 ? "unit" : "units",
+                              fmt::join(newcomers, ", "));
+        return true;
+    }
+    const bool runs = phase_ == RunPhase::running;
+    if (runs && goal_ != RunGoal::running) {
+        return halt(now);
+    }
+    if (!runs && goal_ == RunGoal::running) {
+        return start(now);
+    }
+    return !runs && goal_ == RunGoal::idle && wait(now);
+}
+
+void Regrouping::answered(base::Time now) {
+    switch (phase_) {
+        case RunPhase::preparing:
+            connect(now);
+            break;
+        case RunPhase::connecting:
+            connected(now);
+            break;
+        case RunPhase::starting:
+            enter(now, RunPhase::running, fmt::format("from MEP {}", first_mep_));
+            was_ready_ = true;
+            running_since_ = progress_at_ = now;
+            suspected_at_.reset();
+            has_built_ = false;
+            for (UnitView* unit : of(members_)) {
+                unit->beat_at = now;
+                unit->pulse.reset();
+            }
+            break;
+        default:
+            halted(now);
+    }
+}
+
+bool Regrouping::halt(base::Time now) {
+    enter(now, RunPhase::halting, broken_);
+    broken_.clear();
+    ask_to_halt(now);
+    return true;
+}
+
+void Regrouping::ask_to_halt(base::Time now) {
+    orders::Halt order{.lost = {}, .timeout = plan_.fault_timeout};
+    for (const UnitView& unit : units_) {
+        if (!members_.contains(unit.number)) {
+            order.lost.push_back(unit.number);
+        }
+    }
+    if (!members_.empty()) {
+        leases_.left_out(members_);
+    }
+    // Longer than the unit takes by its own clock: that others did not drain is its own word.
+    ask_members(now, order, plan_.fault_timeout * 2 + plan_.heartbeat * 2);
+}
+
+void Regrouping::halted(base::Time now) {
+    Accusers accusers;
+    for (const UnitView* unit : of(members_)) {
+        leases_.answered(unit->answer->next_mep);
+        accuse(accusers, unit->number, unit->answer->missing, members_);
+    }
+    first_mep_ = next_mep();
+    const std::size_t others = members_.empty() ? 0 : members_.size() - 1;
+    for (const auto& [unit, by] : accusers) {
+        if (is_convicted(by.size(), others)) {
+            lose(now, view(unit), "it did not drain");
+        }
+    }
+    regroup(now);
+}
+
+bool Regrouping::regroup(base::Time now) {
+    if (goal_ == RunGoal::ended) {
+        return end(now);
+    }
+    if (goal_ == RunGoal::idle) {
+        return wait(now);
+    }
+    return prepare(now, available());
+}
+
+bool Regrouping::prepare(base::Time now, const Members& members) {
+    broken_.clear();
+    members_.clear();
+    if (!plan_.is_viable(members)) {
+        if (plan_.restart && was_ready_) {
+            note(now,
+                 fmt::format("too few units are left, {}: waiting for others", members.size()));
+            return wait(now);
+        }
+        std::vector<std::string> reasons;
+        for (const UnitView& unit : units_) {
+            if (!unit.reason.empty() && std::ranges::count(reasons, unit.reason) == 0 &&
+                reasons.size() < most_reasons) {
+                reasons.push_back(unit.reason);
+            }
+        }
+        const std::string why =
+            reasons.empty() ? "" : fmt::format(" ({})", fmt::join(reasons, "; "));
+        fail(now,
+             fmt::format("too few units are left, {} of {}{}", members.size(), plan_.units, why));
+        return true;
+    }
+    members_ = members;
+    ++epoch_;
+    enter(now, RunPhase::preparing, fmt::format("epoch {}, {} units", epoch_, members.size()));
+    for (UnitView* unit : of(members)) {
+        unit->member_since = unit->member_since.value_or(now);
+    }
+    ask_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}},
+                plan_.order_timeout);
+    return true;
+}
+
+void Regrouping::connect(base::Time now) {
+    enter(now, RunPhase::connecting);
+    orders::Connect order{.members = {}, .timeout = plan_.order_timeout / 2};
+    for (const UnitView* unit : of(members_)) {
+        order.members.push_back({unit->number, unit->answer->address});
+    }
+    ask_members(now, order, plan_.order_timeout);
+}
+
+void Regrouping::connected(base::Time now) {
+    Accusers accusers;
+    for (const UnitView* unit : of(members_)) {
+        accuse(accusers, unit->number, unit->answer->missing, members_);
+    }
+    if (accusers.empty()) {
+        connect_tries_ = 0;
+        was_ready_ = true;
+        enter(now, RunPhase::ready);
+        return;
+    }
+    ++connect_tries_;
+    if (connect_tries_ > 1) {
+        lose(now, view(worst(accusers)), "others cannot connect to it");
+    }
+    broken_ = "not all units could connect";
+}
+
+bool Regrouping::start(base::Time now) {
+    const std::uint64_t first = leases_.first_free();
+    if (first > next_mep()) {
+        note(now, fmt::format("MEPs {} to {} are skipped: units of unknown progress may have "
+                              "answered them",
+                              next_mep(), first - 1));
+    }
+    first_mep_ = first;
+    std::map<UnitIndex, std::uint64_t> sessions;
+    for (const UnitView* unit : of(members_)) {
+        sessions.emplace(unit->number, unit->session);
+    }
+    leases_.begin(now, epoch_, first, sessions);
+    ledger_.begin(first, plan_.builders_among(members_),
+                  [this](UnitIndex number) { return totals(number); });
+    enter(now, RunPhase::starting);
+    deadline_ = now + plan_.order_timeout;
+    for (UnitView* unit : of(members_)) {
+        ask(now, *unit, orders::Start{first, leases_.mep_end(unit->number), unit->heard},
+            plan_.order_timeout);
+    }
+    return true;
+}
+
+bool Regrouping::wait(base::Time now) {
+    members_.clear();
+    broken_.clear();
+    deadline_ = now + plan_.launch_timeout;
+    enter(now, RunPhase::waiting);
+    return true;
+}
+
+void Regrouping::fail(base::Time now, const std::string& sentence) {
+    if (is_building(phase_)) {
+        ask_to_halt(now);
+    }
+    members_.clear();
+    broken_.clear();
+    if (failure_.empty()) {
+        failure_ = sentence;
+    }
+    enter(now, RunPhase::error, sentence);
+}
+
+bool Regrouping::end(base::Time now) {
+    members_.clear();
+    broken_.clear();
+    enter(now, RunPhase::ending);
+    deadline_ = now + plan_.fault_timeout * 2;
+    finish_by_ = now + plan_.finish_timeout;
+    for (UnitView& unit : units_) {
+        unit.returns_at.reset();
+        if (unit.session != 0) {
+            ask(now, unit, orders::Exit{}, plan_.order_timeout);
+        } else if (unit.process) {
+            out_.emplace_back(KillProcess{unit.number});
+        }
+    }
+    return true;
+}
+
+bool Regrouping::step_ending(base::Time now) {
+    std::vector<UnitView*> left;
+    for (UnitView& unit : units_) {
+        if (unit.session != 0 || unit.process) {
+            left.push_back(&unit);
+        }
+    }
+    if (left.empty()) {
+        enter(now, RunPhase::ended);
+        return true;
+    }
+    if (now < deadline_) {
+        return false;
+    }
+    deadline_ = now + plan_.fault_timeout * 2;
+    for (const UnitView* unit : left) {
+        if (now < finish_by_ && now - unit->heard_at <= plan_.fault_timeout) {
+            continue;  // it is finishing its files
+        }
+        if (unit->process) {
+            out_.emplace_back(KillProcess{unit->number});
+        } else {
+            out_.emplace_back(DropConnection{unit->number, unit->session});
+        }
+    }
+    return false;
+}
+
+void Regrouping::ask_members(base::Time now, const Order& order, base::Time timeout) {
+    deadline_ = now + timeout;
+    for (UnitView* unit : of(members_)) {
+        ask(now, *unit, order, timeout);
+    }
+}
+
+std::vector<UnitView*> Regrouping::unanswered() {
+    std::vector<UnitView*> found = of(members_);
+    std::erase_if(found, [](const UnitView* unit) { return unit->answer.has_value(); });
+    return found;
+}
+
+Members Regrouping::available() const {
+    Members found;
+    for (const UnitView& unit : units_) {
+        if (unit.standing == Standing::available) {
+            found.insert(unit.number);
+        }
+    }
+    return found;
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,58 @@
+// The way of a run from phase to phase: members prepare, connect, start and halt.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "protocol/run/orders.hpp"
+#include "protocol/run/run_state.hpp"
+
+namespace daqloom::protocol {
+
+/// Whether data may be in flight.
+[[nodiscard]] constexpr bool is_building(RunPhase phase) {
+    return phase == RunPhase::starting || phase == RunPhase::running;
+}
+
+/// A run whose phases follow one another as far as the answers of its members allow.
+class Regrouping : public RunState {
+  protected:
+    using RunState::RunState;
+
+    /// Takes steps for as long as one is possible without waiting.
+    void advance(base::Time now);
+
+    /// To the phase in which units join.
+    bool wait(base::Time now);
+    /// Puts the run in error. Members that may be building halt, and are available afterwards.
+    void fail(base::Time now, const std::string& sentence);
+
+    [[nodiscard]] std::vector<UnitView*> unanswered();
+
+  private:
+    // Each takes a step, or none if that has to wait; returns whether there was one.
+    bool step(base::Time now);
+    bool step_waiting(base::Time now);
+    /// In a settled phase: to another goal, or to take in units that are back.
+    bool step_settled(base::Time now);
+    bool step_ending(base::Time now);
+
+    /// All members have answered the order of this phase.
+    void answered(base::Time now);
+    void connected(base::Time now);
+    void halted(base::Time now);
+
+    bool halt(base::Time now);
+    void ask_to_halt(base::Time now);
+    bool regroup(base::Time now);
+    bool prepare(base::Time now, const Members& members);
+    void connect(base::Time now);
+    bool start(base::Time now);
+    bool end(base::Time now);
+
+    void ask_members(base::Time now, const Order& order, base::Time timeout);
+    [[nodiscard]] Members available() const;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,315 @@
+// Whatever is said to a run control, in whatever order: what always holds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/random.hpp"
+#include "protocol/run/run_control.hpp"
+#include "protocol/run/units_by_hand_test.hpp"
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::milliseconds;
+using base::seconds;
+
+constexpr std::uint32_t units = 4;
+
+/// Says by chance what units, processes, the operator and the clock may say, true or not, and
+/// checks what the run control does.
+class Chance {
+  public:
+    explicit Chance(std::uint64_t seed) : random_(seed, "run"), control_(plan()) {
+        control_.launch(now_);
+        look();
+    }
+
+    /// One input; false: a law has been broken.
+    void say() {
+        const UnitIndex unit(below(units));
+        Unit& here = units_[unit.value()];
+        switch (below(12)) {
+            case 0:
+                if (control_.is_free(unit)) {
+                    here.session = ++sessions_;
+                    control_.joined(now_, unit, here.session);
+                }
+                break;
+            case 1:
+            case 2:
+            case 3:
+                if (here.session != 0) {
+                    control_.reported(now_, unit, below(20) == 0 ? 777 : here.session,
+                                      heartbeat(here));
+                }
+                break;
+            case 4:
+            case 5:
+            case 6:
+                if (here.session != 0) {
+                    control_.reported(now_, unit, here.session, answer(here));
+                }
+                break;
+            case 7:
+                control_.left(now_, unit, std::exchange(here.session, 0));
+                break;
+            case 8:
+                if (here.has_process && below(3) == 0) {
+                    end(unit);
+                }
+                break;
+            case 9:
+                if (below(3) == 0) {
+                    control_.want(now_, below(2) == 0 ? RunGoal::running : goal());
+                } else if (below(3) == 0) {
+                    control_.reset(now_, unit);
+                }
+                break;
+            case 10:
+                count(here);
+                control_.counted(unit, counters(here));
+                break;
+            default:
+                now_ += milliseconds(static_cast<std::int64_t>(below(10) == 0 ? 3000 : 100));
+                control_.tick(now_);
+        }
+        look();
+    }
+
+    /// The operator ends the run; processes end when they are killed, and else do nothing.
+    void finish() {
+        control_.want(now_, RunGoal::ended);
+        look();
+        for (int tick = 0; tick < 600 && control_.phase() != RunPhase::ended; ++tick) {
+            now_ += milliseconds(100);
+            control_.tick(now_);
+            look();
+        }
+        EXPECT_EQ(control_.phase(), RunPhase::ended);
+    }
+
+    [[nodiscard]] std::string log() const {
+        std::string all;
+        for (const RunEvent& event : control_.events()) {
+            all += std::to_string(event.at.seconds()) + " " + event.text + "\n";
+        }
+        return all;
+    }
+    [[nodiscard]] std::uint32_t epochs() const { return control_.epoch(); }
+    [[nodiscard]] std::uint64_t starts() const { return starts_; }
+
+  private:
+    struct Unit {
+        bool has_process = false;
+        std::uint64_t session = 0;
+        std::uint64_t last_order = 0;  ///< number of the last one that it got
+        std::int64_t built = 0;
+        std::int64_t granted = 0;
+        std::optional<std::int64_t> built_before = std::nullopt;  ///< its first start as a builder
+    };
+
+    RunPlan plan() {
+        RunPlan plan{.units = units,
+                     .order_timeout = seconds(3),
+                     .launch_timeout = seconds(10),
+                     .finish_timeout = seconds(static_cast<std::int64_t>(below(2))),
+                     .restart = below(3) != 0,
+                     .launches = below(3) != 0,
+                     .leased_meps = 50,
+                     .takes_turns = below(2) == 0};
+        if (below(2) == 0) {
+            plan.builders = {unit_at(1), unit_at(3)};
+            plan.readouts = members_of({0, 2});
+        }
+        plan.gauges = {counter_names::next_mep};
+        return plan;
+    }
+    std::uint32_t below(std::uint32_t n) {
+        return static_cast<std::uint32_t>(random_.uniform_int(n));
+    }
+    RunGoal goal() { return below(2) == 0 ? RunGoal::ready : RunGoal::idle; }
+    UnitState state() { return static_cast<UnitState>(below(4)); }
+    std::vector<UnitIndex> some() {
+        std::vector<UnitIndex> found;
+        while (below(4) == 0) {
+            found.emplace_back(below(units + 2));
+        }
+        return found;
+    }
+    std::uint64_t mep() { return control_.next_mep() + below(4); }
+
+    void count(Unit& unit) {
+        const auto more = static_cast<std::int64_t>(below(5));
+        unit.granted += more;
+        unit.built += std::min<std::int64_t>(more, below(5));
+    }
+    NamedCounters counters(const Unit& unit) {
+        return {{{counter_names::meps_built, unit.built},
+                 {counter_names::meps_granted, unit.granted},
+                 {counter_names::next_mep, static_cast<std::int64_t>(mep())}}};
+    }
+    reports::Heartbeat heartbeat(Unit& unit) {
+        count(unit);
+        reports::Heartbeat report{.number = ++reports_, .counted = counters(unit)};
+        report.pulse.epoch = below(8) == 0 ? below(5) : control_.epoch();
+        report.pulse.state = below(8) == 0 ? state() : UnitState::running;
+        report.pulse.beats = below(8) == 0 ? 7 : reports_;
+        report.pulse.steps = below(4) == 0 ? 7 : reports_;
+        report.pulse.next_mep = mep();
+        report.pulse.suspects = some();
+        if (below(20) == 0) {
+            report.ended = below(3);
+        }
+        return report;
+    }
+    reports::Answer answer(Unit& unit) {
+        count(unit);
+        reports::Answer report{.number = ++reports_, .counted = counters(unit)};
+        report.order = below(10) == 0 ? below(1000) : unit.last_order;
+        report.state = below(10) == 0 ? state() : UnitState::ready;
+        report.failure = below(20) == 0 ? "no memory" : "";
+        report.missing = some();
+        report.next_mep = mep();
+        return report;
+    }
+
+    void end(UnitIndex unit) {
+        Unit& here = units_[unit.value()];
+        here.has_process = false;
+        control_.left(now_, unit, std::exchange(here.session, 0));
+        control_.exited(now_, unit, "SIGKILL");
+    }
+
+    /// Carries out what the run control wants, and looks at it.
+    void look() {
+        for (std::vector<RunOutput> out = control_.take(); !out.empty(); out = control_.take()) {
+            for (const RunOutput& each : out) {
+                std::visit([&](const auto& output) { look_at(output); }, each);
+            }
+        }
+        for (const UnitIndex member : control_.members()) {
+            EXPECT_EQ(control_.unit(member).standing, Standing::available);
+        }
+        if (is_building(control_.phase())) {
+            EXPECT_FALSE(control_.members().empty());
+        }
+        for (const UnitView& unit : control_.units()) {
+            // At most one order is outstanding: the last one.
+            if (unit.asked) {
+                EXPECT_EQ(unit.asked->number, units_[unit.number.value()].last_order);
+            }
+        }
+        EXPECT_GE(control_.next_mep(), next_mep_);
+        next_mep_ = control_.next_mep();
+        look_at_balance();
+    }
+
+    void look_at(const SendOrder& sent) {
+        Unit& unit = units_[sent.unit.value()];
+        if (sent.number != 0) {
+            EXPECT_GT(sent.number, order_) << "each order has a number of its own";
+            order_ = unit.last_order = sent.number;
+        }
+        if (const auto* const prepare = std::get_if<orders::Prepare>(&sent.order)) {
+            EXPECT_TRUE(std::ranges::count(prepare->members, sent.unit));
+            const auto [known, is_new] = epochs_.emplace(prepare->epoch, prepare->members);
+            EXPECT_EQ(known->second, prepare->members) << "an epoch has one set of members";
+            EXPECT_EQ(prepare->epoch, epochs_.rbegin()->first) << "epochs never come back";
+        } else if (const auto* const start = std::get_if<orders::Start>(&sent.order)) {
+            look_at_start(sent.unit, *start);
+        }
+    }
+    void look_at_start(UnitIndex unit, const orders::Start& start) {
+        const auto [first, is_new] = first_meps_.emplace(control_.epoch(), start.first_mep);
+        EXPECT_EQ(first->second, start.first_mep) << "an epoch is started once";
+        EXPECT_GE(start.first_mep, first_mep_);
+        EXPECT_GE(start.mep_end, start.first_mep);
+        first_mep_ = start.first_mep;
+        starts_ += is_new ? 1 : 0;
+        const std::vector<UnitIndex> builders = control_.plan().builders_among({unit});
+        if (!builders.empty()) {
+            // Nothing is read between the start of an epoch and here.
+            Unit& here = units_[unit.value()];
+            here.built_before = here.built_before.value_or(finished(unit));
+        }
+    }
+    void look_at(const LaunchProcess& launch) { units_[launch.unit.value()].has_process = true; }
+    void look_at(const KillProcess& kill) {
+        if (units_[kill.unit.value()].has_process) {
+            end(kill.unit);
+        }
+    }
+    void look_at(const DropConnection& drop) {
+        Unit& unit = units_[drop.unit.value()];
+        if (unit.session == drop.session) {
+            unit.session = 0;
+        }
+        control_.left(now_, drop.unit, drop.session);
+    }
+
+    [[nodiscard]] std::int64_t finished(UnitIndex unit) const {
+        return MepsCounted::of(control_.unit(unit).tally.totals()).finished;
+    }
+
+    /// What builder units finished, and what they did not, are all MEPs that epochs had.
+    void look_at_balance() {
+        if (first_meps_.empty()) {
+            return;
+        }
+        const Balance balance = control_.balance();
+        std::int64_t all = balance.unfinished + balance.skipped - balance.twice;
+        for (const UnitView& unit : control_.units()) {
+            if (const auto before = units_[unit.number.value()].built_before) {
+                all += finished(unit.number) - *before;
+            }
+        }
+        const std::uint64_t end = std::max(control_.next_mep(), first_mep_);
+        EXPECT_EQ(all, static_cast<std::int64_t>(end - first_meps_.begin()->second));
+        EXPECT_GE(balance.unfinished, 0);
+        EXPECT_GE(balance.skipped, 0);
+        EXPECT_GE(balance.twice, 0);
+    }
+
+    base::RandomStream random_;
+    base::Time now_ = base::Time::zero();
+    RunControl control_;
+    std::vector<Unit> units_ = std::vector<Unit>(units);
+    std::uint64_t sessions_ = 0;
+    std::uint64_t reports_ = 0;
+    std::uint64_t order_ = 0;
+    std::uint64_t next_mep_ = 0;
+    std::uint64_t first_mep_ = 0;
+    std::uint64_t starts_ = 0;
+    std::map<std::uint32_t, std::vector<UnitIndex>> epochs_;
+    std::map<std::uint32_t, std::uint64_t> first_meps_;
+};
+
+TEST(RunByChance, WhateverIsSaidTheLawsHoldAndTheRunEnds) {
+    std::uint32_t epochs = 0;
+    std::uint64_t starts = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+        Chance run(seed);
+        for (int input = 0; input < 400; ++input) {
+            run.say();
+        }
+        epochs += run.epochs();
+        starts += run.starts();
+        run.finish();
+        ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << run.log();
+    }
+    // It is no run that never gets anywhere.
+    EXPECT_GT(epochs, 1000U);
+    EXPECT_GT(starts, 300U);
+}
+
+}  // namespace
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,423 @@
+#include "protocol/run/run_control.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace daqloom::protocol {
+
+namespace {
+
+constexpr std::size_t most_named = 4;
+
+/// Phases that end when all members have answered an order.
+constexpr bool is_asking(RunPhase phase) {
+    return phase == RunPhase::preparing || phase == RunPhase::connecting ||
+           phase == RunPhase::starting || phase == RunPhase::halting;
+}
+
+/// Phases in which members answer MEPs.
+constexpr bool is_leasing(RunPhase phase) {
+    return is_building(phase) || phase == RunPhase::halting;
+}
+
+/// The first few of them, each in words.
+template <class Values, class Words>
+std::string first_of(const Values& values, const char* between, Words words) {
+    std::vector<std::string> told;
+    for (const auto& value : values) {
+        if (told.size() < most_named) {
+            told.push_back(words(value));
+        }
+    }
+    return fmt::format("{}", fmt::join(told, between));
+}
+
+}  // namespace
+
+// ---- inputs
+
+void RunControl::launch(base::Time now) {
+    for (UnitView& unit : units_) {
+        launch_process(now, unit);
+    }
+}
+
+bool RunControl::is_free(UnitIndex number) const {
+    const Standing standing = unit(number).standing;
+    return goal_ != RunGoal::ended && (standing == Standing::absent || standing == Standing::lost);
+}
+
+void RunControl::joined(base::Time now, UnitIndex number, std::uint64_t session) {
+    UnitView& unit = view(number);
+    if (unit.session != 0) {
+        out_.emplace_back(DropConnection{number, unit.session});
+    }
+    unit.session = session;
+    unit.standing = Standing::joining;
+    unit.state = UnitState::not_ready;
+    unit.heard_at = now;
+    unit.join_by.reset();
+    unit.returns_at.reset();
+    ask(now, unit, orders::Configure{plan_.fault_timeout}, plan_.launch_timeout);
+    advance(now);
+}
+
+std::optional<reports::Refusal> RunControl::reported(base::Time now, UnitIndex number,
+                                                     std::uint64_t session,
+                                                     const reports::Report& report) {
+    UnitView& unit = view(number);
+    if (session != unit.session) {
+        return reports::Refusal::session;
+    }
+    unit.heard_at = now;
+    unit.heard = std::visit([](const auto& each) { return each.number; }, report);
+    Refusal refusal;
+    if (const auto* const answer = std::get_if<reports::Answer>(&report)) {
+        refusal = on_answer(now, unit, *answer);
+    } else {
+        refusal = on_heartbeat(now, unit, std::get<reports::Heartbeat>(report));
+        if (!refusal && is_leasing(phase_) && members_.contains(number)) {
+            renew(now, unit);
+        }
+    }
+    advance(now);
+    return refusal;
+}
+
+void RunControl::counted(UnitIndex number, const NamedCounters& counters) {
+    read(view(number), counters);
+    leases_.read(number);
+}
+
+void RunControl::left(base::Time now, UnitIndex number, std::uint64_t session) {
+    UnitView& unit = view(number);
+    if (session != unit.session) {
+        return;
+    }
+    unit.session = 0;
+    lose(now, unit, "its connection ended");
+    unit.standing = Standing::absent;
+    unit.join_by = now + plan_.launch_timeout;
+    advance(now);
+}
+
+void RunControl::exited(base::Time now, UnitIndex number, const std::string& how) {
+    UnitView& unit = view(number);
+    unit.process = false;
+    unit.session = 0;
+    lose(now, unit, fmt::format("its process ended: {}", how));
+    unit.standing = Standing::absent;
+    unit.join_by.reset();
+    // This says more than that it was lost.
+    unit.reason = fmt::format("its process ended: {}", how);
+    if (!unit.returns_at && plan_.restart) {
+        unit.returns_at = now + pause(unit);
+    }
+    if (!was_ready_ && goal_ != RunGoal::ended) {
+        fail(now,
+             fmt::format("unit {} could not start: its process ended ({})", number.value(), how));
+    }
+    advance(now);
+}
+
+void RunControl::want(base::Time now, RunGoal goal) {
+    if (goal_ == RunGoal::ended) {
+        return;
+    }
+    note(now, fmt::format("the operator wants the run {}", name_of(goal)));
+    goal_ = goal;
+    for (UnitView& unit : units_) {
+        unit.told_not_written = false;
+    }
+    if (phase_ == RunPhase::error && (goal == RunGoal::ready || goal == RunGoal::running)) {
+        failure_.clear();
+        troubles_ = 0;
+        fruitless_ = 0;
+        wait(now);
+    }
+    advance(now);
+}
+
+void RunControl::reset(base::Time now, UnitIndex number) {
+    UnitView& unit = view(number);
+    note(now, fmt::format("the operator resets unit {}", number.value()));
+    unit.failures = 0;
+    unit.reset_by_operator = true;
+    lose(now, unit, "reset by the operator");
+    if (unit.standing == Standing::lost) {
+        send_reset(now, unit);
+    } else {
+        unit.returns_at = now;
+    }
+    advance(now);
+}
+
+void RunControl::tick(base::Time now) {
+    const base::Time gap = now - ticked_at_;
+    ticked_at_ = now;
+    if (gap > plan_.fault_timeout / 2) {  // it was us who stood still: nobody else is late
+        forgive(gap);
+    }
+    if (phase_ != RunPhase::ending && phase_ != RunPhase::ended) {
+        watch_all(now);
+    }
+    if (phase_ == RunPhase::running) {
+        watch_members(now);
+    }
+    if (goal_ != RunGoal::ended) {
+        bring_back(now);
+    }
+    if (is_asking(phase_) && now >= deadline_) {
+        for (UnitView* unit : unanswered()) {
+            lose(now, *unit,
+                 fmt::format("no answer to {}", unit->asked ? unit->asked->what : "us"));
+        }
+    }
+    advance(now);
+}
+
+// ---- reports
+
+RunControl::Refusal RunControl::on_answer(base::Time now, UnitView& unit,
+                                          const reports::Answer& answer) {
+    if (answer.order > order_) {
+        return reports::Refusal::unasked;
+    }
+    if (!unit.asked || answer.order != unit.asked->number) {
+        return {};  // to an order that another has replaced
+    }
+    const std::string what = std::move(unit.asked->what);
+    unit.asked.reset();
+    unit.state = answer.state;
+    read(unit, answer.counted);
+    if (what == "prepare") {
+        leases_.prepared(unit.number, unit.session);
+    }
+    if (!answer.failure.empty()) {
+        lose(now, unit, fmt::format("{} failed: {}", what, answer.failure));
+        if (what == "configure" && !was_ready_) {
+            fail(now, fmt::format("unit {} cannot be configured: {}", unit.number.value(),
+                                  answer.failure));
+        }
+    } else if (unit.standing == Standing::joining) {
+        unit.standing = Standing::available;
+        unit.reset_by_operator = false;
+        note(now, fmt::format("unit {} is available", unit.number.value()));
+    } else if (members_.contains(unit.number)) {
+        unit.answer = answer;
+    }
+    return {};
+}
+
+RunControl::Refusal RunControl::on_heartbeat(base::Time now, UnitView& unit,
+                                             const reports::Heartbeat& report) {
+    const reports::Pulse& pulse = report.pulse;
+    if (pulse.epoch > epoch_) {
+        return reports::Refusal::epoch;
+    }
+    read(unit, report.counted);
+    look_at_files(now, unit);
+    leases_.answered(pulse.next_mep);
+    if (report.ended) {
+        leases_.last_words(unit.number, *report.ended);
+        return {};
+    }
+    const bool is_member = members_.contains(unit.number);
+    const bool is_connected = unit.state == UnitState::ready || unit.state == UnitState::running;
+    if (is_connected && is_member && !unit.asked && pulse.epoch != epoch_) {
+        return reports::Refusal::epoch;
+    }
+    if (unit.standing == Standing::lost) {
+        return pulse.epoch == epoch_ ? Refusal() : reports::Refusal::epoch;
+    }
+    if (pulse.state == UnitState::error && unit.standing == Standing::available) {
+        unit.state = pulse.state;
+        lose(now, unit, pulse.failure.empty() ? "it reports an error" : pulse.failure);
+    } else if (is_member && pulse.epoch == epoch_) {
+        progress(now, unit, pulse);
+    }
+    return {};
+}
+
+void RunControl::look_at_files(base::Time now, UnitView& unit) {
+    const NamedCounters& totals = unit.tally.totals();
+    const std::int64_t lost = totals.count(counter_names::meps_not_written);
+    const bool is_news = lost > unit.not_written && !unit.told_not_written;
+    unit.not_written = lost;
+    if (!is_news) {
+        return;
+    }
+    unit.told_not_written = true;
+    std::string told = fmt::format("unit {} cannot write what it builds: {}", unit.number.value(),
+                                   totals.causes_of_loss());
+    if (plan_.stops_when_unwritable && goal_ == RunGoal::running) {
+        goal_ = RunGoal::ready;
+        told += "; the run stops";
+    }
+    note(now, std::move(told), About::unit);
+}
+
+void RunControl::renew(base::Time now, const UnitView& unit) {
+    const std::uint64_t mep_end = leases_.renew(now, unit.number);
+    out_.emplace_back(
+        SendOrder{unit.number, unit.session, 0, orders::Renew{epoch_, mep_end, unit.heard}});
+}
+
+void RunControl::progress(base::Time now, UnitView& unit, const reports::Pulse& pulse) {
+    const std::optional<reports::Pulse> before = std::exchange(unit.pulse, pulse);
+    if (!before || !pulse.beats || pulse.beats != before->beats) {
+        unit.beat_at = now;
+    }
+    if (!before || !pulse.steps || pulse.steps != before->steps || pulse.waits) {
+        progress_at_ = now;
+    }
+    if (before && before->steps.value_or(0) < pulse.steps.value_or(0)) {
+        has_built_ = true;
+    }
+    const bool suspects = std::ranges::any_of(
+        pulse.suspects, [&](UnitIndex suspect) { return members_.contains(suspect); });
+    if (!suspected_at_ && suspects) {
+        suspected_at_ = now;
+    }
+}
+
+// ---- time
+
+void RunControl::forgive(base::Time gap) {
+    for (UnitView& unit : units_) {
+        unit.heard_at += gap;
+        unit.beat_at += gap;
+        if (unit.asked) {
+            unit.asked->until += gap;
+        }
+        if (unit.join_by) {
+            *unit.join_by += gap;
+        }
+    }
+    deadline_ += gap;
+    progress_at_ += gap;
+    if (suspected_at_) {
+        *suspected_at_ += gap;
+    }
+}
+
+void RunControl::watch_all(base::Time now) {
+    for (UnitView& unit : units_) {
+        const bool is_trusted =
+            unit.standing == Standing::joining || unit.standing == Standing::available;
+        const std::optional<Asked> asked = unit.asked;
+        if (const base::Time silent = now - unit.heard_at;
+            is_trusted && silent > plan_.fault_timeout) {
+            lose(now, unit, fmt::format("silent for {:.1f} s", silent.seconds()));
+            if (asked && asked->what == "reset") {
+                end_process(now, unit);
+            }
+        } else if (!members_.contains(unit.number) && asked && now >= asked->until) {
+            lose(now, unit, fmt::format("no answer to {}", asked->what));
+            end_process(now, unit);
+        } else if (unit.join_by && now >= *unit.join_by && unit.process) {
+            unit.join_by.reset();
+            note(now, fmt::format("unit {} did not join in time", unit.number.value()),
+                 About::unit);
+            end_process(now, unit);
+        }
+    }
+}
+
+void RunControl::watch_members(base::Time now) {
+    const base::Time timeout = plan_.fault_timeout;
+    for (UnitView* unit : of(members_)) {
+        if (now - unit->beat_at > timeout) {
+            lose(now, *unit, "its data thread is stuck");
+        }
+    }
+    if (!broken_.empty()) {
+        return;
+    }
+    if (now - running_since_ > timeout * healthy_timeouts) {
+        troubles_ = 0;
+    }
+    if (suspected_at_ && now - *suspected_at_ > timeout / 2) {
+        on_suspicion(now);
+    } else if (now - progress_at_ > timeout) {
+        on_trouble(now, "event building has stalled", accusers());
+    }
+}
+
+void RunControl::on_suspicion(base::Time now) {
+    const Accusers accused = accusers();
+    if (accused.empty()) {
+        suspected_at_.reset();
+        return;
+    }
+    const base::Time since = suspected_at_.value_or(base::Time::zero());
+    std::vector<UnitIndex> unreachable;
+    for (const auto& [number, by] : accused) {
+        if (is_convicted(by.size(), members_.size() - 1) || unit(number).heard_at < since) {
+            unreachable.push_back(number);
+        }
+    }
+    if (!unreachable.empty() && unreachable.size() < members_.size()) {
+        for (const UnitIndex number : unreachable) {
+            const std::string by = first_of(accused.at(number), " and ", [](UnitIndex accuser) {
+                return fmt::format("unit {}", accuser.value());
+            });
+            lose(now, view(number), fmt::format("unreachable according to {}", by));
+        }
+        return;
+    }
+    std::set<std::pair<UnitIndex, UnitIndex>> pairs;
+    for (const auto& [number, by] : accused) {
+        for (const UnitIndex accuser : by) {
+            pairs.insert(std::minmax(number, accuser));
+        }
+    }
+    const std::string between = first_of(pairs, ", ", [](const auto& pair) {
+        return fmt::format("{} and {}", pair.first.value(), pair.second.value());
+    });
+    on_trouble(now, fmt::format("a connection is cut, between {}", between), accused);
+}
+
+void RunControl::on_trouble(base::Time now, const std::string& what, const Accusers& accused) {
+    ++troubles_;
+    fruitless_ = has_built_ ? 0 : fruitless_ + 1;
+    if (troubles_ > 1 && !accused.empty()) {
+        lose(now, view(worst(accused)), fmt::format("{}, and new connections did not help", what));
+    } else if (fruitless_ >= most_fruitless) {
+        fail(now, fmt::format("{}, and regrouping {} times did not help", what, most_fruitless));
+    } else {
+        broken_ = what;
+    }
+}
+
+Accusers RunControl::accusers() const {
+    Accusers found;
+    for (const UnitIndex number : members_) {
+        if (const auto& pulse = unit(number).pulse) {
+            accuse(found, number, pulse->suspects, members_);
+        }
+    }
+    return found;
+}
+
+void RunControl::bring_back(base::Time now) {
+    for (UnitView& unit : units_) {
+        if (!unit.returns_at || now < *unit.returns_at) {
+            continue;
+        }
+        if (unit.standing == Standing::absent && !unit.process) {
+            launch_process(now, unit);
+        } else if (unit.standing == Standing::lost && unit.heard_at > unit.lost_at && !unit.asked) {
+            send_reset(now, unit);
+        }
+    }
+}
+
+}  // namespace daqloom::protocol

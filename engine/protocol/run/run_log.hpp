@@ -1,0 +1,61 @@
+// The log of a run, for people.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+/// What an entry of a run's log is about.
+enum class About : std::uint8_t {
+    course,   ///< the run goes on as it was told to
+    unit,     ///< trouble with a unit: it is lost, did not join or cannot write
+    failure,  ///< the whole run fails
+};
+
+[[nodiscard]] constexpr std::string_view name_of(About about) {
+    constexpr std::string_view names[] = {"course", "unit", "failure"};
+    return names[static_cast<std::size_t>(about)];
+}
+
+struct RunEvent {
+    base::Time at;  ///< since the start of the run control
+    std::string text;
+    About about = About::course;
+};
+
+/// What is counted over the whole run.
+struct RunCounts {
+    DAQLOOM_FIELDS(RunCounts, (std::uint64_t, units_lost, "Units declared lost."),
+                   (std::uint64_t, regroupings, "Halts after which the run was to go on."),
+                   (std::uint64_t, run_events, "Entries of the log, those that are not kept too."))
+};
+
+class RunLog {
+  public:
+    /// Later entries are only counted.
+    static constexpr std::size_t most_events = 10'000;
+
+    void note(base::Time now, std::string text, About about = About::course) {
+        ++counts.run_events;
+        if (events_.size() < most_events) {
+            events_.push_back({now, std::move(text), about});
+        }
+    }
+
+    [[nodiscard]] const std::vector<RunEvent>& events() const { return events_; }
+
+    RunCounts counts;
+
+  private:
+    std::vector<RunEvent> events_;
+};
+
+}  // namespace daqloom::protocol

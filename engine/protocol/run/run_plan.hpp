@@ -1,0 +1,53 @@
+// The plan of a run: what its run control knows before it starts.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/run/tally.hpp"
+
+namespace daqloom::protocol {
+
+struct RunPlan {
+    std::uint32_t units = 1;  ///< they are numbered from 0
+    base::Time heartbeat = base::milliseconds(200);
+    /// How long a unit may be silent or make no progress.
+    base::Time fault_timeout = base::seconds(1);
+    /// How long a unit may take to prepare or reset.
+    base::Time order_timeout = base::seconds(10);
+    /// How long a unit may take to join, and then to configure: it imports much, and fills its
+    /// buffers.
+    base::Time launch_timeout = base::seconds(60);
+    /// How long a unit that still reports may take to finish its files at the end.
+    base::Time finish_timeout = base::Time::zero();
+    bool stops_when_unwritable = false;  ///< the run stops when a unit cannot write what it builds
+    bool restart = true;                 ///< lost units are brought back without an operator
+    bool launches = true;                ///< the run control starts and ends each process itself
+    /// Smallest number of MEPs that a lease allows beyond the last one known to be answered; added
+    /// to what the run builds in Leases::leased_timeouts.
+    std::uint64_t leased_meps = 1024;
+    /// Units that build, in the order of their turns; empty: all units.
+    std::vector<UnitIndex> builders = {};
+    /// Units that read out; empty: all units.
+    std::set<UnitIndex> readouts = {};
+    /// Whether a MEP's number determines its builder unit in the epoch.
+    bool takes_turns = true;
+    /// Fewest members that can build events; one of them has to read out and one to build.
+    std::uint32_t fewest_members = 1;
+    Gauges gauges = {};
+
+    [[nodiscard]] bool is_readout(UnitIndex unit) const {
+        return readouts.empty() || readouts.contains(unit);
+    }
+
+    /// The builder units among the members, in the order of their turns.
+    [[nodiscard]] std::vector<UnitIndex> builders_among(const std::set<UnitIndex>& members) const;
+
+    /// Whether these members can build events.
+    [[nodiscard]] bool is_viable(const std::set<UnitIndex>& members) const;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,101 @@
+// What a run knows of its units, and how a unit is lost and brought back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/run/leases.hpp"
+#include "protocol/run/ledger.hpp"
+#include "protocol/run/orders.hpp"
+#include "protocol/run/run_log.hpp"
+#include "protocol/run/run_plan.hpp"
+#include "protocol/run/states.hpp"
+#include "protocol/run/unit_view.hpp"
+
+namespace daqloom::protocol {
+
+using Members = std::set<UnitIndex>;
+
+/// The members, units and outputs of a run.
+class RunState {
+  public:
+    /// Longest pause before a unit that is lost repeatedly comes back.
+    static constexpr base::Time longest_pause = base::seconds(60);
+
+    explicit RunState(const RunPlan& plan);
+
+    [[nodiscard]] const RunPlan& plan() const { return plan_; }
+    [[nodiscard]] const std::vector<UnitView>& units() const { return units_; }
+    [[nodiscard]] const UnitView& unit(UnitIndex number) const { return units_[number.value()]; }
+    [[nodiscard]] RunPhase phase() const { return phase_; }
+    [[nodiscard]] RunGoal goal() const { return goal_; }
+    [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
+    /// The first MEP of the last epoch that was started or, once that has halted, of the next one.
+    [[nodiscard]] std::uint64_t first_mep() const { return first_mep_; }
+    /// The first MEP not answered by a builder unit, as far as they have reported.
+    [[nodiscard]] std::uint64_t next_mep() const { return leases_.next_mep(); }
+    [[nodiscard]] const Members& members() const { return members_; }
+    /// Why the run is in error, in one sentence.
+    [[nodiscard]] const std::string& failure() const { return failure_; }
+    [[nodiscard]] const std::vector<RunEvent>& events() const { return log_.events(); }
+    [[nodiscard]] const RunCounts& counts() const { return log_.counts; }
+    /// The fates of the run's MEPs that no counter shows.
+    [[nodiscard]] Balance balance() const;
+
+    /// The outputs since the last call, in order.
+    std::vector<RunOutput> take();
+
+  protected:
+    [[nodiscard]] UnitView& view(UnitIndex number) { return units_[number.value()]; }
+    /// Views of these units, in ascending order.
+    [[nodiscard]] std::vector<UnitView*> of(const Members& numbers);
+    [[nodiscard]] MepsCounted totals(UnitIndex number) const;
+
+    void read(UnitView& unit, const NamedCounters& counters);
+    /// Declares the unit lost, until it has been reset or started again.
+    void lose(base::Time now, UnitView& unit, const std::string& reason);
+    /// The pause before a unit comes back, which doubles with each failure.
+    base::Time pause(UnitView& unit);
+    void launch_process(base::Time now, UnitView& unit);
+    /// Ends the process of a unit that does not answer, so that another can take its place.
+    void end_process(base::Time now, UnitView& unit);
+    void send_reset(base::Time now, UnitView& unit);
+    void ask(base::Time now, UnitView& unit, Order order, base::Time timeout);
+    void enter(base::Time now, RunPhase phase, std::string_view why = "");
+    void note(base::Time now, std::string text, About about = About::course);
+
+    RunPlan plan_;
+    std::vector<UnitView> units_;
+    RunPhase phase_ = RunPhase::waiting;
+    RunGoal goal_ = RunGoal::idle;
+    std::uint32_t epoch_ = 0;
+    std::uint64_t first_mep_ = 0;
+    Members members_;
+    std::string failure_;
+    RunLog log_;
+    std::vector<RunOutput> out_;
+    std::uint64_t order_ = 0;  ///< number of the last one
+    /// Why the members have to regroup; empty: they do not.
+    std::string broken_;
+    bool was_ready_ = false;
+    base::Time deadline_;  ///< of the phase
+    base::Time finish_by_ = base::Time::zero();
+    base::Time ticked_at_ = base::Time::zero();
+    base::Time running_since_ = base::Time::zero();
+    base::Time progress_at_ = base::Time::zero();
+    std::optional<base::Time> suspected_at_;
+    bool has_built_ = false;  ///< in this epoch
+    int troubles_ = 0;
+    int fruitless_ = 0;
+    int connect_tries_ = 0;
+    Ledger ledger_;
+    Leases leases_;
+};
+
+}  // namespace daqloom::protocol

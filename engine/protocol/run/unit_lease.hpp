@@ -1,0 +1,70 @@
+// The lease of one unit, as the unit counts it: from when it sent a report that was received.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+/// Times are those of the unit's own clock. See leases.hpp for the other side.
+class UnitLease {
+  public:
+    /// Number of reports whose times are kept; the lease of an older one would be over anyway.
+    static constexpr std::size_t most_unheard = 1000;
+
+    struct Leased {
+        std::uint64_t mep_end = 0;  ///< the first MEP that may not be answered
+        base::Time until;           ///< until when that holds
+    };
+
+    /// How long the unit may begin MEPs after a report that was received.
+    void set_length(base::Time length) { length_ = length; }
+
+    /// A report is about to be sent: its number.
+    std::uint64_t sending(base::Time now) {
+        if (sent_.size() == most_unheard) {
+            sent_.pop_front();
+        }
+        sent_.push_back({++number_, now});
+        return number_;
+    }
+
+    /// Begins a new epoch, of which nothing is leased yet.
+    void begin(std::uint32_t epoch) {
+        epoch_ = epoch;
+        mep_end_ = 0;
+    }
+
+    /// The new lease, once the run control has received a report.
+    Leased heard(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
+        while (!sent_.empty() && sent_.front().number <= report) {
+            if (sent_.front().number == report) {
+                until_ = std::max(until_, sent_.front().at + length_);
+            }
+            sent_.pop_front();
+        }
+        if (epoch == epoch_) {
+            mep_end_ = std::max(mep_end_, mep_end);
+        }
+        return {mep_end_, until_};
+    }
+
+  private:
+    struct Sent {
+        std::uint64_t number;
+        base::Time at;
+    };
+
+    base::Time length_ = base::Time::zero();
+    std::deque<Sent> sent_;
+    std::uint64_t number_ = 0;
+    base::Time until_ = base::Time::zero();
+    std::uint32_t epoch_ = 0;
+    std::uint64_t mep_end_ = 0;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,52 @@
+// The view that the run control has of a unit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/run/reports.hpp"
+#include "protocol/run/states.hpp"
+#include "protocol/run/tally.hpp"
+
+namespace daqloom::protocol {
+
+/// The order that a unit is carrying out.
+struct Asked {
+    std::uint64_t number = 0;
+    base::Time until;
+    std::string what;
+};
+
+struct UnitView {
+    UnitView(UnitIndex unit, Gauges gauges) : number(unit), tally(std::move(gauges)) {}
+
+    UnitIndex number;
+    Standing standing = Standing::absent;
+    UnitState state = UnitState::not_ready;
+    std::uint64_t session = 0;  ///< number of its connection; 0: none
+    /// Whether its process was started by the run control and is not known to have ended.
+    bool process = false;
+    std::optional<base::Time> join_by = std::nullopt;
+    std::optional<Asked> asked = std::nullopt;
+    base::Time heard_at = base::Time::zero();
+    base::Time lost_at = base::Time::zero();
+    base::Time beat_at = base::Time::zero();
+    std::optional<base::Time> member_since = std::nullopt;
+    std::optional<reports::Pulse> pulse = std::nullopt;  ///< the last one in this epoch
+    Tally tally;                                         ///< sums of its counters
+    std::optional<reports::Answer> answer = std::nullopt;
+    std::uint64_t heard = 0;                              ///< number of its last report
+    int failures = 0;                                     ///< of late
+    std::optional<base::Time> returns_at = std::nullopt;  ///< it is to be brought back then
+    bool reset_by_operator = false;  ///< the operator has asked to bring it back
+    std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
+    /// Whether that has been logged since the operator last set a goal.
+    bool told_not_written = false;
+    std::string reason;  ///< why it was lost
+};
+
+}  // namespace daqloom::protocol
