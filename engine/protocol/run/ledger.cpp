@@ -74,15 +74,29 @@ void Ledger::begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builde
 Balance Ledger::balance(std::uint64_t next_mep, const Totals& totals) const {
     Balance found = closed_;
     for (const Epoch& epoch : epochs_) {
-        ByUnit counted = epoch.counted;
-        for (const auto& [unit, before] : epoch.before) {
-            if (!counted.contains(unit)) {
-                counted.emplace(unit, totals(unit).since(before));
-            }
-        }
-        found += balance_of(epoch, next_mep, counted);
+        found += balance_of(epoch, next_mep, counted_by_now(epoch, totals));
     }
     return found;
+}
+
+Balance Ledger::ended(const Totals& totals) const {
+    Balance found = closed_;
+    for (const Epoch& epoch : epochs_) {
+        if (epoch.end) {
+            found += balance_of(epoch, *epoch.end, counted_by_now(epoch, totals));
+        }
+    }
+    return found;
+}
+
+Ledger::ByUnit Ledger::counted_by_now(const Epoch& epoch, const Totals& totals) {
+    ByUnit counted = epoch.counted;
+    for (const auto& [unit, before] : epoch.before) {
+        if (!counted.contains(unit)) {
+            counted.emplace(unit, totals(unit).since(before));
+        }
+    }
+    return counted;
 }
 
 Balance Ledger::balance_of(const Epoch& epoch, std::uint64_t next_mep,

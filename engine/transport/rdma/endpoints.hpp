@@ -75,6 +75,22 @@ class RdmaEndpoints {
         return index;
     }
 
+    /// The process on a host has ended, or makes new connections: what it has under way on the old
+    /// ones fails, and nothing answers on those to it. Not to be called by whom `driver` tells.
+    template <class Driver>
+    void close(NodeIndex host, base::Time now, Driver& driver) {
+        for (QueuePairIndex number; number.value() < queue_pairs_.size(); ++number) {
+            QueuePair& qp = queue_pairs_[number];
+            qp.deaf = qp.deaf || qp.destination == host;
+            if (qp.source == host && !qp.failed) {
+                give_up(number, now, driver);
+            }
+        }
+        for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+            senders_[SenderIndex(host.value() * lanes_ + lane)].queue_pairs.clear();
+        }
+    }
+
     template <class Driver>
     void on_event(const sim::Event& event, Driver& driver) {
         switch (event.kind & Network::kKindMask) {
@@ -426,7 +442,7 @@ class RdmaEndpoints {
     void on_packet(const Packet& packet, base::Time now, Driver& driver) {
         const QueuePairIndex number(packet.tag & kQueuePair);
         QueuePair& qp = queue_pairs_[number];
-        if (packet.psn != qp.expected_psn || qp.failed) [[unlikely]] {
+        if (packet.psn != qp.expected_psn || qp.failed || qp.deaf) [[unlikely]] {
             on_out_of_sequence(number, packet, now);
             return;
         }
@@ -438,6 +454,7 @@ class RdmaEndpoints {
         const MessageIndex index = qp.receiving;
         torn_ += qp.expected_psn == messages_[index].end_psn ? 0 : 1;
         qp.receiving = messages_[index].behind;
+        messages_[index].received = true;
         driver.on_received(index, now);
         if (config_.acknowledge) {
             acknowledge(number, kAcknowledge, packet.psn, now);
@@ -449,7 +466,7 @@ class RdmaEndpoints {
 
     void on_out_of_sequence(QueuePairIndex number, const Packet& packet, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
-        if (!retries_packets() || qp.failed) {
+        if (!retries_packets() || qp.failed || qp.deaf) {
             return;
         }
         if (is_before(packet.psn, qp.expected_psn)) {  // once more
