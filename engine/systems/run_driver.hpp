@@ -49,6 +49,7 @@ class ControlledUnits {
     virtual void wake(base::Time at, std::uint32_t number) = 0;
     /// Until when its processes are stopped; not later than `now`: they are not.
     [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
+    // Of a unit whose epoch others have followed by another while it was stopped, nothing is left.
     /// It makes new connections, for an epoch with these members.
     virtual void prepare(UnitIndex unit, std::uint32_t epoch, const std::vector<UnitIndex>& members,
                          base::Time now) = 0;

@@ -537,7 +537,10 @@ Time ShiftSystem::stopped_until(UnitIndex unit) const {
 
 void ShiftSystem::prepare(UnitIndex unit, std::uint32_t epoch,
                           const std::vector<UnitIndex>& members, Time now) {
-    if (epoch != epoch_) {
+    if (epoch < epoch_) {
+        return;  // it was stopped, and the others have gone on
+    }
+    if (epoch > epoch_) {
         epoch_ = epoch;
         place_epoch(members, now);
     }
@@ -590,6 +593,9 @@ std::uint32_t ShiftSystem::node_on(NodeIndex host) const {
 /// Rounds of time windows follow each other from the beginning of the run on, by each node's clock.
 void ShiftSystem::start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end, Time now) {
     const std::uint32_t node = unit.value();
+    if (seats_[node].epoch != epoch_) {
+        return;
+    }
     first_mep_ = first_mep;
     auto config = unit_config(config_, *shift_, slowest_rate_);
     config.self = placement_.readouts.unit_on[node];
@@ -629,6 +635,9 @@ void ShiftSystem::lease(UnitIndex unit, std::uint64_t mep_end, Time now) {
 }
 
 void ShiftSystem::close(UnitIndex unit, std::span<const UnitIndex> lost, Time now) {
+    if (!has_unit(unit.value())) {
+        return;  // as in prepare
+    }
     std::vector<ReadoutIndex> readouts;
     std::vector<BuilderIndex> builders;
     for (const UnitIndex each : lost) {
@@ -645,9 +654,14 @@ void ShiftSystem::close(UnitIndex unit, std::span<const UnitIndex> lost, Time no
     units_[unit.value()].on_close(readouts, builders, now, world);
 }
 
-bool ShiftSystem::is_drained(UnitIndex unit) const { return units_[unit.value()].is_drained(); }
+bool ShiftSystem::is_drained(UnitIndex unit) const {
+    return !has_unit(unit.value()) || units_[unit.value()].is_drained();
+}
 
 std::uint64_t ShiftSystem::end(UnitIndex unit, Time now) {
+    if (!has_unit(unit.value())) {
+        return 0;
+    }
     World world{*this, unit.value(), now};
     units_[unit.value()].on_end(0, world);
     const std::uint64_t next_mep = first_mep_ + units_[unit.value()].next_mep();
