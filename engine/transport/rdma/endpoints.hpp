@@ -83,6 +83,7 @@ class RdmaEndpoints {
             QueuePair& qp = queue_pairs_[number];
             qp.deaf = qp.deaf || qp.destination == host;
             if (qp.source == host && !qp.failed) {
+                qp.closed = true;
                 give_up(number, now, driver);
             }
         }
@@ -143,14 +144,14 @@ class RdmaEndpoints {
         return messages_.memory() + free_.capacity() * sizeof(MessageIndex);
     }
 
-    /// Messages: posted = completed + failed + still here; each was received as a whole.
+    /// Messages: posted = completed + failed + closed + still here; each was received as a whole.
     [[nodiscard]] base::expected<void> check_conservation() const {
         const std::uint64_t here = messages_.size() - free_.size();
-        if (posted_ != completed_ + retries_.writes_failed + here || torn_ > 0) {
+        if (posted_ != completed_ + retries_.writes_failed + closed_ + here || torn_ > 0) {
             return base::defect(
-                fmt::format("{} messages posted, {} completed, {} failed, {} under way, {} "
-                            "received with another's end",
-                            posted_, completed_, retries_.writes_failed, here, torn_));
+                fmt::format("{} messages posted, {} completed, {} failed, {} on connections that "
+                            "were closed, {} under way, {} received with another's end",
+                            posted_, completed_, retries_.writes_failed, closed_, here, torn_));
         }
         return {};
     }
@@ -431,7 +432,7 @@ class RdmaEndpoints {
 
     template <class Driver>
     void fail(MessageIndex index, base::Time now, Driver& driver) {
-        ++retries_.writes_failed;
+        ++(queue_pairs_[messages_[index].queue_pair].closed ? closed_ : retries_.writes_failed);
         driver.on_failed(index, now);
         free_.push_back(index);
     }
@@ -503,6 +504,7 @@ class RdmaEndpoints {
     std::vector<MessageIndex> free_;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
+    std::uint64_t closed_ = 0;  ///< not complete when their connection was closed
     std::uint64_t torn_ = 0;  ///< messages taken for received by another packet than their last
     RetryCounters retries_;
 };

@@ -32,6 +32,7 @@ class Parts(Flag):
     CLASSES = auto()
     DATAGRAMS = auto()
     FAULTED = auto()
+    REGROUPED = auto()
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
     REQUESTED = PULL | DAQPIPE
@@ -68,6 +69,7 @@ _WORDS = {
     Parts.CLASSES: "several classes on Ethernet",
     Parts.DATAGRAMS: "flows over UDP",
     Parts.FAULTED: "injected faults",
+    Parts.REGROUPED: "units that regroup",
 }
 TAKES = {
     "analyse": Parts.ANALYSED,
