@@ -64,8 +64,8 @@ def sums_up(result: Result) -> bool:
 
 
 def test_the_others_go_on_without_a_killed_unit() -> None:
-    """Three of four nodes write a MEP less in four, and their slots follow each other without the
-    fourth: three quarters of the throughput."""
+    """Of n MFPs in a round of each of n nodes, one stays there: n² are written in n - 1 times that of
+    one on a wire. The slot of the lost unit is left out: 9 / 2 in place of 16 / 3."""
     result = run(fault(how="down"), {"measure.restart": False})
     assert members(result) == [4, 0, 3]
     assert result.metric("units_lost") == result.metric("regroupings") == 1
@@ -77,7 +77,7 @@ def test_the_others_go_on_without_a_killed_unit() -> None:
     before = [rate for begin_s, rate in rates.items() if 1e-3 <= begin_s < 4.7e-3]
     after = [rate for begin_s, rate in rates.items() if begin_s > 6e-3]
     share = sum(after) / len(after) / (sum(before) / len(before))
-    assert share == pytest.approx(0.75, abs=0.08)
+    assert share == pytest.approx(27 / 32, rel=0.03)
     assert result.metric("fault_recovery_s.x") < 1e-3
 
 
@@ -119,7 +119,7 @@ def test_who_is_lost_already_is_not_killed_again() -> None:
 
 def test_too_few_units_left_wait_for_the_others() -> None:
     kills = [fault(f"k{unit}", which=str(unit), how="down") for unit in range(3)]
-    result = run(*kills, {"measure.minimum": 2})
+    result = run(*kills, {"measure.minimum": 4})
     assert members(result) == [4, 0, 4]
     assert result.metric("units_lost") == 3
     assert sums_up(result)
@@ -136,15 +136,17 @@ def test_without_faults_a_run_is_the_same_as_before_they_begin() -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        {"building.protocol": "daqpipe"},
+        {"building.protocol": "daqpipe", "building.dummies": None},
         {
             "network.technology": "ethernet",
+            "network.links.delay": "1 us",
             "transport.kind": "tcp",
-            "transport.retry_timeout": "0 s",
+            "transport.retry_timeout": None,
         },
+        {"readout.card.buffer": "1 MB", "event.rate": "1 MHz"},
     ],
 )
 def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
-    document = {key: value for key, value in SMALL.items() if key not in keys}
-    with pytest.raises(ScenarioError):
-        simulate(scenario_of(document, keys, fault(how="down")), seed=1)
+    document = {key: value for key, value in (SMALL | keys).items() if value is not None}
+    with pytest.raises(ScenarioError, match=r"faults\.injected\.x: how = \"down\""):
+        simulate(scenario_of(document, fault(how="down")), seed=1)
