@@ -49,8 +49,7 @@ void bind_config(nb::module_& module) {
             nb::arg("unit"), nb::arg("begin_s"), nb::arg("end_s"),
             "The card of a readout unit acknowledges nothing for a while.")
         .def(
-            "set_run",
-            [](Config& self, const protocol::RunPlan& plan) { self.run = plan; },
+            "set_run", [](Config& self, const protocol::RunPlan& plan) { self.run = plan; },
             nb::arg("plan"),
             "Units that are lost are left out by the others, by this plan. Which units there are "
             "is told by the slots.")

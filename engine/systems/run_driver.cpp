@@ -85,9 +85,7 @@ void RunDriver::kill(UnitIndex unit, Time now) {
     act(now);
 }
 
-void RunDriver::on_unreachable(UnitIndex unit, UnitIndex other) {
-    of(unit).suspects.insert(other);
-}
+void RunDriver::on_unreachable(UnitIndex unit, UnitIndex other) { of(unit).suspects.insert(other); }
 
 void RunDriver::look_whether_drained(UnitIndex unit, Time now) {
     if (units_.is_drained(unit)) {

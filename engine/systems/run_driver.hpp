@@ -78,8 +78,9 @@ class RunDriver {
                        (std::int64_t, built, "MEPs built."),
                        (std::int64_t, incomplete, "MEPs delivered without some MFPs."),
                        (std::int64_t, dropped, "MEPs dropped, as they lacked some MFPs."),
-                       (std::int64_t, discarded, "MEPs discarded: the output buffer was full, or "
-                                                 "a lost readout unit had not announced them."),
+                       (std::int64_t, discarded,
+                        "MEPs discarded: the output buffer was full, or "
+                        "a lost readout unit had not announced them."),
                        (std::int64_t, unfinished, "MEPs granted by units that were then lost."),
                        (std::int64_t, skipped, "MEPs that no builder unit has granted."),
                        (std::int64_t, in_flight, "MEPs of the epoch that is not over, unfinished."),
@@ -121,8 +122,17 @@ class RunDriver {
 
   private:
     /// What is due at a unit; the number of `wake` is unit · kinds + kind.
-    enum Due : std::uint32_t { kTick, kReport, kGoesOn, kLeaseOver, kDrained, kHurry, kGiveUp,
-                               kLaunched, kDues };
+    enum Due : std::uint32_t {
+        kTick,
+        kReport,
+        kGoesOn,
+        kLeaseOver,
+        kDrained,
+        kHurry,
+        kGiveUp,
+        kLaunched,
+        kDues
+    };
     static constexpr std::int64_t kTicksPerHeartbeat = 2;  ///< as the live run control has it
 
     /// The process of a unit.

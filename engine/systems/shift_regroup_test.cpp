@@ -151,6 +151,29 @@ TEST(Regrouping, AShortStopIsNoLoss) {
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4}));
 }
 
+/// Its cable is down, so that its adapter drops what it sends, and the switch what is for it. A
+/// queue pair gives up after eight times its timeout; its unit says so in its next report, and half
+/// a fault timeout later all halt. Who then cannot be reached by the others, these wait for in
+/// vain.
+TEST(Regrouping, AUnitIsLostThatTheOthersCannotReach) {
+    ShiftSystemConfig config = controlled();
+    constexpr Time kRetry = microseconds(10);
+    rdma_of(config).retry_timeout = kRetry;
+    for (const std::uint32_t link : {4U, 5U}) {
+        fabric_of(config).changes.push_back({.at = base::milliseconds(1), .link = link});
+    }
+    const auto system = play(config, base::milliseconds(4));
+    ASSERT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 3}));
+    const Time known = system->run_control()->members()[1].at - base::milliseconds(1);
+    EXPECT_GT(known, kRetry * 8 + kTimeout / 2);
+    EXPECT_LT(known, kRetry * 8 + kTimeout / 2 + kHeartbeat * 2);
+    const std::vector<Lost> lost = lost_by(*system);
+    ASSERT_EQ(lost.size(), 1);
+    EXPECT_EQ(lost[0].host, 2);
+    EXPECT_LE(lost[0].at, base::milliseconds(1) + known + kTimeout);
+    EXPECT_EQ(system->run_control()->control().unit(UnitIndex(2)).reason, "it did not drain");
+}
+
 /// Kills and stops at any time, of units that are back or not: `play` checks that every MEP has one
 /// fate, and none is delivered twice.
 TEST(Regrouping, EveryMepHasOneFateWhateverIsKilledAndWhen) {
@@ -179,8 +202,7 @@ TEST(Regrouping, EveryMepHasOneFateWhateverIsKilledAndWhen) {
             const Time at = base::nanoseconds(200'000 + below(2'000'000));
             const std::uint32_t host = below(nodes);
             config.node_changes.push_back(
-                below(3) > 0 ? kill(host, at)
-                             : stop(host, at, at + microseconds(1 + below(1500))));
+                below(3) > 0 ? kill(host, at) : stop(host, at, at + microseconds(1 + below(1500))));
         }
         const auto system = play(config, base::milliseconds(4));
         const auto all = system->run_control()->accounts();

@@ -483,7 +483,8 @@ ShiftReport ShiftSystem::sums() const {
     return all;
 }
 
-// ---- where units regroup -------------------------------------------------------------------------
+// ---- where units regroup
+// -------------------------------------------------------------------------
 
 base::expected<void> ShiftSystem::make_run() {
     if (!std::holds_alternative<transport::RdmaConfig>(config_.transport) ||

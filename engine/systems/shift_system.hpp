@@ -142,7 +142,8 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     /// A deadlock: no event is left that brings anything about but for flows, and units are not
     /// finished.
     [[nodiscard]] bool stalled() const override {
-        return !run_ && transport().events().size() == flows().awaited() + transport().idle_events();
+        return !run_ &&
+               transport().events().size() == flows().awaited() + transport().idle_events();
     }
     /// Checks the conservation of packets, credits and MFPs, and where units regroup, of MEPs: each
     /// has one fate.
@@ -193,16 +194,16 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
         base::Time card_knows;  ///< of the last MFP
         // ---- where units regroup, MFPs by their numbers in the run
         std::deque<base::Bytes> kept = {};  ///< sizes of those that are not acknowledged
-        std::uint64_t first = 0;       ///< of these
-        std::uint64_t taken = 0;       ///< from the card: those before this one
-        std::uint64_t offered = 0;     ///< to the unit of this epoch: the same
+        std::uint64_t first = 0;            ///< of these
+        std::uint64_t taken = 0;            ///< from the card: those before this one
+        std::uint64_t offered = 0;          ///< to the unit of this epoch: the same
     };
     /// What a node has where units regroup.
     struct Seat {
-        std::uint32_t epoch = 0;  ///< that it has prepared, if it is not over for it; 0: none
-        bool has_unit = false;    ///< which has been started
-        std::vector<Letter> early;  ///< of those who started before it
-        UnitCounts counted;         ///< by its earlier units; `next_mep`: by all
+        std::uint32_t epoch = 0;     ///< that it has prepared, if it is not over for it; 0: none
+        bool has_unit = false;       ///< which has been started
+        std::vector<Letter> early;   ///< of those who started before it
+        UnitCounts counted;          ///< by its earlier units; `next_mep`: by all
         std::uint64_t received = 0;  ///< MFPs
     };
     /// An event of a node's epoch.
@@ -237,9 +238,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     /// Of what is in the epoch of this node.
     void push(base::Time at, std::uint32_t kind, std::uint32_t index, std::uint32_t node);
     void on_event_of_epoch(std::uint32_t place, base::Time now);
-    [[nodiscard]] bool has_unit(std::uint32_t node) const {
-        return !run_ || seats_[node].has_unit;
-    }
+    [[nodiscard]] bool has_unit(std::uint32_t node) const { return !run_ || seats_[node].has_unit; }
     /// It has taken something in.
     void tell_run(std::uint32_t node, base::Time now) {
         if (run_) [[unlikely]] {
@@ -356,9 +355,9 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     base::Pool<Pending> pending_;
     std::optional<protocol::LinearShift> shift_;  ///< of this epoch
     std::uint32_t epoch_ = 0;
-    std::uint64_t first_mep_ = 0;   ///< of this epoch
-    std::vector<bool> delivered_;   ///< MEPs of the run
-    std::uint64_t twice_ = 0;       ///< MEPs delivered more than once
+    std::uint64_t first_mep_ = 0;  ///< of this epoch
+    std::vector<bool> delivered_;  ///< MEPs of the run
+    std::uint64_t twice_ = 0;      ///< MEPs delivered more than once
     std::unique_ptr<RunDriver> run_;
 };
 

@@ -505,7 +505,7 @@ class RdmaEndpoints {
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
     std::uint64_t closed_ = 0;  ///< not complete when their connection was closed
-    std::uint64_t torn_ = 0;  ///< messages taken for received by another packet than their last
+    std::uint64_t torn_ = 0;    ///< messages taken for received by another packet than their last
     RetryCounters retries_;
 };
 
