@@ -1,10 +1,11 @@
 """The event builder for some time, every event checked, undisturbed or with faults.
 
-Four folded nodes of `laptop` on this machine. Prints JSON: what was done, and what became of every
-event. Exit 1: something was wrong, there twice, or not accounted for.
+Folded nodes of `laptop` on this machine. Prints JSON: what was done, and what became of every
+event. Exit 1: something was wrong, there twice, not accounted for, or broken and not noticed.
 
-`--faults N`: at random times a unit is killed, stopped for seconds, or (over TCP, as root and in a
-network namespace of its own) one connection between two units is cut.
+`--faults N`: one after the other, units are killed or stopped for seconds ([faults.injected]); with
+`--kinds kill stop cut` and `libfabric:tcp`, links go down as well, each unit being in a network
+namespace of its own.
 
 `--rounds N`: faults of all units together, N of each kind, one after the other; see
 event_building_group_faults.py. Root only.
@@ -12,6 +13,8 @@ event_building_group_faults.py. Root only.
     python benchmarks/event_building_soak.py --minutes 10
     python benchmarks/event_building_soak.py --minutes 10 --faults 20 --seed 1 \
         --transport libfabric:tcp
+    python benchmarks/event_building_soak.py --minutes 60 --faults 200 \
+        --set event.fragment_size="250 B" --set event.packing=2000
     python benchmarks/event_building_soak.py --rounds 10 --transport libfabric:tcp
 """
 
@@ -21,79 +24,19 @@ import argparse
 import json
 import os
 import random
-import re
 import shutil
-import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 from typing import Any
 
-LATEST, EARLIEST = 0.95, 0.03
-"""Faults happen within this share of the time."""
-LONGEST_STOP_S = 5.0
-
-
-def children(pid: int) -> list[int]:
-    try:
-        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def connections(pids: list[int]) -> list[str]:
-    """Filters of `ss` for TCP connections of which units have both ends: one line for each."""
-    lines = subprocess.run(
-        ["ss", "-tnpH", "state", "established"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    ends = []
-    for line in lines:
-        fields = line.split()
-        owner = re.search(r"pid=(\d+)", line)
-        if owner and int(owner[1]) in pids:
-            ends.append((fields[2].rpartition(":")[2], fields[3].rpartition(":")[2]))
-    return [
-        f"sport = :{here} and dport = :{there}"
-        for here, there in sorted(ends)
-        if (there, here) in ends
-    ]
-
-
-class Faults:
-    """What is done to the units of one run, and when."""
-
-    def __init__(self, run: subprocess.Popen[str], kinds: list[str], seed: int) -> None:
-        self.run, self.kinds, self.random = run, kinds, random.Random(seed)
-        self.done: list[dict[str, Any]] = []
-        self.stopped: list[tuple[float, int]] = []
-
-    def one(self, at_s: float) -> None:
-        kind = self.random.choice(self.kinds)
-        length_s = self.random.uniform(0.5, LONGEST_STOP_S)
-        lucky = self.random.random()
-        units = sorted(set(children(self.run.pid)) - {pid for _, pid in self.stopped})
-        fault: dict[str, Any] = {"kind": kind, "at_s": round(at_s, 2)}
-        if kind == "cut":
-            cuttable = connections(units)
-            if cuttable:
-                which = cuttable[int(lucky * len(cuttable))]
-                subprocess.run(["ss", "-K", "-tn", *which.split()], capture_output=True, check=True)
-            fault["connections"] = len(cuttable)
-        elif units:
-            victim = units[int(lucky * len(units))]
-            os.kill(victim, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
-            fault["pid"] = victim
-            if kind == "stop":
-                fault["for_s"] = round(length_s, 2)
-                self.stopped.append((time.monotonic() + length_s, victim))
-        self.done.append(fault)
-
-    def let_go(self, everything: bool = False) -> None:
-        for due in [each for each in self.stopped if everything or each[0] <= time.monotonic()]:
-            self.stopped.remove(due)
-            if due[1] in children(self.run.pid):
-                os.kill(due[1], signal.SIGCONT)
+LATEST, EARLIEST = 0.9, 0.03
+"""Faults begin within this share of the time."""
+TIMEOUTS = (3.0, 4.0)
+"""Fault timeouts that a stop or a cut lasts: everybody notices it."""
+WHAT: dict[str, dict[str, object]] = {
+    "kill": {"what": "unit"},
+    "stop": {"what": "unit", "how": "stopped"},
+    "cut": {"what": "port"},
+}
 
 
 def in_own_network() -> None:
@@ -105,79 +48,84 @@ def in_own_network() -> None:
     os.execvp("unshare", ["unshare", "-n", "sh", "-c", own, "sh", *sys.argv])
 
 
-def may_cut() -> bool:
-    return os.environ.get("SOAK_NETWORK") == "own" and shutil.which("ss") is not None
+def injected(given: argparse.Namespace, fault_timeout_s: float) -> dict[str, object]:
+    """Faults of one unit after another, so that each has time to come back before its next one."""
+    chance = random.Random(given.seed)
+    kinds = given.kinds or ["kill", "stop"]
+    apart_s = (LATEST - EARLIEST) * 60 * given.minutes / max(1, given.faults)
+    keys: dict[str, object] = {}
+    for number in range(given.faults):
+        kind, unit = chance.choice(kinds), number % given.units
+        at_s = EARLIEST * 60 * given.minutes + (number + chance.uniform(0.1, 0.9)) * apart_s
+        fault = WHAT[kind] | {"at": f"{at_s:.3f} s", "which": unit}
+        if kind == "cut":
+            fault["which"] = f"H00-{unit:02}"
+        if kind != "kill":
+            fault["lasts"] = f"{fault_timeout_s * chance.uniform(*TIMEOUTS):.3f} s"
+        keys |= {f"faults.injected.{kind}-{number}.{key}": value for key, value in fault.items()}
+    return keys
 
 
 def soak(given: argparse.Namespace) -> dict[str, Any]:
-    duration_s = given.minutes * 60
-    kinds = ["kill", "stop"] + (["cut"] if "tcp" in given.transport and may_cut() else [])
-    command = [sys.executable, "-c", "from daqloom.__main__ import main; main()"]
-    command += ["measure", "laptop", "--json", "--transport", given.transport]
-    command += ["--duration", f"{duration_s} s", "--set", "measure.warmup=1 s"]
-    for each in given.set:
-        command += ["--set", each]
-    run = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        faults = Faults(run, kinds, given.seed)
-        begun = time.monotonic()
-        due = sorted(
-            faults.random.uniform(EARLIEST, LATEST) * duration_s for _ in range(given.faults)
-        )
-        while (due or faults.stopped) and run.poll() is None:
-            time.sleep(0.05)
-            faults.let_go()
-            if due and time.monotonic() - begun >= due[0]:
-                faults.one(due.pop(0))
-        out, _ = run.communicate(timeout=duration_s + 300)
-    finally:
-        if run.poll() is None:
-            os.killpg(run.pid, signal.SIGKILL)
-    return verdict(given, faults, run.returncode, out)
+    import daqloom
+
+    keys = {
+        "measure.duration": f"{60 * given.minutes} s",
+        "measure.warmup": "1 s",
+        "measure.transport": given.transport,
+        "measure.namespaces": "cut" in given.kinds,
+        "readout.units": given.units,
+        "network.hosts_per_leaf": given.units,
+    }
+    system = daqloom.load("laptop", keys).with_overrides(given.set)
+    system = system.with_overrides(injected(given, system.scenario.measure.fault_timeout))
+    result = system.measure(on_event=lambda event: print(event.text, file=sys.stderr))
+    return verdict(given, result.to_dict(series=["faults", "run_events"]))
 
 
-def verdict(given: argparse.Namespace, faults: Faults, code: int, out: str) -> dict[str, Any]:
-    result = json.loads(out) if code == 0 else {}
-    metrics = result.get("metrics", {})
-    accounts = metrics.get("events_accounted", {})
+def verdict(given: argparse.Namespace, result: dict[str, Any]) -> dict[str, Any]:
+    metrics = result["metrics"]
+    accounts = metrics["events_accounted"]
     fates = {name: count for name, count in accounts.items() if name != "begun"}
+    begun, detected = (metrics.get(f"faults_{what}", 0) for what in ("begun", "detected"))
+    faults = result["series"].get("faults", {name: [] for name in ("name", "what", "change")})
+    rows = list(zip(faults["name"], faults["what"], faults["change"], strict=True))
+
+    def named(change: str, what: str) -> set[str]:
+        return {name for name, *row in rows if row == [what, change]}
+
+    told = result["series"]["run_events"]["text"]
+    met_nobody = sum(text.endswith("is lost already") for text in told)
     problems = []
-    if code != 0:
-        problems.append(f"the measurement ended with {code}")
-    if metrics.get("events_wrong") != 0:
-        problems.append(f"{metrics.get('events_wrong')} events were wrong")
-    if metrics.get("events_repeated") != 0:
-        problems.append(f"{metrics.get('events_repeated')} events came twice")
-    if sum(fates.values()) != accounts.get("begun") or min(fates.values(), default=-1) < 0:
+    if metrics["events_wrong"]:
+        problems.append(f"{metrics['events_wrong']} events were wrong")
+    if metrics["events_repeated"]:
+        problems.append(f"{metrics['events_repeated']} events came twice")
+    if sum(fates.values()) != accounts["begun"] or min(fates.values()) < 0:
         problems.append(f"not all events are accounted for: {accounts}")
-    if not accounts.get("built"):
+    if not accounts["built"]:
         problems.append("no event was built")
-    if len(faults.done) < given.faults:
-        problems.append(f"{len(faults.done)} of {given.faults} faults were done")
-    if given.faults == 0 and accounts.get("begun") != accounts.get("built"):
+    if begun + met_nobody != given.faults:
+        problems.append(f"{begun} of {given.faults} faults were done")
+    # A link that is cut while all regroup anyway is cut from nothing.
+    if unnoticed := sorted(named("begins", "unit") - named("detected", "unit")):
+        problems.append(f"nobody noticed {', '.join(unnoticed)}")
+    if given.faults == 0 and accounts["begun"] != accounts["built"]:
         problems.append(f"not all events were built, though nothing broke: {accounts}")
-    if given.faults == 0 and metrics.get("units_lost") != 0:
-        problems.append(f"{metrics.get('units_lost')} units were lost")
+    if given.faults == 0 and metrics["units_lost"]:
+        problems.append(f"{metrics['units_lost']} units were lost")
+    counted = ("regroupings", "units_lost", "events_accounted", "event_rate_hz")
+    checked = ("events_checked", "events_wrong", "events_repeated")
     return {
         "minutes": given.minutes,
         "transport": given.transport,
         "seed": given.seed,
-        "faults": faults.done,
-        "kinds_of_faults": faults.kinds,
-        "regroupings": metrics.get("regroupings"),
-        "units_lost": metrics.get("units_lost"),
-        "events_accounted": accounts,
-        "events_checked": metrics.get("events_checked"),
-        "events_wrong": metrics.get("events_wrong"),
-        "events_repeated": metrics.get("events_repeated"),
-        "event_rate_hz": metrics.get("event_rate_hz"),
-        "warnings": result.get("warnings"),
+        "faults_begun": begun,
+        "faults_detected": detected,
+        "faults_of_lost_units": met_nobody,
+        "faults": faults,
+        **{name: metrics[name] for name in (*counted, *checked)},
+        "warnings": result["warnings"],
         "problems": problems,
     }
 
@@ -188,6 +136,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--kinds", nargs="*", default=[])
+    parser.add_argument("--units", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--transport", default="shm")
     parser.add_argument("--set", action="append", default=["measure.fault_timeout=2 s"])
@@ -201,8 +150,6 @@ def main() -> int:
         return 1 if report["problems"] else 0
     if not given.faults:  # all is to be built, also where a consumer is kept from its processor
         given.set.insert(0, 'measure.when_full="wait"')
-    if given.faults and "tcp" in given.transport:
-        in_own_network()
     report = soak(given)
     print(json.dumps(report, indent=2))
     return 1 if report["problems"] else 0

@@ -207,6 +207,10 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
             "with a slack of 2 barriers, phases are those of nodes on",
         ),
         (
+            {"building__synchronise": "adaptive"},
+            "where nodes leave step (building.synchronise), phases are those of nodes on",
+        ),
+        (
             {"building__change": "window", "building__window": "100 us"},
             "asks anew for what is granted later",
         ),

@@ -144,10 +144,25 @@ def test_every_architecture_of_a_switch_has_a_value() -> None:
         assert named(_engine.BufferModel, word).name == word.replace("-", "_")
 
 
+CHANGES: dict[type[Enum], str] = {
+    _engine.InfinibandLinkChange: "dark down up rate errors",
+    _engine.LinkChange: "down up rate errors",
+    _engine.NodeChange: "stop slow",
+}
+"""What `simulate.faults` says of links and nodes."""
+
+
+def test_every_change_during_a_run_has_a_value() -> None:
+    for kind, said in CHANGES.items():
+        for word in said.split():
+            assert named(kind, word).name == word
+
+
 def test_every_enumeration_that_a_scenario_names_is_checked() -> None:
     code = "\n".join(path.read_text() for path in SOURCES.rglob("*.py"))
     used = set(re.findall(r"named\(_engine\.(\w+)", code))
-    assert used == {kind.__name__ for _, _, kind, _ in CROSSING} | {"BufferModel"}
+    checked = {kind.__name__ for _, _, kind, _ in CROSSING} | {kind.__name__ for kind in CHANGES}
+    assert used == checked | {"BufferModel"}
     assert "getattr(_engine" not in code
 
 

@@ -22,6 +22,7 @@ PAGES = (
     "how-to/run-over-infiniband.md",
     "how-to/put-an-event-builder-on-ethernet.md",
     "how-to/give-messages-priority.md",
+    "how-to/inject-faults.md",
 )
 OURS = {"mine.toml": "laptop", "my.toml": "laptop", "beside.toml": "small-rack"}
 """In place of a reader's own scenario."""

@@ -144,3 +144,15 @@ def test_a_racks_methods_are_laid_side_by_side_if_they_are_chosen() -> None:
     (result,) = json.loads(ran.stdout)["results"]
     assert result["method"] == "simulate"
     assert result["metrics"]["events_built"] > 0
+
+
+def test_what_each_fault_costs_is_in_the_table() -> None:
+    told = {"faults_begun": 3, "fault_recovery_s": {"flap": 0.5}}
+    simulated = replace(MEASURED, method="simulate", metrics=told)
+    lost = {"fault_events_lost": {"flap": 120}}
+    measured = replace(MEASURED, metrics={**MEASURED.metrics, **told, **lost})
+    scenario = laptop(**{"faults.injected.flap.what": "unit"})
+    cells = {row[0]: row[1:] for row in beside_table.rows(Beside(scenario, (simulated, measured)))}
+    assert cells["faults begun"] == ["3", "3"]
+    assert cells["time to recover from a fault, flap"] == ["500 ms", "500 ms"]
+    assert cells["events that a fault cost, flap"] == ["–", "120"]

@@ -70,3 +70,16 @@ def test_failures_of_a_log_are_a_dataset(
     share, mean = capsys.readouterr().out.splitlines()
     assert share.startswith("(1.0, ")  # 100 s and 60 s are longer than 30 s
     assert mean == "50.0"  # of 60, 30 and 60 s
+
+
+def test_the_cost_of_failures_is_the_sum_that_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [code] = blocks("tell-what-failures-cost.md", "python")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "tell-what-failures-cost.md", "exec"), {})
+    share, at_once = capsys.readouterr().out.splitlines()
+    # Of 222 h, one cable is down for 21 + 6 h, two for 3 h; 4.8 and 4.4 of 6.5 Tb/s are left.
+    one, two = 27 / 222, 3 / 222
+    assert share == f"{one * (1 - 4.8 / 6.5) + two * (1 - 4.4 / 6.5):.1%} of the throughput"
+    assert at_once == str([f"{1 - one - two:.3f}", f"{one:.3f}", f"{two:.3f}"])

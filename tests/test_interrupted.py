@@ -19,8 +19,8 @@ from test_measure_run import small
 
 from daqloom import methods
 from daqloom.measure.launch import Local
-from daqloom.measure.run_log import RunEvent
 from daqloom.measure.run import Progress, measure
+from daqloom.measure.run_log import RunEvent
 from daqloom.report.system.result_figure import write
 from daqloom.result import Result, StoppedError
 from daqloom.topology.loaded import load

@@ -43,6 +43,9 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
     assert (config.writers, config.write_order) == (2, _engine.WriteOrder.arrival)
     assert config.barrier_groups == groups
     assert config.barrier_slack == 3
+    assert not config.leaves_step
+    adaptive = live_config(tiny(building__synchronise="adaptive"), 0, RunInfo("t", bytes(16), 0))
+    assert adaptive.leaves_step
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,7 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
         {"building__barrier_group": "leaf", "building__barrier_slack": 2},
         {"building__barrier_group": "leaf", "building__barrier": "neighbour"},
         {"building__barrier": "neighbour", "building__writers": 2},
+        {"building__synchronise": "adaptive"},
     ],
     ids=[
         "alone",
@@ -62,6 +66,7 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
         "with slack",
         "behind neighbours of a leaf",
         "each behind the next one, two at a time",
+        "leaving step",
     ],
 )
 def test_every_event_is_built_right(changes: dict[str, object]) -> None:

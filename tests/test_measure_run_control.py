@@ -72,6 +72,27 @@ def test_a_run_is_configured_started_stopped_and_ended() -> None:
     assert control.counts["units_lost"] == 0
 
 
+def test_a_unit_whose_host_is_down_comes_back_when_it_is_up_and_not_before() -> None:
+    world = running()
+    world.control.hold(2, held=True)
+    world.kill(2)
+    assert runs_with(world, {0, 1, 3}, 5)
+    assert not world.run(LONG_S, lambda: world.control.units[2].process)
+    world.control.hold(2, held=False)
+    assert runs_with(world, {0, 1, 2, 3}, 5)
+
+
+def test_the_log_tells_which_unit_is_lost_and_how_many_are_left() -> None:
+    world = running()
+    world.kill(2)
+    assert runs_with(world, {0, 1, 3}, 5)
+    events = world.control.events
+    (lost,) = (event for event in events if event.lost is not None)
+    assert (lost.lost, lost.about) == (2, About.UNIT)
+    building = [event.members for event in events if event.phase is Phase.RUNNING]
+    assert (building[0], building[-1]) == (4, 3)
+
+
 @pytest.mark.parametrize(
     "fault", ["kill", "stop", "stick", "hang_in_a_halt", "disconnect", "break_stream"]
 )

@@ -47,7 +47,7 @@ def windows(**changes: object) -> Scenario:
     return small(**({"building__change": "window", "building__window": "100 us"} | changes))
 
 
-PACED = {"building__pace": "builder"}
+PACED = {"building__pace": "builder", "building__synchronise": "adaptive"}
 
 
 def probe() -> Scenario:
@@ -85,11 +85,18 @@ FLOW = BESIDE | {"building__protocol": "none"}
 TWO_LEVELS = {"transport__control_service_level": 1}
 CLASSES = TWO_LEVELS | {"network__switch__leaf__scheduling": "strict"}
 
+BROKEN = {"faults__cables": 1}
 LATE = {"building__jitter__kind": "exponential", "building__jitter__mean": "1 us"}
 
 ANALYSED = {
     "rack": [rack(), rack(**SHARED)],
     "shift": [small(), windows(), small(**LATE)],
+    "shift on broken cables": [
+        small(**BROKEN),
+        windows(**BROKEN),
+        small(**LATE, **BROKEN),
+        small(**BROKEN, network__routing="mended"),
+    ],
     "daqpipe": [daqpipe()],
 }
 SIMULATED = {

@@ -86,6 +86,7 @@ def test_the_api_loads_both_kinds() -> None:
         ("building.writers=2", 'means nothing with building.pace = "schedule"'),
         ("building.write_order=arrival", 'means nothing with building.pace = "schedule"'),
         ("building.barrier_slack=65", "building.barrier_slack"),
+        ("building.synchronise=never", "is not known; expected 'always' or 'adaptive'"),
         ("building.barrier_group=0", '= 0 is not known; expected "all", "leaf", or the number'),
         ("building.barrier_group=rack", '= "rack" is not known; expected "all", "leaf", or'),
         ("building.barrier_group=2.5", "of readout units of a group, 1 to 65536"),
@@ -122,7 +123,10 @@ def test_a_bad_rule_of_pacing_is_refused_with_its_file(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("key", ["barrier_group=leaf", "barrier_slack=1", "phases_per_barrier=2"])
+@pytest.mark.parametrize(
+    "key",
+    ["barrier_group=leaf", "barrier_slack=1", "phases_per_barrier=2", "synchronise=adaptive"],
+)
 def test_without_a_barrier_it_has_no_groups_slack_and_intervals(key: str) -> None:
     name = key.split("=")[0]
     for choice in ("change=window", "barrier=none"):
@@ -144,6 +148,9 @@ def test_rules_of_pacing_are_shown_and_read_back(tmp_path: Path) -> None:
     assert on_leaves.building.in_words.endswith("tournament barrier on each leaf, slack 2")
     assert 'barrier_group = "leaf"\n' in to_toml(on_leaves)
     assert on_leaves.hash() != scenario.hash()
+    adaptive = load(shown, ["building.synchronise=adaptive"])
+    assert adaptive.building.in_words.endswith("tournament barrier of 20, adaptive")
+    assert 'synchronise = "adaptive"\n' in to_toml(adaptive)
 
 
 def test_a_window_has_to_leave_time_to_send() -> None:

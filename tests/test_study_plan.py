@@ -11,11 +11,12 @@ from small_studies import POINTS, search
 from daqloom.analyse.bounds import event_rate_bounds_hz
 from daqloom.analyse.system import System
 from daqloom.result import Result
-from daqloom.study import saturation
+from daqloom.study import StudyError, saturation
+from daqloom.study.cell import Cell
 from daqloom.study.executor import InProcess
 from daqloom.study.file import Study, load_study
 from daqloom.study.plan import how_many, plan, share
-from daqloom.study.program import Task, tasks
+from daqloom.study.program import Task, program, tasks
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
 
@@ -39,6 +40,38 @@ def test_shares_make_the_whole_and_are_counted_without_being_made(
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert sorted(itertools.chain(*parts), key=str) == sorted(tasks(study), key=str)
     assert len(list(tasks(study))) == how_many(study) == 12
+
+
+def test_a_seed_may_set_keys_of_the_scenario_for_every_method(tmp_path: Path) -> None:
+    text = """scenario = "lhcb-10-percent"
+methods = ["analyse", "simulate"]
+[grid]
+"faults.cables" = [1, 2]
+[repeat]
+seeds = [3, 5, 8]
+sets = ["faults.seed"]
+"""
+    study = written(tmp_path, text)
+    assert len(list(tasks(study))) == how_many(study) == 2 * 2 * 3
+    cells = [next(program(study, task)) for task in tasks(study)]
+    assert all(isinstance(cell, Cell) for cell in cells)
+    drawn = {(cell.changes["faults.seed"], cell.seed, cell.method) for cell in cells}
+    expected = {(seed, seed, "simulate") for seed in (3, 5, 8)}
+    assert drawn == expected | {(seed, None, "analyse") for seed in (3, 5, 8)}
+    assert len({cell.key for cell in cells}) == 12
+    assert {cell.scenario.faults.seed for cell in cells} == {3, 5, 8}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[grid]\n"faults.seed" = [1]\n[repeat]\nsets = ["faults.seed"]', "is set by .repeat."),
+        ('[repeat]\nsets = ["faults.sed"]', "repeat.sets: .*faults.seed"),
+    ],
+)
+def test_what_a_seed_cannot_set_is_said(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(StudyError, match=told):
+        written(tmp_path, f'scenario = "lhcb-10-percent"\n{text}\n')
 
 
 @pytest.mark.parametrize("sizes", [2, 4, 8, 16])

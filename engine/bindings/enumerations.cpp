@@ -63,8 +63,7 @@ void names(nanobind::module_& module, const char* name, const char* meaning,
                                [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         bound.str_value(upper.c_str(), each.value, lower.c_str(), each.meaning);
     }
-    // As of any StrEnum of Python.
-    bound.attr("__str__") = nanobind::handle(&PyUnicode_Type).attr("__str__");
+    nanobind::delattr(bound, "__str__");  // nanobind's, which says the name of the enumeration too
 }
 
 void bind_run_states(nanobind::module_& module) {

@@ -19,6 +19,7 @@ void bind_rules(nanobind::class_<Config, Base...>& cls) {
             .def_rw("meps_per_phase", &Config::meps_per_phase)
             .def_rw("phases_per_barrier", &Config::phases_per_barrier)
             .def_rw("barrier_slack", &Config::barrier_slack)
+            .def_rw("leaves_step", &Config::leaves_step)
             .def_rw("phases_under_way", &Config::phases_under_way)
             .def_rw("pace", &Config::pace)
             .def_rw("writers", &Config::writers)

@@ -230,9 +230,11 @@ void bind_views(nb::module_& module) {
         .def_ro("time_s", &RunEvent::at, "Since the start of the run control.")
         .def_ro("text", &RunEvent::text, "In words.")
         .def_ro("about", &RunEvent::about, "What it is about.")
-        .def_prop_ro(
-            "tells_of_trouble", [](const RunEvent& self) { return self.about != About::course; },
-            "Whether it is of trouble with a unit or with the whole run.");
+        .def_ro("phase", &RunEvent::phase, "Of the run from then on.")
+        .def_ro("members", &RunEvent::members, "How many units it has then.")
+        .def_ro("lost", &RunEvent::lost, "The unit that is declared lost, or None.")
+        .def_prop_ro("tells_of_trouble", &RunEvent::tells_of_trouble,
+                     "Whether it is of trouble with a unit or with the whole run.");
     bind_report<Balance>(module, "Balance", "Fates of a run's MEPs that no counter shows.")
         .def(
             "__init__",
@@ -317,6 +319,12 @@ void bind_control(nb::module_& module) {
             [](Run& run, base::Time now, UnitIndex unit) { run.reset(now, known(run, unit)); },
             nb::arg("now_s"), nb::arg("unit"),
             "Bring a unit back for the operator, whatever its state.")
+        .def(
+            "hold", [](Run& run, UnitIndex unit, bool held) { run.hold(known(run, unit), held); },
+            nb::arg("unit"), nb::arg("held"),
+            "Take in that the host of a unit is down on purpose, or is no longer.")
+        .def("injected", &Run::injected, nb::arg("now_s"), nb::arg("text"),
+             "Log that something is broken on purpose, or mended.")
         .def("tick", &Run::tick, nb::arg("now_s"),
              "Take in that time has passed; to be called a few times per heartbeat.")
         .def("take", &Run::take, "The outputs since the last call, in order.")
@@ -343,7 +351,9 @@ void bind_control(nb::module_& module) {
         .def_prop_ro(
             "events", [](const Run& run) { return events_from(run, 0); }, "The log.")
         .def("events_from", &events_from, nb::arg("first"), "The log from an entry on.")
-        .def("balance", &Run::balance, "The fates of the run's MEPs that no counter shows.");
+        .def("balance", &Run::balance, "The fates of the run's MEPs that no counter shows.")
+        .def("balance_of_ended", &Run::balance_of_ended,
+             "Those of the MEPs of epochs that another has followed.");
 }
 
 void bind_lease(nb::module_& module) {

@@ -463,39 +463,52 @@ INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
                                             ::testing::ValuesIn(kFailing)),
                          &name_of_cell);
 
-/// Any links break, noticed or not, for a while or for good, and some have errors: packets and
-/// credits add up, and what is not done was given up.
+/// Cables of which one direction is dark for a while, or both are down, perhaps for good, or have
+/// bit errors.
+infiniband::FabricConfig failing_at_random(std::uint64_t seed) {
+    using What = infiniband::LinkChange::What;
+    infiniband::FabricConfig fabric = fat_tree(3, 2, 4, base::gigabits_per_second(100));
+    base::RandomStream random(seed, "failures");
+    const auto within = [&](std::uint64_t us) {
+        return base::microseconds(static_cast<std::int64_t>(1 + random.uniform_int(us)));
+    };
+    for (std::uint32_t cable = 0; cable < fabric.cables.size(); ++cable) {
+        const auto kind = random.uniform_int(4);
+        if (kind == 3) {
+            continue;
+        }
+        infiniband::LinkChange one;
+        one.link = 2 * cable;
+        one.at = within(400);
+        one.bit_errors = 1e-6 * random.uniform();
+        one.what = kind == 0 ? What::errors : kind == 1 ? What::dark : What::down;
+        fabric.changes.push_back(one);
+        infiniband::LinkChange up = one;
+        up.what = What::up;
+        up.at += within(900);
+        if (kind == 2) {  // both ways, as both ends know it
+            ++one.link;
+            fabric.changes.push_back(one);
+        }
+        if (kind == 1 || (kind == 2 && random.uniform() < 0.7)) {
+            fabric.changes.push_back(up);
+            up.link = one.link;
+            fabric.changes.push_back(up);
+        }
+    }
+    std::ranges::stable_sort(fabric.changes, {}, &infiniband::LinkChange::at);
+    return fabric;
+}
+
+/// Packets and credits add up, and what is not done was given up.
 class LinksThatFailAtRandom : public ::testing::TestWithParam<Building> {};
 
 TEST_P(LinksThatFailAtRandom, LoseNothingThatIsNotCounted) {
     static std::uint64_t seed = 0;
-    const Network network{
-        "", [](SystemConfig& config) {
-            using What = infiniband::LinkChange::What;
-            infiniband::FabricConfig fabric = fat_tree(3, 2, 4, base::gigabits_per_second(100));
-            base::RandomStream random(seed, "failures");
-            for (std::uint32_t link = 0; link < 2 * fabric.cables.size(); ++link) {
-                infiniband::LinkChange one;
-                one.link = link;
-                one.at = Time{static_cast<std::int64_t>(1 + random.uniform_int(400'000'000))};
-                one.bit_errors = 1e-6 * random.uniform();
-                const auto kind = random.uniform_int(8);
-                one.what = kind == 0 ? What::errors : kind == 1 ? What::dark : What::down;
-                if (kind > 2) {
-                    continue;
-                }
-                fabric.changes.push_back(one);
-                if (kind > 0 && random.uniform() < 0.7) {
-                    one.at +=
-                        base::microseconds(static_cast<std::int64_t>(1 + random.uniform_int(900)));
-                    one.what = What::up;
-                    fabric.changes.push_back(one);
-                }
-            }
-            std::ranges::stable_sort(fabric.changes, {}, &infiniband::LinkChange::at);
-            config.network = fabric;
-            config.transport = retrying();
-        }};
+    const Network network{"", [](SystemConfig& config) {
+                              config.network = failing_at_random(seed);
+                              config.transport = retrying();
+                          }};
     std::uint64_t failed = 0;
     std::uint64_t whole = 0;
     for (seed = 1; seed <= 30; ++seed) {

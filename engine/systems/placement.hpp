@@ -29,39 +29,38 @@ struct Placement {
     std::vector<network::NodeIndex> hosts;  ///< of each node
     Places<protocol::ReadoutIndex> readouts;
     Places<protocol::BuilderIndex> builders;
+    std::unordered_map<network::NodeIndex, std::uint32_t> node_at;
 
-    /// Returns its node.
-    std::uint32_t add_host(network::NodeIndex host) {
-        hosts.push_back(host);
-        readouts.unit_on.push_back(protocol::ReadoutIndex::none());
-        builders.unit_on.push_back(protocol::BuilderIndex::none());
-        return static_cast<std::uint32_t>(hosts.size() - 1);
+    /// Another unit of a kind; a host gets one node for both. Fails where it has such a unit.
+    template <class Unit>
+    base::expected<Unit> put(Places<Unit> Placement::*kind, network::NodeIndex host) {
+        const auto [found, is_new] =
+            node_at.emplace(host, static_cast<std::uint32_t>(hosts.size()));
+        if (is_new) {
+            hosts.push_back(host);
+            readouts.unit_on.push_back(protocol::ReadoutIndex::none());
+            builders.unit_on.push_back(protocol::BuilderIndex::none());
+        }
+        Places<Unit>& places = this->*kind;
+        if (places.unit_on[found->second] != Unit::none()) {
+            return base::failure(
+                fmt::format("host {} has two readout or two builder units; expected one of each "
+                            "at most",
+                            host.value()));
+        }
+        return places.add(found->second);
     }
 
-    /// Fails where a host has two units of one kind.
     static base::expected<Placement> make(const std::vector<network::NodeIndex>& readouts,
                                           const std::vector<network::NodeIndex>& builders) {
         Placement placed;
-        std::unordered_map<network::NodeIndex, std::uint32_t> node_at;
-        const auto place = [&]<class Unit>(const std::vector<network::NodeIndex>& units,
-                                           Places<Unit>& places) -> base::expected<void> {
-            for (const network::NodeIndex host : units) {
-                if (!node_at.contains(host)) {
-                    node_at[host] = placed.add_host(host);
-                }
-                if (places.unit_on[node_at[host]] != Unit::none()) {
-                    return base::failure(
-                        fmt::format("host {} has two readout or two builder units; expected one "
-                                    "of each at most",
-                                    host.value()));
-                }
-                places.add(node_at[host]);
-            }
-            return {};
-        };
-        return place(readouts, placed.readouts)
-            .and_then([&] { return place(builders, placed.builders); })
-            .map([&] { return std::move(placed); });
+        for (const network::NodeIndex host : readouts) {
+            DAQLOOM_CHECK(placed.put(&Placement::readouts, host));
+        }
+        for (const network::NodeIndex host : builders) {
+            DAQLOOM_CHECK(placed.put(&Placement::builders, host));
+        }
+        return placed;
     }
 };
 

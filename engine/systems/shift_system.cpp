@@ -203,12 +203,12 @@ base::expected<LinearShift> ShiftSystem::place_units() {
         readout_in.push_back(ReadoutIndex::none());
         builder_in.push_back(BuilderIndex::none());
         if (reads != NodeIndex::none()) {
-            readout_in.back() = placement_.readouts.add(placement_.add_host(reads));
+            DAQLOOM_TRY(unit, placement_.put(&Placement::readouts, reads));
+            readout_in.back() = unit;
         }
         if (builds != NodeIndex::none()) {
-            const bool is_folded = builds == reads;
-            builder_in.back() = placement_.builders.add(
-                is_folded ? placement_.readouts.node_of.back() : placement_.add_host(builds));
+            DAQLOOM_TRY(unit, placement_.put(&Placement::builders, builds));
+            builder_in.back() = unit;
         }
     }
     readouts_in_run_ = placement_.readouts;
@@ -248,12 +248,15 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
         DAQLOOM_TRY(made, protocol::ShiftUnit::make(unit, shift));
         units_.push_back(std::move(made));
     }
-    make_groups();
+    make_groups(shift);
     return {};
 }
 
 /// Groups are numbered in the order of their first units.
-void ShiftSystem::make_groups() {
+void ShiftSystem::make_groups(const LinearShift& shift) {
+    // Out of step, a unit is ahead by up to those between the last barriers of two rounds.
+    const std::uint64_t ahead =
+        config_.barrier_slack + (config_.leaves_step ? barriers_of_round(config_, shift) - 1 : 0);
     std::map<std::uint32_t, std::uint32_t> number_of;
     for (const ReadoutIndex each : doing_.indices()) {
         const ReadoutIndex in_run = readouts_in_run_.unit_on[placement_.readouts.node_of[each]];
@@ -262,7 +265,7 @@ void ShiftSystem::make_groups() {
         const auto [found, is_new] =
             number_of.emplace(given, static_cast<std::uint32_t>(groups_.size()));
         if (is_new) {
-            groups_.emplace_back().gatherings.resize(2 * std::size_t{config_.barrier_slack} + 2);
+            groups_.emplace_back().gatherings.resize(2 * ahead + 2);
         }
         group_of_.push_back(found->second);
         group_of(each).units.push_back(each);
@@ -483,8 +486,7 @@ ShiftReport ShiftSystem::sums() const {
     return all;
 }
 
-// ---- where units regroup
-// -------------------------------------------------------------------------
+// ---- where units regroup ------------------------------------------------------------------------
 
 base::expected<void> ShiftSystem::make_run() {
     if (!std::holds_alternative<transport::RdmaConfig>(config_.transport) ||
@@ -567,12 +569,12 @@ void ShiftSystem::place_epoch(const std::vector<UnitIndex>& members, Time now) {
         const NodeIndex reads = config_.slots[slot];
         const NodeIndex builds = builder_slots[slot];
         LinearShift::Member here{false, false};
-        if (reads != NodeIndex::none() && is_member(node_on(reads))) {
-            placement_.readouts.add(node_on(reads));
+        if (reads != NodeIndex::none() && is_member(placement_.node_at.at(reads))) {
+            placement_.readouts.add(placement_.node_at.at(reads));
             here.has_readout = true;
         }
-        if (builds != NodeIndex::none() && is_member(node_on(builds))) {
-            placement_.builders.add(node_on(builds));
+        if (builds != NodeIndex::none() && is_member(placement_.node_at.at(builds))) {
+            placement_.builders.add(placement_.node_at.at(builds));
             here.has_builder = true;
         }
         const bool never_had_one = reads == NodeIndex::none() && builds == NodeIndex::none();
@@ -584,11 +586,7 @@ void ShiftSystem::place_epoch(const std::vector<UnitIndex>& members, Time now) {
     doing_.assign(shift_->readouts(), {ShiftStage::finished, now});
     groups_.clear();
     group_of_.resize(0);
-    make_groups();
-}
-
-std::uint32_t ShiftSystem::node_on(NodeIndex host) const {
-    return static_cast<std::uint32_t>(std::ranges::find(hosts_, host) - hosts_.begin());
+    make_groups(*shift_);
 }
 
 /// Rounds of time windows follow each other from the beginning of the run on, by each node's clock.
@@ -788,6 +786,7 @@ void ShiftSystem::add(const protocol::ShiftUnit& unit, ShiftReport& sums) {
     sums.steps += unit.counters().steps;
     sums.idle_steps += unit.counters().idle_steps;
     sums.skipped_steps += unit.counters().skipped_steps;
+    sums.barriers_passed += unit.counters().passed;
     if (const auto* readout = unit.readout()) {
         sums.mfps_blocked += readout->counters().blocked;
         sums.writes_overran += readout->counters().overran;

@@ -103,6 +103,8 @@ struct ShiftReport {
         (std::uint64_t, answered_ahead,
          "Requests answered before the last writer was through, so that the next follows it."),
         (std::uint64_t, barriers, "Barriers that all units of a group have left."),
+        (std::uint64_t, barriers_passed,
+         "Barriers at which a unit out of step did not wait, a sum over the readout units."),
         (base::Time, waiting_for_slowest,
          "Time from entering a barrier until the last unit has, a sum over the readout units."),
         (base::Time, releasing, "Time from then on until release, a sum over the readout units."),
@@ -268,7 +270,6 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     /// Its unit is no more; what it has counted is kept.
     void retire(std::uint32_t node);
     void place_epoch(const std::vector<UnitIndex>& members, base::Time now);
-    [[nodiscard]] std::uint32_t node_on(NodeIndex host) const;
     /// Those of this epoch's MFPs that are there, as far as the unit takes them.
     void feed(std::uint32_t stream, base::Time now);
     /// Those before this one are not needed: others have answered their MEPs.
@@ -302,13 +303,13 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     struct Group {
         std::vector<protocol::ReadoutIndex> units;
         /// Of generations that some have come to and others have not left, modulo their number:
-        /// with a slack of k, the first unit that is in generation g has left that of g - 1 - k
+        /// apart by up to k, the first unit that is in generation g has left that of g - 1 - k
         /// behind, to which the last one may just have come, which waits for the one k before that.
         std::vector<Gathering> gatherings;
         std::uint64_t generation = 0;  ///< of the last ideal barrier
     };
 
-    void make_groups();
+    void make_groups(const protocol::LinearShift& shift);
     /// The group of the unit, modulo the number of groups, and the lower bits of the generation.
     [[nodiscard]] std::uint32_t released(protocol::ReadoutIndex unit,
                                          std::uint64_t generation) const {

@@ -269,6 +269,26 @@ TEST(Unfolded, NeedsAsManySlotsOfBothKindsAndABuilderUnit) {
               "linear shift: no builder unit; give at least one");
 }
 
+/// No phase is local to all: there are four in which somebody writes, and not three. Nodes and
+/// messages are those of any other order.
+TEST(Folded, TheUnitsOfAHostCanHaveDifferentSlots) {
+    ShiftSystemConfig config = system_on(star_200(4));
+    config.builder_slots = node_indices({1, 0, 3, 2});
+    const double rate = 4 / (4 * transfer(config).seconds());
+    EXPECT_NEAR(push_rate(config), rate, 0.01 * rate);
+    config.source_acknowledge.mean = base::seconds(1);  // two rounds
+    const ShiftReport report = play(config, base::milliseconds(1))->report();
+    EXPECT_EQ(report.mfps_written, 4U * 8U);
+    EXPECT_EQ(report.meps_built, 8U);
+}
+
+TEST(Folded, AHostHasOneUnitOfAKind) {
+    ShiftSystemConfig config = system_on(star_200(4));
+    config.builder_slots = node_indices({1, 0, 3, 3});
+    EXPECT_EQ(ShiftSystem::make(config).error().message,
+              "host 3 has two readout or two builder units; expected one of each at most");
+}
+
 // ---- jitter: in step or not ---------------------------------------------------------------------
 
 TEST(Jitter, InStepTheSlowestDecides) {

@@ -84,14 +84,11 @@ Members = Sequence[tuple[float, int]]
 
 
 def series(
-    breaks: Iterable[Break], bins: Iterable[Bin], members: Members
+    breaks: Iterable[Break], bins: Sequence[Bin], members: Members
 ) -> dict[str, dict[str, object]]:
     """Return the series `throughput`, `members` and, if there were any, `faults`."""
     found: dict[str, dict[str, object]] = {
-        "throughput": {
-            name: list(column)
-            for name, column in zip(Bin._fields, zip(*bins, strict=True), strict=False)
-        },
+        "throughput": {name: [getattr(each, name) for each in bins] for name in Bin._fields},
         "members": {
             "time_s": [time_s for time_s, _ in members],
             "members": [count for _, count in members],
@@ -141,7 +138,9 @@ def fault_metrics(
             recovery_s[each.name].append(recovered_s)
         if (each.name, each.begin_s) not in counted:  # several of a fault break together
             counted.add((each.name, each.begin_s))
-            cost[each.name] += (following.lost_before if following else lost) - each.lost_before
+            after = following.lost_before if following else lost
+            # A unit that comes back may tell of events that had been taken for lost.
+            cost[each.name] += max(0, after - each.lost_before)
     found: dict[str, int | Mapping[str, float]] = {
         "faults_begun": len(breaks),
         "faults_detected": sum(map(len, detection_s.values())),

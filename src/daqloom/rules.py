@@ -20,6 +20,7 @@ def set_shift_rules(
     config.meps_per_phase = building.meps_per_phase
     config.phases_per_barrier = building.phases_per_barrier
     config.barrier_slack = building.barrier_slack
+    config.leaves_step = building.synchronise == "adaptive"
     config.phases_under_way = building.phases_under_way
     config.barrier_groups = groups
     config.pace = named(_engine.Pace, building.pace)

@@ -13,8 +13,8 @@ from daqloom.scenario.show import assumed_comment, to_toml
 from daqloom.topology.loaded import override
 
 if TYPE_CHECKING:
-    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.run import Progress
+    from daqloom.measure.run_log import RunEvent
     from daqloom.result import Result
     from daqloom.study.beside import Beside, Method
     from daqloom.study.compare import Comparison

@@ -19,8 +19,8 @@ using ReadoutIndex = base::Index<struct ReadoutTag>;
 /// A stream of a readout unit. In a MEP, the streams of all readout units have numbers instead.
 using StreamIndex = base::Index<struct StreamTag>;
 
-/// A unit of a run, 0 … units − 1: the process of a node, with its readout unit, its builder unit or
-/// both.
+/// A unit of a run, 0 … units − 1: the process of a node, with its readout unit, its builder unit
+/// or both.
 using UnitIndex = base::Index<struct UnitTag>;
 
 /// A multi-event packet: the MFPs of all streams of all readout units with this number.

@@ -74,7 +74,7 @@ void Ledger::begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builde
 Balance Ledger::balance(std::uint64_t next_mep, const Totals& totals) const {
     Balance found = closed_;
     for (const Epoch& epoch : epochs_) {
-        found += balance_of(epoch, next_mep, counted_by_now(epoch, totals));
+        found += balance_until_now(epoch, next_mep, totals);
     }
     return found;
 }
@@ -82,21 +82,20 @@ Balance Ledger::balance(std::uint64_t next_mep, const Totals& totals) const {
 Balance Ledger::ended(const Totals& totals) const {
     Balance found = closed_;
     for (const Epoch& epoch : epochs_) {
-        if (epoch.end) {
-            found += balance_of(epoch, *epoch.end, counted_by_now(epoch, totals));
-        }
+        found += epoch.end ? balance_until_now(epoch, 0, totals) : Balance{};
     }
     return found;
 }
 
-Ledger::ByUnit Ledger::counted_by_now(const Epoch& epoch, const Totals& totals) {
+Balance Ledger::balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
+                                  const Totals& totals) const {
     ByUnit counted = epoch.counted;
     for (const auto& [unit, before] : epoch.before) {
         if (!counted.contains(unit)) {
             counted.emplace(unit, totals(unit).since(before));
         }
     }
-    return counted;
+    return balance_of(epoch, next_mep, counted);
 }
 
 Balance Ledger::balance_of(const Epoch& epoch, std::uint64_t next_mep,

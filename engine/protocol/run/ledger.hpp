@@ -60,7 +60,7 @@ class Ledger {
 
     /// The balance up to a MEP, the first that no unit is known to have answered.
     [[nodiscard]] Balance balance(std::uint64_t next_mep, const Totals& totals) const;
-    /// The same of the MEPs of epochs that another has followed.
+    /// That of the epochs that another has followed.
     [[nodiscard]] Balance ended(const Totals& totals) const;
 
   private:
@@ -76,8 +76,8 @@ class Ledger {
         [[nodiscard]] bool is_closed() const { return counted.size() == before.size(); }
     };
 
-    /// What its units have counted, by now where they may still report more.
-    [[nodiscard]] static ByUnit counted_by_now(const Epoch& epoch, const Totals& totals);
+    [[nodiscard]] Balance balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
+                                            const Totals& totals) const;
     [[nodiscard]] Balance balance_of(const Epoch& epoch, std::uint64_t next_mep,
                                      const ByUnit& counted) const;
 

@@ -54,6 +54,20 @@ TEST(Ledger, UnitsThatBuiltTheirShareLeaveNothing) {
     EXPECT_EQ(ledger.balance(7, books.totals()), Balance());
 }
 
+/// Unit 1 was granted 2 of its 5 MEPs and built 1; in the next epoch another 2 are under way.
+TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutWhatIsInFlight) {
+    Books books;
+    Ledger ledger(true);
+    ledger.begin(0, units({0, 1}), books.totals());
+    books.set(0, 5);
+    books.set(1, 1, 2);
+    EXPECT_EQ(ledger.ended(books.totals()), Balance());
+    ledger.begin(10, units({0}), books.totals());
+    books.set(0, 8, 10);
+    EXPECT_EQ(ledger.ended(books.totals()), (Balance{.unfinished = 1, .skipped = 3}));
+    EXPECT_EQ(ledger.balance(15, books.totals()), (Balance{.unfinished = 3, .skipped = 3}));
+}
+
 /// Of MEPs 0 to 11, unit 1 has six: it was granted 4, built 2, dropped 1 and was killed.
 TEST(Ledger, GrantedAndNotBuiltIsUnfinishedAndNeverGrantedIsSkipped) {
     Books books;

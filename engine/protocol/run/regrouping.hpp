@@ -31,7 +31,7 @@ class Regrouping : public RunState {
     [[nodiscard]] std::vector<UnitView*> unanswered();
 
   private:
-    // Each takes a step, or none if that has to wait; returns whether there was one.
+    // ---- steps: each says whether there was one, which need not wait
     bool step(base::Time now);
     bool step_waiting(base::Time now);
     /// In a settled phase: to another goal, or to take in units that are back.

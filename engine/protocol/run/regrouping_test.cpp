@@ -147,7 +147,7 @@ TEST(Regrouping, ARunWhoseUnitsComeBackWaitsForThem) {
 
 TEST(Regrouping, WhoCannotBeReachedTwiceIsLeftOut) {
     UnitsByHand run({.units = 3, .restart = false});
-    run.units[0].suspects = run.units[2].suspects = {unit_at(1)};
+    run.units[0].unreachable = run.units[2].unreachable = {unit_at(1)};
     run.want(RunGoal::ready);
     EXPECT_TRUE(run.pass_to(RunPhase::ready));
     EXPECT_EQ(run.control.members(), members_of({0, 2}));

@@ -409,7 +409,7 @@ Accusers RunControl::accusers() const {
 
 void RunControl::bring_back(base::Time now) {
     for (UnitView& unit : units_) {
-        if (!unit.returns_at || now < *unit.returns_at) {
+        if (unit.held || !unit.returns_at || now < *unit.returns_at) {
             continue;
         }
         if (unit.standing == Standing::absent && !unit.process) {

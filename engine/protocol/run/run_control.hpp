@@ -47,6 +47,10 @@ class RunControl : public Regrouping {
     void want(base::Time now, RunGoal goal);
     /// The operator wants a unit back, whatever its state.
     void reset(base::Time now, UnitIndex number);
+    /// The host of a unit is down on purpose, or is no longer.
+    void hold(UnitIndex number, bool held) { view(number).held = held; }
+    /// Something is broken on purpose, or mended: for the log.
+    void injected(base::Time now, const std::string& text) { note(now, text, About::fault); }
     /// Time has passed; to be called a few times per heartbeat.
     void tick(base::Time now);
 

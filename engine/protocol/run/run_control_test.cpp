@@ -318,8 +318,9 @@ TEST(RunControl, WhatAProcessCountedUpToItsEndIsNotSkipped) {
         const auto counted = static_cast<std::int64_t>(known + 7 + unit);
         run.control.counted(unit_at(unit), {{{counter_names::next_mep, counted}}});
     }
-    run.kill(0);
-    run.kill(1);
+    run.control.exited(run.now, unit_at(0), "lost");
+    run.control.exited(run.now, unit_at(1), "lost");
+    run.units[0] = run.units[1] = {};
     EXPECT_TRUE(run.runs_with(members_of({0, 1}), seconds(5)));
     EXPECT_EQ(run.control.first_mep(), known + 8);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,8 @@
 
 #include "base/fields.hpp"
 #include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/run/states.hpp"
 
 namespace daqloom::protocol {
 
@@ -17,11 +20,12 @@ namespace daqloom::protocol {
 enum class About : std::uint8_t {
     course,   ///< the run goes on as it was told to
     unit,     ///< trouble with a unit: it is lost, did not join or cannot write
+    fault,    ///< what is broken on purpose, or mended
     failure,  ///< the whole run fails
 };
 
 [[nodiscard]] constexpr std::string_view name_of(About about) {
-    constexpr std::string_view names[] = {"course", "unit", "failure"};
+    constexpr std::string_view names[] = {"course", "unit", "fault", "failure"};
     return names[static_cast<std::size_t>(about)];
 }
 
@@ -29,6 +33,14 @@ struct RunEvent {
     base::Time at;  ///< since the start of the run control
     std::string text;
     About about = About::course;
+    RunPhase phase = RunPhase::waiting;            ///< of the run from then on
+    std::size_t members = 0;                       ///< that it has then
+    std::optional<UnitIndex> lost = std::nullopt;  ///< the unit that is declared lost
+
+    /// Whether it is of trouble with a unit or with the whole run.
+    [[nodiscard]] bool tells_of_trouble() const {
+        return about == About::unit || about == About::failure;
+    }
 };
 
 /// What is counted over the whole run.
@@ -43,10 +55,10 @@ class RunLog {
     /// Later entries are only counted.
     static constexpr std::size_t most_events = 10'000;
 
-    void note(base::Time now, std::string text, About about = About::course) {
+    void note(RunEvent event) {
         ++counts.run_events;
         if (events_.size() < most_events) {
-            events_.push_back({now, std::move(text), about});
+            events_.push_back(std::move(event));
         }
     }
 

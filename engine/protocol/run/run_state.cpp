@@ -21,6 +21,10 @@ Balance RunState::balance() const {
     return ledger_.balance(next_mep(), [this](UnitIndex number) { return totals(number); });
 }
 
+Balance RunState::balance_of_ended() const {
+    return ledger_.ended([this](UnitIndex number) { return totals(number); });
+}
+
 std::vector<UnitView*> RunState::of(const Members& numbers) {
     std::vector<UnitView*> found;
     for (const UnitIndex number : numbers) {
@@ -52,7 +56,8 @@ void RunState::lose(base::Time now, UnitView& unit, const std::string& reason) {
     if (phase_ == RunPhase::ending || phase_ == RunPhase::ended) {
         return;
     }
-    note(now, fmt::format("unit {} is lost: {}", unit.number.value(), reason), About::unit);
+    note(now, fmt::format("unit {} is lost: {}", unit.number.value(), reason), About::unit,
+         unit.number);
     ++log_.counts.units_lost;
     if (members_.erase(unit.number) > 0) {
         broken_ = fmt::format("unit {} is lost", unit.number.value());
@@ -118,8 +123,8 @@ void RunState::enter(base::Time now, RunPhase phase, std::string_view why) {
          phase == RunPhase::error ? About::failure : About::course);
 }
 
-void RunState::note(base::Time now, std::string text, About about) {
-    log_.note(now, std::move(text), about);
+void RunState::note(base::Time now, std::string text, About about, std::optional<UnitIndex> lost) {
+    log_.note({now, std::move(text), about, phase_, members_.size(), lost});
 }
 
 }  // namespace daqloom::protocol

@@ -47,6 +47,8 @@ class RunState {
     [[nodiscard]] const RunCounts& counts() const { return log_.counts; }
     /// The fates of the run's MEPs that no counter shows.
     [[nodiscard]] Balance balance() const;
+    /// Of the epochs that another has followed.
+    [[nodiscard]] Balance balance_of_ended() const;
 
     /// The outputs since the last call, in order.
     std::vector<RunOutput> take();
@@ -68,7 +70,8 @@ class RunState {
     void send_reset(base::Time now, UnitView& unit);
     void ask(base::Time now, UnitView& unit, Order order, base::Time timeout);
     void enter(base::Time now, RunPhase phase, std::string_view why = "");
-    void note(base::Time now, std::string text, About about = About::course);
+    void note(base::Time now, std::string text, About about = About::course,
+              std::optional<UnitIndex> lost = std::nullopt);
 
     RunPlan plan_;
     std::vector<UnitView> units_;

@@ -42,6 +42,8 @@ struct UnitView {
     std::uint64_t heard = 0;                              ///< number of its last report
     int failures = 0;                                     ///< of late
     std::optional<base::Time> returns_at = std::nullopt;  ///< it is to be brought back then
+    /// Its host is down on purpose, so that no process of it can be started.
+    bool held = false;
     bool reset_by_operator = false;  ///< the operator has asked to bring it back
     std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
     /// Whether that has been logged since the operator last set a goal.

@@ -32,12 +32,13 @@ class UnitsByHand {
   public:
     struct Unit {
         bool has_process = false;
-        bool is_silent = false;  ///< it neither obeys nor reports, until `go_on`
-        bool is_stuck = false;   ///< its data thread stands still
-        bool is_idle = false;    ///< it makes no progress
-        bool waits = false;      ///< for its own source
-        std::set<UnitIndex> suspects = {};
-        std::string fails = {};  ///< the order that it cannot carry out
+        bool is_silent = false;                ///< it neither obeys nor reports, until `go_on`
+        bool is_stuck = false;                 ///< its data thread stands still
+        bool is_idle = false;                  ///< it makes no progress
+        bool waits = false;                    ///< for its own source
+        std::set<UnitIndex> suspects = {};     ///< while it runs
+        std::set<UnitIndex> unreachable = {};  ///< when it connects
+        std::string fails = {};                ///< the order that it cannot carry out
 
         std::uint64_t session = 0;
         std::uint32_t epoch = 0;
@@ -91,7 +92,7 @@ class UnitsByHand {
             return;
         }
         const std::uint64_t session = unit.session;
-        unit = {.suspects = std::move(unit.suspects), .fails = std::move(unit.fails)};
+        unit = {};
         control.left(now, unit_at(number), session);
         control.exited(now, unit_at(number), "SIGKILL");
         act();
@@ -232,7 +233,7 @@ class UnitsByHand {
     }
     static void do_as(Unit& unit, const orders::Connect&, reports::Answer& answer) {
         unit.state = UnitState::ready;
-        answer.missing = {unit.suspects.begin(), unit.suspects.end()};
+        answer.missing = {unit.unreachable.begin(), unit.unreachable.end()};
     }
     void do_as(Unit& unit, const orders::Start& order, reports::Answer&) {
         unit.state = UnitState::running;

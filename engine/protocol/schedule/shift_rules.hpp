@@ -50,6 +50,8 @@ struct ShiftRules {
     /// A unit goes on while so many barriers that it has come to are not over: those who wait for
     /// each other are at most so many barriers apart.
     std::uint32_t barrier_slack = 0;
+    /// A unit waits at fewer barriers where that makes rounds shorter (see StepKeeper).
+    bool leaves_step = false;
     Pace pace = Pace::schedule;
     std::uint32_t writers = 1;  ///< at a time, of a builder unit that sets the pace
     WriteOrder write_order = WriteOrder::arrival;

@@ -260,7 +260,7 @@ class PushBuildingCheck : private PushBuildingModel {
                              unit_config_.barrier != ShiftBarrier::none &&
                              unit_config_.barrier != ShiftBarrier::neighbour &&
                              unit_config_.phases_per_barrier == 1 &&
-                             unit_config_.barrier_slack == 0;
+                             unit_config_.barrier_slack == 0 && !unit_config_.leaves_step;
         if (!is_closing_ && (by_time() || in_step)) {
             // A write that ends now is over, whether its completion has come or not.
             promise(std::ranges::none_of(writers_[w.builder],
@@ -386,9 +386,9 @@ class PushBuildingCheck : private PushBuildingModel {
         }
         if ((stage == ShiftStage::sending || stage == ShiftStage::asking) && !by_time() &&
             unit_config_.barrier != ShiftBarrier::none) {
-            const std::uint64_t reached = step / unit_config_.phases_per_barrier;
+            const std::uint64_t awaited = last_awaited(r, step / unit_config_.phases_per_barrier);
             const std::uint64_t over =
-                reached - std::min<std::uint64_t>(reached, unit_config_.barrier_slack);
+                awaited - std::min<std::uint64_t>(awaited, unit_config_.barrier_slack);
             const std::uint64_t synchronised = over * unit_config_.phases_per_barrier;
             promise(std::ranges::all_of(readouts(),
                                         [=, this](ReadoutIndex other) {
@@ -397,8 +397,18 @@ class PushBuildingCheck : private PushBuildingModel {
                                         }),
                     "nobody goes on before all of the group have got to the barrier (the next one, "
                     "where neighbours wait for each other), or to one of those before it where "
-                    "there is slack");
+                    "there is slack, or where it has left step");
         }
+    }
+    /// Of the barriers up to this one, counted from 1: who leaves step waits at every so many, and
+    /// at the last one of a round.
+    [[nodiscard]] std::uint64_t last_awaited(ReadoutIndex r, std::uint64_t reached) const {
+        const StepKeeper* keeper = unit_of(r).keeper();
+        if (keeper == nullptr) {
+            return reached;
+        }
+        const std::uint64_t of_round = reached % barriers_of_round(unit_config_, shift_);
+        return reached - of_round % keeper->span();
     }
 
     // ---- outputs of builder units -------------------------------------------------------------

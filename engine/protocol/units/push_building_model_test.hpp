@@ -32,6 +32,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         std::uint64_t discarded = 0;
         std::uint64_t blocked = 0;
         std::uint64_t idle_steps = 0;
+        std::uint64_t passed = 0;  ///< barriers at which units out of step did not wait
         bool was_closed = false;
         std::uint64_t lost_units = 0;
         std::uint64_t incomplete = 0;  ///< MEPs given out
@@ -230,6 +231,7 @@ class PushBuildingModel : protected PushBuildingSystem {
             generated_bytes += counters.mfp_bytes;
             dropped_bytes += counters.discarded_bytes;
             summary_.blocked += counters.blocked;
+            summary_.passed += unit_of(r).counters().passed;
             promise(by_time() || unit_of(r).is_finished(), "every unit finishes its rounds");
             for (const StreamIndex s : model_[r].generated.indices()) {
                 promise(readout(r).buffered(s) == 0 && model_[r].acknowledged[s] == meps_.size(),

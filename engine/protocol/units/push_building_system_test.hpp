@@ -28,7 +28,8 @@ class PushBuildingSystem {
     explicit PushBuildingSystem(std::span<const std::uint8_t> input)
         : input_(input), shift_(choose_shift()) {
         choose_units();
-        unit_config_.rounds = 1 + input_.byte() % 4;
+        // Units leave step in the fourth round at the earliest.
+        unit_config_.rounds = 1 + input_.byte() % (unit_config_.leaves_step ? 12 : 4);
         builder_config_.builders = shift_.builders();
         for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(shift_.readouts())) {
             builder_config_.streams[r] = 1U + input_.byte() % 3;
@@ -188,6 +189,7 @@ class PushBuildingSystem {
         const std::uint8_t barriers = input_.byte();
         unit_config_.phases_per_barrier = 1U + barriers % 4;
         unit_config_.barrier_slack = (barriers >> 2 & 3) % 3;
+        unit_config_.leaves_step = (barriers >> 4 & 1) != 0;
         unit_config_.phases_under_way = 1U + input_.byte() % 3;
         unit_config_.keeps_dummies = input_.byte() % 2 == 0;
         // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.

@@ -27,6 +27,7 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
         all.discarded += run.discarded;
         all.blocked += run.blocked;
         all.idle_steps += run.idle_steps;
+        all.passed += run.passed;
         all.lost_units += run.lost_units;
         incomplete[run.is_folded] += run.incomplete;
         all.dropped += run.dropped;
@@ -45,6 +46,7 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     EXPECT_GT(all.discarded, 300U);
     EXPECT_GT(all.blocked, 1'000U);
     EXPECT_GT(all.idle_steps, 500U);
+    EXPECT_GT(all.passed, 500U);
     EXPECT_GT(all.lost_units, 500U);
     EXPECT_GT(incomplete[false], 100U);
     EXPECT_GT(incomplete[true], 50U);

@@ -108,6 +108,10 @@ std::optional<BarrierKind> kind_of(const ShiftUnitConfig& config) {
 
 }  // namespace
 
+std::uint32_t barriers_of_round(const ShiftRules& rules, const LinearShift& shift) {
+    return std::max(1U, shift.phases() / rules.phases_per_barrier);
+}
+
 ShiftUnitConfig ShiftUnitConfig::sized(const ShiftRules& rules, const LinearShift& shift,
                                        std::uint32_t streams) {
     const std::uint32_t meps = 2 * rules.meps_per_phase;  // of this round and of the next
@@ -131,6 +135,10 @@ base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift sh
             return base::failure("linear shift: " + *problem);
         }
         unit.readout_.emplace(std::move(readout));
+        if (unit.config_.leaves_step && !unit.is_by_time() &&
+            unit.config_.barrier != ShiftBarrier::none) {
+            unit.keeper_.emplace(barriers_of_round(unit.config_, unit.shift_));
+        }
         if (const auto kind = kind_of(unit.config_)) {
             unit.group_ = group_of(self, unit.config_.barrier_groups, unit.shift_);
             const auto place = std::ranges::lower_bound(unit.group_, self) - unit.group_.begin();

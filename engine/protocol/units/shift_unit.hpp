@@ -22,10 +22,14 @@
 #include "protocol/schedule/barrier.hpp"
 #include "protocol/schedule/linear_shift.hpp"
 #include "protocol/schedule/shift_rules.hpp"
+#include "protocol/schedule/step_keeper.hpp"
 #include "protocol/units/timers.hpp"
 #include "protocol/units/unit_message.hpp"
 
 namespace daqloom::protocol {
+
+/// Rounded down, at least one: behind so many, units that may leave step wait for each other.
+std::uint32_t barriers_of_round(const ShiftRules& rules, const LinearShift& shift);
 
 struct ShiftUnitConfig : ShiftRules {
     ReadoutIndex self = ReadoutIndex::none();  ///< none: the node has no readout unit
@@ -81,6 +85,8 @@ concept ShiftWorld =
 /// steps; and goes on. As its writes have completed, everybody's have when the barrier releases it.
 /// With slack it goes on before that, until it is so many barriers ahead; it enters one after the
 /// other, each when the one before has released it.
+/// A unit that may leave step goes on from barriers at which it does not wait, enters them in the
+/// same way, and waits at the last one of each round: nobody gets further ahead than that.
 /// What a dummy's phase lasts, a barrier or the last write decides.
 ///
 /// Behind a barrier of neighbours a unit goes on when the one behind which it follows, from builder
@@ -106,6 +112,7 @@ class ShiftUnit {
         std::uint64_t steps = 0;          ///< completed
         std::uint64_t idle_steps = 0;     ///< of these, with a dummy
         std::uint64_t skipped_steps = 0;  ///< by time: the timer came more than a window late
+        std::uint64_t passed = 0;         ///< barriers at which it did not wait, out of step
         std::uint64_t unexpected = 0;     ///< inputs ignored: out of turn, or of the other kind
         std::uint64_t late = 0;           ///< inputs ignored: for phases after on_close
         std::uint64_t unneeded = 0;       ///< answers to requests that had been withdrawn
@@ -129,6 +136,7 @@ class ShiftUnit {
             step_ = next_step_ = 0;
             world.set_timer(start_, {UnitTimer::What::window});
         } else {
+            round_began_ = now;
             go_to_phase(world);
         }
     }
@@ -310,6 +318,8 @@ class ShiftUnit {
     [[nodiscard]] const PushBuilder* builder() const { return builder_ ? &*builder_ : nullptr; }
     /// None: the node has no builder unit, or the schedule sets the pace.
     [[nodiscard]] const WritePacer* pacer() const { return pacer_ ? &*pacer_ : nullptr; }
+    /// None: it waits at each barrier, or there is none.
+    [[nodiscard]] const StepKeeper* keeper() const { return keeper_ ? &*keeper_ : nullptr; }
     [[nodiscard]] std::uint64_t step() const { return step_; }
     [[nodiscard]] bool is_finished() const {
         return stage_ == Stage::finished || stage_ == Stage::closed;
@@ -411,7 +421,7 @@ class ShiftUnit {
                            : asks() ? ShiftStage::asking
                                     : ShiftStage::sending);
         if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
-            (!is_barrier_due(step_ + 1) || !keeps_in_step())) {
+            (!is_barrier_due(step_ + 1) || !is_kept_in_step())) {
             stage_ = Stage::idle;
             world.set_timer(now_ + length_, {UnitTimer::What::idle});
         } else {
@@ -568,8 +578,21 @@ class ShiftUnit {
                 world.enter_barrier(generation);
             }
         }
-        if (stage_ == Stage::in_barrier && reached_ - released_ <= config_.barrier_slack) {
+        if (stage_ == Stage::in_barrier &&
+            (!waits_at(reached_) || reached_ - released_ <= config_.barrier_slack)) {
+            leave_barrier();
             go_to_phase(world);
+        }
+    }
+
+    /// The last one that it has come to.
+    void leave_barrier() {
+        if (!keeper_) {
+            return;
+        }
+        counters_.passed += waits_at(reached_) ? 0 : 1;
+        if (reached_ % keeper_->barriers_of_round() == 0) {
+            keeper_->on_round(now_ - std::exchange(round_began_, now_));
         }
     }
 
@@ -636,9 +659,14 @@ class ShiftUnit {
     [[nodiscard]] std::uint32_t phase() const {
         return static_cast<std::uint32_t>(step_ % shift_.phases());
     }
-    /// Whether all who wait for each other begin each phase together.
-    [[nodiscard]] bool keeps_in_step() const {
-        return config_.barrier != ShiftBarrier::neighbour && config_.barrier_slack == 0;
+    /// Of the barriers that it comes to, counted from 1.
+    [[nodiscard]] bool waits_at(std::uint64_t barrier) const {
+        return !keeper_ || keeper_->waits_at(barrier);
+    }
+    /// Whether all who wait for each other go on from the next barrier together.
+    [[nodiscard]] bool is_kept_in_step() const {
+        return config_.barrier != ShiftBarrier::neighbour && config_.barrier_slack == 0 &&
+               waits_at(reached_ + 1);
     }
     /// To whom it sends in this phase, or none.
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
@@ -650,7 +678,9 @@ class ShiftUnit {
     ShiftUnitConfig config_;
     LinearShift shift_;
     std::optional<PushReadout> readout_;
-    std::optional<Barrier> barrier_;   ///< none: unsynchronised, by time, or somebody else's
+    std::optional<Barrier> barrier_;    ///< none: unsynchronised, by time, or somebody else's
+    std::optional<StepKeeper> keeper_;  ///< none: it waits at each barrier
+    base::Time round_began_ = base::Time::zero();  ///< with a keeper: the barriers of a round
     std::vector<ReadoutIndex> group_;  ///< of units that wait for each other, in ascending order
     std::optional<PushBuilder> builder_;
     std::optional<WritePacer> pacer_;  ///< beside a builder unit that sets the pace

@@ -301,6 +301,67 @@ TEST(ShiftUnit, GoesOnWithSlackUntilItIsSoManyBarriersAhead) {
     EXPECT_EQ(scene.unit.counters().unexpected, 1U);
 }
 
+/// Unit 1 of two, whose turns are those of builder 1, of a dummy and of builder 0. Three rounds in
+/// step take 40 ns each, as the other one is late; out of step they take 30 ns, until a failure.
+TEST(ShiftUnit, LeavesStepWhileThatMakesRoundsShorterAndWaitsAtTheEndOfEach) {
+    auto config = by_count(1, 2, ShiftBarrier::external);
+    config.leaves_step = true;
+    config.readout.buffered_mfps = 40;
+    Scene scene(config, two_of_three_slots());
+    scene.start();
+    std::uint64_t round = 0;
+    const auto after = [&](std::int64_t ns) { scene.now = scene.now + base::nanoseconds(ns); };
+    const auto said = [](const char* what, std::uint64_t n) {
+        return fmt::format("{} {}", what, n);
+    };
+    const auto write_first = [&] {
+        scene.granted(2 * round, 2);
+        EXPECT_EQ(scene.phase(), Outputs{fmt::format("write {} to 1", 2 * round + 1)});
+        after(10);
+        return scene.written(2 * round + 1);
+    };
+    const auto write_last = [&](std::int64_t ns) {
+        EXPECT_EQ(scene.phase(), Outputs{fmt::format("write {} to 0", 2 * round)});
+        after(ns);
+        return scene.written(2 * round);
+    };
+    const auto in_step = [&] {
+        const std::uint64_t step = 3 * round;
+        EXPECT_EQ(write_first(), Outputs{said("barrier", step)});
+        after(20);
+        EXPECT_EQ(scene.released(step), Outputs{said("ready", step + 1)});
+        EXPECT_EQ(scene.phase(), Outputs{said("barrier", step + 1)}) << "it waits for the others";
+        EXPECT_EQ(scene.released(step + 1), Outputs{said("ready", step + 2)});
+        EXPECT_EQ(write_last(10), Outputs{said("barrier", step + 2)});
+        EXPECT_EQ(scene.released(step + 2), Outputs{said("ready", step + 3)});
+        ++round;
+    };
+    const auto out_of_step = [&](std::int64_t last_write_ns) {
+        const std::uint64_t step = 3 * round;
+        EXPECT_EQ(write_first(), (Outputs{said("barrier", step), said("ready", step + 1)}));
+        EXPECT_EQ(scene.phase(), Outputs{"idle for 10 ns"}) << "it would be a phase early";
+        after(10);
+        EXPECT_EQ(scene.idle_over(), Outputs{said("ready", step + 2)});
+        EXPECT_EQ(write_last(last_write_ns), Outputs{}) << "the last barrier of the round";
+        EXPECT_EQ(scene.released(step), Outputs{said("barrier", step + 1)});
+        EXPECT_EQ(scene.released(step + 1), Outputs{said("barrier", step + 2)});
+        EXPECT_EQ(scene.released(step + 2), Outputs{said("ready", step + 3)});
+        ++round;
+    };
+    for (int i = 0; i < 3; ++i) {
+        in_step();
+    }
+    for (int i = 0; i < 8; ++i) {
+        out_of_step(10);
+    }
+    EXPECT_EQ(scene.unit.counters().passed, 2 * 8U);
+    out_of_step(40);
+    out_of_step(40);
+    in_step();
+    EXPECT_EQ(scene.unit.counters().passed, 2 * 10U);
+    EXPECT_EQ(scene.unit.counters().unexpected, 0U);
+}
+
 /// Of three: without builder units that let one write at a time, each waits for the next one; with
 /// them only the last, for the first.
 TEST(ShiftUnit, WaitsForItsNeighbourOnly) {

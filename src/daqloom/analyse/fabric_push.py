@@ -160,10 +160,11 @@ class Push(View):
 
     @property
     def waits_at_barriers(self) -> bool:
-        """Whether nodes wait at barriers at all; with slack, or for their neighbours only, they go
-        on, and how often they wait nevertheless has no closed form."""
-        slack = self.scenario.building.barrier_slack
-        return self.barrier not in ("none", "neighbour") and slack == 0
+        """Whether nodes wait at barriers at all; with slack, for their neighbours only, or where
+        they may leave step, they go on, and how often they wait nevertheless has no closed form."""
+        building = self.scenario.building
+        is_strict = building.barrier_slack == 0 and building.synchronise == "always"
+        return self.barrier not in ("none", "neighbour") and is_strict
 
     @property
     def in_step(self) -> bool:

@@ -15,8 +15,11 @@ from daqloom.analyse.fabric_ring import Comparison, ring_of
 from daqloom.analyse.fabric_slowest import Chance, Times
 from daqloom.analyse.fabric_view import rates_of
 from daqloom.analyse.fabric_windows import by_clock
+from daqloom.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import parts_of
+from daqloom.topology.max_flow import least_time
 from daqloom.topology.schedule import DUMMY
 
 SAMPLED = 8
@@ -158,7 +161,17 @@ def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict
     rate_hz = min(rate_hz, bounds.get("output_buffer", math.inf))
     throughput_bps = 8 * push.bytes_a_round * rate_hz / push.events
     rates = rates_of(rate_hz, min(bounds.values()), throughput_bps, push.nodes)
-    return {**rates, "dummy_share": 1 - push.nodes / push.slots}
+    metrics: dict[str, Any] = {**rates, "dummy_share": 1 - push.nodes / push.slots}
+    if Parts.BROKEN in parts_of(push.scenario):
+        metrics["max_flow_bps"] = _max_flow_bps(push)
+    return metrics
+
+
+def _max_flow_bps(push: Push) -> float:
+    """Return what cables allow, however flows are routed and ordered."""
+    wiring = push.traffic.paths.wiring
+    between_s = least_time(wiring, push.traffic.hosts, push.wire_s)
+    return 8 * push.bytes_a_round / max(between_s, (push.nodes - 1) * float(push.wire_s.max()))
 
 
 def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[str, dict[str, Any]]:
@@ -240,6 +253,8 @@ def _out_of_step_in_words(push: Push) -> str:
     how = f"with a slack of {slack} barrier{'s' * (slack > 1)}" if slack else "without a barrier"
     if push.barrier == "neighbour":
         how = "where nodes wait for their neighbours only"
+    if building.synchronise == "adaptive":
+        how = "where nodes leave step (building.synchronise)"
     if not push.waits_at_barriers and push.is_paced and building.phases_under_way == 1:
         return (
             f"{how}, phases are those of nodes on a ring whose builder units let "

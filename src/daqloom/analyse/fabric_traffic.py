@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.scenario.models import Scenario
-from daqloom.topology.cabled import cabled
 from daqloom.topology.routes import Paths, trace
 from daqloom.topology.schedule import DUMMY, Slots
-from daqloom.topology.system import node_slots
+from daqloom.topology.system import scheduled
 from daqloom.topology.wiring import NONE
 
 SHAPE = (
@@ -34,6 +33,8 @@ SHAPE = (
     "network.core_links",
     "network.switch.radix",
     "network.routing",
+    "faults.cables",
+    "faults.seed",
 )
 """Keys that determine cables and routes."""
 ANY_RATE = 10**9
@@ -67,6 +68,8 @@ class Traffic:
 
     paths: Paths
     slots: Slots
+    builders: Slots
+    """Of linear shift, the slots of those who receive: as a rule `slots`."""
     switches: NDArray[np.int32]
     """(switches, hosts): how many switches a path has that begins at this one."""
     warnings: list[str]
@@ -96,7 +99,7 @@ class Traffic:
         at_once = max(1, COUNTERS // max(self.paths.wiring.links, slots))
         for first in range(0, slots, at_once):
             phase = np.arange(first, min(first + at_once, slots))[:, None]
-            receivers = self.slots[(of_node[None, :] + phase) % slots]
+            receivers = self.builders[(of_node[None, :] + phase) % slots]
             yield self._loaded(receivers, flow_s)
 
     def busiest_s(
@@ -155,8 +158,9 @@ def _traffic(determined: _Determined) -> Traffic:
     network = determined.scenario.network
     links = network.links.model_copy(update={"rate": ANY_RATE})
     at_any_rate = {"network": network.model_copy(update={"links": links})}
-    fabric, routes, _, warnings = cabled(determined.scenario.model_copy(update=at_any_rate))
-    slots = node_slots(determined.scenario, fabric)
+    (fabric, routes, _, warnings), slots, _, builders = scheduled(
+        determined.scenario.model_copy(update=at_any_rate)
+    )
     paths = trace(fabric, routes)
     switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)
-    return Traffic(paths, slots, switches, warnings)
+    return Traffic(paths, slots, builders, switches, warnings)

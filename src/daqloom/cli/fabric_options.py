@@ -35,7 +35,7 @@ PARAMETERS = {
             "FABRIC",
             "A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), of LLDP neighbour "
             "tables (*.lldp.json, *.lldp.txt) or with a list (*.toml, *.json), a name from "
-            "`daqloom topology list`, the name of a scenario, or `clos` with the options below.",
+            "`daqloom topology list`, a scenario, or `clos` with the options below.",
             autocompletion=_fabrics,
         ),
     ],
@@ -133,8 +133,7 @@ def fabric_of(name: str) -> Fabric:
 
 
 def _find(name: str, options: dict[str, Any]) -> Given:
-    from daqloom.scenario.dumps import shipped_fabrics
-    from daqloom.scenario.load import load, presets
+    from daqloom.scenario.load import load
     from daqloom.topology import TopologyError
     from daqloom.topology.cabled import cabled
     from daqloom.topology.load import find_fabric, load_cabling
@@ -145,7 +144,7 @@ def _find(name: str, options: dict[str, Any]) -> Given:
     given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value is not None]
     if given:
         raise TopologyError(f"{given[0]} describes a parametric fabric; write {CLOS} for {name}")
-    if name in presets() and name not in shipped_fabrics():
+    if _is_scenario(name):
         found = cabled(load(name))
         _note(found.warnings)
         return Given(found.fabric, None, found.routes)
@@ -153,6 +152,24 @@ def _find(name: str, options: dict[str, Any]) -> Given:
     fabric, warnings = load_cabling(path, rate_bps)
     _note(warnings)
     return Given(fabric, path)
+
+
+def _is_scenario(name: str) -> bool:
+    """Whether a name or path is that of a scenario: its file has a table [network], a list of
+    cables has none."""
+    from daqloom.scenario.dumps import shipped_fabrics
+    from daqloom.scenario.files import read_text
+    from daqloom.scenario.load import LARGEST_SCENARIO_BYTES, presets
+    from daqloom.scenario.toml import parse_toml
+
+    if name in presets():
+        return name not in shipped_fabrics()
+    if not name.endswith(".toml"):
+        return False
+    try:
+        return "network" in parse_toml(read_text(Path(name), LARGEST_SCENARIO_BYTES))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _note(warnings: list[str]) -> None:

@@ -5,18 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from daqloom.cli import options
 from daqloom.cli.app import group
 from daqloom.cli.console import check_writable, note, plain_failures, print_json, progress
-from daqloom.cli.options import Json, Quiet, argument, option
+from daqloom.cli.options import Json, Quiet, argument, flag, option
 
 if TYPE_CHECKING:
     from daqloom.faults.change import Told
     from daqloom.faults.failure import Found, Period
     from daqloom.faults.links import Links
+    from daqloom.faults.network import Network
 
-app = group(help="Failures of links: what a site's logs tell, and logs with known truth.")
+app = group(
+    help="Failures of links: what a site's logs tell, what they cost, and logs with known truth."
+)
 
 DRAWINGS = (".png", ".pdf", ".svg", ".html")
+
+
+Test = Annotated[
+    list[str] | None,
+    option(
+        "BEGIN/END",
+        "Test period, whose failures do not count; may be repeated. Such as "
+        "2024-03-04T08:00/2024-03-04T18:00.",
+    ),
+]
+Tests = Annotated[Path | None, option("FILE", "File with such periods, one a line.", "--tests")]
+Gap = Annotated[
+    str, option("TIME", "Failures of a link that follow each other within this are one.")
+]
+Year = Annotated[
+    int | None,
+    option(
+        "YEAR",
+        "In which logs without years begin (default: the year of the file's last change).",
+        min=1970,
+        max=9999,
+    ),
+]
+Figure = Annotated[
+    Path | None,
+    option("FILE", f"Draw it; the ending sets the format: {', '.join(DRAWINGS)}."),
+]
 
 
 @app.command()
@@ -37,21 +68,9 @@ def log(
             "file of dumps, a scenario, or a name from `daqloom topology list`.",
         ),
     ] = None,
-    test: Annotated[
-        list[str] | None,
-        option(
-            "BEGIN/END",
-            "Test period, whose failures do not count; may be repeated. Such as "
-            "2024-03-04T08:00/2024-03-04T18:00.",
-        ),
-    ] = None,
-    tests: Annotated[
-        Path | None, option("FILE", "File with such periods, one a line.", "--tests")
-    ] = None,
-    gap: Annotated[
-        str,
-        option("TIME", "Failures of a link that follow each other within this are one."),
-    ] = "60 s",
+    test: Test = None,
+    tests: Tests = None,
+    gap: Gap = "60 s",
     time_out: Annotated[
         list[str] | None,
         option(
@@ -61,19 +80,8 @@ def log(
             "--time-out",
         ),
     ] = None,
-    year: Annotated[
-        int | None,
-        option(
-            "YEAR",
-            "In which logs without years begin (default: the year of the file's last change).",
-            min=1970,
-            max=9999,
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        option("FILE", f"Draw them; the ending sets the format: {', '.join(DRAWINGS)}."),
-    ] = None,
+    year: Year = None,
+    figure: Figure = None,
     parquet: Annotated[Path | None, option("FILE", "Write all failures as a table.")] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -132,6 +140,132 @@ def log(
 
 
 @app.command()
+def cost(
+    scenario: options.Name,
+    log: Annotated[
+        list[Path],
+        option("FILE", "Log of failures, as `daqloom faults log` reads it; may be repeated."),
+    ],
+    test: Test = None,
+    tests: Tests = None,
+    gap: Gap = "60 s",
+    year: Year = None,
+    set_: options.Set = None,
+    failures: Annotated[
+        str | None,
+        option(
+            "K,...",
+            "Numbers of broken cables to simulate (default: 1, 3 and 5, as far as the logs have "
+            "so many at once).",
+        ),
+    ] = None,
+    draws: Annotated[
+        int, option("N", "Random draws of the broken cables, for each number.", min=1, max=1000)
+    ] = 3,
+    own_only: Annotated[
+        bool, flag("Simulate the scenario as it is, and no other way to run it.", "--as-it-is")
+    ] = False,
+    repair: Annotated[
+        list[str] | None,
+        option("TIME", "Tell what would be lost if all were repaired within; may be repeated."),
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        option(
+            "TIME",
+            "For which tables still lead over a cable that has failed (default: 0.35 ms for "
+            "each host, OpenSM's least).",
+        ),
+    ] = None,
+    seed: Annotated[int, option("N", "Seed of the intervals.", min=0, max=2**63 - 1)] = 1,
+    figure: Figure = None,
+    store: options.Store = options.STORE,
+    workers: Annotated[int, option("N", "Processes on this machine; 0: all cores.", min=0)] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell what failures of links cost an event builder in a month, and what would help.
+
+    The logs say how long how many cables are down at once; the scenario is simulated with so many
+    broken; a host link that is down costs the units behind it. Beside it stand the same with other
+    rules of building, faster repairs, and the worst links mended. Results are kept in the store,
+    so that the same command goes on where it was stopped.
+
+    \b
+    Examples:
+      daqloom faults generate lhcb-10-percent -o month.csv
+      daqloom faults cost lhcb-10-percent --log month.csv --tests month.tests.txt
+      daqloom faults cost mine.toml --log opensm.log --failures 1,2,4,8 --figure cost.html
+    """
+    with plain_failures("computed results are in the store; the same command continues from there"):
+        from daqloom.cli.cost_console import print_cost
+        from daqloom.cli.store import damage_told
+        from daqloom.cli.study_console import watch
+        from daqloom.faults.failure import failures_of
+        from daqloom.faults.loss import cost as cost_of
+        from daqloom.faults.loss import most_at_once
+        from daqloom.faults.loss_record import notes, record
+        from daqloom.faults.network import network_of
+        from daqloom.faults.read import read_logs
+        from daqloom.faults.summary import MERGED, variants
+        from daqloom.study import broken
+        from daqloom.study.executor import executor_for
+        from daqloom.study.runner import replay, run
+        from daqloom.study.store import Store
+        from daqloom.topology.loaded import load
+
+        if figure:
+            check_writable(figure, "--figure", DRAWINGS)
+        periods = _periods(test or [], tests)
+        gap_s = _seconds("--gap", gap)
+        repairs_s = [_seconds("--repair", each) for each in repair or ()]
+        sweep_s = None if sweep is None else _seconds("--sweep", sweep)
+        given = load(scenario, set_ or ())
+        network = network_of(given)
+        with progress("reading logs", quiet=quiet) as show:
+            told = read_logs(log, year, lambda done, size: show(done / max(1, size)))
+        found = failures_of(told, network.links)
+        month = variants(found, periods, gap_s, len(network.links.names))[MERGED]
+        if not quiet:
+            _tell(told, found, network.links)
+        most = most_at_once(month, network)
+        numbers = _numbers(failures, network) if failures else broken.usual_numbers(most)
+        planned = broken.broken_study(given, numbers, draws, others=not own_only)
+        with damage_told(Store.open(store, create=True)) as opened:
+            opened.prepare()
+            executor = executor_for(planned.study, opened, workers, say=note)
+            try:
+                with watch(planned.study, quiet=quiet) as report:
+                    done = run(planned.study, opened, executor, report)
+            finally:
+                executor.close()
+            outcomes = replay(planned.study, opened)
+            throughputs, missing = planned.throughputs(outcomes, dict(done.failures))
+        lost = cost_of(month, network, throughputs, repairs_s=repairs_s, sweep_s=sweep_s, seed=seed)
+        if figure:
+            from daqloom.report.faults import cost_figure
+
+            cost_figure.write(figure, given.name, lost)
+        sentences = [*planned.notes, *missing, *notes(lost)]
+        if json:
+            print_json(
+                {
+                    "schema": 1,
+                    "scenario": given.name,
+                    "scenario_hash": given.hash(),
+                    "lines": dict(told.lines),
+                    "unpaired": dict(found.unpaired),
+                    **record(lost),
+                    "notes": sentences,
+                }
+            )
+        else:
+            print_cost(lost)
+            for sentence in sentences:
+                print(f"note: {sentence}")
+
+
+@app.command()
 def generate(
     network: Annotated[
         str,
@@ -172,6 +306,87 @@ def generate(
         print(f"{output}: {len(drawn)} failures in {days} days; {periods}: test periods")
 
 
+@app.command()
+def draw(
+    scenario: options.Name,
+    log: Annotated[
+        list[Path],
+        option("FILE", "Log of failures, as `daqloom faults log` reads it; may be repeated."),
+    ],
+    output: Annotated[Path, option("FILE", "Scenario to write.", "-o", "--output")],
+    compress: Annotated[
+        float,
+        option(
+            "FACTOR",
+            "Seconds of the log for which a simulated second stands, such as 1e6.",
+            "--compress",
+        ),
+    ],
+    span: Annotated[
+        str | None, option("TIME", "Time in which links fail (default: run.duration).")
+    ] = None,
+    seed: Annotated[int, option("N", "Seed of the draws.", min=0, max=2**63 - 1)] = 1,
+    test: Test = None,
+    tests: Tests = None,
+    gap: Gap = "60 s",
+    year: Year = None,
+    set_: options.Set = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a scenario in which links fail as a log says, with time compressed.
+
+    Outside test periods, the failures of a flapping link as one. The times between them are drawn
+    from the distribution that fits those of the log, links and durations are those of the log.
+
+    \b
+    Examples:
+      daqloom faults generate lhcb-10-percent -o month.csv
+      daqloom faults draw lhcb-10-percent --log month.csv --tests month.tests.txt \\
+          --compress 1e6 -o failing.toml --set transport.retry_timeout="2 ms"
+      daqloom simulate failing.toml --figure failing.png
+    """
+    with plain_failures():
+        from daqloom.faults.draw import draw as drawn_from
+        from daqloom.faults.draw import injected, law
+        from daqloom.faults.failure import failures_of
+        from daqloom.faults.links import Links
+        from daqloom.faults.read import read_logs
+        from daqloom.faults.summary import MERGED, variants
+        from daqloom.output import write_text
+        from daqloom.scenario.show import to_toml
+        from daqloom.topology.cabled import cabled
+        from daqloom.topology.loaded import load
+        from daqloom.words import counted
+
+        check_writable(output, "--output", (".toml",))
+        # What is said of faults means something with the faults that are drawn.
+        given = load(scenario, [each for each in set_ or () if not each.startswith("faults.")])
+        fabric = cabled(given).fabric
+        links = Links(fabric)
+        span_s = given.run.duration if span is None else _seconds("--span", span)
+        with progress("reading logs", quiet=quiet) as show:
+            told = read_logs(log, year, lambda done, size: show(done / max(1, size)))
+        found = failures_of(told, links)
+        periods = _periods(test or [], tests)
+        month = variants(found, periods, _seconds("--gap", gap), len(links.names))[MERGED]
+        if not quiet:
+            _tell(told, found, links)
+        drawn = drawn_from(month, span_s=span_s, compress=_factor(compress), seed=seed)
+        ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
+        keys = [f'{key}="{value}"' for key, value in injected(drawn, ends).items()]
+        write_text(output, to_toml(load(scenario, [*(set_ or ()), *keys])))
+        print(f"{output}: {counted(len(drawn), 'failure')}, {law(month).name} times between them")
+
+
+def _factor(compress: float) -> float:
+    """Raises FaultsError for what is no factor."""
+    from daqloom.faults import FaultsError
+
+    if 1e-6 <= compress <= 1e15:
+        return compress
+    raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
+
+
 def _periods(given: list[str], file: Path | None) -> list[Period]:
     from daqloom.faults.periods import period, read_periods
 
@@ -187,6 +402,20 @@ def _seconds(name: str, text: str) -> float:
     if found is None:
         raise FaultsError(f'{name} {text} is not a time; write it such as "30 s" or "5 min"')
     return found
+
+
+def _numbers(text: str, network: Network) -> tuple[int, ...]:
+    """The numbers of --failures. Raises FaultsError."""
+    from daqloom.faults import FaultsError
+
+    parts = [part.strip() for part in text.split(",")]
+    most = network.between_switches
+    if all(part.isdecimal() and len(part) < 9 and 1 <= int(part) <= most for part in parts):
+        return tuple(sorted({int(part) for part in parts}))
+    raise FaultsError(
+        f"--failures {text[:80]}: expected numbers of broken cables from 1 to {most:,}, of so many "
+        "between switches, such as 1,3,5"
+    )
 
 
 def _tell(told: Told, found: Found, links: Links) -> None:

@@ -16,8 +16,8 @@ from daqloom.columns import width_of
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
-    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.run import Progress
+    from daqloom.measure.run_log import RunEvent
     from daqloom.measure.status import Status
 
 UP = "up"
@@ -76,7 +76,9 @@ def measure(
     figure: Annotated[
         Path | None,
         option(
-            "FILE", "Write a figure of a few typical phases of linear shifting: .png, .pdf or .svg."
+            "FILE",
+            "Write a figure: a few typical phases of linear shifting, or the course of a run with "
+            "injected faults; .png, .pdf or .svg.",
         ),
     ] = None,
     log_dir: LogDir = None,
@@ -125,7 +127,7 @@ def measure(
                 lambda: system.measure(
                     log_dir=log_dir,
                     trace=trace,
-                    timeline=figure is not None,
+                    timeline=figure is not None and not system.scenario.faults.injected,
                     progress=lambda how: say(how.share, _rates(how), how.phase),
                     on_event=None if quiet else _only_losses,
                 )
@@ -148,7 +150,7 @@ def _rates(how: Progress) -> str:
 def _only_losses(event: RunEvent) -> None:
     from daqloom.measure.run_log import About
 
-    if event.about is About.UNIT:  # why the whole run fails is said at its end
+    if event.about in (About.UNIT, About.FAULT):  # why the whole run fails is said at its end
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 

@@ -18,6 +18,7 @@ from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.status import Request
 from daqloom.measure.told import lost_events, unfinished_files
+from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
     from daqloom.measure.run_log import RunEvent
@@ -32,6 +33,11 @@ COMMANDS = "configure, start, stop, reset N, status, exit"
 
 def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
     """Until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError and MeasureError."""
+    if scenario.faults.injected or scenario.measure.namespaces:
+        raise ScenarioError(
+            "faults.injected and measure.namespaces are for `daqloom measure`, which follows a "
+            "plan; leave them out, and break what you like by hand"
+        )
     with run_folder(log_dir) as folder:
         asyncio.run(_keep_up(scenario, folder, start))
 

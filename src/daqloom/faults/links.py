@@ -10,7 +10,7 @@ from daqloom.faults.change import Port
 from daqloom.words import natural_key
 
 if TYPE_CHECKING:
-    from daqloom.topology.fabric import End, Fabric
+    from daqloom.topology.fabric import Cable, End, Fabric
 
 _GUID = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 
@@ -25,6 +25,8 @@ class Links:
     ) -> None:
         self.names: tuple[str, ...] = ()
         """All links of the network, sorted by switch and port; empty without a network."""
+        self.cables: dict[str, Cable] = {}
+        """Their cables by name."""
         self._of: dict[Port, str] = {}
         self._known: dict[str, str] = {}
         self._cables = cables or {}
@@ -53,6 +55,7 @@ class Links:
             link = " - ".join(names)
             first = fabric.nodes[ends[0].node]
             named.append(((natural_key(first.name), ends[0].port), link))
+            self.cables[link] = cable
             self._known |= {_plain(" - ".join(way)): link for way in (names, names[::-1])}
             for end in ends:
                 self._know(fabric, end, link)

@@ -10,12 +10,14 @@ from daqloom import _engine
 from daqloom.data.generated import check_packets
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import own_address
+from daqloom.measure.namespaces import NETWORK
 from daqloom.measure.open_files import check_open_files
 from daqloom.measure.unit import RunInfo
 from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
+from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 
@@ -53,6 +55,11 @@ def places(scenario: Scenario) -> Places:
         raise ScenarioError(
             'building.barrier = "ideal" exists only in simulation; use "tournament" or another '
             "barrier"
+        )
+    if scenario.network.routing == MENDED:
+        raise ScenarioError(
+            'network.routing = "mended" exists only in simulation and analysis, as its tables '
+            "would have to be loaded into the switches; use other tables"
         )
     system = fabric_system(scenario)
     units = {host: unit for unit, host in enumerate(system.hosts)} | {DUMMY: -1}
@@ -110,7 +117,8 @@ def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConf
     names."""
     measure = scenario.measure
     config = _config(scenario, unit, run)
-    config.bind = own_address(run.control, measure.network, for_others=measure.spans_machines)
+    network = NETWORK if measure.namespaces else measure.network
+    config.bind = own_address(run.control, network, for_others=measure.spans_machines)
     return config
 
 

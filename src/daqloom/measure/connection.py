@@ -25,6 +25,9 @@ CONTROL = "daqloom control"
 UNIT = "daqloom unit"
 """Common names of certificates. Only the holder of the first may steer a run off loopback."""
 
+SOCKET = "unix:"
+"""Begins the address of a run control at a socket in the file system of its machine."""
+
 Option = tuple[str, int | str]
 
 
@@ -75,6 +78,11 @@ def joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def is_here(address: str) -> bool:
+    """Return whether only processes of this machine reach the run control at `address`."""
+    return address.startswith(SOCKET) or is_loopback(split(address)[0])
+
+
 def quiet() -> None:
     """Stop gRPC from writing to standard error at each connection that ends; call before its first
     use."""
@@ -84,14 +92,13 @@ def quiet() -> None:
 def channel(address: str, certificates: Certificates | None, patience_s: float) -> Any:
     """Open a channel to the run control. Raises MeasureError off loopback without certificates."""
     quiet()
-    host, _ = split(address)
-    if certificates is None and not is_loopback(host):
+    if certificates is None and not is_here(address):
         raise MeasureError(
             f"{address} is another machine's address, and no certificates are given; "
             "`daqloom control certificates` makes them, --certificates names their folder"
         )
     options = limits() + keep_alive(patience_s)
-    if certificates is None:
+    if certificates is None or address.startswith(SOCKET):
         return grpc.insecure_channel(address, options)
     credentials = grpc.ssl_channel_credentials(
         certificates.authority, certificates.key, certificates.certificate
@@ -142,8 +149,9 @@ def own_address(control: str, network: str = "", *, for_others: bool = False) ->
     """Return the address with which this machine reaches the run control at `control` (host:port),
     or `network`. Raises MeasureError where there is none, or where it is loopback although other
     machines have to reach it (`for_others`)."""
-    target = split(control)[0]
-    if network:
+    if not network:
+        target = split(control)[0]
+    else:
         known = ipaddress.ip_network(network)
         target = str(known[1] if known.num_addresses > 1 else known[0])
     try:

@@ -25,7 +25,7 @@ from daqloom._engine import (
     UnitView,
 )
 from daqloom.measure import MeasureError, wire
-from daqloom.measure.connection import Certificates, joined
+from daqloom.measure.connection import SOCKET, Certificates, joined
 from daqloom.measure.launch import Launcher
 from daqloom.measure.messages import Answer, Heartbeat, Hello, Message, StageRow, Trace
 from daqloom.measure.pages import Pages
@@ -58,9 +58,12 @@ class _Guest:
 
 
 class Control:
-    """A run: an asynchronous context that owns the run's processes. `on_event` is called with each
-    entry of the run's log, `on_step` whenever something may have changed. Raises MeasureError on
-    entering where it cannot listen."""
+    """A run: an asynchronous context that owns the run's processes.
+
+    It listens for units at `socket_file` as well, if there is one. `on_event` is called with each
+    entry of the run's log, `on_count` with each unit that has reported its counters. Raises
+    MeasureError on entering where it cannot listen.
+    """
 
     def __init__(
         self,
@@ -71,14 +74,18 @@ class Control:
         name: str = "",
         bind: str = "127.0.0.1",
         port: int = 0,
+        socket_file: Path | None = None,
         certificates: Certificates | None = None,
         on_event: Callable[[RunEvent], None] | None = None,
+        on_count: Callable[[int], None] | None = None,
     ) -> None:
         self.token = secrets.token_bytes(16)
         self.steering = secrets.token_bytes(16)
         """The secret that an operator needs on loopback."""
         self.address = ""
-        """Address for units, host:port."""
+        """Its address, host:port."""
+        self._socket = f"{SOCKET}{socket_file.absolute()}" if socket_file else ""
+        """Address for units that do not reach the other one."""
         self.refused: Counter[str] = Counter()
         self._began_s = time.monotonic()
         self.began_ns = time.time_ns()
@@ -90,6 +97,7 @@ class Control:
         self._bind, self._port = bind, port
         self._certificates = certificates
         self._on_event = on_event or (lambda event: None)
+        self._on_count = on_count or (lambda unit: None)
         self._told = 0  # entries of the log
         self._guests: dict[int, _Guest] = {}
         self._sessions = 0
@@ -109,11 +117,11 @@ class Control:
         )
 
     async def __aenter__(self) -> Self:
-        port = await self._service.listen(self._bind, self._port)
+        port = await self._service.listen(self._bind, self._port, self._socket)
         host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
         self.address = joined(host, port)
         self._clock = asyncio.create_task(self._tick())
-        self.run.launch(self._now_s())
+        self.run.launch(self.now_s())
         self._act()
         return self
 
@@ -134,7 +142,7 @@ class Control:
             await self._service.close()
             await self.processes.end()
 
-    def _now_s(self) -> float:
+    def now_s(self) -> float:
         """Return the time of the run control (s)."""
         return time.monotonic() - self._began_s
 
@@ -142,12 +150,17 @@ class Control:
 
     def want(self, goal: Goal) -> None:
         """Set the goal of the run."""
-        self.run.want(self._now_s(), goal)
+        self.run.want(self.now_s(), goal)
         self._act()
 
     def reset(self, unit: int) -> None:
         """Bring a unit back."""
-        self.run.reset(self._now_s(), unit)
+        self.run.reset(self.now_s(), unit)
+        self._act()
+
+    def injected(self, text: str) -> None:
+        """Log that something is broken on purpose, or mended."""
+        self.run.injected(self.now_s(), text)
         self._act()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -179,7 +192,7 @@ class Control:
         return Status(
             run=self.plan.run,
             scenario=self._name,
-            time_s=self._now_s(),
+            time_s=self.now_s(),
             phase=run.phase,
             goal=run.goal,
             epoch=run.epoch,
@@ -215,7 +228,7 @@ class Control:
         self._sessions += 1
         before = self._guests.get(unit)
         self._guests[unit] = _Guest(self._sessions, orders, hello.host, hello.pid)
-        run.joined(self._now_s(), unit, self._sessions)
+        run.joined(self.now_s(), unit, self._sessions)
         if before:
             before.orders.put_nowait(None)
         self._act()
@@ -228,7 +241,8 @@ class Control:
         if isinstance(report, Trace):
             return self._keep(unit, session, report)
         self._look(unit, report)
-        refusal = self.run.reported(self._now_s(), unit, session, wire.report(report))
+        refusal = self.run.reported(self.now_s(), unit, session, wire.report(report))
+        self._on_count(unit)
         self._act()
         return refusal
 
@@ -243,6 +257,7 @@ class Control:
         """Count what a unit of this machine that has ended counted up to its end."""
         if counted := self._pages.last(unit):
             self.run.counted(unit, counted)
+            self._on_count(unit)
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
         """Read the counters of a unit of this machine, as long as they are the same ones."""
@@ -258,22 +273,22 @@ class Control:
         """Take in that a connection has ended: see `Desk`."""
         if (guest := self._guests.get(unit)) and guest.session == session:
             del self._guests[unit]
-        self.run.left(self._now_s(), unit, session)
+        self.run.left(self.now_s(), unit, session)
         if self.processes.stands_for_several(unit) and self.run.unit(unit).session == 0:
-            self.run.exited(self._now_s(), unit, "its task has ended")  # nobody else would tell
+            self.run.exited(self.now_s(), unit, "its task has ended")  # nobody else would tell
         self._act()
 
     def _exited(self, units: tuple[int, ...], how: str) -> None:
         for unit in units:
             self.read_last(unit)
             if self.run.unit(unit).process:
-                self.run.exited(self._now_s(), unit, how)
+                self.run.exited(self.now_s(), unit, how)
         self._act()
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self.plan.rules.heartbeat_s / TICKS_PER_HEARTBEAT)
-            self.run.tick(self._now_s())
+            self.run.tick(self.now_s())
             self._act()
 
     # ---- what the run control wants ----------------------------------------------------------
@@ -281,7 +296,7 @@ class Control:
     def _act(self) -> None:
         outputs = self.run.take()
         if launched := [output.unit for output in outputs if isinstance(output, LaunchProcess)]:
-            for task in self._launcher.tasks(launched, self.address):
+            for task in self._launcher.tasks(launched, self._socket or self.address):
                 self.processes.start(task)
         for output in outputs:
             match output:

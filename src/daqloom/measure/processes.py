@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from daqloom.measure.launch import Task
 
 MOST_SHOWN_BYTES = 4096
+_CPUCLOCK_SCHED = 2
+"""Of the clock that clock_getcpuclockid(3) makes from a process's number."""
 
 
 class Processes:
@@ -37,15 +40,27 @@ class Processes:
 
     def kill(self, unit: int) -> None:
         """Kill the unit's process."""
+        self.signal(unit, signal.SIGKILL)
+
+    def signal(self, unit: int, number: signal.Signals) -> None:
+        """Send a signal to the unit's process and to all that it started."""
         for process, units in self._running.items():
             if units == (unit,):
-                _kill(process)
+                _signal(process, number)
+
+    def cpu_s(self, unit: int) -> float | None:
+        """Return the CPU time of the unit's process (s); None if it has none."""
+        for process, units in self._running.items():
+            if units == (unit,):
+                with suppress(OSError):  # it has just ended
+                    return time.clock_gettime(~process.pid << 3 | _CPUCLOCK_SCHED)
+        return None
 
     async def end(self) -> None:
         """End all processes, those being started included."""
         self._ending = True
         for process in list(self._running):
-            _kill(process)
+            _signal(process, signal.SIGKILL)
         await asyncio.gather(*self._watchers, return_exceptions=True)
 
     def log(self, unit: int) -> Path:
@@ -76,7 +91,7 @@ class Processes:
             return
         self._running[process] = task.units
         if self._ending:
-            _kill(process)
+            _signal(process, signal.SIGKILL)
         assert process.stdin is not None
         with suppress(OSError):
             process.stdin.write(self._token.hex().encode() + b"\n")
@@ -89,10 +104,10 @@ class Processes:
         self._on_exit(task.units, _how(code))
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # it leads a session of its own
+            os.killpg(process.pid, number)  # it leads a session of its own
 
 
 def _how(code: int) -> str:

@@ -98,7 +98,7 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
         _nest(found, name).update(percentiles)
     if skew := _skew(units):
         _nest(found, "barrier_s").update(skew)
-    share = _fragment_share(units)
+    share = fragment_share(units)
     if share is None:
         return found
     if built := _total(units, lambda c: c.mep_bytes_built):
@@ -119,7 +119,7 @@ def waiting(totals: Reading) -> int:
     return sum(unit.events_waiting or 0 for unit in totals.values())
 
 
-def _fragment_share(units: Sequence[Counters]) -> float | None:
+def fragment_share(units: Sequence[Counters]) -> float | None:
     """Return the share of fragments in the bytes of MFPs; only readout units count it."""
     taken = _total(units, lambda c: c.mfp_bytes_taken)
     return _total(units, lambda c: c.fragment_bytes_taken) / taken if taken else None

@@ -12,21 +12,28 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from daqloom._engine import RunPlan
+from daqloom.course import fault_metrics, series
 from daqloom.measure import MeasureError
 from daqloom.measure.configure import check_live, files_of_a_unit, places
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
+from daqloom.measure.fault_plan import Planned, condition, planned
+from daqloom.measure.inject import Injector
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
+from daqloom.measure.namespaces import Namespaces, tools_of
 from daqloom.measure.open_files import check_open_files, files_of_a_control
 from daqloom.measure.plan import Plan
+from daqloom.measure.recorder import Recorder, members
 from daqloom.measure.result import (
     Metrics,
     Reading,
     accounts,
     difference,
+    fragment_share,
     metrics,
     refused,
     rows_of,
@@ -94,8 +101,10 @@ def measure(
     `progress` is called several times a second, `on_event` with each entry of the run's log;
     `launcher` replaces the one that `measure.launch` names.
 
-    The result carries `series.run_events`: `time_s` from the start, `text`; with `timeline` also
-    `series.phases`, see `daqloom.timeline`. `trace` is a file for ui.perfetto.dev with the same.
+    The result carries `series.run_events` (`time_s`, `text`) and those of `daqloom.course`; their
+    times are seconds from when all units first build. With `timeline` it also carries
+    `series.phases`, in seconds from the start of the run control; see `daqloom.timeline`. `trace`
+    is a file for ui.perfetto.dev with the same.
 
     Raises ScenarioError where the scenario cannot be built or has no timeline, MeasureError where
     the run breaks and, when all units have ended in good order after Ctrl-C or SIGTERM,
@@ -116,8 +125,10 @@ def measure(
             f'building.protocol = "{fabric.building.protocol}" has no phases, and the timeline '
             "of a measurement shows phases; measure it without a timeline"
         )
+    plan = _planned(fabric, launcher)
     with run_folder(log_dir) as folder:
-        measured = _whole(_measure(fabric, folder, is_traced, progress, on_event, launcher))
+        course = _measure(fabric, plan, folder, is_traced, progress, on_event, launcher)
+        measured = _whole(course)
     if measured is None:
         raise StoppedError("interrupted before the end of the warm-up; there is no result")
     result, control = measured
@@ -148,6 +159,18 @@ def of_a_fabric(scenario: Scenario) -> Scenario:
             f"building.protocol = " + " or ".join(f'"{each}"' for each in BUILT.among)
         )
     return scenario
+
+
+def _planned(scenario: Scenario, launcher: Launcher | None) -> list[Planned]:
+    """Return what breaks. Raises ScenarioError for what cannot be broken from here."""
+    plan, launch = planned(scenario), scenario.measure.launch
+    if plan and launch != "local" and launcher is None:
+        raise ScenarioError(
+            f"faults.injected.{plan[0].name}: a measurement breaks processes that it has started "
+            f'itself, and measure.launch = "{launch}" starts them elsewhere; use "local", or '
+            "simulate the system"
+        )
+    return plan
 
 
 def plan_of(scenario: Scenario) -> Plan:
@@ -196,6 +219,8 @@ def control_of(
     *,
     launcher: Launcher | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
+    on_count: Callable[[int], None] | None = None,
+    socket_file: Path | None = None,
     trace_stages: int = 0,
 ) -> Control:
     """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
@@ -213,10 +238,12 @@ def control_of(
         name=scenario.name,
         bind=given.bind,
         port=given.port,
+        socket_file=socket_file,
         certificates=read_certificates(Path(given.certificates), "control")
         if given.certificates
         else None,
         on_event=on_event,
+        on_count=on_count,
     )
 
 
@@ -252,6 +279,7 @@ def stopped_by_signals() -> Iterator[asyncio.Event]:
 
 async def _measure(
     scenario: Scenario,
+    plan: list[Planned],
     folder: Path,
     is_traced: bool,
     progress: Callable[[Progress], None] | None,
@@ -261,14 +289,34 @@ async def _measure(
     """Return the result, and the run control that has ended; None if the run was interrupted before
     the warm-up was over."""
     started_s, began_cpu_s = time.perf_counter(), children_s()
-    control = control_of(
-        scenario,
-        folder,
-        launcher=launcher,
-        on_event=on_event,
-        trace_stages=TRACE_STAGES if is_traced else 0,
-    )
+    recorder = Recorder(scenario.measure.heartbeat)
+
+    def hear(event: RunEvent) -> None:
+        injector.on_event(event)
+        if on_event:
+            on_event(event)
+
+    def count(unit: int) -> None:
+        recorder.count(control.now_s(), unit, control.run.units[unit].tally.totals)
+
     with stopped_by_signals() as stop, ExitStack() as stack:
+        namespaces, socket_file = None, None
+        if scenario.measure.namespaces:
+            tools = tools_of(condition([each]).link for each in plan)
+            namespaces = stack.enter_context(Namespaces(fabric_system(scenario).nodes, tools))
+            launcher = namespaces.launching(launcher or launcher_of(scenario))
+            # Paths of sockets are short: not in `folder`, which the user may have named.
+            socket_file = Path(stack.enter_context(TemporaryDirectory(prefix="daqloom-"))) / "units"
+        control = control_of(
+            scenario,
+            folder,
+            launcher=launcher,
+            on_event=hear,
+            on_count=count,
+            socket_file=socket_file,
+            trace_stages=TRACE_STAGES if is_traced else 0,
+        )
+        injector = Injector(control, plan, scenario.packing, namespaces)
         async with control:
             with suppress(MeasureError):  # no folder in which an operator could find the run
                 stack.enter_context(published(control.address, control.steering, control.token))
@@ -277,6 +325,8 @@ async def _measure(
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
             try:
                 await _running(control, stop, progress)
+                recorder.began_s = began_s = control.now_s()
+                injector.begin(began_s)
                 await _course(control, scenario, stop, progress, 0.0, warmup_s)
                 begin = reading(control)
                 await _course(control, scenario, stop, progress, warmup_s, duration_s)
@@ -284,13 +334,41 @@ async def _measure(
                 interrupted = True
                 if begin is None:
                     return None
+            finally:
+                await injector.end()
+            ended_s = control.now_s()
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
-    result = _result(scenario, control, difference(begin, end), started_s, began_cpu_s)
+    counted = difference(begin, end)
+    result = _result(scenario, control, began_s, counted, started_s, began_cpu_s)
+    result = _with_course(result, scenario, control, recorder, injector, began_s, ended_s)
     if interrupted:
         result = _cut_short(result, duration_s - warmup_s)
     return result, control
+
+
+def _with_course(
+    result: Result,
+    scenario: Scenario,
+    control: Control,
+    recorder: Recorder,
+    injector: Injector,
+    began_s: float,
+    ended_s: float,
+) -> Result:
+    """Return the result with its course, and what the faults cost."""
+    share = fragment_share(list(reading(control).values())) or 1.0
+    # The last heartbeats before the end come with what is built behind it.
+    bins = recorder.bytes_built.rates(ended_s - began_s - scenario.measure.heartbeat, 8 * share)
+    building = members(control.run.events, began_s)
+    breaks = injector.since(began_s)
+    metrics = dict(result.metrics)
+    if injector.plan:
+        lost = injector.events_lost(control.run.balance())
+        metrics |= fault_metrics(breaks, bins, building, ended_s - began_s, lost)
+    shown = {**result.series, **series(breaks, bins, building)}
+    return replace(result, metrics=metrics, series=shown)
 
 
 def _with_timeline(
@@ -393,7 +471,12 @@ def reading(control: Control) -> Reading:
 
 
 def _result(
-    scenario: Scenario, control: Control, counted: Reading, started_s: float, began_cpu_s: float
+    scenario: Scenario,
+    control: Control,
+    began_s: float,
+    counted: Reading,
+    started_s: float,
+    began_cpu_s: float,
 ) -> Result:
     run = control.run
     protocol, units = scenario.building.protocol, run.plan.units
@@ -435,10 +518,10 @@ def _result(
             "units": units,
             "cores": len(os.sched_getaffinity(0)),
         },
-        warnings=warnings(control, scenario, found),
+        warnings=warnings(control, scenario, began_s, found),
         series={
             "run_events": {
-                "time_s": [event.time_s for event in run.events],
+                "time_s": [event.time_s - began_s for event in run.events],
                 "text": [event.text for event in run.events],
             }
         },
@@ -451,13 +534,15 @@ def children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def warnings(control: Control, scenario: Scenario, found: dict[str, Any]) -> list[str]:
+def warnings(
+    control: Control, scenario: Scenario, began_s: float, found: dict[str, Any]
+) -> list[str]:
     """Return warnings about the numbers of a result."""
     told = list(lost_events(reading(control), scenario.packing, scenario.measure.sink))
     told += unfinished_files(scenario)
     told += unbroken(scenario)
     told += [
-        f"{event.time_s:.2f} s: {event.text}"
+        f"{event.time_s - began_s:.2f} s: {event.text}"
         for event in control.run.events
         if event.tells_of_trouble
     ]

@@ -91,8 +91,9 @@ class Service:
         self._refused = refused
         self._server: Any = None
 
-    async def listen(self, host: str, port: int) -> int:
-        """Start to listen; return the port, which the system chooses for 0. Raises MeasureError."""
+    async def listen(self, host: str, port: int, socket: str = "") -> int:
+        """Start to listen, also at a `socket` of this machine if there is one; return the port,
+        which the system chooses for 0. Raises MeasureError."""
         quiet()
         if self._certificates is None and not is_loopback(host):
             raise MeasureError(
@@ -119,6 +120,8 @@ class Service:
                 bound = self._server.add_insecure_port(address)
             else:
                 bound = self._server.add_secure_port(address, _server_side(self._certificates))
+            if socket:
+                self._server.add_insecure_port(socket)
         except RuntimeError:
             bound = 0
         if bound == 0:

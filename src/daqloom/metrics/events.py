@@ -20,6 +20,11 @@ written_throughput_bps | bit/s | throughput, fragments written | analyse (ON_PAT
     (BUILDERS) |
     Payload of fragments written per second, summed over all nodes, copies within a node included;
     it relates to `throughput_bps` as `written_event_rate_hz` does to `event_rate_hz`.
+max_flow_bps | bit/s | throughput that cables allow | analyse (BROKEN) |
+    Payload per second that the cables of hosts and those between switches can carry of an exchange
+    of all with all, with any routes and in any order (a concurrent maximum flow), in the same terms
+    as `written_throughput_bps`. Given where `faults.cables` are broken, or `network.routing` is
+    `mended`.
 node_throughput_bps | bit/s | throughput of a node | analyse (ON_PATHS), simulate (BUILDERS),
     measure |
     Payload that a node with a readout unit sends per second, copies to itself included; mean over

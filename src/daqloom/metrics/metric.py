@@ -31,6 +31,7 @@ class Parts(Flag):
     LEVELS = auto()
     CLASSES = auto()
     DATAGRAMS = auto()
+    BROKEN = auto()
     FAULTED = auto()
     REGROUPED = auto()
     BUILDERS = SHIFT | DAQPIPE
@@ -68,6 +69,7 @@ _WORDS = {
     Parts.LEVELS: "several service levels",
     Parts.CLASSES: "several classes on Ethernet",
     Parts.DATAGRAMS: "flows over UDP",
+    Parts.BROKEN: "shift by RDMA on what broken cables leave",
     Parts.FAULTED: "injected faults",
     Parts.REGROUPED: "units that regroup",
 }

@@ -30,6 +30,9 @@ barrier_s.least | s | length of a barrier, last unit | measure (SHIFT) |
     is the skew of the nodes.
 barrier_s.most | s | length of a barrier, first unit | measure (SHIFT) |
     Mean time in a barrier of the unit that enters first.
+out_of_step_share | 1 | barriers passed without waiting | simulate (SHIFT) |
+    Share of the barriers at which a node did not wait, as it had left step, 0 to 1; with
+    `building.synchronise = "adaptive"`.
 ring_share.in_step | 1 | share of the full rate on a ring, in step | analyse (PHASES) |
     Nodes on a ring, which have no network and no messages but the data: share of the rate at which
     every builder unit receives all the time, 0 to 1, behind a barrier after each phase that costs

@@ -81,6 +81,10 @@ class Shift(Part):
     barrier_slack: Annotated[int, _BARRIER] = Field(default=0, ge=0, le=64)
     """Barriers that a node has come to and that may still be open while it goes on (split-phase
     barriers); 0: it waits at each one."""
+    synchronise: Annotated[Literal["always", "adaptive"], _BARRIER] = "always"
+    """A node waits at each barrier, or only at every fourth, sixteenth, … or last one of a round,
+    as far as its rounds are shorter then: it tries that at the start and when their length
+    changes."""
     pace: Annotated[Literal["schedule", "builder"], SHIFT] = "schedule"
     """A readout unit writes when its phase begins, or then asks its builder unit, which lets a few
     write at a time."""
@@ -159,6 +163,8 @@ class Building(Daqpipe, Shift, Pull, Protocol):
                 )
             if self.barrier != "none" and self.barrier_slack:
                 step += f", slack {self.barrier_slack}"
+            if self.barrier != "none" and self.synchronise == "adaptive":
+                step += ", adaptive"
         if self.pace == "builder":
             step = f"builder-paced, {step}"
         return {

@@ -32,6 +32,25 @@ def check(scenario: Tables) -> None:
     else:
         _check_groups(scenario)
     _check_flows(scenario)
+    _check_mended(scenario)
+
+
+def _check_mended(scenario: Tables) -> None:
+    """Mended tables go with an order of units that linear shift alone has."""
+    if scenario.network.routing != "mended":
+        return
+    rules = {
+        "building.protocol": (scenario.building.protocol, "shift"),
+        "builders.folded": (scenario.builders.folded, True),
+        "hosts.placement": (scenario.hosts.placement != "table", True),
+    }
+    wrong = [key for key, (value, expected) in rules.items() if value != expected]
+    if wrong:
+        raise ValueError(
+            'network.routing = "mended" orders the units of linear shift: it requires '
+            'building.protocol = "shift", builders.folded = true and hosts placed by rule; '
+            f"change {wrong[0]}, or take other tables, such as minimal:balanced"
+        )
 
 
 def _check_run(scenario: Tables) -> None:

@@ -48,7 +48,7 @@ class Fault(Part):
     """How it breaks: down (units are killed, a card acknowledges nothing); a cable also one-way,
     towards its end `which` or the second, or degraded; units also stopped or slow."""
     at: Seconds = 0.0
-    """When, from the beginning of the run (s)."""
+    """When, from the beginning of the run: measured, from when all units first build (s)."""
     lasts: Seconds = 0.0
     """For how long; "0 s": to the end of the run; a killed unit comes back when the run control
     starts it again (s)."""

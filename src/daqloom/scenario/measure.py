@@ -105,6 +105,9 @@ class Measure(Part):
     network: Annotated[str, BeforeValidator(_network)] = ""
     """Libfabric: network of the addresses of units for their data, such as "10.1.0.0/16"; else each
     uses the address with which it reaches the run control."""
+    namespaces: bool = False
+    """Libfabric over TCP, local: each unit is in a network namespace of its own with a link to one
+    bridge, which `[faults.injected]` can break; needs root or user namespaces."""
     congestion: Congestion = ""
     """Libfabric over TCP: congestion control of the connections, such as "cubic"; else that of the
     route or the system applies."""
@@ -211,6 +214,16 @@ class Measure(Part):
             raise ValueError(
                 f"warmup = {TIME.format(self.warmup)} leaves no time to measure of duration = "
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
+            )
+        if self.namespaces and not (self.over_tcp and self.launch == "local"):
+            raise ValueError(
+                'namespaces requires transport = "libfabric:tcp" and launch = "local"; they are '
+                f'"{self.transport}" and "{self.launch}"'
+            )
+        if self.namespaces and (self.network or self.prometheus_port):
+            raise ValueError(
+                "namespaces leaves no use for network and prometheus_port: the units have a "
+                "network of their own, which nobody else reaches; leave them out"
             )
         if self.launch == "ssh" and not self.hosts:
             raise ValueError('launch = "ssh" requires hosts, such as hosts = ["node1", "node2"]')

@@ -94,7 +94,9 @@ class Network(FatTree, Shape):
     routing: Annotated[str, CABLED] = Field(default="", max_length=40)
     """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all shortest
     ways, one for each connection by a hash); by default ecmp on Ethernet, else those of the dumps,
-    minimal for cables, else d-mod-k."""
+    minimal for cables, else d-mod-k. Of linear shift with folded units also mended: tables, and an
+    order of builder units, computed for the cables that are left, or the default where it is as
+    good."""
     links: Links = Field(default_factory=Links)
     """Cables."""
     switch: Switches = Field(default_factory=Switches)

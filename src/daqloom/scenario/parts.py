@@ -43,6 +43,8 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.INCAST
     if scenario.transport.kind == "rdma" and not network.spreads and not scenario.flows:
         parts |= _ON_FIXED_PATHS.get(protocol, Parts.NONE)
+    if Parts.PHASES in parts and (scenario.faults.cables or network.routing == "mended"):
+        parts |= Parts.BROKEN
     if protocol == "none" and network.technology == "infiniband":
         parts |= Parts.WAITING_FLOWS
     return parts

@@ -127,6 +127,10 @@ class ShiftRun:
                 "waiting": counted.waiting_for_slowest_s / entries,
                 "releasing": counted.releasing_s / entries,
             }
+        building = self.scenario.building
+        if building.synchronise == "adaptive" and counted.steps:
+            barriers = counted.steps / building.phases_per_barrier
+            metrics["out_of_step_share"] = counted.barriers_passed / barriers
         if self.scenario.readout.card.buffer:
             metrics["trigger_stopped_share"] = {
                 "acknowledge": counted.stopped_for_acknowledge_s / window_s,

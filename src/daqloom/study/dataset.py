@@ -15,7 +15,6 @@ from daqloom.metrics import flatten, label, unit_of
 from daqloom.scenario import ScenarioError
 from daqloom.simulate.course import COURSES, SLICES
 from daqloom.study.axis import dimension_of_key
-from daqloom.study.cell import SEEDED
 from daqloom.study.file import Study, load_study
 from daqloom.study.kinds import operating_point
 from daqloom.study.program import Outcome, Run, Task
@@ -114,6 +113,7 @@ def to_dataset(
             "title": study.title,
             "scenario": study.base.name,
             "show": list(study.show),
+            "bars": study.bars,
             "operating_point": operating_point(study.base),
             "assumed": study.assumed(),
         },
@@ -138,7 +138,7 @@ class _Table:
     def add(self, task: Task, outcome: Outcome | None) -> None:
         if outcome is None:
             return
-        seed = self._seeds[task.seed] if task.method in SEEDED else slice(None)
+        seed = self._seeds[task.seed] if self.study.is_seeded(task.method) else slice(None)
         place = (self._methods[task.method], *task.index, seed)
         if outcome.run is not None:
             self._add_run(place, outcome.run)

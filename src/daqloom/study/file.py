@@ -31,6 +31,7 @@ from daqloom.study.axis import (
     zipped,
 )
 from daqloom.study.bisection import tolerances
+from daqloom.study.cell import SEEDED
 from daqloom.study.condition import Condition, require_metric
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.study.saturation import Saturation
@@ -130,6 +131,9 @@ class Repeat(_Table):
 
     seeds: int | tuple[int, ...] = 1
     """Number of seeds, or a list of them; a number n stands for 1 to n."""
+    sets: tuple[str, ...] = ()
+    """Keys of the scenario that each seed sets as well, such as "faults.seed"; then every method
+    runs with each seed."""
 
 
 class Report(_Table):
@@ -138,6 +142,8 @@ class Report(_Table):
     show: tuple[str, ...] = ()
     """Metrics to draw side by side; the first is that of maps and tables. By default the boundary
     of a search, else the peak occupancy of the top-of-rack switch, on a fabric the event rate."""
+    bars: Literal["deviation", "range"] = "deviation"
+    """Bars of means over seeds: one standard deviation, or from the lowest to the highest."""
 
 
 TABLES: dict[str, type[_Table]] = {
@@ -203,6 +209,9 @@ class Study:
     equilibrium: Equilibrium | None
     seeds: tuple[int, ...]
     show: tuple[str, ...] = ()
+    bars: str = "deviation"
+    seed_sets: tuple[str, ...] = ()
+    """Keys that a seed sets as well as run.seed."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -217,6 +226,10 @@ class Study:
     def indices(self) -> Iterator[tuple[int, ...]]:
         """Every combination of steps, the last axis fastest."""
         return itertools.product(*(range(len(axis)) for axis in self.axes))
+
+    def is_seeded(self, method: str) -> bool:
+        """Return whether a method has an answer for each seed, or one for all."""
+        return method in SEEDED or bool(self.seed_sets)
 
     def overrides(self, index: tuple[int, ...]) -> dict[str, Any]:
         """Return the keys that a point sets, and their values."""
@@ -347,6 +360,8 @@ def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
         equilibrium=file.equilibrium,
         seeds=_seeds(file.repeat.seeds),
         show=file.report.show,
+        bars=file.report.bars,
+        seed_sets=file.repeat.sets,
     )
     _check(study)
     return study
@@ -380,7 +395,9 @@ def _check(study: Study) -> None:
         _check_equilibrium(study, study.equilibrium)
     for name in study.show:
         require_metric(name, study.methods, study.parts)
-    for key in {"run.seed"} & set(keys):
+    for key in study.seed_sets:
+        require_key(key, "repeat.sets: ")
+    for key in {"run.seed", *study.seed_sets} & set(keys):
         raise StudyError(f"{key} is set by [repeat], not by an axis")
     for key in keys:
         if keys.count(key) > 1:

@@ -11,7 +11,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.axis import number
 from daqloom.study.bisection import most_evaluations
-from daqloom.study.cell import SEEDED, Cell
+from daqloom.study.cell import Cell
 from daqloom.study.file import Study
 from daqloom.study.kinds import kind_of
 from daqloom.study.program import Outcome, Task, follow, program, tasks
@@ -79,7 +79,7 @@ def plan(study: Study, store: Store | None) -> Plan:
 
 def how_many(study: Study, part: Part = ALL) -> int:
     """The number of tasks."""
-    seeded = sum(method in SEEDED for method in study.methods)
+    seeded = sum(map(study.is_seeded, study.methods))
     runs = len(study.methods) + seeded * (len(study.seeds) - 1)
     rounds, rest = divmod(study.points * runs, part[1])
     return rounds + (_place(part, rounds) < rest)

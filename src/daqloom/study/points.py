@@ -207,6 +207,8 @@ class Spread:
 
     mean: DataArray
     deviation: DataArray
+    lowest: DataArray
+    highest: DataArray
 
 
 def spread(values: DataArray) -> Spread:
@@ -216,8 +218,9 @@ def spread(values: DataArray) -> Spread:
     mean = (total / count.where(count > 0)).rename("mean")
     squares = ((values - mean) ** 2).sum("seed", skipna=True)
     variance = squares / (count - 1).where(count > 1)
-    alike = values.max("seed") == values.min("seed")  # their mean may be off by the last bit
-    return Spread(mean, (variance**0.5).fillna(0).where(~alike, 0))
+    lowest, highest = values.min("seed"), values.max("seed")
+    alike = highest == lowest  # their mean may be off by the last bit
+    return Spread(mean, (variance**0.5).fillna(0).where(~alike, 0), lowest, highest)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def tasks(study: Study) -> Iterator[Task]:
     study stopped half-way has every point once before any twice."""
     for place, seed in enumerate(study.seeds):
         for method in study.methods:
-            if place > 0 and method not in SEEDED:
+            if place > 0 and not study.is_seeded(method):
                 continue  # one answer for all seeds
             for index in study.indices():
                 yield Task(method, index, seed)
@@ -96,7 +96,7 @@ def _run(
     study: Study, task: Task, seed: int, more: Mapping[str, Any]
 ) -> Generator[Cell, Result, Run]:
     """The point with `more` keys set: short where it is saturated, extended until it is settled."""
-    changes = study.overrides(task.index) | dict(more)
+    changes = study.overrides(task.index) | dict.fromkeys(study.seed_sets, seed) | dict(more)
     saturation, simulated = study.saturation, task.method == "simulate"
     saturated = saturation is not None and saturation.excess_hz(changes) > 0
     if saturation and saturated and simulated:

@@ -17,7 +17,7 @@ from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.racks import racks
 from daqloom.topology.routes import Routes
-from daqloom.topology.routing import IMPORTED, MINIMAL, routing
+from daqloom.topology.routing import IMPORTED, MENDED, MINIMAL, routing
 
 
 class Cabled(NamedTuple):
@@ -32,8 +32,8 @@ class Cabled(NamedTuple):
 
 
 def cabled(scenario: Scenario) -> Cabled:
-    """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
-    none such."""
+    """Cables, forwarding tables, and warnings of the import; with mended tables, those that they
+    are made from. Raises TopologyError where there are none such."""
     given = scenario.network
     fabric, warnings = cables(scenario)
     broken = scenario.faults.cables
@@ -45,7 +45,9 @@ def cabled(scenario: Scenario) -> Cabled:
         tables, more = load_tables(given.folder, fabric)
         warnings = warnings + more
     usual = MINIMAL if given.shape == "cables" or broken else None
-    name = "" if broken and given.routing == IMPORTED else given.routing
+    name = given.routing
+    if name == MENDED or (broken and name == IMPORTED):
+        name = ""
     routes = routing(fabric, tables, name or usual)
     return Cabled(fabric, routes, single(routes), warnings)
 

@@ -117,6 +117,6 @@ def find_fabric(name: str) -> Path:
         return shipped[name]
     if "\0" not in name and Path(name).exists():
         return Path(name)
-    otherwise = "expected dumps, LLDP tables, a list of cables or the name of a scenario"
+    otherwise = "expected dumps, LLDP tables, a list of cables or a scenario"
     hint = did_you_mean(name, shipped, otherwise)
     raise TopologyError(f"fabric {name}: there is no such file, folder or shipped name; {hint}")

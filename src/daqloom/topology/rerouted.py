@@ -12,7 +12,7 @@ from daqloom.scenario.network import Network
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.outages import Outage
-from daqloom.topology.routing import IMPORTED, MINIMAL, routing
+from daqloom.topology.routing import IMPORTED, MENDED, MINIMAL, routing
 
 
 def known_broken(faults: Faults, found: Sequence[Outage]) -> list[tuple[float, frozenset[int]]]:
@@ -50,13 +50,14 @@ def reroutings(
 
 def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost:
     """Return the tables that a subnet manager computes for what is left: minimal:balanced (OpenSM's
-    minhop) where network.routing gives no tables for any fabric; on Ethernet all shortest ways."""
+    minhop) where network.routing gives no tables for any fabric, or mended ones, which go with the
+    order of units; on Ethernet all shortest ways."""
     left = replace(
         fabric, cables=tuple(c for place, c in enumerate(fabric.cables) if place not in broken)
     )
     if network.spreads:
         return equal_cost(left)
-    name = "" if network.routing == IMPORTED else network.routing
+    name = "" if network.routing in (IMPORTED, MENDED) else network.routing
     return single(routing(left, None, name or MINIMAL))
 
 

@@ -12,6 +12,8 @@ from daqloom.topology.routes import Routes
 IMPORTED = "imported"
 D_MOD_K = "d-mod-k"
 MINIMAL = "minimal"
+MENDED = "mended"
+"""In scenarios: tables that go with a schedule (`daqloom.topology.mended`)."""
 
 
 def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) -> Routes:
@@ -24,7 +26,7 @@ def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) 
         raise TopologyError(
             f'routing "{name}" is not known; known are {IMPORTED}, {D_MOD_K}, {MINIMAL}, '
             + ", ".join(f"{MINIMAL}:{rule}" for rule in TIES)
-            + ", and in scenarios ecmp on Ethernet"
+            + f", and in scenarios ecmp on Ethernet and {MENDED}"
         )
     if kind == D_MOD_K:
         return d_mod_k(fabric)

@@ -88,11 +88,16 @@ class ShiftCheck:
 
 
 def check_shift(
-    paths: Paths, slots: Slots, progress: Callable[[float], None] | None = None
+    paths: Paths,
+    slots: Slots,
+    progress: Callable[[float], None] | None = None,
+    builders: Slots | None = None,
 ) -> ShiftCheck:
-    """Checks linear shift over the slots: as many phases as slots. `progress`: the share done."""
+    """Checks linear shift over the slots: as many phases as slots. `progress`: the share done.
+    `builders`: the slots of those who receive, where they are others."""
     at_once = max(1, COUNTERS // max(len(slots), paths.wiring.links, 1))
-    return check(paths, hosts_of(slots), _shift(slots, at_once, progress))
+    receivers = slots if builders is None else builders
+    return check(paths, hosts_of(slots), _shift(slots, receivers, at_once, progress))
 
 
 def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftCheck:
@@ -144,12 +149,12 @@ def _times(wiring: Wiring, hosts: list[int]) -> NDArray[np.float64]:
 
 
 def _shift(
-    slots: Slots, at_once: int, progress: Callable[[float], None] | None
+    slots: Slots, builders: Slots, at_once: int, progress: Callable[[float], None] | None
 ) -> Iterator[Phases]:
     count = len(slots)
     for first in range(0, count, at_once):
         phase = np.arange(first, min(first + at_once, count))[:, None]
-        receivers = slots[(np.arange(count)[None, :] + phase) % count]
+        receivers = builders[(np.arange(count)[None, :] + phase) % count]
         yield np.broadcast_to(slots, receivers.shape), receivers
         if progress:
             progress((first + len(phase)) / count)

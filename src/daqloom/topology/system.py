@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +13,13 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.hosts import UnitPlace
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.network import Network
-from daqloom.topology.cabled import cabled
+from daqloom.topology.cabled import Cabled, cabled
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.links import LinkName, link_names, switch_levels
-from daqloom.topology.minimal import EqualCost
+from daqloom.topology.mended import mend
+from daqloom.topology.minimal import EqualCost, single
 from daqloom.topology.routes import Paths, Routes
+from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import (
     DUMMY,
     Slots,
@@ -46,7 +49,8 @@ class FabricSystem:
     """Host of the readout unit in each slot of the schedule; folded, `slots`. Pull building has no
     schedule: the hosts of its readout units."""
     builders: Slots
-    """Host of the builder unit in each slot; as many as `readouts`, but of pull building."""
+    """Host of the builder unit in each slot; as many as `readouts`, but of pull building. Folded,
+    `slots`, unless tables are mended."""
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream; empty of pull
     building."""
@@ -88,14 +92,33 @@ def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> lis
     return [unit // int(group) for unit in range(len(readouts))]
 
 
+class Scheduled(NamedTuple):
+    """A network, and the host in each slot of a schedule."""
+
+    network: Cabled
+    slots: Slots
+    readouts: Slots
+    builders: Slots
+
+
+def scheduled(scenario: Scenario) -> Scheduled:
+    """Cables, tables, and the slots of nodes, readout units and builder units. Raises ScenarioError
+    where they do not fit together."""
+    network = cabled(scenario)
+    slots = node_slots(scenario, network.fabric)
+    if scenario.network.routing != MENDED:
+        return Scheduled(network, slots, *unit_slots(scenario, slots))
+    routes, readouts, builders = mend(network.fabric, network.routes, slots)
+    network = network._replace(routes=routes, ways=single(routes))
+    return Scheduled(network, readouts, readouts, builders)
+
+
 def fabric_system(scenario: Scenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes, ways, warnings = cabled(scenario)
-    slots = node_slots(scenario, fabric)
+    (fabric, routes, ways, warnings), slots, readouts, builders = scheduled(scenario)
     sizes: list[int] = []
     if scenario.building.protocol != "pull":
         sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
-    readouts, builders = unit_slots(scenario, slots)
     groups: list[int] = []
     if scenario.building.protocol == "shift":
         groups = barrier_groups(scenario.building.barrier_group, hosts_of(readouts), wire(fabric))

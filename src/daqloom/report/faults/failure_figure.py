@@ -64,8 +64,6 @@ def draw(kinds: Mapping[str, Variant], links: Sequence[str]) -> Figure:
 
 
 def _durations(axes: Axes, kinds: Mapping[str, Variant]) -> None:
-    from matplotlib.ticker import NullLocator
-
     for (name, kind), colour in zip(kinds.items(), COLOURS, strict=False):
         found = kind.durations
         if not len(found.duration_s):
@@ -76,15 +74,22 @@ def _durations(axes: Axes, kinds: Mapping[str, Variant]) -> None:
             found.duration_s, found.low, found.high, step="post", color=colour, alpha=0.2, lw=0
         )
     axes.set(xscale="log", ylim=(0, 1), xlabel="duration, with bands of 95 %")
-    shortest_s, longest_s = axes.get_xlim()
-    marks = [at for at in MARKS_S if shortest_s <= at <= longest_s]
-    axes.set_xticks(marks, [_round_duration(at) for at in marks])
-    axes.xaxis.set_minor_locator(NullLocator())
+    duration_marks(axes)
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.set_title("Failures that end within a duration")
     if axes.lines:
         axes.legend(frameon=False, loc="lower right")
     style.quiet_grid(axes)
+
+
+def duration_marks(axes: Axes) -> None:
+    """Mark durations on a logarithmic axis in the units of people."""
+    from matplotlib.ticker import NullLocator
+
+    shortest_s, longest_s = axes.get_xlim()
+    marks = [at for at in MARKS_S if shortest_s <= at <= longest_s]
+    axes.set_xticks(marks, [_round_duration(at) for at in marks])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _days(axes: Axes, kinds: Mapping[str, Variant]) -> None:

@@ -33,14 +33,19 @@ def lines(dataset: Dataset, variable: str | None = None) -> Figure:
     return Lines(dataset, points.shown_variable(dataset, variable)).draw()
 
 
+def _is_range(dataset: Dataset) -> bool:
+    """Return whether bars go from the lowest seed to the highest."""
+    return bool(dataset.attrs.get("bars") == "range")
+
+
 def lines_caption(dataset: Dataset, variable: str) -> str:
     """What a reader of `lines` has to know."""
     used = view.roles(dataset)
     sentences = []
     if view.has_error(dataset, variable):
-        sentences.append(
-            f"Means of {dataset.sizes['seed']} seeds; bars are one standard deviation."
-        )
+        is_range = _is_range(dataset)
+        bars = "go from the lowest to the highest" if is_range else "are one standard deviation"
+        sentences.append(f"Means of {dataset.sizes['seed']} seeds; bars {bars}.")
     for axis, most in ((used.colour, MOST_COLOURS), (used.panel, MOST_PANELS)):
         if axis and points.is_numeric(dataset, axis) and dataset.sizes[axis] > most:
             sentences.append(
@@ -64,6 +69,7 @@ class Lines:
         self.dataset = dataset
         held = self.roles.held
         self.values = points.spread(dataset[variable].isel(held))
+        self.is_range = _is_range(dataset)
         self.hollow = points.saturated(dataset).isel(held)
         self.methods = points.methods_of(dataset, variable)
         self.y = view.variable_quantity(dataset, variable)
@@ -114,7 +120,8 @@ class Lines:
 
     def heights(self, axes: Axes) -> None:
         """Room for all panels; hollow points that would press all others down are left out."""
-        reach = (self.values.mean + self.values.deviation) / self.y.divisor
+        above = self.values.mean + self.values.deviation
+        reach = (self.values.highest if self.is_range else above) / self.y.divisor
         solid, hollow = (reach.where(where).values for where in (~self.hollow, self.hollow))
         view.height_from(axes, self.values.mean.values / self.y.divisor, solid)
         known = solid[np.isfinite(solid)], hollow[np.isfinite(hollow)]
@@ -134,11 +141,19 @@ class Lines:
             return [WIDTH] * count
         return [WIDTH * (1 + 1.5 * above / count) for above in reversed(range(count))]
 
+    def _error(self, method: str, where: dict[str, Any]) -> Any:
+        """Lengths of the bars below and above the means, shape (2, n)."""
+        found = self.values
+        mean, deviation = found.mean, found.deviation
+        ends = (mean - found.lowest, found.highest - mean) if self.is_range else (deviation,) * 2
+        lengths = [end.sel({"by": method}).isel(where).values for end in ends]
+        return np.maximum(np.array(lengths), 0) / self.y.divisor
+
     def _line(
         self, axes: Axes, where: dict[str, Any], method: str, colour: Any, width: float = WIDTH
     ) -> None:
         mean = self.values.mean.sel({"by": method}).isel(where).values / self.y.divisor
-        error = self.values.deviation.sel({"by": method}).isel(where).values / self.y.divisor
+        error = self._error(method, where)
         hollow = self.hollow.isel(where).values
         x = self.x.values / self.x.divisor if self.numeric else np.arange(len(mean))
         solid = np.where(hollow, np.nan, mean)
@@ -146,7 +161,7 @@ class Lines:
         axes.errorbar(
             x,
             solid,
-            yerr=np.where(error > 0, error, np.nan) if error.any() else None,
+            yerr=np.where(error.max(axis=0) > 0, error, np.nan) if error.any() else None,
             color=colour,
             ls=look.dash if self.numeric else "",
             lw=width,

@@ -40,6 +40,8 @@ ROWS = (
     "units_lost",
 )
 """Metrics with the same meaning in all methods."""
+OF_FAULTS = ("faults_begun", "faults_detected", "faults_recovered")
+OF_EACH_FAULT = ("fault_detection_s", "fault_recovery_s", "fault_events_lost")
 
 
 def head(found: Beside) -> list[str]:
@@ -50,7 +52,9 @@ def head(found: Beside) -> list[str]:
 def rows(found: Beside) -> list[list[str]]:
     """Cells as text; a dash where a method cannot give the number."""
     told = [["time counted", *(_counted(found, result) for result in found.results)]]
-    for path in ROWS:
+    injected = found.scenario.faults.injected
+    of_each = (f"{metric}.{name}" for metric in OF_EACH_FAULT for name in injected)
+    for path in (*ROWS, *OF_FAULTS, *of_each):
         values = [value_of(result, path) for result in found.results]
         known = [value for value in values if value is not None]
         if not known or (path.partition(".")[0].endswith("share") and not any(known)):

@@ -1,0 +1,93 @@
+// How far a unit lets itself leave step: it compares how long its rounds take in step and out of
+// it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+/// A unit that may leave step waits at each barrier, at every fourth, every sixteenth, …, or only
+/// at the last one of a round, at which it always waits: all units begin a round together, so that
+/// its length is the same for all of them, and they decide alike without telling each other.
+///
+/// It begins in step, and leaves it further as long as that makes rounds shorter by more than a
+/// 64th: `rounds_judged` rounds each, behind the first one, in which others may still be about to
+/// follow. Then it stays as far out of step as was best, until as many rounds in a row are longer
+/// or shorter than they were by more than an eighth: the network has changed. Then, and once in
+/// `rounds_between_trials` rounds, as the network may have changed in what other spans would show
+/// only, it begins anew.
+class StepKeeper {
+  public:
+    static constexpr std::uint32_t rounds_judged = 2;
+    static constexpr std::uint32_t rounds_between_trials = 128;
+
+    /// `furthest`: the barriers of a round, at least 1.
+    explicit StepKeeper(std::uint64_t furthest) : furthest_(furthest) {}
+
+    /// Of the barriers of a round, counted from 1: whether the unit waits at this one.
+    [[nodiscard]] bool waits_at(std::uint64_t barrier) const {
+        const std::uint64_t of_round = barrier % furthest_;
+        return of_round % span_ == 0;
+    }
+    /// Barriers from one at which it waits to the next; 1: it is in step.
+    [[nodiscard]] std::uint64_t span() const { return span_; }
+    /// From one last barrier of a round to the next.
+    [[nodiscard]] std::uint64_t barriers_of_round() const { return furthest_; }
+
+    /// Another round is over.
+    void on_round(base::Time length) {
+        ++rounds_;
+        if (is_trying_) {
+            if (rounds_ > 1) {
+                sum_ += length;
+            }
+            if (rounds_ == 1 + rounds_judged) {
+                judge(base::Time{sum_.ps / rounds_judged});
+            }
+            return;
+        }
+        const base::Time off = std::max(length, usual_) - std::min(length, usual_);
+        unusual_ = off * unusual_part > usual_ ? unusual_ + 1 : 0;
+        if (unusual_ == rounds_judged || rounds_ == rounds_between_trials) {
+            usual_ = base::Time::never();
+            span_ = 1;
+            begin(true);
+        }
+    }
+
+  private:
+    static constexpr std::int64_t unusual_part = 8;
+    static constexpr std::int64_t better_part = 64;
+    static constexpr std::uint64_t further = 4;  ///< from span to span
+
+    void judge(base::Time length) {
+        const bool is_better =
+            usual_ == base::Time::never() || length < usual_ - base::Time{usual_.ps / better_part};
+        if (is_better) {
+            usual_ = length;
+            best_ = span_;
+        }
+        const bool goes_on = is_better && span_ < furthest_;
+        span_ = goes_on ? std::min(span_ * further, furthest_) : best_;
+        begin(goes_on);
+    }
+    void begin(bool is_trying) {
+        is_trying_ = is_trying;
+        rounds_ = unusual_ = 0;
+        sum_ = base::Time::zero();
+    }
+
+    std::uint64_t furthest_;
+    std::uint64_t span_ = 1;
+    std::uint64_t best_ = 1;                  ///< of the spans tried
+    base::Time usual_ = base::Time::never();  ///< length of a round with that
+    bool is_trying_ = true;
+    std::uint32_t rounds_ = 0;             ///< with this span, tried or kept
+    std::uint32_t unusual_ = 0;            ///< of these, the last ones
+    base::Time sum_ = base::Time::zero();  ///< of those judged
+};
+
+}  // namespace daqloom::protocol

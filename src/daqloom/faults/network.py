@@ -1,0 +1,102 @@
+"""The links of a scenario's network, and what each takes away when it fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from daqloom.faults import FaultsError
+from daqloom.faults.links import Links
+
+if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
+    from daqloom.topology.fabric import Cable, Fabric
+
+HOST_LINK = "host link"
+CABLED = ("fat-tree", "imported", "cables")
+"""Shapes of a network whose cables `faults.cables` breaks."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """By name of link, as logs are read with `links`."""
+
+    links: Links
+    kind: Mapping[str, str]
+    """`host link`, or by the levels that it connects, `leaf - spine`."""
+    share: Mapping[str, float]
+    """Of host links: of all units, the share on the host. What it has of readout units is missing
+    in every event, what it has of builder units builds none: the larger of the two."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Number of links by kind."""
+        return Counter(self.kind.values())
+
+    @property
+    def between_switches(self) -> int:
+        """Number of cables between switches."""
+        return len(self.kind) - self.counts[HOST_LINK]
+
+
+def network_of(scenario: Scenario) -> Network:
+    """Return the network of a scenario, with nothing broken. Raises FaultsError where it has no
+    cables between switches that could fail, or builds no events; ScenarioError."""
+    from daqloom.topology.cabled import cables
+    from daqloom.topology.loaded import override
+
+    given = scenario.network
+    if given.shape not in CABLED:
+        raise FaultsError(
+            f'{scenario.name} has network.shape = "{given.shape}", whose cables between switches '
+            f"are not simulated as broken; expected one of {', '.join(CABLED)}"
+        )
+    if scenario.building.protocol == "none":
+        raise FaultsError(
+            f'{scenario.name} has building.protocol = "none": it builds no events whose rate a '
+            "failure could lower; give a scenario that builds events"
+        )
+    fabric, _ = cables(override(scenario, {"faults.cables": 0}))
+    links = Links(fabric)
+    kind = kinds(fabric, links.cables)
+    found = Network(links, kind, _shares(scenario, fabric, links.cables))
+    if not found.between_switches:
+        raise FaultsError(
+            f"{scenario.name} has no cables between switches that could fail; give a scenario "
+            "with more than one switch"
+        )
+    return found
+
+
+def kinds(fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, str]:
+    """Return the kind of each link."""
+    from daqloom.topology.levels import HOST, level_name, node_levels
+
+    level = node_levels(fabric)
+    found = {}
+    for name, cable in cables.items():
+        low, high = sorted((level[cable.a.node], level[cable.b.node]))
+        found[name] = HOST_LINK if low == HOST else f"{level_name(low)} - {level_name(high)}"
+    return found
+
+
+def _shares(scenario: Scenario, fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, float]:
+    from daqloom.topology.schedule import hosts_of
+    from daqloom.topology.system import node_slots, unit_slots
+
+    readouts, builders = unit_slots(scenario, node_slots(scenario, fabric))
+    parts = [_parts(hosts_of(slots)) for slots in (readouts, builders)]
+    found = {}
+    for name, cable in cables.items():
+        host = min(cable.a.node, cable.b.node)
+        if host < len(fabric.hosts):
+            found[name] = max(part.get(host, 0.0) for part in parts)
+    return found
+
+
+def _parts(hosts: Iterable[int]) -> dict[int, float]:
+    """Return the share of the units on each host."""
+    counts = Counter(hosts)
+    return {host: count / counts.total() for host, count in counts.items()}

@@ -1,0 +1,39 @@
+"""Records what a result shows against time: throughput and members."""
+
+from collections.abc import Iterable
+
+from daqloom._engine import Counters
+from daqloom.course import Bins
+from daqloom.measure.run_log import RunEvent
+from daqloom.measure.states import Phase
+
+
+class Recorder:
+    """Bytes built against time. What a unit has built between two reports counts as built evenly
+    between them; a bin is as long as a `heartbeat_s`."""
+
+    def __init__(self, heartbeat_s: float) -> None:
+        self.began_s: float | None = None
+        """When units first build, by the clock; nothing is recorded before."""
+        self.bytes_built = Bins(heartbeat_s)
+        self._last: dict[int, tuple[float, int]] = {}
+
+    def count(self, now: float, unit: int, totals: Counters) -> None:
+        """Take in the counters of a unit over the whole run."""
+        if self.began_s is None:
+            return
+        last_s, last = self._last.get(unit, (0.0, 0))
+        now_s, built = now - self.began_s, totals.mfp_bytes_built or 0
+        if built > last:
+            self.bytes_built.add(last_s, now_s, built - last)
+        self._last[unit] = now_s, built
+
+
+def members(events: Iterable[RunEvent], began_s: float) -> list[tuple[float, int]]:
+    """Return how many units build from which time on, since `began_s`: `daqloom.course.Members`."""
+    found: list[tuple[float, int]] = []
+    for event in events:
+        building = event.members if event.phase is Phase.RUNNING else 0
+        if not found or found[-1][1] != building:
+            found.append((max(0.0, event.time_s - began_s), building))
+    return found[1:] if found and found[0][1] == 0 else found

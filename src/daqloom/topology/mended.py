@@ -1,0 +1,210 @@
+"""Tables and schedule of linear shift for what is left of a tree of switches.
+
+With the schedule of `frames`, a leaf's flows to one place of a frame come to their next receivers
+all in the same phase: they always go to different receivers, and from the same leaf to the same
+one. So a turn of a leaf needs one way from each other leaf, on cables of its own, for the whole
+round, and `spread` finds these ways. The flows to extras meet another leaf in each frame; they get
+what is left.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.frames import Frames
+from daqloom.topology.routes import Routes, trace
+from daqloom.topology.schedule import DUMMY, Slots, hosts_of
+from daqloom.topology.shift_check import check_shift
+from daqloom.topology.spread import NOWHERE, spread
+from daqloom.topology.wiring import wire
+
+Ints = NDArray[np.int64]
+
+
+class Mended(NamedTuple):
+    """Tables and schedule; as many slots of readout units as of builder units."""
+
+    routes: Routes
+    readouts: Slots
+    builders: Slots
+
+
+def mend(fabric: Fabric, routes: Routes, slots: Slots) -> Mended:
+    """Return tables and schedule with which a round of the same hosts takes least time, with a
+    barrier after each phase: those of frames, or the given ones where these are as good."""
+    best = Mended(routes, slots, slots)
+    least = round_time(fabric, best)
+    tree = _tree(fabric, slots)
+    for frames in tree.frames():
+        if frames.count * frames.length < least:
+            tried = Mended(_Ways(tree, frames, routes.ports.copy()).routes(), *frames.schedule())
+            if (time := round_time(fabric, tried)) < least:
+                best, least = tried, time
+    return best
+
+
+def round_time(fabric: Fabric, mended: Mended) -> float:
+    """Return the time of a round in transfers by a host's cable, with a barrier after each phase;
+    infinity where a flow has no path."""
+    paths = trace(fabric, mended.routes)
+    found = check_shift(paths, mended.readouts, builders=mended.builders)
+    return float("inf") if found.lost else found.round_time
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Leaves with hosts of the schedule, numbered from 0, and the switches right above them."""
+
+    leaves: list[int]
+    hosts: list[list[int]]
+    spines: list[int]
+    """Those with most cables first: what comes last is used least."""
+    cables: dict[tuple[int, int], list[tuple[int, int]]]
+    """By leaf and spine: the ports of both."""
+
+    @cached_property
+    def capacity(self) -> Ints:
+        """(leaves, spines): number of cables."""
+        count = np.zeros((len(self.leaves), len(self.spines)), np.int64)
+        for pair, ports in self.cables.items():
+            count[pair] = len(ports)
+        return count
+
+    def frames(self) -> list[Frames]:
+        """Return what may be tried, shortest rounds first: as many frames as leaves; and where
+        these have extras, more frames, with dummies instead."""
+        leaves, size = len(self.leaves), max(map(len, self.hosts), default=0)
+        if leaves < 2:
+            return []
+        turns = max(1, size // leaves)
+        whole = Frames(self.hosts, turns, max(size, leaves))
+        more = -(-size // turns) - leaves
+        if not whole.extras:
+            return [whole]
+        return [whole, Frames(self.hosts + [[]] * more, turns, turns * (leaves + more))]
+
+
+def _tree(fabric: Fabric, slots: Slots) -> _Tree:
+    wiring, first = wire(fabric), len(fabric.hosts)
+    hosts: dict[int, list[int]] = defaultdict(list)
+    for host in hosts_of(slots):
+        hosts[int(wiring.leaf[host])].append(host)
+    number = {leaf: place for place, leaf in enumerate(hosts)}
+    above: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for here, there in sorted(fabric.peers.items()):
+        leaf, spine = here.node - first, there.node - first
+        if leaf in number and spine >= 0 and spine not in number:
+            above[spine].append((number[leaf], here.port, there.port))
+    spines = sorted(above, key=lambda spine: (-len(above[spine]), spine))
+    cables: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for place, spine in enumerate(spines):
+        for leaf, port, port_above in above[spine]:
+            cables[leaf, place].append((port, port_above))
+    return _Tree(list(hosts), list(hosts.values()), spines, cables)
+
+
+class _Ways:
+    """The ways of all flows of a schedule, as they are found."""
+
+    def __init__(self, tree: _Tree, frames: Frames, ports: NDArray[np.int16]) -> None:
+        self._tree, self._frames, self._ports = tree, frames, ports
+        self._up_taken, self._down_taken = np.zeros((2, *tree.capacity.shape), np.int64)
+        """(leaves, spines): cables that flows take for a whole round."""
+
+    def routes(self) -> Routes:
+        """Return tables; where a leaf has no spine in common with another, those given."""
+        if self._frames.turns:
+            self._of_turns()
+        if self._frames.extras:
+            self._of_extras()
+        return Routes(self._ports)
+
+    def _of_turns(self) -> None:
+        """Of parallel cables from a spine down to a leaf, each takes the flows of a turn from one
+        leaf. Flows of one turn from two leaves can share two such cables, by frame, if the leaves
+        differ by an odd number and the number of leaves is even (and so on for more cables)."""
+        tree, frames = self._tree, self._frames
+        leaves = len(tree.leaves)
+        leaf, to, turn = np.nonzero(
+            np.repeat(~np.eye(leaves, dtype=bool)[:, :, None], frames.turns, axis=2)
+        )
+        cables = np.maximum(tree.capacity[to], 1)
+        shares = (frames.count % cables == 0) & ((cables == 2) | (frames.turns < cables))
+        residue = np.where(shares, leaf[:, None] % cables, 0)
+        alone = (to * frames.turns + turn)[:, None] * (frames.count + 1) + residue
+        spines = spread(leaf, to, tree.capacity, tree.capacity, alone, np.ones(cables.shape))
+        arriving: dict[tuple[int, int, int], int] = defaultdict(int)
+        for a, b, c, spine in zip(*(x.tolist() for x in (leaf, to, turn, spines)), strict=True):
+            if (way := self._way(a, b, spine)) is None:
+                continue
+            for host in frames.of_turn(c, b):
+                self._send_up(a, way, host, int(self._up_taken[a, way]))
+            self._up_taken[a, way] += 1
+            arriving[b, way, c] += 1
+        for (b, way, c), flows in arriving.items():
+            for frame, host in enumerate(frames.of_turn(c, b)):
+                place = int(self._down_taken[b, way]) + (frame if flows > 1 else 0)
+                self._send_down(b, way, host, place)
+            self._down_taken[b, way] += flows
+
+    def _of_extras(self) -> None:
+        """A leaf meets in each step, of as many as there are frames, another host of an extra
+        slot. Steps are independent of each other, but that a spine sends to a host by one cable;
+        to keep to one spine for an extra costs nothing, and avoids conflicts between two steps."""
+        tree, frames = self._tree, self._frames
+        count = frames.count
+        up, down = (
+            np.maximum(tree.capacity - taken, 0) for taken in (self._up_taken, self._down_taken)
+        )
+        flows = [
+            (a, b, extra, host, (frame - a) % count)
+            for extra in range(frames.extras)
+            for frame, (b, host) in enumerate(frames.of_extra(extra))
+            for a in range(len(tree.leaves))
+            if a != b and host != DUMMY
+        ]
+        if not flows:
+            return
+        leaf, to, extra, _, step = np.array(flows, np.int64).T
+        place = extra[:, None] % np.maximum(down[to], 1)
+        alone = (to * count + step)[:, None] * frames.length + place
+        usual = np.repeat(np.arange(up.shape[1]), np.median(up, axis=0).astype(int))
+        worth = np.ones(place.shape)
+        if len(usual):
+            worth[np.arange(len(flows)), usual[extra % len(usual)]] += 0.1
+        senders, receivers = leaf * count + step, to * count + step
+        up_by_step, down_by_step = np.repeat(up, count, axis=0), np.repeat(down, count, axis=0)
+        spines = spread(senders, receivers, up_by_step, down_by_step, alone, worth)
+        taken: dict[tuple[int, int, int], int] = defaultdict(int)
+        for (a, b, v, host, t), spine in zip(flows, spines.tolist(), strict=True):
+            if (way := self._way(a, b, spine)) is None:
+                continue
+            self._send_up(a, way, host, int(self._up_taken[a, way]) + taken[a, way, t])
+            taken[a, way, t] += 1
+            place_down = v % max(int(down[b, way]), 1)
+            self._send_down(b, way, host, int(self._down_taken[b, way]) + place_down)
+
+    def _way(self, leaf: int, to: int, spine: int) -> int | None:
+        """Return the spine of a flow, or one to share where none is left; None if there is none."""
+        if spine != NOWHERE:
+            return spine
+        both = np.minimum(self._tree.capacity[leaf], self._tree.capacity[to])
+        load = self._up_taken[leaf] + self._down_taken[to]
+        return (
+            int(np.where(both > 0, load, np.iinfo(load.dtype).max).argmin()) if both.any() else None
+        )
+
+    def _send_up(self, leaf: int, spine: int, host: int, place: int) -> None:
+        if host != DUMMY:
+            cables = self._tree.cables[leaf, spine]
+            self._ports[self._tree.leaves[leaf], host] = cables[place % len(cables)][0]
+
+    def _send_down(self, leaf: int, spine: int, host: int, place: int) -> None:
+        if host != DUMMY:
+            cables = self._tree.cables[leaf, spine]
+            self._ports[self._tree.spines[spine], host] = cables[place % len(cables)][1]

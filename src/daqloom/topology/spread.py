@@ -1,0 +1,67 @@
+"""Spreads the flows of a tree over its spines, no two on a cable.
+
+One spine after the other takes as many flows as it has cables for. What it must take, of a leaf
+whose later spines have too few cables for the rest, it does take: leaf by leaf these are sums of
+flows with a lower and an upper bound, on the side of senders and on that of receivers. Such a
+linear program has a solution in whole numbers wherever it has one (it is a flow in a network).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+NOWHERE = -1
+"""The spine of a flow for which no cables are left."""
+
+Ints = NDArray[np.int64]
+
+
+def spread(
+    senders: Ints, receivers: Ints, up: Ints, down: Ints, alone: Ints, worth: NDArray[np.float64]
+) -> Ints:
+    """Return the spine of each flow, `NOWHERE` where none is left.
+
+    `senders` and `receivers`, (flows,), are rows of `up` and `down`, (rows, spines): cables.
+    `alone`, (flows, spines): of flows with the same number a spine takes one. `worth`, (flows,
+    spines), above 0: by which a spine chooses.
+    """
+    chosen = np.full(len(senders), NOWHERE, np.int64)
+    for spine in range(up.shape[1]):
+        left = np.flatnonzero(chosen == NOWHERE)
+        if not len(left):
+            break
+        limits = []
+        for rows, cables in (senders[left], up), (receivers[left], down):
+            wanted = np.bincount(rows, minlength=len(cables))
+            later = cables[:, spine + 1 :].sum(axis=1)
+            most = np.minimum(wanted, cables[:, spine])
+            limits.append((rows, np.clip(wanted - later, 0, most), most))
+        groups = np.unique(alone[left, spine], return_inverse=True)[1].reshape(-1)
+        ones = np.ones(int(groups.max()) + 1, np.int64)
+        limits.append((groups, 0 * ones, ones))
+        taken = _most_worth(worth[left, spine], limits)
+        chosen[left[taken]] = spine
+    return chosen
+
+
+def _most_worth(
+    worth: NDArray[np.float64], limits: list[tuple[Ints, Ints, Ints]]
+) -> NDArray[np.bool_]:
+    """Return which flows to take so that they are worth most. `limits`: the row of each flow, and
+    the least and the most flows of each row. Without a solution the least are given up."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array, vstack
+
+    flows = len(worth)
+    rows = vstack(
+        [
+            csr_array((np.ones(flows), (row, np.arange(flows))), shape=(len(most), flows))
+            for row, _, most in limits
+        ]
+    )
+    least, most = (np.concatenate([limit[side] for limit in limits]) for side in (1, 2))
+    for lower in (least, 0 * least):
+        found = milp(-worth, constraints=LinearConstraint(rows, lower, most), bounds=Bounds(0, 1))
+        if found.x is not None:
+            break
+    taken: NDArray[np.bool_] = found.x > 0.5
+    return taken

@@ -1,0 +1,50 @@
+"""The figure of a run with faults shows what its series have."""
+
+from pathlib import Path
+
+import pytest
+
+from daqloom.report.system import course_figure, result_figure
+from daqloom.result import Result
+from daqloom.topology.loaded import load
+
+SERIES = {
+    "throughput": {
+        "begin_s": [0.0, 1.0, 2.0, 3.0],
+        "end_s": [1.0, 2.0, 3.0, 4.0],
+        "throughput_bps": [8e9, 0.0, 6e9, 8e9],
+    },
+    "members": {"time_s": [0.0, 1.25, 2.0, 2.75, 3.0], "members": [4, 0, 3, 0, 4]},
+    "faults": {
+        "time_s": [1.0, 1.25, 3.25, 3.75],
+        "name": ["killed", "killed", "hanging", "hanging"],
+        "what": ["unit"] * 4,
+        "which": ["2", "2", "1", "1"],
+        "how": ["down", "down", "stopped", "stopped"],
+        "change": ["begins", "detected", "begins", "ends"],
+    },
+}
+
+
+@pytest.fixture
+def result() -> Result:
+    return Result(scenario="laptop", scenario_hash="0", method="measure", metrics={}, series=SERIES)
+
+
+def test_what_breaks_is_named_and_regroupings_are_shaded(result: Result) -> None:
+    above, below = course_figure.draw(result).axes
+    assert [text.get_text() for text in above.texts] == ["killed", "hanging"]
+    assert [text.get_position()[0] for text in above.texts] == [1.0, 3.25]
+    (throughput,) = (patch for patch in above.patches if hasattr(patch, "get_data"))
+    assert list(throughput.get_data().values) == [8, 0, 6, 8]
+    assert list(below.lines[0].get_ydata()) == [4, 0, 3, 0, 4, 4]
+    spans = [patch.get_bbox() for patch in below.patches]
+    assert [(span.x0, span.x1) for span in spans[:2]] == [(1.25, 2.0), (2.75, 3.0)]
+    assert (3.25, 3.75) in [(span.x0, span.x1) for span in spans[2:]]  # the stop, not the kill
+
+
+def test_a_run_with_faults_has_the_figure_of_its_course(result: Result, tmp_path: Path) -> None:
+    scenario = load("laptop", ["faults.injected.killed.what=unit"])
+    result_figure.write(tmp_path / "course.svg", scenario, result)
+    text = (tmp_path / "course.svg").read_text()
+    assert "hanging" in text
