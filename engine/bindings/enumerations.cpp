@@ -150,9 +150,10 @@ void bind_enumerations(nanobind::module_& module) {
                       {{"fifo", Scheduling::fifo},
                        {"strict", Scheduling::strict},
                        {"weighted", Scheduling::weighted}});
-    words<systems::NodeChange::What>(
-        module, "NodeChange", "What happens to a node during a run.",
-        {{"stop", systems::NodeChange::What::stop}, {"slow", systems::NodeChange::What::slow}});
+    words<systems::NodeChange::What>(module, "NodeChange", "What happens to a node during a run.",
+                                     {{"stop", systems::NodeChange::What::stop},
+                                      {"kill", systems::NodeChange::What::kill},
+                                      {"slow", systems::NodeChange::What::slow}});
     words<infiniband::LinkChange::What>(module, "InfinibandLinkChange",
                                         "What happens to a link of InfiniBand during a run.",
                                         {{"rate", infiniband::LinkChange::What::rate},

@@ -13,6 +13,7 @@ struct NodeChange {
         /// Until `until` its processor takes nothing in, notices no completion and sends nothing;
         /// its adapter goes on: what others write to its memory arrives and is acknowledged.
         stop,
+        kill,  ///< the processes of its units are killed; only where the others regroup
         slow,  ///< from now on its processor takes `factor` times as long as usual; 1: as usual
     };
 

@@ -72,6 +72,7 @@ class Nodes final : public transport::Listener {
         bool is_data = false;      ///< else a control message
         bool completes = false;    ///< its sender is told when the data are where they belong
         bool is_datagram = false;  ///< over UDP
+        std::uint16_t epoch = 0;   ///< in which it was sent; see `enter`
         std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
         Content content{};
     };
@@ -88,6 +89,12 @@ class Nodes final : public transport::Listener {
         virtual void on_flow_received(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_written(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_lost(std::uint32_t message) = 0;
+        /// Its sender's adapter has given up.
+        virtual void on_unreachable(const Letter& /*letter*/, base::Time /*now*/) {}
+        /// The processes on a node are killed.
+        virtual void on_killed(std::uint32_t /*node*/, base::Time /*now*/) {}
+        /// Whether units that are lost are left out by the others.
+        [[nodiscard]] virtual bool regroups() const { return false; }
         /// One that it has put into `events()` itself.
         virtual void on_event(const sim::Event& event) = 0;
     };
@@ -139,7 +146,10 @@ class Nodes final : public transport::Listener {
     /// but a flow's message, which has this number less one.
     void send(const Letter& letter, base::Time now, std::uint32_t of_flow = 0) {
         const std::uint32_t place = letters_.put(
-            {letter, of_flow, static_cast<std::uint8_t>(letter.completes ? 2 : 1), now});
+            {letter, of_flow, static_cast<std::uint8_t>(letter.completes ? 2 : 1), false, now});
+        if (!epochs_.empty()) [[unlikely]] {
+            letters_[place].letter.epoch = epochs_[letter.from];
+        }
         if (letter.from != letter.to) {
             if (takes_no_time(letter.from, now)) {
                 post(letter, place, now);
@@ -157,6 +167,29 @@ class Nodes final : public transport::Listener {
             events().push({now, kTask, 4 * place + kReceive});
         }
     }
+
+    /// The process on a node makes new connections for this epoch; 0: it has ended. From now on it
+    /// takes no part in others: their letters are dropped, and counted. Within an event of the
+    /// driver's.
+    void enter(std::uint32_t node, std::uint16_t epoch, base::Time now) {
+        leave(node);
+        epochs_[node] = epoch;
+        transport_->close(nodes_[node].host, now, *this);
+    }
+    /// The node's epoch is over; its connections are left as they are.
+    void leave(std::uint32_t node) {
+        epochs_.resize(nodes_.size());
+        epochs_[node] = 0;
+    }
+    /// A new process is on the node, which is not stopped and has nothing to do.
+    void restart(std::uint32_t node, base::Time now) {
+        nodes_[node].stopped_until = nodes_[node].processor_free = now;
+    }
+    [[nodiscard]] base::Time stopped_until(std::uint32_t node) const {
+        return nodes_[node].stopped_until;
+    }
+    /// Letters that came to nodes that were not, or no more, in the epoch.
+    [[nodiscard]] std::uint64_t letters_dropped() const { return letters_dropped_; }
 
     [[nodiscard]] base::Time now() const { return transport_->now(); }
     [[nodiscard]] sim::EventQueue& events() { return transport_->events(); }
@@ -198,6 +231,7 @@ class Nodes final : public transport::Listener {
         Letter letter;
         std::uint32_t of_flow = 0;
         std::uint8_t ends = 1;  ///< of its parts, still to come
+        bool has_arrived = false;
         base::Time posted;
     };
 
@@ -228,10 +262,12 @@ class Nodes final : public transport::Listener {
             const NodeChange& change = config_.node_changes[i];
             const auto found = std::find(hosts.begin(), hosts.end(), change.host);
             if (found == hosts.end() || change.factor < 1 || change.factor > 1e9 ||
-                (change.what == NodeChange::What::stop && change.until <= change.at)) {
+                (change.what == NodeChange::What::stop && change.until <= change.at) ||
+                (change.what == NodeChange::What::kill && !driver_.regroups())) {
                 return base::failure(
                     fmt::format("a change of host {} at {} s; expected a host with a node, the end "
-                                "of a stop after its beginning, or a factor of 1 to 1e9",
+                                "of a stop after its beginning, a kill only where the others "
+                                "regroup, or a factor of 1 to 1e9",
                                 change.host.value(), change.at.seconds()));
             }
             changed_.push_back(static_cast<std::uint32_t>(found - hosts.begin()));
@@ -244,6 +280,8 @@ class Nodes final : public transport::Listener {
         Node& node = nodes_[changed_[index]];
         if (what.what == NodeChange::What::stop) {
             node.stopped_until = std::max(node.stopped_until, what.until);
+        } else if (what.what == NodeChange::What::kill) {
+            driver_.on_killed(changed_[index], now());
         } else {
             node.message_cost = base::Time::from_seconds(node.usual_cost.seconds() * what.factor);
         }
@@ -261,10 +299,33 @@ class Nodes final : public transport::Listener {
         return true;
     }
 
+    /// Whether a node is no more, or not yet, in the epoch of a letter that it would send, take in
+    /// or hear of; then it never will.
+    bool drops(std::uint32_t place, std::uint32_t node) {
+        if (epochs_.empty() || letters_[place].letter.epoch == epochs_[node]) [[likely]] {
+            return false;
+        }
+        ++letters_dropped_;
+        end_part(place);
+        return true;
+    }
+    /// It was never sent, so nobody takes it in or hears of it.
+    bool drops_unsent(std::uint32_t place) {
+        const bool completes = letters_[place].letter.completes;
+        const bool dropped = drops(place, letters_[place].letter.from);
+        if (dropped && completes) {
+            end_part(place);
+        }
+        return dropped;
+    }
+
     void do_task(std::uint32_t task, base::Time now) {
         const std::uint32_t place = task / 4;
         switch (task % 4) {
             case kSend:
+                if (drops_unsent(place)) [[unlikely]] {
+                    return;
+                }
                 letters_[place].posted = now;
                 post(letters_[place].letter, place, now);
                 return;
@@ -290,11 +351,17 @@ class Nodes final : public transport::Listener {
             driver_.on_flow_received(of_flow - 1, now);
             return;
         }
+        if (drops(place, letters_[place].letter.to)) [[unlikely]] {
+            return;
+        }
         const Letter letter = letters_[place].letter;
         end_part(place);
         driver_.on_letter(letter, now);
     }
     void complete(std::uint32_t place, base::Time now) {
+        if (drops(place, letters_[place].letter.from)) [[unlikely]] {
+            return;
+        }
         const Letter letter = letters_[place].letter;
         const std::uint32_t of_flow = letters_[place].of_flow;
         if (letter.from != letter.to && now >= config_.warmup && !letter.is_datagram) {
@@ -349,6 +416,7 @@ class Nodes final : public transport::Listener {
     }
     void on_received(std::uint64_t tag, base::Time now) override {
         const auto place = static_cast<std::uint32_t>(tag);
+        letters_[place].has_arrived = true;
         if (records_levels_ && now >= config_.warmup) [[unlikely]] {
             record_level(letters_[place], now);
         }
@@ -362,8 +430,23 @@ class Nodes final : public transport::Listener {
         const auto place = static_cast<std::uint32_t>(tag);
         events().push({now + config_.polling_delay, kTask, 4 * place + kComplete});
     }
-    /// Its letter never completes.
-    void on_failed(std::uint64_t /*tag*/, base::Time /*now*/) override {}
+    /// Its letter never completes, and if it has not arrived, it never does.
+    void on_failed(std::uint64_t tag, base::Time now) override {
+        if (epochs_.empty()) {
+            return;
+        }
+        const auto place = static_cast<std::uint32_t>(tag);
+        const Post failed = letters_[place];
+        if (!failed.has_arrived) {
+            end_part(place);
+        }
+        if (failed.letter.completes) {
+            end_part(place);
+        }
+        if (failed.of_flow == 0 && failed.letter.epoch == epochs_[failed.letter.from]) {
+            driver_.on_unreachable(failed.letter, now);
+        }
+    }
     /// Only flows write datagrams.
     void on_lost(std::uint64_t tag, base::Time /*now*/) override {
         const auto place = static_cast<std::uint32_t>(tag);
@@ -391,6 +474,7 @@ class Nodes final : public transport::Listener {
     Driver& driver_;
     std::vector<Node> nodes_;
     std::vector<std::uint32_t> changed_;  ///< the node of each change
+    std::vector<std::uint16_t> epochs_;   ///< of each node; empty: there are none
     base::Pool<Post> letters_;
     base::WireClock copy_;
     base::RandomStream latency_;
@@ -400,6 +484,7 @@ class Nodes final : public transport::Listener {
     std::vector<sim::Histogram> level_latencies_;
     bool records_levels_ = false;
     std::uint64_t control_messages_ = 0;
+    std::uint64_t letters_dropped_ = 0;
     bool running_ = false;  ///< before, nothing is done but by events of the first instant
 };
 

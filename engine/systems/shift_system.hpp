@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/distribution.hpp"
@@ -16,11 +19,13 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/data/mfp_sizes.hpp"
+#include "protocol/run/run_plan.hpp"
 #include "protocol/schedule/readout_cards.hpp"
 #include "protocol/schedule/spiky_delay.hpp"
 #include "protocol/units/shift_unit.hpp"
 
 #include "systems/placement.hpp"
+#include "systems/run_driver.hpp"
 #include "systems/system.hpp"
 #include "systems/unit_letter.hpp"
 
@@ -60,6 +65,14 @@ struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
     /// From an MFP's being in the host's memory until its card knows; in order for each stream.
     protocol::SpikyDelay card_acknowledge;
     std::vector<CardStop> card_stops;
+
+    /// Units that are lost are left out by the others, under a run control with this plan; which
+    /// units there are it is told by the slots. Over RDMA, with cards without limit, without flows.
+    std::optional<protocol::RunPlan> run;
+    /// What a new process of a unit takes until it has joined.
+    base::Time launch;
+    /// A unit that is lost leaves a dummy in its slot; else the slot is left out.
+    bool keeps_lost_slots = true;
 };
 
 /// After the warm-up, all nodes together; times are sums over the readout units.
@@ -113,7 +126,7 @@ inline constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
 /// A message, or the write of MEP `number` and stream `round`.
 using ShiftNote = UnitLetter<kMostStreams>;
 
-class ShiftSystem final : public SystemOf<ShiftNote> {
+class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
   public:
     /// A stage of a unit, for timelines.
     struct UnitStage {
@@ -131,12 +144,18 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     /// A deadlock: no event is left that brings anything about but for flows, and units are not
     /// finished.
     [[nodiscard]] bool stalled() const override {
-        return transport().events().size() == flows().awaited() + transport().idle_events();
+        return !run_ &&
+               transport().events().size() == flows().awaited() + transport().idle_events();
     }
-    /// Checks the conservation of packets, credits and MFPs.
-    [[nodiscard]] base::expected<void> check_conservation() const {
-        return check_books(sums().unexpected);
-    }
+    /// Checks the conservation of packets, credits and MFPs, and where units regroup, of MEPs: each
+    /// has one fate.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+    /// None: no unit is to be lost.
+    [[nodiscard]] const RunDriver* run_control() const { return run_.get(); }
+    /// Of a unit of the run control.
+    [[nodiscard]] NodeIndex host_of(UnitIndex unit) const { return hosts_[unit.value()]; }
+    /// Letters that came to units that were not, or no more, in their epoch.
+    [[nodiscard]] std::uint64_t letters_dropped() const { return nodes().letters_dropped(); }
 
     /// Keeps the stages of all units from now on.
     void record_stages() { recording_ = true; }
@@ -160,6 +179,8 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         kWarm,
         kFlowDue,  ///< index: sender of a flow
         kGo,       ///< a timer of a builder unit; index: node
+        kOfEpoch,  ///< one of these, unless its node's epoch is over; index: see `pending_`
+        kControl,  ///< index: of the run control
     };
     struct Built {
         std::uint32_t node = 0;
@@ -173,6 +194,26 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     struct Stream {
         protocol::MfpSizes sizes;
         base::Time card_knows;  ///< of the last MFP
+        // ---- where units regroup, MFPs by their numbers in the run
+        std::deque<base::Bytes> kept = {};  ///< sizes of those that are not acknowledged
+        std::uint64_t first = 0;            ///< of these
+        std::uint64_t taken = 0;            ///< from the card: those before this one
+        std::uint64_t offered = 0;          ///< to the unit of this epoch: the same
+    };
+    /// What a node has where units regroup.
+    struct Seat {
+        std::uint32_t epoch = 0;     ///< that it has prepared, if it is not over for it; 0: none
+        bool has_unit = false;       ///< which has been started
+        std::vector<Letter> early;   ///< of those who started before it
+        UnitCounts counted;          ///< by its earlier units; `next_mep`: by all
+        std::uint64_t received = 0;  ///< MFPs
+    };
+    /// An event of a node's epoch.
+    struct Pending {
+        std::uint32_t node = 0;
+        std::uint32_t epoch = 0;
+        std::uint32_t kind = 0;
+        std::uint32_t index = 0;
     };
     /// A barrier that some units of a group have entered.
     struct Gathering {
@@ -191,19 +232,66 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     base::expected<void> build();
     base::expected<protocol::LinearShift> place_units();
     base::expected<void> make_units(const protocol::LinearShift& shift);
+    base::expected<void> make_run();
 
     void on_event(const sim::Event& event) override;
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& letter, base::Time now) override;
+    /// Of what is in the epoch of this node.
+    void push(base::Time at, std::uint32_t kind, std::uint32_t index, std::uint32_t node);
+    void on_event_of_epoch(std::uint32_t place, base::Time now);
+    [[nodiscard]] bool has_unit(std::uint32_t node) const { return !run_ || seats_[node].has_unit; }
+    /// It has taken something in.
+    void tell_run(std::uint32_t node, base::Time now) {
+        if (run_) [[unlikely]] {
+            run_->on_input(UnitIndex(node), now);
+        }
+    }
+
+    // ---- of the run control; the number of a unit is that of its node
+    void wake(base::Time at, std::uint32_t number) override;
+    [[nodiscard]] base::Time stopped_until(UnitIndex unit) const override;
+    void prepare(UnitIndex unit, std::uint32_t epoch, const std::vector<UnitIndex>& members,
+                 base::Time now) override;
+    void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,
+               base::Time now) override;
+    void lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) override;
+    void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) override;
+    [[nodiscard]] bool is_drained(UnitIndex unit) const override;
+    std::uint64_t end(UnitIndex unit, base::Time now) override;
+    void shut(UnitIndex unit, base::Time now) override;
+    [[nodiscard]] UnitCounts counts(UnitIndex unit) const override;
+    [[nodiscard]] bool waits(UnitIndex unit) const override;
+
+    // ---- of nodes whose units may be lost
+    void on_unreachable(const Letter& letter, base::Time now) override;
+    void on_killed(std::uint32_t node, base::Time now) override;
+    [[nodiscard]] bool regroups() const override { return config_.run.has_value(); }
+    /// Its unit is no more; what it has counted is kept.
+    void retire(std::uint32_t node);
+    void place_epoch(const std::vector<UnitIndex>& members, base::Time now);
+    /// Those of this epoch's MFPs that are there, as far as the unit takes them.
+    void feed(std::uint32_t stream, base::Time now);
+    /// Those before this one are not needed: others have answered their MEPs.
+    void skip_to(std::uint64_t mfp, std::uint32_t stream, base::Time now);
+    [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
+        return mep_end - std::min(mep_end, first_mep_);
+    }
+    void count_delivery(protocol::MepId mep);
+
     base::expected<void> place_cards();
-    void taken_from_card(protocol::ReadoutIndex unit, protocol::StreamIndex stream, base::Time now);
+    void taken_from_card(std::uint32_t stream, base::Time now);
     void enter_stage(protocol::ReadoutIndex unit, std::uint64_t step, protocol::ShiftStage stage,
                      base::Time now);
     void leave_stage(protocol::ReadoutIndex unit, std::uint64_t step, base::Time now);
-    /// A stream's number, as the cards and events have it, of those of all readout units.
-    [[nodiscard]] std::uint32_t stream_number(protocol::ReadoutIndex unit,
+    /// A stream's number, as the cards and events have it, of those of all readout units of the
+    /// run.
+    [[nodiscard]] std::uint32_t stream_number(std::uint32_t node,
                                               protocol::StreamIndex stream) const {
-        return unit.value() * config_.streams + stream.value();
+        return readouts_in_run_.unit_on[node].value() * config_.streams + stream.value();
+    }
+    [[nodiscard]] std::uint32_t node_of_stream(std::uint32_t number) const {
+        return readouts_in_run_.node_of[unit_of(number)];
     }
     [[nodiscard]] protocol::ReadoutIndex unit_of(std::uint32_t number) const {
         return protocol::ReadoutIndex(number / config_.streams);
@@ -221,8 +309,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         std::uint64_t generation = 0;  ///< of the last ideal barrier
     };
 
-    /// `ahead`: barriers by which units of a group may be apart.
-    void make_groups(std::uint64_t ahead);
+    void make_groups(const protocol::LinearShift& shift);
     /// The group of the unit, modulo the number of groups, and the lower bits of the generation.
     [[nodiscard]] std::uint32_t released(protocol::ReadoutIndex unit,
                                          std::uint64_t generation) const {
@@ -241,11 +328,14 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         return all[generation % all.size()];
     }
     [[nodiscard]] ShiftReport sums() const;
+    static void add(const protocol::ShiftUnit& unit, ShiftReport& sums);
 
     ShiftSystemConfig config_;
-    Placement placement_;
+    Placement placement_;  ///< of the units of this epoch
+    Places<protocol::ReadoutIndex> readouts_in_run_;
+    std::vector<NodeIndex> hosts_;  ///< of each node
     base::BitRate slowest_rate_;
-    std::vector<protocol::ShiftUnit> units_;  ///< by node
+    std::vector<protocol::ShiftUnit> units_;  ///< by node; the last one it had
     base::Table<protocol::ReadoutIndex, Doing> doing_;
     std::vector<Stream> streams_;  ///< of all readout units
     protocol::ReadoutCards cards_;
@@ -260,6 +350,16 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     ShiftReport before_;  ///< what had been counted when the warm-up ended
     bool recording_ = false;
     std::vector<UnitStage> stages_;
+
+    // ---- where units regroup
+    std::vector<Seat> seats_;  ///< of each node
+    base::Pool<Pending> pending_;
+    std::optional<protocol::LinearShift> shift_;  ///< of this epoch
+    std::uint32_t epoch_ = 0;
+    std::uint64_t first_mep_ = 0;  ///< of this epoch
+    std::vector<bool> delivered_;  ///< MEPs of the run
+    std::uint64_t twice_ = 0;      ///< MEPs delivered more than once
+    std::unique_ptr<RunDriver> run_;
 };
 
 }  // namespace daqloom::systems

@@ -76,6 +76,10 @@ class Transport {
     /// A message from one host to another will be posted soon: what it needs may be fetched into
     /// the cache. Thousands of connections do not stay there from one message to the next.
     virtual void expect(NodeIndex /*from*/, NodeIndex /*to*/) const {}
+    /// The process on a host has ended, or makes new connections: what it has under way on the old
+    /// ones fails, and nothing answers on those to it. Within an event of the listener's. Over
+    /// RDMA alone; else nothing happens.
+    virtual void close(NodeIndex /*host*/, base::Time /*now*/, Listener& /*listener*/) {}
     /// Runs until `until`, or until no event is left.
     virtual void run(base::Time until, Listener& listener) = 0;
     /// From here on, what is counted counts; what is recorded over time, in that many bins of the

@@ -75,6 +75,23 @@ class RdmaEndpoints {
         return index;
     }
 
+    /// The process on a host has ended, or makes new connections: what it has under way on the old
+    /// ones fails, and nothing answers on those to it. Not to be called by whom `driver` tells.
+    template <class Driver>
+    void close(NodeIndex host, base::Time now, Driver& driver) {
+        for (QueuePairIndex number; number.value() < queue_pairs_.size(); ++number) {
+            QueuePair& qp = queue_pairs_[number];
+            qp.deaf = qp.deaf || qp.destination == host;
+            if (qp.source == host && !qp.failed) {
+                qp.closed = true;
+                give_up(number, now, driver);
+            }
+        }
+        for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+            senders_[SenderIndex(host.value() * lanes_ + lane)].queue_pairs.clear();
+        }
+    }
+
     template <class Driver>
     void on_event(const sim::Event& event, Driver& driver) {
         switch (event.kind & Network::kKindMask) {
@@ -127,14 +144,14 @@ class RdmaEndpoints {
         return messages_.memory() + free_.capacity() * sizeof(MessageIndex);
     }
 
-    /// Messages: posted = completed + failed + still here; each was received as a whole.
+    /// Messages: posted = completed + failed + closed + still here; each was received as a whole.
     [[nodiscard]] base::expected<void> check_conservation() const {
         const std::uint64_t here = messages_.size() - free_.size();
-        if (posted_ != completed_ + retries_.writes_failed + here || torn_ > 0) {
+        if (posted_ != completed_ + retries_.writes_failed + closed_ + here || torn_ > 0) {
             return base::defect(
-                fmt::format("{} messages posted, {} completed, {} failed, {} under way, {} "
-                            "received with another's end",
-                            posted_, completed_, retries_.writes_failed, here, torn_));
+                fmt::format("{} messages posted, {} completed, {} failed, {} on connections that "
+                            "were closed, {} under way, {} received with another's end",
+                            posted_, completed_, retries_.writes_failed, closed_, here, torn_));
         }
         return {};
     }
@@ -415,7 +432,7 @@ class RdmaEndpoints {
 
     template <class Driver>
     void fail(MessageIndex index, base::Time now, Driver& driver) {
-        ++retries_.writes_failed;
+        ++(queue_pairs_[messages_[index].queue_pair].closed ? closed_ : retries_.writes_failed);
         driver.on_failed(index, now);
         free_.push_back(index);
     }
@@ -426,7 +443,7 @@ class RdmaEndpoints {
     void on_packet(const Packet& packet, base::Time now, Driver& driver) {
         const QueuePairIndex number(packet.tag & kQueuePair);
         QueuePair& qp = queue_pairs_[number];
-        if (packet.psn != qp.expected_psn || qp.failed) [[unlikely]] {
+        if (packet.psn != qp.expected_psn || qp.failed || qp.deaf) [[unlikely]] {
             on_out_of_sequence(number, packet, now);
             return;
         }
@@ -438,6 +455,7 @@ class RdmaEndpoints {
         const MessageIndex index = qp.receiving;
         torn_ += qp.expected_psn == messages_[index].end_psn ? 0 : 1;
         qp.receiving = messages_[index].behind;
+        messages_[index].received = true;
         driver.on_received(index, now);
         if (config_.acknowledge) {
             acknowledge(number, kAcknowledge, packet.psn, now);
@@ -449,7 +467,7 @@ class RdmaEndpoints {
 
     void on_out_of_sequence(QueuePairIndex number, const Packet& packet, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
-        if (!retries_packets() || qp.failed) {
+        if (!retries_packets() || qp.failed || qp.deaf) {
             return;
         }
         if (is_before(packet.psn, qp.expected_psn)) {  // once more
@@ -486,7 +504,8 @@ class RdmaEndpoints {
     std::vector<MessageIndex> free_;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
-    std::uint64_t torn_ = 0;  ///< messages taken for received by another packet than their last
+    std::uint64_t closed_ = 0;  ///< not complete when their connection was closed
+    std::uint64_t torn_ = 0;    ///< messages taken for received by another packet than their last
     RetryCounters retries_;
 };
 

@@ -39,6 +39,7 @@ struct Message {
 
     [[nodiscard]] bool all_sent() const { return sent == bytes && begun; }
     bool begun = false;
+    bool received = false;  ///< all of it
 
     [[nodiscard]] std::uint32_t packets(base::Bytes mtu) const {
         return static_cast<std::uint32_t>(std::max<base::Bytes>(1, (bytes + mtu - 1) / mtu));

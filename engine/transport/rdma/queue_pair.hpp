@@ -24,6 +24,8 @@ struct alignas(64) QueuePair {
     bool failed = false;         ///< after too many retries
     bool timer_pending = false;  ///< an event will ask whether the retransmission timer has expired
     bool nak_sent = false;       ///< for the missing packet
+    bool closed = false;         ///< by its requester
+    bool deaf = false;           ///< its responder is gone, and what comes is dropped
 
     // ---- the responder
 

@@ -36,6 +36,11 @@ class RdmaTransport : public Transport {
         endpoints_->post(message, latency, now);
     }
 
+    void close(NodeIndex host, base::Time now, Listener& listener) override {
+        Told told{*endpoints_, listener};
+        endpoints_->close(host, now, told);
+    }
+
     void run(base::Time until, Listener& listener) override {
         Told told{*endpoints_, listener};
         const base::Time last = std::min(until, last_);
@@ -124,7 +129,10 @@ class RdmaTransport : public Transport {
             }
         }
         void on_failed(MessageIndex index, base::Time now) {
-            listener.on_failed(endpoints.message(index).tag & ~kCompletes, now);
+            const Message& message = endpoints.message(index);
+            if ((message.tag & kCompletes) != 0 || !message.received) {  // else nobody waits for it
+                listener.on_failed(message.tag & ~kCompletes, now);
+            }
         }
     };
 

@@ -19,7 +19,7 @@ fault_recovery_s.* | s | time to recover from a fault | simulate (FAULTED), meas
     share of the members that are left. What it was is the median of the ten bins of the series
     `throughput` before the fault. By the name of the fault; mean over all times that the run
     recovered before the next fault began. 0: it never was lower.
-fault_events_lost.* | events | events that a fault cost | measure (FAULTED) |
+fault_events_lost.* | events | events that a fault cost | simulate (REGROUPED), measure (FAULTED) |
     Events not built whole (incomplete, dropped, discarded, unfinished or skipped: see
     `events_accounted`) from the beginning of a fault until the next one begins or the run ends. By
     the name of the fault, all times that it broke together.

@@ -1,7 +1,7 @@
 """Metrics of real runs: what was checked, what became of every event, units lost."""
 
 LIVE = """
-events_accounted.* | events | fate of events | measure |
+events_accounted.* | events | fate of events | simulate (REGROUPED), measure |
     Fate of each event over the whole run: of those `begun`, up to the last one granted by a builder
     unit, `built`, `incomplete` (delivered with fragments missing), `dropped` (because incomplete,
     or because nothing of them came), `discarded` (the output buffer was full, or a lost readout
@@ -10,7 +10,7 @@ events_accounted.* | events | fate of events | measure |
     the buffer), `not_written` (built, complete or not, and not written, or without some sources:
     `sink = "file"`), `unfinished` (granted by a builder unit that was then lost), `skipped` (not
     known to be granted by any builder unit: it was lost before, or its machine was lost with the
-    counters since its last heartbeat).
+    counters since its last heartbeat). A simulated run ends while events are `in_flight`.
 events_not_processed | events | events not processed | measure |
     Events built and then lost with a killed builder unit before its sink had processed them, over
     the whole run. `events_built` has them.
@@ -31,9 +31,9 @@ overhead_share | 1 | headers and padding | measure |
 first_event_s | s | time to the first event | measure |
     Time from the start of a unit's data flow, when it is connected to all others, to its first
     event built; the slowest unit's.
-units_lost | times | units lost | measure |
+units_lost | times | units lost | simulate (REGROUPED), measure |
     Losses of units over the whole run: ended, silent, stuck or unreachable.
-regroupings | times | regroupings | measure |
+regroupings | times | regroupings | simulate (REGROUPED), measure |
     Regroupings over the whole run: the units halted and continued with other members or new
     connections.
 refused.* | messages | refused | measure |

@@ -33,6 +33,7 @@ class Parts(Flag):
     DATAGRAMS = auto()
     BROKEN = auto()
     FAULTED = auto()
+    REGROUPED = auto()
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
     REQUESTED = PULL | DAQPIPE
@@ -70,6 +71,7 @@ _WORDS = {
     Parts.DATAGRAMS: "flows over UDP",
     Parts.BROKEN: "shift by RDMA on what broken cables leave",
     Parts.FAULTED: "injected faults",
+    Parts.REGROUPED: "units that regroup",
 }
 TAKES = {
     "analyse": Parts.ANALYSED,

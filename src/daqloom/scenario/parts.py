@@ -6,6 +6,19 @@ from daqloom.scenario.tables import Tables
 _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 
 
+def regroups(scenario: Tables) -> bool:
+    """Return whether a simulation has a run control: units are killed or stopped, and those of the
+    protocol can go on without them."""
+    injected = scenario.faults.injected.values()
+    return (
+        scenario.building.protocol == "shift"
+        and scenario.transport.kind == "rdma"
+        and not scenario.flows
+        and not scenario.readout.card.buffer
+        and any(each.what == "unit" and each.how in ("down", "stopped") for each in injected)
+    )
+
+
 def parts_of(scenario: Tables) -> Parts:
     """Return the parts of a system."""
     protocol, network = scenario.building.protocol, scenario.network
@@ -20,6 +33,8 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.DATAGRAMS
     if scenario.faults.injected:
         parts |= Parts.FAULTED
+    if regroups(scenario):
+        parts |= Parts.REGROUPED
     if scenario.has_levels:
         parts |= Parts.LEVELS
     if scenario.has_classes:

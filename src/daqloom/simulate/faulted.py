@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
+from daqloom import _engine
 from daqloom.course import Bin, Bins, Break, fault_metrics, series
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import regroups
 from daqloom.topology.outages import outages
 from daqloom.topology.system import FabricSystem
-
-if TYPE_CHECKING:
-    from daqloom import _engine
 
 BINS = 100
 """Number of bins of a run."""
@@ -30,12 +30,14 @@ class Engine(Protocol):
 
 
 class Course:
-    """What is written against time, while the engine runs bin by bin."""
+    """What is written against time, while the engine runs bin by bin; of a system whose units
+    regroup also who builds, and what became of every event."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem) -> None:
         self._scenario, self._system = scenario, system
         self._bins = Bins(scenario.run.duration / BINS)
         self._end_s = 0.0
+        self._regrouped: Regrouped | None = None
 
     def run(self, engine: Engine, progress: Callable[[float], None] | None) -> None:
         """Simulate to the end of the run."""
@@ -44,9 +46,15 @@ class Course:
         warm_s = run.warmup - BEFORE_S
         if run.warmup > 0:
             edges = sorted({*edges, warm_s} - {run.warmup})
+        if isinstance(engine, _engine.ShiftSystem) and regroups(self._scenario):
+            self._regrouped = Regrouped(self._scenario, self._system, engine)
+            begins_s = {each.begin_s - BEFORE_S for each in self._planned()} - {-BEFORE_S}
+            edges = sorted({*edges, *begins_s})
         before = 0
         for edge_s in edges:
             engine.run(progress, edge_s)
+            if self._regrouped:
+                self._regrouped.look(edge_s)
             written = _written(engine.report())
             self._bins.add(self._end_s, edge_s, written - before)
             before = 0 if edge_s == warm_s else written
@@ -54,11 +62,17 @@ class Course:
 
     def series(self) -> dict[str, Any]:
         """Return the series of `daqloom.course`."""
-        return series(self._breaks(), self._rates(), self._members())
+        found: dict[str, Any] = series(self._breaks(), self._rates(), self._members())
+        return found | (self._regrouped.series() if self._regrouped else {})
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of faults that do not need the fates of events."""
-        metrics = fault_metrics(self._breaks(), self._rates(), self._members(), self._end_s, 0)
+        """Return the metrics of faults, and of units that regroup the fates of events."""
+        lost = self._regrouped.events_lost() if self._regrouped else 0
+        metrics: dict[str, Any] = fault_metrics(
+            self._breaks(), self._rates(), self._members(), self._end_s, lost
+        )
+        if self._regrouped:
+            return metrics | self._regrouped.metrics()
         metrics.pop("fault_events_lost", None)
         return metrics
 
@@ -66,9 +80,13 @@ class Course:
         return self._bins.rates(self._end_s, 8.0)
 
     def _members(self) -> list[tuple[float, int]]:
-        return [(0.0, self._system.nodes)]
+        return self._regrouped.members() if self._regrouped else [(0.0, self._system.nodes)]
 
     def _breaks(self) -> list[Break]:
+        found = self._planned()
+        return self._regrouped.told(found) if self._regrouped else found
+
+    def _planned(self) -> list[Break]:
         faults, system = self._scenario.faults, self._system
         return [
             Break(
@@ -84,6 +102,84 @@ class Course:
             for outage in outages(faults, system.fabric, system.hosts)
             if outage.begin_s < self._end_s
         ]
+
+
+class Regrouped:
+    """What the run control of a simulated system knows."""
+
+    def __init__(
+        self, scenario: Scenario, system: FabricSystem, engine: _engine.ShiftSystem
+    ) -> None:
+        self._scenario, self._system, self._engine = scenario, system, engine
+        self._lost_at: dict[float, int] = {}
+        """Events lost until a time."""
+
+    def look(self, now_s: float) -> None:
+        """Note what has been lost until now, as the clock of the run says."""
+        self._lost_at[now_s] = self.events_lost()
+
+    def events_lost(self) -> int:
+        """Return how many events are lost until now, without those in flight."""
+        all_of = self._engine.accounts()
+        lost = all_of.incomplete + all_of.dropped + all_of.discarded
+        return self._scenario.packing * (lost + all_of.unfinished + all_of.skipped)
+
+    def members(self) -> list[tuple[float, int]]:
+        """Return how many units build, from which time on."""
+        found = self._engine.members()
+        return list(zip(found.at_s.tolist(), found.members.tolist(), strict=True))
+
+    def told(self, breaks: list[Break]) -> list[Break]:
+        """Return the breaks as the run control saw them: when each unit was declared lost. Who was
+        lost already when it was to be killed did not break."""
+        which = {host: str(node) for node, host in enumerate(self._system.hosts)}
+        losses = [(at_s, which[host]) for at_s, host in self._engine.losses()]
+        found = []
+        for each in breaks:
+            if each.what == "unit" and each.how in ("down", "stopped"):
+                begins_s = [
+                    other.begin_s
+                    for other in breaks
+                    if other.which == each.which and other.begin_s > each.begin_s
+                ]
+                until_s = min(begins_s, default=float("inf"))
+                detected_s = next(
+                    (
+                        at_s
+                        for at_s, unit in losses
+                        if unit == each.which and each.begin_s <= at_s < until_s
+                    ),
+                    None,
+                )
+                if each.how == "down" and detected_s is None:
+                    continue
+                end_s = None if each.how == "down" else each.end_s
+                each = replace(each, detected_s=detected_s, end_s=end_s)
+            lost_before = self._lost_at.get(each.begin_s - BEFORE_S, 0)
+            found.append(replace(each, lost_before=lost_before))
+        return found
+
+    def metrics(self) -> dict[str, Any]:
+        """Return what has become of all events, and how often units were lost."""
+        all_of, packing = self._engine.accounts(), self._scenario.packing
+        fates = ("begun", "built", "incomplete", "dropped", "discarded", "unfinished", "skipped")
+        return {
+            "events_accounted": {
+                fate: packing * getattr(all_of, fate) for fate in (*fates, "in_flight")
+            },
+            "units_lost": all_of.units_lost,
+            "regroupings": all_of.regroupings,
+        }
+
+    def series(self) -> dict[str, Any]:
+        """Return the log of the run control, as that of a measured run."""
+        log = self._engine.run_log()
+        return {
+            "run_events": {
+                "time_s": [time_s for time_s, _ in log],
+                "text": [text for _, text in log],
+            }
+        }
 
 
 def _written(counted: _engine.RunReport) -> int:

@@ -10,6 +10,7 @@ from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.faults import Faults
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import regroups
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.outages import Outage, outages
@@ -129,19 +130,39 @@ def _begins_at_host(system: FabricSystem, link: int) -> bool:
 
 
 def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Set when processors stop or are slow. Raises ScenarioError."""
+    """Set when processors stop or are slow, and when units are killed. Raises ScenarioError."""
     duration_s = scenario.run.duration
     for outage in outages(scenario.faults, system.fabric, system.hosts):
         if outage.fault.what != "unit" or outage.begin_s >= duration_s:
             continue
         host, end_s = system.hosts[outage.node], min(outage.end_s, 2 * duration_s)
-        if outage.fault.how == "stopped":
+        if outage.fault.how == "down":
+            config.add_node_change(outage.begin_s, host, named(_engine.NodeChange, "kill"))
+        elif outage.fault.how == "stopped":
             stop = named(_engine.NodeChange, "stop")
             config.add_node_change(outage.begin_s, host, stop, end_s)
         else:
             slow = named(_engine.NodeChange, "slow")
             config.add_node_change(outage.begin_s, host, slow, factor=outage.fault.factor)
             config.add_node_change(end_s, host, slow)
+
+
+def set_run_control(config: _engine.ShiftConfig, scenario: Scenario, units: int) -> None:
+    """Set the run control under which units regroup without those that are lost, if any are."""
+    if not regroups(scenario):
+        return
+    given = scenario.measure
+    config.set_run(
+        _engine.RunPlan(
+            units=units,
+            heartbeat_s=given.heartbeat,
+            fault_timeout_s=given.fault_timeout,
+            order_timeout_s=max(10.0, 3 * given.fault_timeout),
+            restart=given.restart,
+            fewest_members=given.minimum,
+        )
+    )
+    config.keeps_lost_slots = scenario.building.dummies != "none"
 
 
 def set_card_faults(config: _engine.ShiftConfig, scenario: Scenario, system: FabricSystem) -> None:
@@ -157,10 +178,11 @@ def _check(scenario: Scenario) -> None:
     """Raise ScenarioError for what is not simulated, or has no effect."""
     for name, fault in scenario.faults.injected.items():
         where = f"{scenario.name}: faults.injected.{name}"
-        if fault.what == "unit" and fault.how == "down":
+        if fault.what == "unit" and fault.how == "down" and not regroups(scenario):
             raise ScenarioError(
-                f'{where}: how = "down" of what = "unit" is measured, but not simulated yet; '
-                'expected "stopped" or "slow"'
+                f'{where}: how = "down" of what = "unit" is simulated with building.protocol = '
+                '"shift" and transport.kind = "rdma", without [flows] and readout.card.buffer; '
+                'otherwise it is only measured; expected "stopped" or "slow"'
             )
         if fault.how == "slow" and not scenario.hosts.message_cost:
             raise ScenarioError(

@@ -9,7 +9,7 @@ from daqloom import _engine
 from daqloom.rules import delay_of, set_shift_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.faults import set_card_faults
+from daqloom.simulate.faults import set_card_faults, set_run_control
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import (
     Span,
@@ -42,6 +42,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.card_acknowledge.spike = delay_of(card.spike)
     config.card_acknowledge.spike_probability = card.spike_probability
     set_card_faults(config, scenario, system)
+    set_run_control(config, scenario, system.nodes)
     config.output_buffer = scenario.builders.buffer
     config.processing = processing_of(scenario.builders.processing)
     return config

@@ -1,0 +1,202 @@
+// The run control of a simulated system in virtual time: the code that controls a live run, and the
+// processes of units as it sees them.
+//
+// The control network is not simulated: reports and orders take no time, nor does a process to
+// prepare, connect or start; `launch` is what a new process takes until it has joined. The run
+// control learns at once that a process has ended, as it does of one that it has started itself. A
+// unit that is stopped neither reports nor obeys until it goes on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/run/ledger.hpp"
+#include "protocol/run/run_control.hpp"
+#include "protocol/run/unit_lease.hpp"
+
+namespace daqloom::systems {
+
+using protocol::UnitIndex;
+
+/// What a unit has counted since the run began, by all its processes.
+struct UnitCounts {
+    std::int64_t granted = 0;  ///< MEPs
+    std::int64_t built = 0;
+    std::int64_t incomplete = 0;
+    std::int64_t dropped = 0;
+    std::int64_t discarded = 0;
+    std::uint64_t next_mep = 0;  ///< the first that it has not answered
+    std::uint64_t steps = 0;     ///< progress: MFPs written and received, MEPs built
+
+    [[nodiscard]] protocol::MepsCounted meps() const {
+        const std::int64_t finished = built + incomplete + dropped + discarded;
+        return {finished, granted - (built + incomplete + dropped)};
+    }
+};
+
+/// The units of a system, as far as the run control has to do with them.
+class ControlledUnits {
+  public:
+    virtual ~ControlledUnits() = default;
+    /// Call on_due with the number then.
+    virtual void wake(base::Time at, std::uint32_t number) = 0;
+    /// Until when its processes are stopped; not later than `now`: they are not.
+    [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
+    // Of a unit whose epoch others have followed by another while it was stopped, nothing is left.
+    /// It makes new connections, for an epoch with these members.
+    virtual void prepare(UnitIndex unit, std::uint32_t epoch, const std::vector<UnitIndex>& members,
+                         base::Time now) = 0;
+    /// It builds, from this MEP of the run on, and answers those before `mep_end`.
+    virtual void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,
+                       base::Time now) = 0;
+    virtual void lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) = 0;
+    /// Its epoch ends without these.
+    virtual void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) = 0;
+    [[nodiscard]] virtual bool is_drained(UnitIndex unit) const = 0;
+    /// Its epoch is over. Returns the first MEP that the next epoch may take. Precondition:
+    /// is_drained.
+    virtual std::uint64_t end(UnitIndex unit, base::Time now) = 0;
+    /// Its process has ended or is reset, and another takes its place when it is to prepare.
+    virtual void shut(UnitIndex unit, base::Time now) = 0;
+    [[nodiscard]] virtual UnitCounts counts(UnitIndex unit) const = 0;
+    /// For its own source.
+    [[nodiscard]] virtual bool waits(UnitIndex unit) const = 0;
+};
+
+class RunDriver {
+  public:
+    /// The fates of all MEPs of a run until now. But for `begun`, each is counted on its own.
+    struct Accounts {
+        DAQLOOM_FIELDS(Accounts, (std::int64_t, begun, "MEPs before the first not answered."),
+                       (std::int64_t, built, "MEPs built."),
+                       (std::int64_t, incomplete, "MEPs delivered without some MFPs."),
+                       (std::int64_t, dropped, "MEPs dropped, as they lacked some MFPs."),
+                       (std::int64_t, discarded,
+                        "MEPs discarded: the output buffer was full, or "
+                        "a lost readout unit had not announced them."),
+                       (std::int64_t, unfinished, "MEPs granted by units that were then lost."),
+                       (std::int64_t, skipped, "MEPs that no builder unit has granted."),
+                       (std::int64_t, in_flight, "MEPs of the epoch that is not over, unfinished."),
+                       (std::int64_t, twice, "MEPs finished beyond their number: 0."),
+                       (std::uint64_t, units_lost, "Units declared lost."),
+                       (std::uint64_t, regroupings, "Halts after which the run was to go on."))
+    };
+    struct MembersFrom {
+        DAQLOOM_FIELDS(MembersFrom, (base::Time, at, "From when on."),
+                       (std::uint32_t, members, "How many build; 0: they regroup."))
+    };
+    struct Loss {
+        DAQLOOM_FIELDS(Loss, (base::Time, at, "When a unit was declared lost."),
+                       (std::uint32_t, unit, "Which: the number of its node."))
+    };
+
+    RunDriver(const protocol::RunPlan& plan, base::Time launch, ControlledUnits& units);
+
+    /// All units join, and the operator wants the run running.
+    void begin(base::Time now);
+    void on_due(std::uint32_t number, base::Time now);
+
+    // ---- what happens to units
+    void kill(UnitIndex unit, base::Time now);
+    /// A connection of its current epoch has given up.
+    void on_unreachable(UnitIndex unit, UnitIndex other);
+    /// It has taken in something. What it says of that, it says in an event of its own.
+    void on_input(UnitIndex unit, base::Time now) {
+        if (processes_[unit.value()].is_draining) [[unlikely]] {
+            look_whether_drained(unit, now);
+        }
+    }
+
+    // ---- what is so
+    [[nodiscard]] const protocol::RunControl& control() const { return control_; }
+    [[nodiscard]] Accounts accounts() const;
+    [[nodiscard]] const std::vector<MembersFrom>& members() const { return members_; }
+    [[nodiscard]] const std::vector<Loss>& losses() const { return losses_; }
+
+  private:
+    /// What is due at a unit; the number of `wake` is unit · kinds + kind.
+    enum Due : std::uint32_t {
+        kTick,
+        kReport,
+        kGoesOn,
+        kLeaseOver,
+        kDrained,
+        kHurry,
+        kGiveUp,
+        kLaunched,
+        kDues
+    };
+    static constexpr std::int64_t kTicksPerHeartbeat = 2;  ///< as the live run control has it
+
+    /// The process of a unit.
+    struct Process {
+        std::uint64_t session = 0;  ///< 0: there is none
+        protocol::UnitState state = protocol::UnitState::not_ready;
+        std::uint32_t epoch = 0;
+        std::uint64_t beats = 0;
+        std::uint64_t next_mep = 0;
+        base::Time made = {};
+        base::Time report_at = {};
+        UnitCounts before = {};  ///< by earlier processes
+        protocol::UnitLease lease = {};
+        base::Time leased_until = {};
+        std::set<UnitIndex> suspects = {};
+        std::vector<protocol::SendOrder> waiting = {};  ///< until it goes on
+        bool is_draining = false;
+        protocol::SendOrder halt = {};  ///< that it is obeying
+        base::Time hurries_at = {};
+        base::Time gives_up_at = {};
+    };
+
+    void wake(base::Time at, UnitIndex unit, Due due) {
+        units_.wake(at, unit.value() * kDues + due);
+    }
+    [[nodiscard]] Process& of(UnitIndex unit) { return processes_[unit.value()]; }
+    [[nodiscard]] bool is_stopped(UnitIndex unit, base::Time now) const {
+        return units_.stopped_until(unit) > now;
+    }
+
+    void join(UnitIndex unit, base::Time now);
+    void report(UnitIndex unit, base::Time now);
+    void report_later(UnitIndex unit, base::Time now);
+    void go_on(UnitIndex unit, base::Time now);
+    void look_whether_drained(UnitIndex unit, base::Time now);
+    void halted(UnitIndex unit, base::Time now);
+    void answer(UnitIndex unit, std::uint64_t order, base::Time now, std::uint64_t next_mep = 0,
+                const std::set<UnitIndex>& missing = {});
+    [[nodiscard]] protocol::NamedCounters counters(UnitIndex unit, base::Time now) const;
+    [[nodiscard]] protocol::Ledger::Totals totals() const;
+
+    void act(base::Time now);
+    void note(base::Time now);
+    void carry_out(const protocol::SendOrder& order, base::Time now);
+    void carry_out(const protocol::LaunchProcess& launch, base::Time now);
+    void carry_out(const protocol::KillProcess& output, base::Time now);
+    void carry_out(const protocol::DropConnection& drop, base::Time now);
+    void obey(const protocol::SendOrder& order, base::Time now);
+    /// Whether it is to be answered now.
+    bool obey(UnitIndex unit, const protocol::SendOrder& sent, base::Time now);
+    void renew(UnitIndex unit, std::uint64_t heard, std::uint64_t mep_end, base::Time now);
+
+    protocol::RunControl control_;
+    base::Time launch_;
+    ControlledUnits& units_;
+    std::vector<Process> processes_;
+    std::vector<bool> is_there_;  ///< as far as the run control knows
+    std::uint64_t sessions_ = 0;
+    bool is_acting_ = false;
+    std::uint32_t started_ = 0;  ///< the last epoch that was
+    std::uint64_t first_mep_ = 0;
+    protocol::Ledger ledger_;  ///< by what units have counted, not only reported
+    std::vector<MembersFrom> members_;
+    std::vector<Loss> losses_;
+};
+
+}  // namespace daqloom::systems

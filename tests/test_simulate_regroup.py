@@ -1,0 +1,152 @@
+"""Units that are killed or stopped in a simulated run: the others regroup, as the run control of a
+measured run has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from daqloom.result import Result
+from daqloom.scenario.document import put
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.simulate.run import simulate
+
+HEARTBEAT_S, TIMEOUT_S = 0.2e-3, 1e-3
+SMALL = {
+    "building.protocol": "shift",
+    "building.dummies": "none",
+    "network.technology": "infiniband",
+    "network.shape": "fat-tree",
+    "network.leaves": 2,
+    "network.spines": 1,
+    "network.spine_links": 2,
+    "network.hosts_per_leaf": 2,
+    "network.switch.radix": 4,
+    "network.links.rate": "25 Gb/s",
+    "event.fragment_sizes": "fixed",
+    "event.packing": 300,
+    "readout.units": 4,
+    "run.duration": "20 ms",
+    "run.warmup": "0 s",
+    "transport.retry_timeout": "200 us",
+    "measure.heartbeat": "200 us",
+    "measure.fault_timeout": "1 ms",
+}
+"""Four nodes on a tree, under a run control with a thousandth of its usual times."""
+
+
+def scenario_of(*tables: dict[str, Any]) -> Scenario:
+    document: dict[str, Any] = {}
+    for table in tables:
+        for key, value in table.items():
+            put(document, key, value)
+    return Scenario.model_validate({"name": "regroup", **document})
+
+
+def run(*tables: dict[str, Any], seed: int = 1) -> Result:
+    return simulate(scenario_of(SMALL, *tables), seed=seed)
+
+
+def fault(name: str = "x", **keys: Any) -> dict[str, Any]:
+    given = {"what": "unit", "which": "2", "at": "5 ms", **keys}
+    return {f"faults.injected.{name}.{key}": value for key, value in given.items()}
+
+
+def members(result: Result) -> list[int]:
+    return list(result.series["members"]["members"])
+
+
+def sums_up(result: Result) -> bool:
+    fates = dict(result.metrics["events_accounted"])
+    return fates.pop("begun") == sum(fates.values())
+
+
+def test_the_others_go_on_without_a_killed_unit() -> None:
+    """Of n MFPs in a round of each of n nodes, one stays there: n² are written in n - 1 times that of
+    one on a wire. The slot of the lost unit is left out: 9 / 2 in place of 16 / 3."""
+    result = run(fault(how="down"), {"measure.restart": False})
+    assert members(result) == [4, 0, 3]
+    assert result.metric("units_lost") == result.metric("regroupings") == 1
+    assert result.metric("fault_detection_s.x") == 0, "its process is seen to end"
+    assert result.metric("fault_events_lost.x") > 0
+    assert sums_up(result)
+    throughput = result.series["throughput"]
+    rates = dict(zip(throughput["begin_s"], throughput["throughput_bps"], strict=True))
+    before = [rate for begin_s, rate in rates.items() if 1e-3 <= begin_s < 4.7e-3]
+    after = [rate for begin_s, rate in rates.items() if begin_s > 6e-3]
+    share = sum(after) / len(after) / (sum(before) / len(before))
+    assert share == pytest.approx(27 / 32, rel=0.03)
+    assert result.metric("fault_recovery_s.x") < 1e-3
+
+
+def test_a_killed_unit_returns_after_the_pause_of_the_run_control() -> None:
+    """That is a fault timeout after its first loss; the run control looks twice a heartbeat."""
+    result = run(fault(how="down"))
+    assert members(result) == [4, 0, 3, 0, 4]
+    back_s = result.series["members"]["time_s"][3] - 5e-3
+    assert TIMEOUT_S <= back_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
+    assert sums_up(result)
+
+
+def test_a_stop_is_detected_within_the_bounds_of_the_live_run_control() -> None:
+    """A unit last reports up to a heartbeat before it stops, and is lost when it was silent for
+    more than the fault timeout; the run control looks twice a heartbeat."""
+    for at_us in (5000, 5070, 5130):
+        result = run(fault(how="stopped", at=f"{at_us} us", lasts="4 ms"))
+        detected_s = result.metric("fault_detection_s.x")
+        assert TIMEOUT_S - HEARTBEAT_S <= detected_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
+        assert members(result) == [4, 0, 3, 0, 4]
+        assert sums_up(result)
+
+
+def test_a_short_stop_is_not_detected() -> None:
+    result = run(fault(how="stopped", lasts="400 us"))
+    assert members(result) == [4]
+    assert result.metric("faults_begun") == 1
+    assert result.metric("faults_detected") == 0
+    assert result.metric("fault_events_lost.x") == 0
+    assert sums_up(result)
+
+
+def test_who_is_lost_already_is_not_killed_again() -> None:
+    twice = (fault(how="down"), fault("y", how="down", at="5.5 ms"))
+    result = run(*twice)
+    assert result.metric("faults_begun") == 1
+    assert "fault_detection_s.y" not in result.metrics
+
+
+def test_too_few_units_left_wait_for_the_others() -> None:
+    kills = [fault(f"k{unit}", which=str(unit), how="down") for unit in range(3)]
+    result = run(*kills, {"measure.minimum": 4})
+    assert members(result) == [4, 0, 4]
+    assert result.metric("units_lost") == 3
+    assert sums_up(result)
+
+
+def test_without_faults_a_run_is_the_same_as_before_they_begin() -> None:
+    usual = run({"run.duration": "4 ms"})
+    later = run({"run.duration": "4 ms"}, fault(how="down", at="10 ms"))
+    assert usual.metric("events_built") == later.metric("events_built")
+    assert "run_events" not in usual.series
+    assert later.metric("faults_begun") == 0
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"building.protocol": "daqpipe", "building.dummies": None},
+        {
+            "network.technology": "ethernet",
+            "network.links.delay": "1 us",
+            "transport.kind": "tcp",
+            "transport.retry_timeout": None,
+        },
+        {"readout.card.buffer": "1 MB", "event.rate": "1 MHz"},
+    ],
+)
+def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
+    document = {key: value for key, value in (SMALL | keys).items() if value is not None}
+    with pytest.raises(ScenarioError, match=r"faults\.injected\.x: how = \"down\""):
+        simulate(scenario_of(document, fault(how="down")), seed=1)
