@@ -64,8 +64,8 @@ def sums_up(result: Result) -> bool:
 
 
 def test_the_others_go_on_without_a_killed_unit() -> None:
-    """Of n MFPs in a round of each of n nodes, one stays there: n² are written in n - 1 times that of
-    one on a wire. The slot of the lost unit is left out: 9 / 2 in place of 16 / 3."""
+    """Of n MFPs in a round of each of n nodes, one stays there: n² are written in n - 1 times that
+    of one on a wire. The slot of the lost unit is left out: 9 / 2 in place of 16 / 3."""
     result = run(fault(how="down"), {"measure.restart": False})
     assert members(result) == [4, 0, 3]
     assert result.metric("units_lost") == result.metric("regroupings") == 1
