@@ -396,3 +396,13 @@ def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
         methods.analyse(override(scenario, {"network.links.rate": "HDR"})).warnings[: len(notes)]
         == notes
     )
+
+
+def test_what_was_kept_of_an_unfolded_system_is_not_taken_for_a_folded_one() -> None:
+    """Both have three nodes on the same hosts; of the first, two read out and one builds."""
+    unfolded = small(builders__folded=False, readout__units=2, builders__units=1)
+    folded = small(readout__units=3)
+    traffic(unfolded)
+    alike = traffic(folded)
+    assert alike.builders.tolist() == alike.slots.tolist()
+    assert methods.analyse(folded).metric("event_rate_bound_hz") > 0

@@ -56,7 +56,7 @@ def test_bars_may_go_from_the_lowest_seed_to_the_highest():
     dataset = study(RATES).assign_attrs(bars="range")
     [axes] = study_figures.lines(dataset).figure.axes
     [bars] = axes.containers[1].lines[2]
-    of_first = dataset[PEAK].sel(by="simulate").isel(dict.fromkeys(RATES, 0))
+    of_first = dataset[PEAK].sel(by="simulate").isel({RATES[0]: 0})
     low, high = np.array(bars.get_segments())[0, :, 1] * 1e6
     assert (low, high) == pytest.approx((float(of_first.min()), float(of_first.max())))
     assert "from the lowest to the highest" in study_figures.lines_caption(dataset, PEAK)

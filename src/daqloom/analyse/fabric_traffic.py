@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from daqloom.scenario.models import Scenario
 from daqloom.topology.routes import Paths, trace
+from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import DUMMY, Slots
 from daqloom.topology.system import scheduled
 from daqloom.topology.wiring import NONE
@@ -161,6 +162,8 @@ def _traffic(determined: _Determined) -> Traffic:
     (fabric, routes, _, warnings), slots, _, builders = scheduled(
         determined.scenario.model_copy(update=at_any_rate)
     )
+    if network.routing != MENDED:  # each node sends to all others in turn, whatever units it has
+        builders = slots
     paths = trace(fabric, routes)
     switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)
     return Traffic(paths, slots, builders, switches, warnings)

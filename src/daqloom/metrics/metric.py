@@ -74,7 +74,7 @@ _WORDS = {
     Parts.REGROUPED: "units that regroup",
 }
 TAKES = {
-    "analyse": Parts.ANALYSED,
+    "analyse": Parts.ANALYSED | Parts.BROKEN,
     "simulate": Parts.EVERY,
     "measure": Parts.BUILT | Parts.FAULTED,
 }
