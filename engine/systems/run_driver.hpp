@@ -46,7 +46,7 @@ class ControlledUnits {
   public:
     virtual ~ControlledUnits() = default;
     /// Call on_due with the number then.
-    virtual void wake(base::Time at, std::uint32_t number) = 0;
+    virtual void call_back(base::Time at, std::uint32_t number) = 0;
     /// Until when its processes are stopped; not later than `now`: they are not.
     [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
     // Of a unit whose epoch others have followed by another while it was stopped, nothing is left.
@@ -156,7 +156,7 @@ class RunDriver {
     };
 
     void wake(base::Time at, UnitIndex unit, Due due) {
-        units_.wake(at, unit.value() * kDues + due);
+        units_.call_back(at, unit.value() * kDues + due);
     }
     [[nodiscard]] Process& of(UnitIndex unit) { return processes_[unit.value()]; }
     [[nodiscard]] bool is_stopped(UnitIndex unit, base::Time now) const {

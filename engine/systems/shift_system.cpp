@@ -530,7 +530,7 @@ void ShiftSystem::on_event_of_epoch(std::uint32_t place, Time now) {
     }
 }
 
-void ShiftSystem::wake(Time at, std::uint32_t number) {
+void ShiftSystem::call_back(Time at, std::uint32_t number) {
     nodes().events().push({at, kControl, number});
 }
 

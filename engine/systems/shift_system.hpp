@@ -249,7 +249,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     }
 
     // ---- of the run control; the number of a unit is that of its node
-    void wake(base::Time at, std::uint32_t number) override;
+    void call_back(base::Time at, std::uint32_t number) override;
     [[nodiscard]] base::Time stopped_until(UnitIndex unit) const override;
     void prepare(UnitIndex unit, std::uint32_t epoch, const std::vector<UnitIndex>& members,
                  base::Time now) override;
