@@ -81,6 +81,19 @@ def test_the_others_go_on_without_a_killed_unit() -> None:
     assert result.metric("fault_recovery_s.x") < 1e-3
 
 
+def test_each_fault_has_the_events_that_were_lost_until_the_next() -> None:
+    """The first costs what it costs alone, and both together all that were lost."""
+    gone = {"measure.restart": False}
+    first, second = fault(how="down"), fault("y", how="down", which="3", at="12 ms")
+    alone = run(first, gone).metric("fault_events_lost.x")
+    both = run(first, second, gone)
+    assert both.metric("fault_events_lost.x") == alone > 0
+    assert both.metric("fault_events_lost.y") > 0
+    fates = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
+    lost = sum(both.metric(f"events_accounted.{fate}") for fate in fates)
+    assert both.metric("fault_events_lost.x") + both.metric("fault_events_lost.y") == lost
+
+
 def test_a_killed_unit_returns_after_the_pause_of_the_run_control() -> None:
     """That is a fault timeout after its first loss; the run control looks twice a heartbeat."""
     result = run(fault(how="down"))

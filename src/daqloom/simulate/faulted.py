@@ -35,6 +35,7 @@ class Course:
 
     def __init__(self, scenario: Scenario, system: FabricSystem) -> None:
         self._scenario, self._system = scenario, system
+        self._outages = outages(scenario.faults, system.fabric, system.hosts)
         self._bins = Bins(scenario.run.duration / BINS)
         self._end_s = 0.0
         self._regrouped: Regrouped | None = None
@@ -48,8 +49,8 @@ class Course:
             edges = sorted({*edges, warm_s} - {run.warmup})
         if isinstance(engine, _engine.ShiftSystem) and regroups(self._scenario):
             self._regrouped = Regrouped(self._scenario, self._system, engine)
-            begins_s = {each.begin_s - BEFORE_S for each in self._planned()} - {-BEFORE_S}
-            edges = sorted({*edges, *begins_s})
+            begins_s = {each.begin_s - BEFORE_S for each in self._outages}
+            edges = sorted({*edges, *(at_s for at_s in begins_s if 0 < at_s < run.duration)})
         before = 0
         for edge_s in edges:
             engine.run(progress, edge_s)
@@ -83,12 +84,7 @@ class Course:
         return self._regrouped.members() if self._regrouped else [(0.0, self._system.nodes)]
 
     def _breaks(self) -> list[Break]:
-        found = self._planned()
-        return self._regrouped.told(found) if self._regrouped else found
-
-    def _planned(self) -> list[Break]:
-        faults, system = self._scenario.faults, self._system
-        return [
+        found = [
             Break(
                 outage.name,
                 outage.fault.what,
@@ -96,12 +92,13 @@ class Course:
                 outage.fault.how,
                 outage.begin_s,
                 0,
-                outage.detected_s(faults.detection),
+                outage.detected_s(self._scenario.faults.detection),
                 outage.end_s if outage.end_s < self._end_s else None,
             )
-            for outage in outages(faults, system.fabric, system.hosts)
+            for outage in self._outages
             if outage.begin_s < self._end_s
         ]
+        return self._regrouped.told(found) if self._regrouped else found
 
 
 class Regrouped:
