@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from daqloom.faults.failure import Found, Period
     from daqloom.faults.links import Links
     from daqloom.faults.network import Network
+    from daqloom.faults.summary import Variant
 
 app = group(
     help="Failures of links: what a site's logs tell, what they cost, and logs with known truth."
@@ -102,7 +103,6 @@ def log(
         from daqloom.cli.faults_console import print_failures
         from daqloom.faults.failure import failures_of
         from daqloom.faults.links import Links
-        from daqloom.faults.read import read_logs
         from daqloom.faults.summary import TIME_OUTS_S, variants
 
         for path, name in ((figure, "--figure"), (parquet, "--parquet")):
@@ -112,8 +112,7 @@ def log(
         gap_s = _seconds("--gap", gap)
         time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or TIME_OUTS_S
         fabric = fabric_of(network) if network else None
-        with progress("reading logs", quiet=quiet) as show:
-            told = read_logs(files, year, lambda done, size: show(done / max(1, size)))
+        told = _read(files, year, quiet)
         links = Links(fabric, told.cables)
         found = failures_of(told, links)
         kinds = variants(found, periods, gap_s, len(links.names))
@@ -201,13 +200,10 @@ def cost(
         from daqloom.cli.cost_console import print_cost
         from daqloom.cli.store import damage_told
         from daqloom.cli.study_console import watch
-        from daqloom.faults.failure import failures_of
         from daqloom.faults.loss import cost as cost_of
         from daqloom.faults.loss import most_at_once
         from daqloom.faults.loss_record import notes, record
         from daqloom.faults.network import network_of
-        from daqloom.faults.read import read_logs
-        from daqloom.faults.summary import MERGED, variants
         from daqloom.study import broken
         from daqloom.study.executor import executor_for
         from daqloom.study.runner import replay, run
@@ -222,12 +218,7 @@ def cost(
         sweep_s = None if sweep is None else _seconds("--sweep", sweep)
         given = load(scenario, set_ or ())
         network = network_of(given)
-        with progress("reading logs", quiet=quiet) as show:
-            told = read_logs(log, year, lambda done, size: show(done / max(1, size)))
-        found = failures_of(told, network.links)
-        month = variants(found, periods, gap_s, len(network.links.names))[MERGED]
-        if not quiet:
-            _tell(told, found, network.links)
+        told, found, month = _merged(log, network.links, periods, gap_s, year, quiet)
         most = most_at_once(month, network)
         numbers = _numbers(failures, network) if failures else broken.usual_numbers(most)
         planned = broken.broken_study(given, numbers, draws, others=not own_only)
@@ -348,10 +339,7 @@ def draw(
     with plain_failures():
         from daqloom.faults.draw import draw as drawn_from
         from daqloom.faults.draw import injected, law
-        from daqloom.faults.failure import failures_of
         from daqloom.faults.links import Links
-        from daqloom.faults.read import read_logs
-        from daqloom.faults.summary import MERGED, variants
         from daqloom.output import write_text
         from daqloom.scenario.show import to_toml
         from daqloom.topology.cabled import cabled
@@ -364,13 +352,8 @@ def draw(
         fabric = cabled(given).fabric
         links = Links(fabric)
         span_s = given.run.duration if span is None else _seconds("--span", span)
-        with progress("reading logs", quiet=quiet) as show:
-            told = read_logs(log, year, lambda done, size: show(done / max(1, size)))
-        found = failures_of(told, links)
         periods = _periods(test or [], tests)
-        month = variants(found, periods, _seconds("--gap", gap), len(links.names))[MERGED]
-        if not quiet:
-            _tell(told, found, links)
+        _, _, month = _merged(log, links, periods, _seconds("--gap", gap), year, quiet)
         drawn = drawn_from(month, span_s=span_s, compress=_factor(compress), seed=seed)
         ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
         keys = [f'{key}="{value}"' for key, value in injected(drawn, ends).items()]
@@ -385,6 +368,34 @@ def _factor(compress: float) -> float:
     if 1e-6 <= compress <= 1e15:
         return compress
     raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
+
+
+def _read(files: list[Path], year: int | None, quiet: bool) -> Told:
+    """Read logs, with progress. Raises FaultsError."""
+    from daqloom.faults.read import read_logs
+
+    with progress("reading logs", quiet=quiet) as show:
+        return read_logs(files, year, lambda done, size: show(done / max(1, size)))
+
+
+def _merged(
+    files: list[Path],
+    links: Links,
+    periods: list[Period],
+    gap_s: float,
+    year: int | None,
+    quiet: bool,
+) -> tuple[Told, Found, Variant]:
+    """Read logs; return what they tell, all failures, and those outside test periods with the
+    failures of a flapping link as one. What cannot be used is told. Raises FaultsError."""
+    from daqloom.faults.failure import failures_of
+    from daqloom.faults.summary import MERGED, variants
+
+    told = _read(files, year, quiet)
+    found = failures_of(told, links)
+    if not quiet:
+        _tell(told, found, links)
+    return told, found, variants(found, periods, gap_s, len(links.names))[MERGED]
 
 
 def _periods(given: list[str], file: Path | None) -> list[Period]:

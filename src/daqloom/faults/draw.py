@@ -16,6 +16,7 @@ from daqloom.faults import FaultsError
 from daqloom.faults.intervals import Fit
 from daqloom.faults.summary import Variant
 from daqloom.scenario.faults import MOST_INJECTED
+from daqloom.scenario.quantities import TIME
 
 BURSTS = 0.01
 """A constant rate less likely than this is given up for the Weibull distribution."""
@@ -85,7 +86,7 @@ def injected(drawn: list[Drawn], ends: Mapping[str, str]) -> dict[str, object]:
         table = f"faults.injected.f{number}"
         keys |= {
             f"{table}.which": ends[each.link],
-            f"{table}.at": f"{each.at_s:.9g} s",
-            f"{table}.lasts": f"{each.lasts_s:.9g} s",
+            f"{table}.at": TIME.format(each.at_s),
+            f"{table}.lasts": TIME.format(each.lasts_s),
         }
     return keys

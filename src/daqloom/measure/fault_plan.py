@@ -10,6 +10,7 @@ from daqloom.scenario.faults import Fault
 from daqloom.scenario.models import Scenario
 from daqloom.topology.outages import Outage, outages
 from daqloom.topology.system import FabricSystem, fabric_system
+from daqloom.topology.wiring import Wiring, wire
 
 OF_LINKS = ("cable", "port", "switch")
 """Kinds of things that break links and no processes."""
@@ -88,8 +89,9 @@ def planned(scenario: Scenario) -> list[Planned]:
     for name, fault in faults.injected.items():
         _check(name, fault, scenario.measure.namespaces)
     system = fabric_system(scenario)
+    wiring = wire(system.fabric)
     return [
-        Planned(each.name, each.fault, _thing(each, system), each.begin_s, each.end_s)
+        Planned(each.name, each.fault, _thing(each, system, wiring), each.begin_s, each.end_s)
         for each in outages(faults, system.fabric, system.hosts)
     ]
 
@@ -121,19 +123,18 @@ def _check(name: str, fault: Fault, namespaces: bool) -> None:
         )
 
 
-def _thing(outage: Outage, system: FabricSystem) -> Thing:
+def _thing(outage: Outage, system: FabricSystem, wiring: Wiring) -> Thing:
     if outage.node >= 0:
         return Thing(outage.which, (outage.node,))
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
+    links = list(outage.links)
     units, to_units, from_units = set(), False, False
-    for link in outage.links:
-        cable = system.fabric.cables[link // 2]
-        begin, end = (cable.a, cable.b) if link % 2 == 0 else (cable.b, cable.a)
-        if end.node in unit_of:
-            units.add(unit_of[end.node])
+    for begin, end in zip(wiring.tail[links].tolist(), wiring.head[links].tolist(), strict=True):
+        if end in unit_of:
+            units.add(unit_of[end])
             to_units = True
-        elif begin.node in unit_of:
-            units.add(unit_of[begin.node])
+        elif begin in unit_of:
+            units.add(unit_of[begin])
             from_units = True
     if not units:
         host = system.fabric.hosts[system.hosts[0]].name

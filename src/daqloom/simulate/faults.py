@@ -17,6 +17,7 @@ from daqloom.topology.outages import Outage, outages
 from daqloom.topology.rerouted import reroutings
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
+from daqloom.topology.wiring import wire
 
 NetworkConfig = _engine.EthernetConfig | _engine.InfinibandConfig
 
@@ -45,10 +46,10 @@ def set_link_faults(config: NetworkConfig, scenario: Scenario, system: FabricSys
         tables = list(reroutings(faults, system.network, system.fabric, system.ways, found))
     except TopologyError as error:
         raise ScenarioError(f"{scenario.name}: {error}") from None
-    hosts = len(system.fabric.hosts)
+    hosts, begins_at = len(system.fabric.hosts), wire(system.fabric).tail
     for change in link_changes(faults, found, system.fabric):
         if change.at_s < duration_s:
-            _add(config, change, _begins_at_host(system, change.link))
+            _add(config, change, bool(begins_at[change.link] < hosts))
     for at_s, ways in tables:
         if at_s < duration_s:
             groups = [(hosts + switch, list(ports)) for switch, ports in ways.groups]
@@ -122,11 +123,6 @@ def _add(config: NetworkConfig, change: Change, begins_at_host: bool) -> None:
         drops=change.what == "down" and not begins_at_host,
         bit_errors=change.bit_errors,
     )
-
-
-def _begins_at_host(system: FabricSystem, link: int) -> bool:
-    cable = system.fabric.cables[link // 2]
-    return (cable.a if link % 2 == 0 else cable.b).node < len(system.fabric.hosts)
 
 
 def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import replace
 
 from daqloom.topology import TopologyError
@@ -28,6 +29,11 @@ def with_broken(fabric: Fabric, cables: int, seed: int) -> Fabric:
             f"{fabric.name} has {len(places)} cables between switches, of which {cables} are to be "
             f"broken (faults.cables); give {len(places)} at most"
         )
-    broken = set(random.Random(seed).sample(places, cables))
-    left = (cable for place, cable in enumerate(fabric.cables) if place not in broken)
+    return without(fabric, random.Random(seed).sample(places, cables))
+
+
+def without(fabric: Fabric, cables: Collection[int]) -> Fabric:
+    """Return the fabric without these cables, by their place in `fabric.cables`."""
+    gone = frozenset(cables)
+    left = (cable for place, cable in enumerate(fabric.cables) if place not in gone)
     return replace(fabric, cables=tuple(left))

@@ -44,12 +44,17 @@ def cabled(scenario: Scenario) -> Cabled:
     if given.shape == "imported" and not broken:
         tables, more = load_tables(given.folder, fabric)
         warnings = warnings + more
-    usual = MINIMAL if given.shape == "cables" or broken else None
-    name = given.routing
-    if name == MENDED or (broken and name == IMPORTED):
-        name = ""
-    routes = routing(fabric, tables, name or usual)
+    routes = routing(fabric, tables, tables_of(given, is_broken=broken > 0))
     return Cabled(fabric, routes, single(routes), warnings)
+
+
+def tables_of(given: Network, *, is_broken: bool) -> str | None:
+    """Return the name of the tables of a network, or of what is left of it; with mended ones, that
+    of those that they are made from. None: the usual ones."""
+    usual = MINIMAL if given.shape == "cables" or is_broken else None
+    if given.routing == MENDED or (is_broken and given.routing == IMPORTED):
+        return usual
+    return given.routing or usual
 
 
 def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:

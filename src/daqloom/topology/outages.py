@@ -56,21 +56,26 @@ class _Thing:
 def outages(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> list[Outage]:
     """Return the outages in the order of time, drawn by `faults.seed`; `nodes` are the hosts of the
     nodes. Raises ScenarioError for what the system does not have."""
-    found = [
-        Outage(name, fault, thing.which, begin_s, end_s, thing.links, thing.node)
-        for name, fault in faults.injected.items()
-        for thing in _things(faults, name, fabric, nodes)
-        for begin_s, end_s in fault.times()
-    ]
+    known: dict[tuple[str, str], dict[str, _Thing]] = {}
+    found = []
+    for name, fault in faults.injected.items():
+        if (kind := (fault.what, fault.how)) not in known:
+            known[kind] = _named(fault, fabric, nodes)
+        for thing in _things(faults, name, known[kind], fabric, nodes):
+            found += [
+                Outage(name, fault, thing.which, begin_s, end_s, thing.links, thing.node)
+                for begin_s, end_s in fault.times()
+            ]
     return sorted(found, key=lambda outage: (outage.begin_s, outage.name, outage.which))
 
 
-def _things(faults: Faults, name: str, fabric: Fabric, nodes: Sequence[int]) -> list[_Thing]:
-    """Return what a fault breaks."""
+def _things(
+    faults: Faults, name: str, named: dict[str, _Thing], fabric: Fabric, nodes: Sequence[int]
+) -> list[_Thing]:
+    """Return what a fault breaks, of what can be `named`."""
     fault = faults.injected[name]
     if not fault.which:
-        return faults.drawn(name, _drawn_from(fault, fabric, nodes))
-    named = _named(fault, fabric, nodes)
+        return faults.drawn(name, _drawn_from(fault, named, fabric, nodes))
     if fault.which not in named:
         known = did_you_mean(fault.which, named, f'expected one such as "{next(iter(named), "")}"')
         raise ScenarioError(
@@ -80,8 +85,9 @@ def _things(faults: Faults, name: str, fabric: Fabric, nodes: Sequence[int]) -> 
     return [named[fault.which]]
 
 
-def _drawn_from(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> list[_Thing]:
-    named = _named(fault, fabric, nodes)
+def _drawn_from(
+    fault: Fault, named: dict[str, _Thing], fabric: Fabric, nodes: Sequence[int]
+) -> list[_Thing]:
     if fault.what == "cable":
         ends = (fabric.cables[place].a for place in between_switches(fabric))
         return [named[fabric.end_name(end)] for end in ends]

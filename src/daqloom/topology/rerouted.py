@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from daqloom.scenario.faults import Faults
 from daqloom.scenario.network import Network
+from daqloom.topology.broken import without
+from daqloom.topology.cabled import tables_of
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.outages import Outage
-from daqloom.topology.routing import IMPORTED, MENDED, MINIMAL, routing
+from daqloom.topology.routing import routing
 
 
 def known_broken(faults: Faults, found: Sequence[Outage]) -> list[tuple[float, frozenset[int]]]:
@@ -39,26 +40,24 @@ def reroutings(
     if faults.routing == "none":
         return
     after = faults.sweep if faults.routing == "sweep" else 0.0
+    known = {frozenset[int](): ways}  # what flaps has the same tables again and again
     for at, broken in known_broken(faults, found):
-        if not broken:
-            yield at + after, ways
-        elif faults.routing == "sweep":
-            yield at + after, swept(network, fabric, broken)
-        else:
-            yield at + after, locally(fabric, ways, broken)
+        if broken not in known:
+            is_swept = faults.routing == "sweep"
+            known[broken] = (
+                swept(network, fabric, broken) if is_swept else locally(fabric, ways, broken)
+            )
+        yield at + after, known[broken]
 
 
 def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost:
     """Return the tables that a subnet manager computes for what is left: minimal:balanced (OpenSM's
     minhop) where network.routing gives no tables for any fabric, or mended ones, which go with the
     order of units; on Ethernet all shortest ways."""
-    left = replace(
-        fabric, cables=tuple(c for place, c in enumerate(fabric.cables) if place not in broken)
-    )
+    left = without(fabric, broken)
     if network.spreads:
         return equal_cost(left)
-    name = "" if network.routing in (IMPORTED, MENDED) else network.routing
-    return single(routing(left, None, name or MINIMAL))
+    return single(routing(left, None, tables_of(network, is_broken=True)))
 
 
 def locally(fabric: Fabric, ways: EqualCost, broken: frozenset[int]) -> EqualCost:
