@@ -7,6 +7,7 @@ kind of colour vision tell apart.
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -55,6 +56,13 @@ def save(figure: Figure, path: Path, dpi: int = 130) -> None:
     """Writes png, pdf or svg. Raises OutputError."""
     with written_whole(path) as scratch:
         figure.savefig(scratch, dpi=dpi)
+
+
+def png(figure: Figure, dpi: int) -> bytes:
+    """Return the figure as a page embeds it."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=dpi)
+    return stream.getvalue()
 
 
 def in_style(draw: Callable[P, Figure]) -> Callable[P, Figure]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 from daqloom.faults.loss import MONTH_H, Cost, Estimate, Way
 from daqloom.faults.loss_record import notes
 from daqloom.faults.network import HOST_LINK
-from daqloom.output import written_whole
+from daqloom.output import write_text
 from daqloom.report import style
 from daqloom.report.faults.failure_figure import duration_marks
 from daqloom.words import counted, duration
@@ -35,8 +34,7 @@ def write(path: Path, name: str, cost: Cost) -> None:
     """Write the figure as png, pdf or svg, or a page with it and tables. Raises OutputError."""
     figure = draw(name, cost)
     if path.suffix.lower() == ".html":
-        with written_whole(path) as scratch:
-            scratch.write_text(_page(figure, name, cost), encoding="utf-8")
+        write_text(path, _page(figure, name, cost))
     else:
         style.save(figure, path)
 
@@ -169,8 +167,6 @@ def _worst(axes: Axes, cost: Cost) -> None:
 def _page(figure: Any, name: str, cost: Cost) -> str:
     from daqloom.report.page import page, picture, table
 
-    held = io.BytesIO()
-    figure.savefig(held, format="png", dpi=110)
     ways = [
         (named, f"{way.full_bps / 1e12:.4g}", f"{way.mean_bps.value / 1e12:.4g}", _hours(way.hours))
         for named, way in _all_ways(cost)
@@ -183,7 +179,7 @@ def _page(figure: Any, name: str, cost: Cost) -> str:
     rests = [(sentence,) for sentence in _rests(cost)]
     described = "Time with cables down, throughput, what would help, repair times and links"
     parts = [
-        picture("Cost of failures", _answer(cost), held.getvalue(), described, answer=True),
+        picture("Cost of failures", _answer(cost), style.png(figure, 110), described, answer=True),
         "<h2>What would help</h2>",
         table(("", "none down (Tb/s)", "mean (Tb/s)", "lost in a month"), ways),
         "<h2>Links</h2>",

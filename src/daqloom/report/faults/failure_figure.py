@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.failure import Failure
 from daqloom.faults.summary import Variant
-from daqloom.output import written_whole
+from daqloom.output import write_text
 from daqloom.report import style
 from daqloom.words import TIMES_S, counted, duration, natural_key, unit_of_time
 
@@ -40,8 +39,7 @@ def write(path: Path, kinds: Mapping[str, Variant], links: Sequence[str]) -> Non
     the network, in the order of the map; none where it is not known. Raises OutputError."""
     figure = draw(kinds, links)
     if path.suffix.lower() == ".html":
-        with written_whole(path) as scratch:
-            scratch.write_text(_page(figure, kinds), encoding="utf-8")
+        write_text(path, _page(figure, kinds))
     else:
         style.save(figure, path)
 
@@ -201,8 +199,6 @@ def _round_duration(value_s: float) -> str:
 def _page(figure: Any, kinds: Mapping[str, Variant]) -> str:
     from daqloom.report.page import page, picture, table
 
-    held = io.BytesIO()
-    figure.savefig(held, format="png", dpi=110)
     last = list(kinds.values())[-1]
     begin, end = (day_name(int(at // DAY_S)) for at in last.observed)
     told = "; ".join(f"{name}: {len(kind.failures):,}" for name, kind in kinds.items())
@@ -211,7 +207,7 @@ def _page(figure: Any, kinds: Mapping[str, Variant]) -> str:
         for total in last.totals
     ]
     parts = [
-        picture("Failures", told, held.getvalue(), "Durations, days, links and intervals"),
+        picture("Failures", told, style.png(figure, 110), "Durations, days, links and intervals"),
         "<h2>Links</h2>",
         table(("link", "failures, flapping merged", "down", "causes"), rows),
     ]

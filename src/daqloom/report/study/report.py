@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.output import written_whole
+from daqloom.report import style
 from daqloom.report.study import figures as study_figures
 from daqloom.report.study import levels as study_levels
 from daqloom.report.study import methods as study_methods
@@ -50,7 +50,9 @@ def write_report(
     nothing to show, OutputError where `folder` cannot be written.
     """
     drawn = figures(dataset, show)
-    pictures = [(heading, caption, _png(figure)) for _, heading, caption, figure in drawn]
+    pictures = [
+        (heading, caption, style.png(figure, DPI_OF_PAGE)) for _, heading, caption, figure in drawn
+    ]
     concluded = findings(dataset, show) if conclusions is None else conclusions
     text = study_page.render(
         dataset,
@@ -58,7 +60,7 @@ def write_report(
         variable=show,
         description=description,
         provenance=provenance,
-        findings=[(finding, _png(finding.figure)) for finding in concluded],
+        findings=[(finding, style.png(finding.figure, DPI_OF_PAGE)) for finding in concluded],
     )
     folder = Path(folder)
     paths = [folder / "report.html"]
@@ -134,9 +136,3 @@ def spoken(dataset: Dataset, show: str | None, conclusions: Sequence[Finding]) -
     """What the page says in words, for a terminal: one text for its head and for each section."""
     head = study_page.state(dataset, shown_variables(dataset, show)[0])
     return [*head, *(" ".join(each.sentences) for each in conclusions)]
-
-
-def _png(figure: Figure) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI_OF_PAGE)
-    return stream.getvalue()

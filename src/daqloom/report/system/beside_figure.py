@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,8 +50,6 @@ def write(path: Path, found: Beside) -> None:
 
 def render(found: Beside) -> str:
     """Return the page: the picture, what it says, the table, and notes of the methods."""
-    stream = io.BytesIO()
-    draw(found, titled=False).savefig(stream, format="png", dpi=130)
     described = "Bars of the methods: events per second, length of a phase, shares of time"
     notes = [
         f"Note, {result.method}: {warning}"
@@ -63,7 +60,12 @@ def render(found: Beside) -> str:
         f"{found.scenario.name}: {', '.join(result.method for result in found.results)}",
         title(found),
         [
-            picture("One scenario, all methods", "", stream.getvalue(), described),
+            picture(
+                "One scenario, all methods",
+                "",
+                style.png(draw(found, titled=False), 130),
+                described,
+            ),
             *(f"<p>{html.escape(sentence)}</p>" for sentence in verdict(found)),
             table(head(found), rows(found)),
             *(f"<p>{html.escape(sentence)}</p>" for sentence in notes),
