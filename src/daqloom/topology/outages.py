@@ -77,7 +77,8 @@ def _things(
     if not fault.which:
         return faults.drawn(name, _drawn_from(fault, named, fabric, nodes))
     if fault.which not in named:
-        known = did_you_mean(fault.which, named, f'expected one such as "{next(iter(named), "")}"')
+        usual = next((each.which for each in _drawn_from(fault, named, fabric, nodes)), "")
+        known = did_you_mean(fault.which, named, f'expected one such as "{usual}"')
         raise ScenarioError(
             f'faults.injected.{name}.which = "{fault.which}" is no {fault.what} of the system; '
             f"{known}"
