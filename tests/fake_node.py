@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from daqloom._engine import Counters, ShiftStage
+from daqloom._engine import Counters, Moved, ShiftStage
 
 DEADLINE_S = 5.0
 FOLDER = "FAKE_NODE_FOLDER"
@@ -41,7 +41,7 @@ class FakeNode:
         except OSError:
             return ""
 
-    def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
+    def prepare(self, epoch: int, members: Sequence[int], moved: Sequence[Moved] = ()) -> bytes:
         if self.fault() == "unpreparable":
             raise RuntimeError("no memory for a transport")
         self.epoch, self.members = epoch, list(members)

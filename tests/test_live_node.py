@@ -17,7 +17,8 @@ HUNG_S = 60.0
 def node(unit: int, run: str) -> _engine.LiveNode:
     config = _engine.LiveConfig()
     config.unit, config.run, config.token = unit, run, b"0123456789abcdef"
-    config.readout_slots = config.builder_slots = list(range(UNITS))
+    units = list(range(UNITS))
+    config.slots = _engine.RunSlots(readouts=units, builders=units)
     config.packing, config.fragment_bytes = 100, [200] * UNITS
     config.stream_buffer = config.output_buffer = 4_000_000
     config.discards_when_full = False  # the consumer may be kept from its processor
@@ -99,12 +100,15 @@ def test_an_epoch_is_prepared_connected_and_started_in_this_order(nodes):
         ({"output_buffer": 100}, "output_buffer of 100 bytes; a multi-event packet"),
         ({"fragment_bytes": [100]}, "1 sizes of fragments for 2 readout units"),
         ({"packing": 65_536}, "packing of 65536"),
-        ({"builder_slots": [70_000, 1]}, "unit 70000 in a slot"),
+        (
+            {"slots": _engine.RunSlots(readouts=[0, 1], builders=[70_000, 1])},
+            "unit 70000 in a slot",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_a_sentence(change, reason):
     config = _engine.LiveConfig()
-    config.readout_slots = config.builder_slots = [0, 1]
+    config.slots = _engine.RunSlots(readouts=[0, 1], builders=[0, 1])
     config.fragment_bytes = [100, 100]
     for name, value in change.items():
         setattr(config, name, value)

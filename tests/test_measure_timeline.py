@@ -103,7 +103,7 @@ def test_event_building_without_phases_has_no_timeline(tmp_path: Path) -> None:
 def node(unit: int, run: str, kept: int) -> _engine.LiveNode:
     config = _engine.LiveConfig()
     config.unit, config.run, config.token = unit, run, b"0123456789abcdef"
-    config.readout_slots = config.builder_slots = [0, 1]
+    config.slots = _engine.RunSlots(readouts=[0, 1], builders=[0, 1])
     config.packing, config.fragment_bytes = 100, [200, 200]
     config.stream_buffer = config.output_buffer = 4_000_000
     config.trace_stages = kept

@@ -12,6 +12,7 @@ from daqloom._engine import (
     DropConnection,
     KillProcess,
     LaunchProcess,
+    Moved,
     RunControl,
     RunPlan,
     SendOrder,
@@ -70,7 +71,7 @@ class VirtualNode:
         self.mep_end, self.until_s = 0, 0.0
         self.is_paused = False
 
-    def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
+    def prepare(self, epoch: int, members: Sequence[int], moved: Sequence[Moved] = ()) -> bytes:
         self.shut()
         self.epoch, self.members = epoch, tuple(members)
         return f"{self.number}@{epoch}".encode()

@@ -54,9 +54,7 @@ void bind_config(nb::module_& module) {
                 }
                 std::memcpy(self.token.data(), token.data(), token.size());
             })
-        .def_rw("readout_slots", &Config::readout_in_slot)
-        .def_rw("builder_slots", &Config::builder_in_slot)
-        .def_rw("keeps_lost_slots", &Config::keeps_lost_slots)
+        .def_rw("slots", &Config::slots)
         .def_rw("transport", &Config::transport)
         .def_rw("bind", &Config::bind)
         .def_rw("congestion_control", &Config::congestion_control)
@@ -100,8 +98,9 @@ std::unique_ptr<Node> make_node(const NodeConfig& config) {
     return without_lock([&] { return Node::make(config); });
 }
 
-nb::bytes prepare(Node& node, std::uint32_t epoch, const std::vector<UnitIndex>& members) {
-    return as_bytes(without_lock([&] { return node.prepare(epoch, members); }));
+nb::bytes prepare(Node& node, std::uint32_t epoch, const std::vector<UnitIndex>& members,
+                  const std::vector<protocol::Moved>& moved) {
+    return as_bytes(without_lock([&] { return node.prepare(epoch, members, moved); }));
 }
 
 std::vector<UnitIndex> connect(Node& node,
@@ -150,7 +149,9 @@ void bind_live(nb::module_& module) {
     nb::class_<Node>(module, "LiveNode")
         .def(nb::new_(&make_node), nb::arg("config"))
         .def("prepare", &prepare, nb::arg("epoch"), nb::arg("members"),
-             "A new epoch with these units, this one among them. Returns the address of this one.")
+             nb::arg("moved") = std::vector<protocol::Moved>(),
+             "A new epoch with these units, this one among them, some in the place of others. "
+             "Returns the address of this one.")
         .def("connect", &connect, nb::arg("addresses"), nb::arg("timeout_s"),
              "To the others. Returns the units that did not answer.")
         .def("start", &start, nb::arg("first_mep"), "Data flow, from this MEP of the run on.")

@@ -46,6 +46,39 @@ void bind_states(nb::module_& module) {
         "The allowed transitions of a unit: state, step, next state.");
 }
 
+void bind_slots(nb::module_& module) {
+    using Units = std::vector<UnitIndex>;
+    nb::class_<RunSlots>(
+        module, "RunSlots",
+        "The slots of the schedule of a run, and who is in them; -1: nobody. Lists "
+        "may be shorter than others.")
+        .def(
+            "__init__",
+            [](RunSlots* self, Units readouts, Units builders, Units spares, bool keeps_lost) {
+                new (self) RunSlots{std::move(readouts), std::move(builders), std::move(spares),
+                                    keeps_lost};
+            },
+            nb::kw_only(), nb::arg("readouts") = Units(), nb::arg("builders") = Units(),
+            nb::arg("spares") = Units(), nb::arg("keeps_lost") = true)
+        .def_ro("readouts", &RunSlots::readouts,
+                "The unit whose readout unit is in each slot, when the run begins.")
+        .def_ro("builders", &RunSlots::builders, "The same of builder units.")
+        .def_ro("spares", &RunSlots::spares, "The spare in each slot.")
+        .def_ro("keeps_lost", &RunSlots::keeps_lost,
+                "Whether a slot with nobody in it stays, as a dummy.");
+    nb::class_<Moved>(module, "Moved",
+                      "A unit whose readout unit and builder unit are not where they were.")
+        .def(
+            "__init__",
+            [](Moved* self, UnitIndex unit, UnitIndex readout, UnitIndex builder) {
+                new (self) Moved{unit, readout, builder};
+            },
+            nb::kw_only(), nb::arg("unit"), nb::arg("readout"), nb::arg("builder"))
+        .def_ro("unit", &Moved::unit, "Whose readout unit and builder unit.")
+        .def_ro("readout", &Moved::readout, "Who holds its readout unit; -1: nobody.")
+        .def_ro("builder", &Moved::builder, "Who holds its builder unit; -1: nobody.");
+}
+
 void bind_plan(nb::module_& module) {
     using Plan = RunPlan;
     const Plan given;
@@ -55,8 +88,7 @@ void bind_plan(nb::module_& module) {
             [](Plan* self, std::uint32_t units, base::Time heartbeat, base::Time fault_timeout,
                base::Time order_timeout, base::Time launch_timeout, base::Time finish_timeout,
                bool stops_when_unwritable, bool restart, bool launches, std::uint64_t leased_meps,
-               std::vector<UnitIndex> builders, std::set<UnitIndex> readouts, bool takes_turns,
-               std::uint32_t fewest_members) {
+               RunSlots slots, bool moves_apart, bool takes_turns, std::uint32_t fewest_members) {
                 new (self) Plan{units,
                                 heartbeat,
                                 fault_timeout,
@@ -67,21 +99,21 @@ void bind_plan(nb::module_& module) {
                                 restart,
                                 launches,
                                 leased_meps,
-                                std::move(builders),
-                                std::move(readouts),
+                                std::move(slots),
+                                moves_apart,
                                 takes_turns,
                                 fewest_members,
                                 gauges()};
             },
-            nb::kw_only(), nb::arg("units"), nb::arg("heartbeat_s") = given.heartbeat,
+            nb::kw_only(), nb::arg("units") = given.units, nb::arg("heartbeat_s") = given.heartbeat,
             nb::arg("fault_timeout_s") = given.fault_timeout,
             nb::arg("order_timeout_s") = given.order_timeout,
             nb::arg("launch_timeout_s") = given.launch_timeout,
             nb::arg("finish_timeout_s") = given.finish_timeout,
             nb::arg("stops_when_unwritable") = given.stops_when_unwritable,
             nb::arg("restart") = given.restart, nb::arg("launches") = given.launches,
-            nb::arg("leased_meps") = given.leased_meps, nb::arg("builders") = given.builders,
-            nb::arg("readouts") = given.readouts, nb::arg("takes_turns") = given.takes_turns,
+            nb::arg("leased_meps") = given.leased_meps, nb::arg("slots") = given.slots,
+            nb::arg("moves_apart") = given.moves_apart, nb::arg("takes_turns") = given.takes_turns,
             nb::arg("fewest_members") = given.fewest_members)
         .def_ro("units", &Plan::units, "Number of units; they are numbered from 0.")
         .def_ro("heartbeat_s", &Plan::heartbeat, "Time from report to report.")
@@ -103,16 +135,23 @@ void bind_plan(nb::module_& module) {
         .def_ro("leased_meps", &Plan::leased_meps,
                 "Smallest number of MEPs that a lease allows beyond the last one known to be "
                 "answered; added to what the run builds in a few timeouts.")
-        .def_ro("builders", &Plan::builders,
-                "Units that build, in the order of their turns; empty: all units.")
-        .def_ro("readouts", &Plan::readouts, "Units that read out; empty: all units.")
+        .def_ro("slots", &Plan::slots,
+                "Units that read out, units that build, and spares; without any, all units read "
+                "out and build.")
+        .def_ro("moves_apart", &Plan::moves_apart,
+                "Whether the readout unit and the builder unit of a lost unit move to a spare "
+                "each.")
         .def_ro("takes_turns", &Plan::takes_turns,
                 "Whether a MEP's number determines its builder unit in the epoch.")
         .def_ro("fewest_members", &Plan::fewest_members,
                 "Fewest members that can build events; one of them has to read out and one to "
                 "build.")
-        .def("is_viable", &Plan::is_viable, nb::arg("members"),
-             "Whether these members can build events.");
+        .def(
+            "is_viable",
+            [](const Plan& self, const Members& available) {
+                return Roles(self).among(available).is_viable();
+            },
+            nb::arg("available"), "Whether these units can build events.");
 }
 
 void bind_reports(nb::module_& module) {
@@ -380,6 +419,7 @@ void bind_lease(nb::module_& module) {
 
 void bind_run(nb::module_& module) {
     bind_states(module);
+    bind_slots(module);
     bind_plan(module);
     bind_reports(module);
     bind_orders(module);

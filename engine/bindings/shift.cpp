@@ -29,6 +29,7 @@ void bind_config(nb::module_& module) {
     cls.def(nb::init<>())
         .def_rw("slots", &Config::slots)
         .def_rw("builder_slots", &Config::builder_slots)
+        .def_rw("spare_slots", &Config::spare_slots)
         .def_rw("mfp_interval_s", &Config::mfp_interval)
         .def_rw("phase_jitter", &Config::phase_jitter)
         .def_rw("mfp_bytes", &Config::mfp_bytes)

@@ -51,6 +51,19 @@ struct Placement {
         return places.add(found->second);
     }
 
+    /// A node without units. Fails where the host has some.
+    base::expected<std::uint32_t> add_spare(network::NodeIndex host) {
+        const auto node = static_cast<std::uint32_t>(hosts.size());
+        if (!node_at.emplace(host, node).second) {
+            return base::failure(
+                fmt::format("host {} is a spare and has units, or is a spare twice", host.value()));
+        }
+        hosts.push_back(host);
+        readouts.unit_on.push_back(protocol::ReadoutIndex::none());
+        builders.unit_on.push_back(protocol::BuilderIndex::none());
+        return node;
+    }
+
     static base::expected<Placement> make(const std::vector<network::NodeIndex>& readouts,
                                           const std::vector<network::NodeIndex>& builders) {
         Placement placed;

@@ -271,14 +271,14 @@ bool RunDriver::obey(UnitIndex unit, const SendOrder& sent, Time now) {
         process.epoch = prepare->epoch;
         process.suspects.clear();
         process.lease.begin(prepare->epoch);
-        units_.prepare(unit, prepare->epoch, prepare->members, now);
+        units_.prepare(unit, *prepare, now);
     } else if (std::holds_alternative<orders::Connect>(sent.order)) {
         process.state = UnitState::ready;
     } else if (const auto* const start = std::get_if<orders::Start>(&sent.order)) {
         if (started_ != process.epoch) {
             started_ = process.epoch;
             first_mep_ = start->first_mep;
-            ledger_.begin(first_mep_, control_.plan().builders_among(control_.members()), totals());
+            ledger_.begin(first_mep_, control_.roles().builders(), totals());
         }
         process.state = UnitState::running;
         process.next_mep = start->first_mep;

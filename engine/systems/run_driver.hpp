@@ -50,8 +50,8 @@ class ControlledUnits {
     /// Until when its processes are stopped; not later than `now`: they are not.
     [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
     // Of a unit whose epoch others have followed by another while it was stopped, nothing is left.
-    /// It makes new connections, for an epoch with these members.
-    virtual void prepare(UnitIndex unit, std::uint32_t epoch, const std::vector<UnitIndex>& members,
+    /// It makes new connections, for a new epoch.
+    virtual void prepare(UnitIndex unit, const protocol::orders::Prepare& order,
                          base::Time now) = 0;
     /// It builds, from this MEP of the run on, and answers those before `mep_end`.
     virtual void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,

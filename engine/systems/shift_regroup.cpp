@@ -24,14 +24,20 @@ base::expected<void> ShiftSystem::make_run() {
     RunPlan plan = *config_.run;
     plan.units = static_cast<std::uint32_t>(hosts_.size());
     plan.takes_turns = true;
-    plan.builders.clear();
-    plan.readouts.clear();
-    for (const std::uint32_t node : placement_.builders.node_of) {
-        plan.builders.emplace_back(node);
-    }
-    for (const std::uint32_t node : placement_.readouts.node_of) {
-        plan.readouts.emplace(node);
-    }
+    const auto units_in = [&](const std::vector<NodeIndex>& hosts) {
+        std::vector<UnitIndex> units;
+        for (const NodeIndex host : hosts) {
+            units.push_back(host == NodeIndex::none() ? UnitIndex::none()
+                                                      : UnitIndex(placement_.node_at.at(host)));
+        }
+        return units;
+    };
+    const auto& builders = config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
+    slots_ = {.readouts = units_in(config_.slots),
+              .builders = units_in(builders),
+              .spares = units_in(config_.spare_slots),
+              .keeps_lost = config_.keeps_lost_slots};
+    plan.slots = slots_;
     ControlledUnits& units = *this;
     run_ = std::make_unique<RunDriver>(plan, config_.launch, units);
     run_->begin(Time::zero());
@@ -57,49 +63,41 @@ Time ShiftSystem::stopped_until(UnitIndex unit) const {
     return nodes().stopped_until(unit.value());
 }
 
-void ShiftSystem::prepare(UnitIndex unit, std::uint32_t epoch,
-                          const std::vector<UnitIndex>& members, Time now) {
-    if (epoch < epoch_) {
+void ShiftSystem::prepare(UnitIndex unit, const orders::Prepare& order, Time now) {
+    if (order.epoch < epoch_) {
         return;  // it was stopped, and the others have gone on
     }
-    if (epoch > epoch_) {
-        epoch_ = epoch;
-        place_epoch(members, now);
+    if (order.epoch > epoch_) {
+        epoch_ = order.epoch;
+        place_epoch(order, now);
     }
-    seats_[unit.value()].epoch = epoch;
-    nodes().enter(unit.value(), static_cast<std::uint16_t>(1 + epoch % 65'535), now);
+    seats_[unit.value()].epoch = order.epoch;
+    nodes().enter(unit.value(), static_cast<std::uint16_t>(1 + order.epoch % 65'535), now);
 }
 
 /// From here on no unit of an earlier epoch takes part in anything.
-void ShiftSystem::place_epoch(const std::vector<UnitIndex>& members, Time now) {
+void ShiftSystem::place_epoch(const orders::Prepare& order, Time now) {
     for (std::uint32_t node = 0; node < hosts_.size(); ++node) {
         retire(node);
         nodes().leave(node);
     }
-    const auto is_member = [&](std::uint32_t node) {
-        return std::ranges::find(members, UnitIndex(node)) != members.end();
-    };
-    const auto& builder_slots =
-        config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
     placement_.readouts = {{}, std::vector(hosts_.size(), ReadoutIndex::none())};
     placement_.builders = {{}, std::vector(hosts_.size(), BuilderIndex::none())};
+    readouts_in_run_.unit_on.assign(hosts_.size(), ReadoutIndex::none());
+    readouts_in_run_.node_of.assign(readouts_in_run_.node_of.size(), kNobody);
+    const auto numbers = slots_.readout_numbers();
     std::vector<LinearShift::Member> slots;
-    for (std::size_t slot = 0; slot < config_.slots.size(); ++slot) {
-        const NodeIndex reads = config_.slots[slot];
-        const NodeIndex builds = builder_slots[slot];
-        LinearShift::Member here{false, false};
-        if (reads != NodeIndex::none() && is_member(placement_.node_at.at(reads))) {
-            placement_.readouts.add(placement_.node_at.at(reads));
-            here.has_readout = true;
+    for (const EpochSlot& slot : slots_of(slots_, order.members, order.moved)) {
+        if (slot.readout != UnitIndex::none()) {
+            const ReadoutIndex in_run = numbers[slot.reads_for];
+            placement_.readouts.add(slot.readout.value());
+            readouts_in_run_.unit_on[slot.readout.value()] = in_run;
+            readouts_in_run_.node_of[in_run] = slot.readout.value();
         }
-        if (builds != NodeIndex::none() && is_member(placement_.node_at.at(builds))) {
-            placement_.builders.add(placement_.node_at.at(builds));
-            here.has_builder = true;
+        if (slot.builder != UnitIndex::none()) {
+            placement_.builders.add(slot.builder.value());
         }
-        const bool never_had_one = reads == NodeIndex::none() && builds == NodeIndex::none();
-        if (config_.keeps_lost_slots || never_had_one || here.has_readout || here.has_builder) {
-            slots.push_back(here);
-        }
+        slots.push_back({slot.readout != UnitIndex::none(), slot.builder != UnitIndex::none()});
     }
     shift_ = std::move(LinearShift::of_members(slots, true).value());  // fewer than at first
     doing_.assign(shift_->readouts(), {ShiftStage::finished, now});
@@ -248,7 +246,7 @@ void ShiftSystem::retire(std::uint32_t node) {
 
 void ShiftSystem::feed(std::uint32_t stream, Time now) {
     const std::uint32_t node = node_of_stream(stream);
-    if (!has_unit(node)) {
+    if (node == kNobody || !has_unit(node)) {
         return;
     }
     skip_to(first_mep_, stream, now);

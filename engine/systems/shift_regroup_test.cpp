@@ -7,60 +7,10 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "systems/shift_on_paper_test.hpp"
+#include "systems/shift_controlled_test.hpp"
 
 namespace daqloom::systems {
 namespace {
-
-using base::microseconds;
-
-constexpr Time kHeartbeat = microseconds(100);
-constexpr Time kTimeout = microseconds(500);
-
-/// Four nodes under a run control with short times; MFPs of 64 kB, 2.7 us on their wires.
-ShiftSystemConfig controlled(std::uint32_t nodes = 4) {
-    ShiftSystemConfig config = system_on(star_200(nodes));
-    config.barrier = ShiftBarrier::centralised;
-    rdma_of(config).retry_timeout = microseconds(100);
-    config.run.emplace();
-    config.run->heartbeat = kHeartbeat;
-    config.run->fault_timeout = kTimeout;
-    config.run->restart = false;
-    return config;
-}
-
-NodeChange kill(std::uint32_t host, Time at) {
-    return {.at = at, .host = NodeIndex(host), .what = NodeChange::What::kill};
-}
-NodeChange stop(std::uint32_t host, Time at, Time until) {
-    return {.at = at, .host = NodeIndex(host), .what = NodeChange::What::stop, .until = until};
-}
-
-std::vector<std::uint32_t> members_of(const ShiftSystem& system) {
-    std::vector<std::uint32_t> all;
-    for (const auto& each : system.run_control()->members()) {
-        all.push_back(each.members);
-    }
-    return all;
-}
-
-base::DelayDistribution exponential(Time mean) {
-    return {.kind = base::DelayDistribution::Kind::exponential, .mean = mean};
-}
-
-/// When a unit was declared lost, and which host's.
-struct Lost {
-    Time at;
-    std::uint32_t host;
-    friend bool operator==(const Lost&, const Lost&) = default;
-};
-std::vector<Lost> lost_by(const ShiftSystem& system) {
-    std::vector<Lost> all;
-    for (const auto& each : system.run_control()->losses()) {
-        all.push_back({each.at, system.host_of(UnitIndex(each.unit)).value()});
-    }
-    return all;
-}
 
 TEST(Regrouping, WithoutFaultsNothingChanges) {
     ShiftSystemConfig config = controlled();
@@ -185,8 +135,10 @@ TEST(Regrouping, EveryMepHasOneFateWhateverIsKilledAndWhen) {
         const auto below = [&](std::uint64_t n) {
             return static_cast<std::uint32_t>(random.uniform_int(n));
         };
-        const std::uint32_t nodes = 3 + below(4);
-        ShiftSystemConfig config = controlled(nodes);
+        const std::uint32_t spares = below(3);
+        const std::uint32_t nodes = 3 + below(4) + spares;
+        ShiftSystemConfig config = controlled(nodes - spares, spares);
+        config.run->moves_apart = below(2) == 0;
         constexpr ShiftBarrier barriers[] = {ShiftBarrier::none, ShiftBarrier::centralised,
                                              ShiftBarrier::external, ShiftBarrier::tournament};
         config.barrier = barriers[below(4)];

@@ -103,6 +103,11 @@ base::expected<LinearShift> ShiftSystem::place_units() {
             builder_in.back() = unit;
         }
     }
+    for (const NodeIndex spare : config_.spare_slots) {
+        if (spare != NodeIndex::none()) {
+            DAQLOOM_CHECK(placement_.add_spare(spare));
+        }
+    }
     readouts_in_run_ = placement_.readouts;
     hosts_ = placement_.hosts;
     seats_.resize(hosts_.size());

@@ -44,6 +44,9 @@ struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
     /// Unfolded: `slots` are the hosts of readout units, these those of builder units; as many.
     /// Empty: folded, a builder unit beside each readout unit.
     std::vector<NodeIndex> builder_slots;
+    /// Where units regroup, the spare hosts, to which the units of lost ones move, each in the slot
+    /// that is then its own; as many as slots, with NodeIndex::none() in all others, or empty.
+    std::vector<NodeIndex> spare_slots;
     /// From being told to go on, or from the opening of its window, until the unit does.
     base::DelayDistribution phase_jitter;
 
@@ -162,6 +165,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     [[nodiscard]] const std::vector<UnitStage>& stages() const { return stages_; }
 
   private:
+    static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
     static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
     /// Of all units in a round; each takes some 100 B of books.
     static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
@@ -251,8 +255,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     // ---- of the run control; the number of a unit is that of its node
     void call_back(base::Time at, std::uint32_t number) override;
     [[nodiscard]] base::Time stopped_until(UnitIndex unit) const override;
-    void prepare(UnitIndex unit, std::uint32_t epoch, const std::vector<UnitIndex>& members,
-                 base::Time now) override;
+    void prepare(UnitIndex unit, const protocol::orders::Prepare& order, base::Time now) override;
     void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,
                base::Time now) override;
     void lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) override;
@@ -269,7 +272,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     [[nodiscard]] bool regroups() const override { return config_.run.has_value(); }
     /// Its unit is no more; what it has counted is kept.
     void retire(std::uint32_t node);
-    void place_epoch(const std::vector<UnitIndex>& members, base::Time now);
+    void place_epoch(const protocol::orders::Prepare& order, base::Time now);
     /// Those of this epoch's MFPs that are there, as far as the unit takes them.
     void feed(std::uint32_t stream, base::Time now);
     /// Those before this one are not needed: others have answered their MEPs.
@@ -290,6 +293,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
                                               protocol::StreamIndex stream) const {
         return readouts_in_run_.unit_on[node].value() * config_.streams + stream.value();
     }
+    /// kNobody: its readout unit is lost.
     [[nodiscard]] std::uint32_t node_of_stream(std::uint32_t number) const {
         return readouts_in_run_.node_of[unit_of(number)];
     }
@@ -331,9 +335,9 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     static void add(const protocol::ShiftUnit& unit, ShiftReport& sums);
 
     ShiftSystemConfig config_;
-    Placement placement_;  ///< of the units of this epoch
-    Places<protocol::ReadoutIndex> readouts_in_run_;
-    std::vector<NodeIndex> hosts_;  ///< of each node
+    Placement placement_;                             ///< of the units of this epoch
+    Places<protocol::ReadoutIndex> readouts_in_run_;  ///< where those of the run are now
+    std::vector<NodeIndex> hosts_;                    ///< of each node
     base::BitRate slowest_rate_;
     std::vector<protocol::ShiftUnit> units_;  ///< by node; the last one it had
     base::Table<protocol::ReadoutIndex, Doing> doing_;
@@ -354,6 +358,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     // ---- where units regroup
     std::vector<Seat> seats_;  ///< of each node
     base::Pool<Pending> pending_;
+    protocol::RunSlots slots_;                    ///< by the nodes' numbers
     std::optional<protocol::LinearShift> shift_;  ///< of this epoch
     std::uint32_t epoch_ = 0;
     std::uint64_t first_mep_ = 0;  ///< of this epoch

@@ -29,7 +29,7 @@ base::expected<protocol::PatternSizes> sizes_of(const NodeConfig& config, std::u
         return protocol::PatternSizes(config.sizes, config.fragment_bytes[stream], config.seed);
     }
     return protocol::PatternSizes::of_events(
-        config.event_size, protocol::FragmentShares(units_in(config.readout_in_slot), config.share),
+        config.event_size, protocol::FragmentShares(units_in(config.slots.readouts), config.share),
         protocol::ReadoutIndex(stream), config.packing, config.seed);
 }
 
@@ -88,8 +88,10 @@ void see_written(const FileCounters& written, const SeeCount& see) {
 
 }  // namespace
 
-base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t readout,
+base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::ReadoutIndex readout,
                                         const Doorbell& unit) {
+    end_sources();
+    reads_out_ = readout;
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         DAQLOOM_TRY(buffer, Buffer::create({.name = fmt::format("daqloom-stream-{}", stream),
                                             .bytes = config.stream_buffer,
@@ -111,12 +113,27 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t 
     }
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         Buffer& buffer = streams_[stream];
-        DAQLOOM_TRY(feed, feed_of(config, readout * config.streams + stream, buffer));
-        sources_.push_back(std::make_unique<Source>(
+        DAQLOOM_TRY(feed, feed_of(config, readout.value() * config.streams + stream, buffer));
+        auto source = std::make_unique<Source>(
             buffer, std::move(feed),
-            SourceConfig{.mfps_per_second = config.event_rate_hz / config.packing}));
+            SourceConfig{.mfps_per_second = config.event_rate_hz / config.packing});
+        const std::lock_guard lock(mutex_);
+        sources_.push_back(std::move(source));
     }
     return {};
+}
+
+/// Their counts are kept.
+void Ends::end_sources() {
+    stop_sources();
+    const std::lock_guard lock(mutex_);
+    for (const auto& source : sources_) {
+        blocked_before_ += source->counters().blocked;
+        late_before_ += source->counters().late;
+    }
+    sources_.clear();
+    stream_server_.reset();
+    streams_.clear();
 }
 
 base::expected<std::unique_ptr<MepConsumer>> Ends::make_consumer(const NodeConfig& config) {
@@ -192,12 +209,14 @@ void Ends::shut() {
 }
 
 void Ends::each_count(const SeeCount& see) const {
-    std::uint64_t blocked = 0;
-    std::uint64_t late = 0;
+    std::unique_lock lock(mutex_);
+    std::uint64_t blocked = blocked_before_;
+    std::uint64_t late = late_before_;
     for (const auto& source : sources_) {
         blocked += source->counters().blocked;
         late += source->counters().late;
     }
+    lock.unlock();
     see(counter_names::kMfpsBlocked.name, blocked);
     see(counter_names::kMfpsLate.name, late);
     if (kind_ == SinkKind::check) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,9 +30,12 @@ class Ends {
     Ends(const Ends&) = delete;
     Ends& operator=(const Ends&) = delete;
 
-    /// A buffer for each stream of the readout unit, and its source, which does not run yet.
-    base::expected<void> make_sources(const NodeConfig& config, std::uint32_t readout,
+    /// A buffer for each stream of this readout unit of the run, and its source, which does not run
+    /// yet, instead of those of another.
+    base::expected<void> make_sources(const NodeConfig& config, protocol::ReadoutIndex readout,
                                       const Doorbell& unit);
+    /// The readout unit of the sources, or none.
+    [[nodiscard]] protocol::ReadoutIndex reads_out() const { return reads_out_; }
     /// Makes a new output buffer and its consumer. The old buffer's consumer continues until it has
     /// read everything.
     base::expected<void> renew_output(const NodeConfig& config, const Doorbell& unit);
@@ -47,11 +51,16 @@ class Ends {
 
   private:
     base::expected<std::unique_ptr<MepConsumer>> make_consumer(const NodeConfig& config);
+    void end_sources();
     void end_output();
 
     NodeCounters& counters_;
     std::vector<Buffer> streams_;
+    protocol::ReadoutIndex reads_out_ = protocol::ReadoutIndex::none();
+    mutable std::mutex mutex_;  ///< of the next three, which other threads read
     std::vector<std::unique_ptr<Source>> sources_;
+    std::uint64_t blocked_before_ = 0;  ///< MFPs, as earlier sources counted them
+    std::uint64_t late_before_ = 0;
     std::unique_ptr<BufferServer> stream_server_;
 
     std::optional<Buffer> output_;

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <string>
+#include <set>
 #include <utility>
 
 namespace daqloom::live {
@@ -12,79 +11,80 @@ namespace daqloom::live {
 namespace {
 
 using protocol::LinearShift;
+using protocol::Moved;
+using protocol::RunSlots;
 
-/// The readout units, or the builder units.
-template <class Role>
-struct Roles {
-    base::Table<Role, UnitIndex> units;
-    base::Table<UnitIndex, Role> number_of;
-    base::Table<Role, Role> in_run;
-    std::uint32_t count_in_run = 0;
-};
-
-bool takes_part(UnitIndex unit, std::span<const UnitIndex> members) {
-    return unit != UnitIndex::none() && std::ranges::find(members, unit) != members.end();
-}
-
-template <class Role>
-Roles<Role> roles_of(const std::vector<UnitIndex>& slots, std::span<const UnitIndex> members) {
-    Roles<Role> roles;
-    for (const UnitIndex unit : slots) {
-        if (unit == UnitIndex::none()) {
-            continue;
-        }
-        roles.number_of.resize(std::max<std::size_t>(roles.number_of.size(), unit.value() + 1),
-                               Role::none());
-        if (takes_part(unit, members)) {
-            roles.number_of[unit] = roles.units.push_back(unit);
-            roles.in_run.push_back(Role(roles.count_in_run));
-        }
-        ++roles.count_in_run;
-    }
-    return roles;
-}
-
-/// A slot without a unit in the whole run stays a dummy.
-std::vector<LinearShift::Member> slots_of(const NodeConfig& config,
-                                          std::span<const UnitIndex> members) {
-    std::vector<LinearShift::Member> slots;
-    for (std::size_t slot = 0; slot < config.readout_in_slot.size(); ++slot) {
-        const UnitIndex reads = config.readout_in_slot[slot];
-        const UnitIndex builds = config.builder_in_slot[slot];
-        const LinearShift::Member here{takes_part(reads, members), takes_part(builds, members)};
-        const bool never_had_one = reads == UnitIndex::none() && builds == UnitIndex::none();
-        if (config.keeps_lost_slots || never_had_one || here.has_readout || here.has_builder) {
-            slots.push_back(here);
+/// Who holds what is told by a message: each is a unit, holds one of each kind, and is a member.
+base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> members,
+                           std::span<const Moved> moved) {
+    const auto numbers = slots.readout_numbers();
+    std::set<UnitIndex> units;
+    std::set<UnitIndex> readouts;
+    std::set<UnitIndex> builders;
+    const auto holds = [&](UnitIndex holder, std::set<UnitIndex>& those) {
+        return holder == UnitIndex::none() ||
+               (numbers.contains(holder) && those.insert(holder).second &&
+                std::ranges::find(members, holder) != members.end());
+    };
+    for (const Moved& each : moved) {
+        const bool reads =
+            numbers.contains(each.unit) && numbers[each.unit] != protocol::ReadoutIndex::none();
+        const bool builds = std::ranges::find(slots.builders, each.unit) != slots.builders.end();
+        if (!numbers.contains(each.unit) || !units.insert(each.unit).second ||
+            (!reads && each.readout != UnitIndex::none()) ||
+            (!builds && each.builder != UnitIndex::none()) || !holds(each.readout, readouts) ||
+            !holds(each.builder, builders)) {
+            return base::failure(
+                fmt::format("the readout and builder unit of unit {} are said to be with others, "
+                            "which cannot be",
+                            each.unit.value()));
         }
     }
-    return slots;
+    return {};
 }
 
 }  // namespace
 
-base::expected<Members> Members::of(const NodeConfig& config, std::span<const UnitIndex> members) {
-    if (config.readout_in_slot.size() != config.builder_in_slot.size()) {
+base::expected<Members> Members::of(const NodeConfig& config, std::span<const UnitIndex> members,
+                                    std::span<const Moved> moved) {
+    const RunSlots& run = config.slots;
+    if (run.readouts.size() != run.builders.size()) {
         return base::failure(
             fmt::format("{} slots of readout and {} of builder units; give as many",
-                        config.readout_in_slot.size(), config.builder_in_slot.size()));
+                        run.readouts.size(), run.builders.size()));
     }
-    auto readouts = roles_of<protocol::ReadoutIndex>(config.readout_in_slot, members);
-    auto builders = roles_of<protocol::BuilderIndex>(config.builder_in_slot, members);
-    if (readouts.units.empty() || builders.units.empty()) {
+    DAQLOOM_CHECK(check(run, members, moved));
+    const std::vector<protocol::EpochSlot> slots = slots_of(run, members, moved);
+    std::vector<LinearShift::Member> taken;
+    for (const protocol::EpochSlot& slot : slots) {
+        taken.push_back({slot.readout != UnitIndex::none(), slot.builder != UnitIndex::none()});
+    }
+    if (std::ranges::none_of(taken, &LinearShift::Member::has_readout) ||
+        std::ranges::none_of(taken, &LinearShift::Member::has_builder)) {
         return base::failure(
             "an epoch without readout or builder units; expected one member of each at least");
     }
-    const std::size_t units = std::max(readouts.number_of.size(), builders.number_of.size());
-    readouts.number_of.resize(units, protocol::ReadoutIndex::none());
-    builders.number_of.resize(units, protocol::BuilderIndex::none());
-    DAQLOOM_TRY(shift, LinearShift::of_members(slots_of(config, members), true));
-    return Members{.readouts = std::move(readouts.units),
-                   .builders = std::move(builders.units),
-                   .readout_of = std::move(readouts.number_of),
-                   .builder_of = std::move(builders.number_of),
-                   .readout_in_run = std::move(readouts.in_run),
-                   .readouts_in_run = readouts.count_in_run,
-                   .shift = std::move(shift)};
+    DAQLOOM_TRY(shift, LinearShift::of_members(taken, true));
+    Members found{.readouts = {},
+                  .builders = {},
+                  .readout_of = base::Table<UnitIndex, protocol::ReadoutIndex>(
+                      run.units(), protocol::ReadoutIndex::none()),
+                  .builder_of = base::Table<UnitIndex, protocol::BuilderIndex>(
+                      run.units(), protocol::BuilderIndex::none()),
+                  .readout_in_run = {},
+                  .readouts_in_run = units_in(run.readouts),
+                  .shift = std::move(shift)};
+    const auto numbers = run.readout_numbers();
+    for (const protocol::EpochSlot& slot : slots) {
+        if (slot.readout != UnitIndex::none()) {
+            found.readout_of[slot.readout] = found.readouts.push_back(slot.readout);
+            found.readout_in_run.push_back(numbers[slot.reads_for]);
+        }
+        if (slot.builder != UnitIndex::none()) {
+            found.builder_of[slot.builder] = found.builders.push_back(slot.builder);
+        }
+    }
+    return found;
 }
 
 }  // namespace daqloom::live

@@ -25,7 +25,18 @@ struct Members {
     std::uint32_t readouts_in_run = 0;
     protocol::LinearShift shift;
 
-    static base::expected<Members> of(const NodeConfig& config, std::span<const UnitIndex> members);
+    /// The number in the run of the readout unit that this unit has in the epoch, or none.
+    [[nodiscard]] protocol::ReadoutIndex reads_out(UnitIndex unit) const {
+        const auto here = readout_of[unit];
+        return here == protocol::ReadoutIndex::none() ? here : readout_in_run[here];
+    }
+    [[nodiscard]] bool builds(UnitIndex unit) const {
+        return builder_of[unit] != protocol::BuilderIndex::none();
+    }
+
+    /// Fails where there is no readout or no builder unit, or `moved` says what cannot be.
+    static base::expected<Members> of(const NodeConfig& config, std::span<const UnitIndex> members,
+                                      std::span<const protocol::Moved> moved = {});
 };
 
 }  // namespace daqloom::live

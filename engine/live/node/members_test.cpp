@@ -36,7 +36,7 @@ std::uint32_t builder_for(const Members& members, std::uint32_t readout, std::ui
 
 NodeConfig folded(Units slots) {
     NodeConfig config;
-    config.readout_in_slot = config.builder_in_slot = std::move(slots);
+    config.slots.readouts = config.slots.builders = std::move(slots);
     return config;
 }
 
@@ -52,7 +52,7 @@ TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
 
 TEST(Members, ALostOneLeavesADummyOrNoSlot) {
     NodeConfig config = folded({0, 1, 2, 3});
-    config.keeps_lost_slots = true;
+    config.slots.keeps_lost = true;
     auto members = Members::of(config, Units{0, 2, 3});
     ASSERT_TRUE(members);
     EXPECT_EQ(members->shift.phases(), 4);
@@ -61,7 +61,7 @@ TEST(Members, ALostOneLeavesADummyOrNoSlot) {
     EXPECT_EQ(numbers(members->readout_of), (Numbers{0, nobody, 1, 2}));
     EXPECT_EQ(numbers(members->readout_in_run), (Numbers{0, 2, 3}));
 
-    config.keeps_lost_slots = false;
+    config.slots.keeps_lost = false;
     members = Members::of(config, Units{0, 2, 3});
     ASSERT_TRUE(members);
     EXPECT_EQ(members->shift.phases(), 3);
@@ -71,8 +71,8 @@ TEST(Members, ALostOneLeavesADummyOrNoSlot) {
 
 TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
     NodeConfig config;
-    config.readout_in_slot = Units{0, 2};
-    config.builder_in_slot = Units{1, 3};
+    config.slots.readouts = Units{0, 2};
+    config.slots.builders = Units{1, 3};
     const auto members = Members::of(config, Units{0, 1, 3});
     ASSERT_TRUE(members);
     EXPECT_EQ(numbers(members->readouts), (Numbers{0}));
@@ -84,11 +84,11 @@ TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
 
 TEST(Members, WithoutReadoutOrBuilderUnitsThereIsNoEpoch) {
     NodeConfig config;
-    config.readout_in_slot = Units{0, 2};
-    config.builder_in_slot = Units{1, 3};
+    config.slots.readouts = Units{0, 2};
+    config.slots.builders = Units{1, 3};
     EXPECT_FALSE(Members::of(config, Units{0, 2}));
     EXPECT_FALSE(Members::of(config, Units{1, 3}));
-    config.builder_in_slot = Units{1};
+    config.slots.builders = Units{1};
     EXPECT_FALSE(Members::of(config, Units{0, 1}));
 }
 

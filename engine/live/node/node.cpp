@@ -31,21 +31,11 @@ constexpr std::uint32_t kMostUnits = 65'536;
 /// Wait for the consumer after the epoch has drained; then the next epoch gets a new buffer.
 constexpr base::Time kPatience = base::seconds(1);
 
-std::uint32_t units_of(const NodeConfig& config) {
-    std::uint32_t units = 0;
-    for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
-        for (const UnitIndex unit : *slots) {
-            units = unit == UnitIndex::none() ? units : std::max(units, unit.value() + 1);
-        }
-    }
-    return units;
-}
-
 }  // namespace
 
 base::expected<void> Node::check(const NodeConfig& given) {
     DAQLOOM_TRY(config, with_pieces(given));
-    if (const std::uint32_t units = units_of(config); units > kMostUnits) {
+    if (const std::size_t units = config.slots.units(); units > kMostUnits) {
         return base::failure(
             fmt::format("unit {} in a slot; give 0 to {}", units - 1, kMostUnits - 1));
     }
@@ -53,7 +43,7 @@ base::expected<void> Node::check(const NodeConfig& given) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
     DAQLOOM_CHECK(check_epoch(config));
-    const std::uint32_t readouts = units_in(config.readout_in_slot);
+    const std::uint32_t readouts = units_in(config.slots.readouts);
     if (config.fragment_bytes.size() != std::size_t{readouts} * config.streams) {
         return base::failure(
             fmt::format("{} sizes of fragments for {} readout units with {} "
@@ -96,11 +86,10 @@ struct Node::Parts {
           page(std::move(counted)),
           trace(config.trace_stages) {}
 
-    base::expected<void> make_ends();
+    base::expected<void> make_ends(protocol::ReadoutIndex reads_out, bool builds);
     void end_flow();
     [[nodiscard]] TransportConfig transport_config();
     [[nodiscard]] base::Time next_round() const;
-    [[nodiscard]] std::optional<std::uint32_t> place_in(const std::vector<UnitIndex>& slots) const;
 
     NodeConfig config;
     Doorbell doorbell;
@@ -122,19 +111,25 @@ struct Node::Parts {
     std::unique_ptr<Flow> flow;
 };
 
-/// The unit's number among the slots that are taken; none: it has no slot.
-std::optional<std::uint32_t> Node::Parts::place_in(const std::vector<UnitIndex>& slots) const {
-    const auto at = std::ranges::find(slots, config.self);
-    return at == slots.end() ? std::nullopt : std::optional(units_in({slots.begin(), at}));
-}
-
 base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     DAQLOOM_CHECK(check(config));
     DAQLOOM_TRY(settled, with_pieces(std::move(config)));
     DAQLOOM_TRY(doorbell, Doorbell::create());
     DAQLOOM_TRY(page, CountersPage::create());
     auto parts = std::make_unique<Parts>(std::move(settled), std::move(doorbell), std::move(page));
-    DAQLOOM_CHECK(parts->make_ends());
+    const protocol::RunSlots& slots = parts->config.slots;
+    const UnitIndex self = parts->config.self;
+    const auto numbers = slots.readout_numbers();
+    const auto is_in = [&](const std::vector<UnitIndex>& units) {
+        return std::ranges::find(units, self) != units.end();
+    };
+    if (!is_in(slots.readouts) && !is_in(slots.builders) && !is_in(slots.spares)) {
+        return base::failure(
+            fmt::format("unit {} has no slot; give it a readout unit, a builder unit or both, or "
+                        "make it a spare",
+                        self.value()));
+    }
+    DAQLOOM_CHECK(parts->make_ends(numbers[self], is_in(slots.builders)));
     // If another process has the name, these counters cannot be read from outside; the unit works
     // all the same.
     if (auto server = CountersServer::serve(parts->config.run, parts->config.self, parts->page)) {
@@ -146,18 +141,13 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
 Node::Node(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Node::~Node() { shut(); }
 
-base::expected<void> Node::Parts::make_ends() {
-    const std::optional<std::uint32_t> readout = place_in(config.readout_in_slot);
-    const bool builds = place_in(config.builder_in_slot).has_value();
-    if (!readout && !builds) {
-        return base::failure(
-            fmt::format("unit {} has no slot; give it a readout unit, a builder unit or both",
-                        config.self.value()));
+/// Those that it does not have: the readout unit's number is that in the run.
+base::expected<void> Node::Parts::make_ends(protocol::ReadoutIndex reads_out, bool builds) {
+    if (reads_out != protocol::ReadoutIndex::none() && reads_out != ends.reads_out()) {
+        DAQLOOM_CHECK(ends.make_sources(config, reads_out, doorbell));
     }
-    if (readout) {
-        DAQLOOM_CHECK(ends.make_sources(config, *readout, doorbell));
-    }
-    return builds ? ends.renew_output(config, doorbell) : base::expected<void>{};
+    const bool makes = builds && ends.output() == nullptr;
+    return makes ? ends.renew_output(config, doorbell) : base::expected<void>{};
 }
 
 void Node::Parts::end_flow() {
@@ -173,7 +163,7 @@ void Node::Parts::end_flow() {
 
 TransportConfig Node::Parts::transport_config() {
     TransportConfig made{.self = config.self,
-                         .units = units_of(config),
+                         .units = static_cast<std::uint32_t>(config.slots.units()),
                          .token = config.token,
                          .epoch = epoch,
                          .arena = ends.output() == nullptr ? nullptr : &ends.output()->area(),
@@ -195,16 +185,19 @@ base::Time Node::Parts::next_round() const {
 }
 
 base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
-                                                     std::span<const UnitIndex> members) {
+                                                     std::span<const UnitIndex> members,
+                                                     std::span<const protocol::Moved> moved) {
     Parts& node = *parts_;
     node.ends.stop_sources();
     node.end_flow();
-    DAQLOOM_TRY(found, Members::of(node.config, members));
+    DAQLOOM_TRY(found, Members::of(node.config, members, moved));
     node.members.emplace(std::move(found));
     node.epoch = epoch;
     if (std::exchange(node.is_output_spoilt, false) && node.ends.output() != nullptr) {
         DAQLOOM_CHECK(node.ends.renew_output(node.config, node.doorbell));
     }
+    const UnitIndex self = node.config.self;
+    DAQLOOM_CHECK(node.make_ends(node.members->reads_out(self), node.members->builds(self)));
     DAQLOOM_TRY(transport, make_transport(node.config.transport, node.transport_config(),
                                           {.node = node.config.bind,
                                            .congestion_control = node.config.congestion_control}));
@@ -243,7 +236,9 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
                                   *node.members));
     flow.epoch = std::move(epoch);
     node.is_output_spoilt = true;  // until it has drained with everybody
-    node.ends.start_sources(first_mep);
+    if (node.members->reads_out(node.config.self) != protocol::ReadoutIndex::none()) {
+        node.ends.start_sources(first_mep);
+    }
     flow.thread = std::thread([&flow, &node] {
         run_epoch(*flow.epoch, *flow.transport, node.counters, node.lease, flow.halt);
     });

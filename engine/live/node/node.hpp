@@ -29,9 +29,11 @@ class Node {
     static base::expected<std::unique_ptr<Node>> make(NodeConfig config);
     ~Node();
 
-    /// A new epoch with these members, of which this unit is one: its address for the others.
+    /// A new epoch with these members, of which this unit is one, some of them in the place of
+    /// others: its address for the others.
     base::expected<std::vector<std::byte>> prepare(std::uint32_t epoch,
-                                                   std::span<const UnitIndex> members);
+                                                   std::span<const UnitIndex> members,
+                                                   std::span<const protocol::Moved> moved = {});
     /// To all others. Returns those that did not answer in time.
     base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
                                                    base::Time timeout);

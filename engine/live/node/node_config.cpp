@@ -22,7 +22,7 @@ std::uint32_t units_in(const std::vector<UnitIndex>& slots) {
 
 base::expected<Bytes> largest_fragment(const NodeConfig& config) {
     DAQLOOM_TRY(event, protocol::largest_event(config.event_size, config.seed));
-    const std::uint32_t readouts = units_in(config.readout_in_slot);
+    const std::uint32_t readouts = units_in(config.slots.readouts);
     if (!config.share.empty() && config.share.size() != readouts) {
         return base::failure(fmt::format("{} shares of {} readout units; give one for each",
                                          config.share.size(), readouts));

@@ -13,6 +13,7 @@
 #include "live/transport/transport.hpp"
 #include "protocol/data/mfp_sizes.hpp"
 #include "protocol/machines/push_builder.hpp"
+#include "protocol/run/run_slots.hpp"
 #include "protocol/schedule/daqpipe_rules.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/schedule/shift_rules.hpp"
@@ -41,13 +42,8 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::Pull
     UnitIndex self{};
     std::string run = "run";  ///< part of the names under which buffers are served
     Token token = {};
-    /// The unit in each slot of the schedule whose readout unit, or builder unit, is there; or
-    /// none.
-    std::vector<UnitIndex> readout_in_slot = {UnitIndex()};
-    std::vector<UnitIndex> builder_in_slot = {UnitIndex()};
-    /// A unit that is not a member of an epoch leaves a dummy in its slot; else the slot is left
-    /// out.
-    bool keeps_lost_slots = false;
+    protocol::RunSlots slots = {
+        .readouts = {UnitIndex()}, .builders = {UnitIndex()}, .keeps_lost = false};
 
     // ---- how they reach each other
     std::string transport = "shm";

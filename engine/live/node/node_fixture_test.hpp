@@ -57,7 +57,7 @@ inline NodeConfig folded(std::uint32_t units, const std::string& transport = "sh
     NodeConfig config;
     config.run = "node-test-" + std::to_string(::getpid()) + "-" + std::to_string(runs++);
     config.token = kToken;
-    config.readout_in_slot = config.builder_in_slot = first(units);
+    config.slots.readouts = config.slots.builders = first(units);
     config.transport = transport;
     config.waiting = Waiting::blocking;
     config.packing = 10;
@@ -177,7 +177,8 @@ class NodesUnderTest {
   private:
     static Units all_of(const NodeConfig& config) {
         std::set<UnitIndex> units;
-        for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
+        for (const auto* slots :
+             {&config.slots.readouts, &config.slots.builders, &config.slots.spares}) {
             units.insert(slots->begin(), slots->end());
         }
         units.erase(UnitIndex::none());
@@ -208,7 +209,7 @@ class NodesOver : public testing::TestWithParam<std::string> {
     static void expect_right(NodeConfig config, const Units& builders) {
         config.when_full = protocol::WhenFull::wait;
         NodesUnderTest run(config);
-        const Units members = first(std::ranges::max(config.builder_in_slot).value() + 1);
+        const Units members = first(std::ranges::max(config.slots.builders).value() + 1);
         run.begin(members);
         EXPECT_TRUE(run.builds(builders));
         run.halt(members);

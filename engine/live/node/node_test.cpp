@@ -20,7 +20,7 @@ TEST_P(NodesOver, FoldedUnitsBuildEveryEventOnce) { expect_right(folded(3, GetPa
 
 TEST_P(NodesOver, UnfoldedUnitsBuildEveryEventOnce) {
     NodeConfig config = folded(2, GetParam());
-    config.builder_in_slot = Units{2, 3};
+    config.slots.builders = Units{2, 3};
     expect_right(config, {2, 3});
 }
 

@@ -15,8 +15,8 @@ NodeConfig pull(std::uint32_t readouts, std::uint32_t builders,
     const std::uint32_t units = readouts + builders;
     NodeConfig config = folded(units, transport);
     config.protocol = Protocol::pull;
-    std::fill_n(config.builder_in_slot.begin(), readouts, UnitIndex::none());
-    std::fill(config.readout_in_slot.begin() + readouts, config.readout_in_slot.end(),
+    std::fill_n(config.slots.builders.begin(), readouts, UnitIndex::none());
+    std::fill(config.slots.readouts.begin() + readouts, config.slots.readouts.end(),
               UnitIndex::none());
     config.fragment_bytes.resize(readouts);
     config.arrivals.rate_hz = 1e5;

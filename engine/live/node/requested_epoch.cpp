@@ -375,8 +375,8 @@ base::expected<void> check_requested(const NodeConfig& config) {
             "{} streams; in {} a readout unit has one, of MFPs with all it holds", config.streams,
             config.protocol == Protocol::pull ? "pull building" : "DAQPIPE"));
     }
-    const std::uint32_t readouts = units_in(config.readout_in_slot);
-    return EventMemory::of(config, {readouts, units_in(config.builder_in_slot), readouts})
+    const std::uint32_t readouts = units_in(config.slots.readouts);
+    return EventMemory::of(config, {readouts, units_in(config.slots.builders), readouts})
         .map([](const EventMemory&) {});
 }
 

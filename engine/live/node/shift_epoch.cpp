@@ -375,12 +375,12 @@ base::expected<void> check_shift(const NodeConfig& config) {
         mep += mfp;
     }
     const base::Bytes round =
-        largest * config.meps_per_phase * (base::Bytes{units_in(config.builder_in_slot)} + 1);
+        largest * config.meps_per_phase * (base::Bytes{units_in(config.slots.builders)} + 1);
     if (config.source == SourceKind::generator && round > config.stream_buffer) {
         return base::failure(fmt::format(
             "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
             "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
-            config.stream_buffer, units_in(config.builder_in_slot), config.meps_per_phase, largest,
+            config.stream_buffer, units_in(config.slots.builders), config.meps_per_phase, largest,
             round));
     }
     if (config.source == SourceKind::generator) {

@@ -18,7 +18,7 @@ using protocol::ShiftScript;
 TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     NodeConfig config;
     config.streams = ShiftScript::streams;
-    config.readout_in_slot = config.builder_in_slot = Units{0, 1};
+    config.slots.readouts = config.slots.builders = Units{0, 1};
     const auto members = Members::of(config, Units{0, 1});
     ASSERT_TRUE(members);
     EXPECT_EQ(ShiftScript::play(shift_unit_config(config, *members, 100)), ShiftScript::expected);
@@ -28,7 +28,7 @@ TEST(DaqpipeUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     NodeConfig config;
     config.protocol = Protocol::daqpipe;
     static_cast<protocol::DaqpipeRules&>(config) = DaqpipeScript::rules;
-    config.readout_in_slot = config.builder_in_slot = Units{0, 1};
+    config.slots.readouts = config.slots.builders = Units{0, 1};
     const auto members = Members::of(config, Units{0, 1});
     ASSERT_TRUE(members);
     const auto memory = EventMemory::of(
@@ -43,7 +43,7 @@ TEST(PullUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     config.protocol = Protocol::pull;
     static_cast<protocol::PullRules&>(config) = PullScript::rules();
     config.event_size.mean = 128;
-    config.readout_in_slot = config.builder_in_slot = Units{0, 1};
+    config.slots.readouts = config.slots.builders = Units{0, 1};
     const auto members = Members::of(config, Units{0, 1});
     ASSERT_TRUE(members);
     const auto memory =

@@ -10,14 +10,14 @@ namespace daqloom::protocol {
 Leases::Leases(const RunPlan& plan) : plan_(plan) {}
 
 void Leases::begin(base::Time now, std::uint32_t epoch, std::uint64_t first_mep,
-                   const std::map<UnitIndex, std::uint64_t>& sessions) {
+                   const std::map<UnitIndex, Member>& members) {
     epoch_ = epoch;
     paced_at_ = now;
     paced_mep_ = first_mep;
     answered(first_mep);
     units_.clear();
-    for (const auto& [unit, session] : sessions) {
-        units_[unit] = {.session = session, .mep_end = end_from(first_mep)};
+    for (const auto& [unit, member] : members) {
+        units_[unit] = {.member = member, .mep_end = end_from(first_mep)};
     }
 }
 
@@ -39,7 +39,8 @@ std::uint64_t Leases::renew(base::Time now, UnitIndex unit) {
 
 void Leases::prepared(UnitIndex unit, std::uint64_t session) {
     const auto leased = units_.find(unit);
-    if (leased != units_.end() && leased->second.session == session) {  // else another was in that
+    if (leased != units_.end() &&
+        leased->second.member.session == session) {  // else another was in that
         leased->second.is_settled = leased->second.has_told = true;
     }
 }
@@ -66,7 +67,7 @@ void Leases::left_out(const std::set<UnitIndex>& members) {
 std::uint64_t Leases::first_free() const {
     std::uint64_t first = next_mep_;
     for (const auto& [unit, leased] : units_) {
-        if (leased.has_told && !leased.was_left_out && plan_.is_readout(unit)) {
+        if (leased.has_told && !leased.was_left_out && leased.member.reads) {
             return next_mep_;
         }
         if (!leased.is_settled) {

@@ -30,9 +30,13 @@ class Leases {
     /// The first MEP that no unit is known to have answered.
     [[nodiscard]] std::uint64_t next_mep() const { return next_mep_; }
 
-    /// Begins an epoch with these units, by the numbers of their connections.
+    /// A member of an epoch that begins.
+    struct Member {
+        std::uint64_t session = 0;  ///< the number of its connection
+        bool reads = true;          ///< it has a readout unit
+    };
     void begin(base::Time now, std::uint32_t epoch, std::uint64_t first_mep,
-               const std::map<UnitIndex, std::uint64_t>& sessions);
+               const std::map<UnitIndex, Member>& members);
     /// MEPs before this one have been answered: no later epoch has them again.
     void answered(std::uint64_t mep_end);
     /// The first MEP that a member of the epoch may not answer.
@@ -60,7 +64,7 @@ class Leases {
   private:
     /// The lease of a member of the last epoch that was started.
     struct Leased {
-        std::uint64_t session = 0;  ///< its connection at the start
+        Member member;
         std::uint64_t mep_end = 0;  ///< it may have answered MEPs before this one
         bool is_settled = false;    ///< all MEPs that it answered are known
         /// It has itself reported them, with the MEPs that it wrote, after its epoch.

@@ -23,7 +23,7 @@ RunPlan plan(std::uint32_t units = 3) {
 /// An epoch with units 0 to 2 by connections 10 to 12, from MEP 1000 on.
 Leases begun() {
     Leases leases(plan());
-    leases.begin(seconds(1), 1, 1000, {{unit_at(0), 10}, {unit_at(1), 11}, {unit_at(2), 12}});
+    leases.begin(seconds(1), 1, 1000, {{unit_at(0), {10}}, {unit_at(1), {11}}, {unit_at(2), {12}}});
     return leases;
 }
 
@@ -84,10 +84,9 @@ TEST(Leases, WhoWasLeftOutOrReadsNothingOutDoesNotSettleItForOthers) {
     leases.prepared(unit_at(0), 10);
     EXPECT_EQ(leases.first_free(), 1100U);
 
-    RunPlan unfolded = plan();
-    unfolded.readouts = members_of({1, 2});
-    Leases others(unfolded);
-    others.begin(seconds(1), 1, 1000, {{unit_at(0), 10}, {unit_at(1), 11}});
+    Leases others(plan());
+    others.begin(seconds(1), 1, 1000,
+                 {{unit_at(0), {.session = 10, .reads = false}}, {unit_at(1), {.session = 11}}});
     others.prepared(unit_at(0), 10);
     EXPECT_EQ(others.first_free(), 1100U);
     others.prepared(unit_at(1), 11);

@@ -11,6 +11,7 @@
 #include "base/fields.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/run/roles.hpp"
 
 namespace daqloom::protocol {
 
@@ -26,7 +27,9 @@ struct Configure {
 /// To make a new transport for a new epoch.
 struct Prepare {
     DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Its number."),
-                   (std::vector<UnitIndex>, members, "In ascending order."))
+                   (std::vector<UnitIndex>, members, "In ascending order."),
+                   (std::vector<Moved>, moved,
+                    "Units whose readout unit and builder unit others hold."))
 };
 
 /// Where a unit is, as it has told itself.

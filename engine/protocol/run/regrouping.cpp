@@ -19,6 +19,19 @@ namespace {
 constexpr std::size_t most_named = 20;
 constexpr std::size_t most_reasons = 3;
 
+std::string told(const Moved& moved) {
+    const auto whose = moved.unit.value();
+    const auto to = [](UnitIndex unit) {
+        return unit == UnitIndex::none() ? std::string("nobody")
+                                         : fmt::format("unit {}", unit.value());
+    };
+    if (moved.readout == moved.builder) {
+        return fmt::format("what unit {} did moves to {}", whose, to(moved.readout));
+    }
+    return fmt::format("the readout unit of unit {} is with {}, its builder unit with {}", whose,
+                       to(moved.readout), to(moved.builder));
+}
+
 template <class Values>
 auto first_of(const Values& values, std::size_t most) {
     return fmt::join(std::span(values).first(std::min(values.size(), most)), ", ");
@@ -77,10 +90,16 @@ bool Regrouping::step_waiting(base::Time now) {
         return false;
     }
     const Members here = available();
-    if (here.size() == plan_.units || (was_ready_ && plan_.is_viable(here))) {
-        return prepare(now, here);
+    const Roles next = roles_.among(here);
+    const bool is_late = now >= deadline_;
+    const auto is_at_home = [&](const UnitView& unit) {
+        return here.contains(unit.number) || !roles_.is_home(unit.number);
+    };
+    if (std::ranges::all_of(units_, is_at_home) || (is_late && next.is_complete()) ||
+        (was_ready_ && next.is_viable())) {
+        return prepare(now);
     }
-    if (now < deadline_) {
+    if (!is_late) {
         return false;
     }
     std::vector<std::uint32_t> absent;
@@ -96,13 +115,7 @@ bool Regrouping::step_waiting(base::Time now) {
 }
 
 bool Regrouping::step_settled(base::Time now) {
-    std::vector<std::uint32_t> newcomers;
-    for (const UnitIndex unit : available()) {
-        if (!members_.contains(unit)) {
-            newcomers.push_back(unit.value());
-        }
-    }
-    if (!newcomers.empty()) {
+    if (const auto newcomers = this->newcomers(); !newcomers.empty()) {
         broken_ = fmt::format("{} {} can take part", newcomers.size() == 1 ? "unit" : "units",
                               fmt::join(newcomers, ", "));
         return true;
@@ -185,13 +198,15 @@ bool Regrouping::regroup(base::Time now) {
     if (goal_ == RunGoal::idle) {
         return wait(now);
     }
-    return prepare(now, available());
+    return prepare(now);
 }
 
-bool Regrouping::prepare(base::Time now, const Members& members) {
+bool Regrouping::prepare(base::Time now) {
     broken_.clear();
     members_.clear();
-    if (!plan_.is_viable(members)) {
+    const Roles next = roles_.among(available());
+    const Members members = next.holders();
+    if (!next.is_viable()) {
         if (plan_.restart && was_ready_) {
             note(now,
                  fmt::format("too few units are left, {}: waiting for others", members.size()));
@@ -211,12 +226,20 @@ bool Regrouping::prepare(base::Time now, const Members& members) {
         return true;
     }
     members_ = members;
+    const std::vector<Moved> before = roles_.moved();
+    roles_ = next;
+    const std::vector<Moved> moved = roles_.moved();
     ++epoch_;
     enter(now, RunPhase::preparing, fmt::format("epoch {}, {} units", epoch_, members.size()));
     for (UnitView* unit : of(members)) {
         unit->member_since = unit->member_since.value_or(now);
     }
-    ask_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}},
+    for (const Moved& each : moved) {
+        if (std::ranges::count(before, each) == 0) {
+            note(now, told(each), About::unit);
+        }
+    }
+    ask_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}, moved},
                 plan_.order_timeout);
     return true;
 }
@@ -256,13 +279,14 @@ bool Regrouping::start(base::Time now) {
                               next_mep(), first - 1));
     }
     first_mep_ = first;
-    std::map<UnitIndex, std::uint64_t> sessions;
+    const Members readouts = roles_.readouts();
+    std::map<UnitIndex, Leases::Member> members;
     for (const UnitView* unit : of(members_)) {
-        sessions.emplace(unit->number, unit->session);
+        members.emplace(unit->number,
+                        Leases::Member{unit->session, readouts.contains(unit->number)});
     }
-    leases_.begin(now, epoch_, first, sessions);
-    ledger_.begin(first, plan_.builders_among(members_),
-                  [this](UnitIndex number) { return totals(number); });
+    leases_.begin(now, epoch_, first, members);
+    ledger_.begin(first, roles_.builders(), [this](UnitIndex number) { return totals(number); });
     enter(now, RunPhase::starting);
     deadline_ = now + plan_.order_timeout;
     for (UnitView* unit : of(members_)) {
@@ -347,6 +371,20 @@ void Regrouping::ask_members(base::Time now, const Order& order, base::Time time
 std::vector<UnitView*> Regrouping::unanswered() {
     std::vector<UnitView*> found = of(members_);
     std::erase_if(found, [](const UnitView* unit) { return unit->answer.has_value(); });
+    return found;
+}
+
+std::vector<std::uint32_t> Regrouping::newcomers() const {
+    const Members here = available();
+    std::vector<std::uint32_t> found;
+    if (std::ranges::includes(members_, here)) {
+        return found;
+    }
+    for (const UnitIndex unit : roles_.among(here).holders()) {
+        if (!members_.contains(unit)) {
+            found.push_back(unit.value());
+        }
+    }
     return found;
 }
 

@@ -46,13 +46,15 @@ class Regrouping : public RunState {
     bool halt(base::Time now);
     void ask_to_halt(base::Time now);
     bool regroup(base::Time now);
-    bool prepare(base::Time now, const Members& members);
+    bool prepare(base::Time now);
     void connect(base::Time now);
     bool start(base::Time now);
     bool end(base::Time now);
 
     void ask_members(base::Time now, const Order& order, base::Time timeout);
     [[nodiscard]] Members available() const;
+    /// Units that hold nothing in this epoch and would in the next.
+    [[nodiscard]] std::vector<std::uint32_t> newcomers() const;
 };
 
 }  // namespace daqloom::protocol

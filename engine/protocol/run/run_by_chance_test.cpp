@@ -114,8 +114,16 @@ class Chance {
                      .leased_meps = 50,
                      .takes_turns = below(2) == 0};
         if (below(2) == 0) {
-            plan.builders = {unit_at(1), unit_at(3)};
-            plan.readouts = members_of({0, 2});
+            plan.slots = {.readouts = {unit_at(0), unit_at(2)},
+                          .builders = {unit_at(1), unit_at(3)}};
+        }
+        if (below(2) == 0) {
+            plan.slots = RunSlots::folded(2 + below(2));
+            plan.slots.spares.assign(plan.slots.size(), UnitIndex::none());
+            for (std::size_t spare = plan.slots.size(); spare < units; ++spare) {
+                plan.slots.spares.emplace_back(spare);
+            }
+            plan.moves_apart = below(2) == 0;
         }
         plan.gauges = {counter_names::next_mep};
         return plan;
@@ -226,8 +234,7 @@ class Chance {
         EXPECT_GE(start.mep_end, start.first_mep);
         first_mep_ = start.first_mep;
         starts_ += is_new ? 1 : 0;
-        const std::vector<UnitIndex> builders = control_.plan().builders_among({unit});
-        if (!builders.empty()) {
+        if (std::ranges::count(control_.roles().builders(), unit) > 0) {
             // Nothing is read between the start of an epoch and here.
             Unit& here = units_[unit.value()];
             here.built_before = here.built_before.value_or(finished(unit));

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <vector>
 
 #include "base/units.hpp"
-#include "protocol/data/identifiers.hpp"
+#include "protocol/run/run_slots.hpp"
 #include "protocol/run/tally.hpp"
 
 namespace daqloom::protocol {
@@ -29,25 +27,16 @@ struct RunPlan {
     /// Smallest number of MEPs that a lease allows beyond the last one known to be answered; added
     /// to what the run builds in Leases::leased_timeouts.
     std::uint64_t leased_meps = 1024;
-    /// Units that build, in the order of their turns; empty: all units.
-    std::vector<UnitIndex> builders = {};
-    /// Units that read out; empty: all units.
-    std::set<UnitIndex> readouts = {};
+    /// Units that read out, units that build, and spares, which do nothing until the readout unit
+    /// or the builder unit of a lost unit moves there; without any, all units read out and build.
+    RunSlots slots = {};
+    /// The readout unit and the builder unit of a lost unit move to a spare each.
+    bool moves_apart = false;
     /// Whether a MEP's number determines its builder unit in the epoch.
     bool takes_turns = true;
     /// Fewest members that can build events; one of them has to read out and one to build.
     std::uint32_t fewest_members = 1;
     Gauges gauges = {};
-
-    [[nodiscard]] bool is_readout(UnitIndex unit) const {
-        return readouts.empty() || readouts.contains(unit);
-    }
-
-    /// The builder units among the members, in the order of their turns.
-    [[nodiscard]] std::vector<UnitIndex> builders_among(const std::set<UnitIndex>& members) const;
-
-    /// Whether these members can build events.
-    [[nodiscard]] bool is_viable(const std::set<UnitIndex>& members) const;
 };
 
 }  // namespace daqloom::protocol

@@ -8,7 +8,11 @@
 namespace daqloom::protocol {
 
 RunState::RunState(const RunPlan& plan)
-    : plan_(plan), deadline_(plan.launch_timeout), ledger_(plan.takes_turns), leases_(plan) {
+    : plan_(plan),
+      roles_(plan),
+      deadline_(plan.launch_timeout),
+      ledger_(plan.takes_turns),
+      leases_(plan) {
     units_.reserve(plan.units);
     for (std::uint32_t number = 0; number < plan.units; ++number) {
         units_.emplace_back(UnitIndex(number), plan.gauges);

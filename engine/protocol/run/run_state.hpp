@@ -13,14 +13,13 @@
 #include "protocol/run/leases.hpp"
 #include "protocol/run/ledger.hpp"
 #include "protocol/run/orders.hpp"
+#include "protocol/run/roles.hpp"
 #include "protocol/run/run_log.hpp"
 #include "protocol/run/run_plan.hpp"
 #include "protocol/run/states.hpp"
 #include "protocol/run/unit_view.hpp"
 
 namespace daqloom::protocol {
-
-using Members = std::set<UnitIndex>;
 
 /// The members, units and outputs of a run.
 class RunState {
@@ -41,6 +40,8 @@ class RunState {
     /// The first MEP not answered by a builder unit, as far as they have reported.
     [[nodiscard]] std::uint64_t next_mep() const { return leases_.next_mep(); }
     [[nodiscard]] const Members& members() const { return members_; }
+    /// Who holds the readout and builder units of the last epoch that was prepared.
+    [[nodiscard]] const Roles& roles() const { return roles_; }
     /// Why the run is in error, in one sentence.
     [[nodiscard]] const std::string& failure() const { return failure_; }
     [[nodiscard]] const std::vector<RunEvent>& events() const { return log_.events(); }
@@ -80,6 +81,7 @@ class RunState {
     std::uint32_t epoch_ = 0;
     std::uint64_t first_mep_ = 0;
     Members members_;
+    Roles roles_;
     std::string failure_;
     RunLog log_;
     std::vector<RunOutput> out_;

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from daqloom.faults.summary import Variant
 
 app = group(
-    help="Failures of links: what a site's logs tell, what they cost, a scenario in which links fail "
-    "as in a log, and logs with known truth."
+    help="Failures of links: what a site's logs tell, what they cost, a scenario in which links "
+    "fail as in a log, and logs with known truth."
 )
 
 DRAWINGS = (".png", ".pdf", ".svg", ".html")

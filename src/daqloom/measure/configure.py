@@ -36,11 +36,13 @@ class Places:
     """Streams of a readout unit. In DAQPIPE they travel as one fragment."""
     barrier_groups: list[int]
     """As `FabricSystem.barrier_groups`."""
+    spares: list[int]
+    """Unit that is a spare in each slot; -1: none; as many as readouts, more, or none."""
 
     @property
     def units(self) -> int:
-        """Number of processes of a run."""
-        return len({unit for unit in (*self.readouts, *self.builders) if unit >= 0})
+        """Number of processes of a run, those of spares included."""
+        return len({unit for unit in (*self.readouts, *self.builders, *self.spares) if unit >= 0})
 
 
 def places(scenario: Scenario) -> Places:
@@ -63,8 +65,9 @@ def places(scenario: Scenario) -> Places:
         )
     system = fabric_system(scenario)
     units = {host: unit for unit, host in enumerate(system.hosts)} | {DUMMY: -1}
-    readouts, builders = (
-        [units[host] for host in hosts.tolist()] for hosts in (system.readouts, system.builders)
+    readouts, builders, spares = (
+        [units[host] for host in hosts.tolist()]
+        for hosts in (system.readouts, system.builders, system.spares)
     )
     if building.protocol == "pull":  # it has no schedule: slots only list the units
         slots = max(len(readouts), len(builders))
@@ -75,6 +78,7 @@ def places(scenario: Scenario) -> Places:
             [round(event.size * share / sum(shares)) for share in shares],
             1,
             [],
+            spares,
         )
     streams = scenario.readout.streams
     together = streams if building.protocol == "daqpipe" else 1
@@ -84,7 +88,17 @@ def places(scenario: Scenario) -> Places:
         for first in range(0, len(means), together)
     ]
     check_packets(event.packing, sizes)
-    return Places(readouts, builders, sizes, streams // together, system.barrier_groups)
+    return Places(readouts, builders, sizes, streams // together, system.barrier_groups, spares)
+
+
+def slots_of_run(scenario: Scenario, where: Places) -> _engine.RunSlots:
+    """Return the slots of the schedule of a run."""
+    return _engine.RunSlots(
+        readouts=where.readouts,
+        builders=where.builders,
+        spares=where.spares,
+        keeps_lost=scenario.building.dummies != "none",
+    )
 
 
 def files_of_a_unit(scenario: Scenario) -> int:
@@ -128,8 +142,7 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     where = places(scenario)
     config = _engine.LiveConfig()
     config.unit, config.run, config.token = unit, run.name, run.token
-    config.readout_slots, config.builder_slots = where.readouts, where.builders
-    config.keeps_lost_slots = building.dummies != "none"
+    config.slots = slots_of_run(scenario, where)
     config.transport, config.waiting = measure.transport, named(_engine.Waiting, measure.waiting)
     config.congestion_control = measure.congestion
     config.protocol = named(_engine.Protocol, building.protocol)

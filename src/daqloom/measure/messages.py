@@ -38,6 +38,7 @@ Text = Annotated[str, Field(max_length=1000), AfterValidator(printable)]
 Address = Annotated[bytes, Field(max_length=1024)]
 """Address of a unit's transport; base64 in JSON."""
 Timeout = Annotated[float, Field(gt=0, le=1e4, strict=False)]
+UnitOrNobody = Annotated[int, Field(ge=-1, lt=MOST_UNITS)]
 UnitNumbers = Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
 Counters = Annotated[
     dict[Annotated[str, Field(max_length=80)], Count | Annotated[float, Field(ge=0)]],
@@ -183,6 +184,11 @@ class Prepare(Order):
     kind: Literal["prepare"] = "prepare"
     epoch: Epoch
     members: UnitNumbers
+    moved: Annotated[
+        tuple[tuple[UnitNumber, UnitOrNobody, UnitOrNobody], ...], Field(max_length=MOST_UNITS)
+    ] = ()
+    """Units whose readout unit and builder unit others hold: the unit, and the holders; -1:
+    nobody."""
 
 
 class Connect(Order):

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from daqloom._engine import RunPlan
 from daqloom.course import fault_metrics, series
 from daqloom.measure import MeasureError
-from daqloom.measure.configure import check_live, files_of_a_unit, places
+from daqloom.measure.configure import check_live, files_of_a_unit, places, slots_of_run
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.fault_plan import Planned, condition, planned
@@ -177,9 +177,9 @@ def plan_of(scenario: Scenario) -> Plan:
     """Return the plan of a run. Raises ScenarioError for what no unit could run."""
     check_live(scenario)
     given = scenario.measure
-    system, where = fabric_system(scenario), places(scenario)
+    where = places(scenario)
     rules = RunPlan(
-        units=system.nodes,
+        units=where.units,
         heartbeat_s=given.heartbeat,
         fault_timeout_s=given.fault_timeout,
         order_timeout_s=max(10.0, 3 * given.fault_timeout),
@@ -187,8 +187,8 @@ def plan_of(scenario: Scenario) -> Plan:
         stops_when_unwritable=given.when_unwritable == "stop",
         restart=given.restart,
         launches=given.launch != "by-hand",
-        readouts={unit for unit in where.readouts if unit >= 0},
-        builders=[unit for unit in where.builders if unit >= 0],
+        slots=slots_of_run(scenario, where),
+        moves_apart=scenario.hosts.spare_takes == "one",
         takes_turns=scenario.building.protocol == "shift",
         fewest_members=given.minimum,
     )
@@ -303,7 +303,7 @@ async def _measure(
         namespaces, socket_file = None, None
         if scenario.measure.namespaces:
             tools = tools_of(condition([each]).link for each in plan)
-            namespaces = stack.enter_context(Namespaces(fabric_system(scenario).nodes, tools))
+            namespaces = stack.enter_context(Namespaces(places(scenario).units, tools))
             launcher = namespaces.launching(launcher or launcher_of(scenario))
             # Paths of sockets are short: not in `folder`, which the user may have named.
             socket_file = Path(stack.enter_context(TemporaryDirectory(prefix="daqloom-"))) / "units"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import grpc
 
-from daqloom._engine import Counters, LiveNode, UnitLease, next_state
+from daqloom._engine import Counters, LiveNode, Moved, UnitLease, next_state
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import greeted
 from daqloom.measure.connection import JOIN, Certificates, channel, refusals
@@ -182,10 +182,14 @@ class Unit:
                 self.shut()
                 self._make()
                 self.state = next_state(self.state, Step.RESET)
-            case Prepare(epoch=epoch, members=members):
+            case Prepare(epoch=epoch, members=members, moved=moved):
                 if self.state is State.READY:  # regrouped before it was started
                     self.state = next_state(self.state, Step.HALTED)
-                address = self._made().prepare(epoch, list(members))
+                address = self._made().prepare(
+                    epoch,
+                    list(members),
+                    [Moved(unit=of, readout=reads, builder=builds) for of, reads, builds in moved],
+                )
                 self._lease.begin(epoch)
                 self.epoch = epoch
                 return {"address": address}

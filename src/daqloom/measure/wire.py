@@ -49,7 +49,12 @@ def message(sent: SendOrder, plan: Plan) -> AnyOrder | Renew:
                 scenario=dict(plan.scenario),
             )
         case PrepareOrder():
-            return Prepare(order=number, epoch=order.epoch, members=tuple(order.members))
+            return Prepare(
+                order=number,
+                epoch=order.epoch,
+                members=tuple(order.members),
+                moved=tuple((each.unit, each.readout, each.builder) for each in order.moved),
+            )
         case ConnectOrder():
             addresses = tuple(order.addresses)
             return Connect(order=number, addresses=addresses, timeout_s=order.timeout_s)

@@ -114,11 +114,16 @@ def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
             'host = "r5n0020"}]'
         )
     places: dict[str, int] = {}
-    for expected, unit in enumerate(sorted(units, key=attrgetter("unit"))):
+    in_order = sorted(units, key=attrgetter("unit"))
+    for expected, unit in enumerate(in_order):
         if unit.unit != expected:
             raise ValueError(
                 f"hosts.units has no unit {expected}, or one twice; give each unit from 0 to "
                 f"{len(units) - 1} once"
+            )
+        if unit.role != "spare" and expected > 0 and in_order[expected - 1].role == "spare":
+            raise ValueError(
+                f"hosts.units has unit {expected} behind a spare; give spares the last numbers"
             )
         if (other := places.setdefault(str(unit), unit.unit)) != unit.unit:
             raise ValueError(

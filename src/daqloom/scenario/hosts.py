@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from daqloom.scenario.building import BUILT
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.part import ASSUMED, CABLED, RDMA, Number, Part, When
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
@@ -32,8 +33,9 @@ class UnitPlace(Part):
 
     unit: int = Field(ge=0, le=50_000)
     """Number of the unit, each from 0 on once: its place in the schedule."""
-    role: Literal["readout", "builder", "both"] = "both"
-    """Readout unit, builder unit, or both on this host (folded)."""
+    role: Literal["readout", "builder", "both", "spare"] = "both"
+    """Readout unit, builder unit, both (folded), or a spare host: it has none of them until those
+    of a lost host move there; spares have the last numbers."""
     host: Host
     """The host, by its place in the order of ports, from 0, or by its name."""
     adapter: str = Field(default="", max_length=100)
@@ -43,12 +45,12 @@ class UnitPlace(Part):
     @property
     def reads(self) -> bool:
         """Whether this is a readout unit."""
-        return self.role != "builder"
+        return self.role in ("readout", "both")
 
     @property
     def builds(self) -> bool:
         """Whether this is a builder unit."""
-        return self.role != "readout"
+        return self.role in ("builder", "both")
 
     def __str__(self) -> str:
         """Return the host, and its adapter, as the network names them."""
@@ -73,6 +75,12 @@ class HostTimes(Part):
     the k-th builder unit without readout unit."""
     order: Annotated[Literal["by-port", "shuffled"], CABLED, BY_RULE] = "by-port"
     """Order of the units' slots: leaf after leaf by port, or random."""
+    spares: Annotated[int, CABLED, BUILT, BY_RULE] = Field(default=0, ge=0, le=MOST_HOSTS)
+    """Number of spare hosts, to which the units of lost hosts move while events are built: hosts
+    without units, first those in whose place the schedule has a dummy, then by port."""
+    spare_takes: Annotated[Literal["both", "one"], When(".spares", or_with=".units")] = "both"
+    """What a spare host takes of a lost one with a readout and a builder unit: both, or one of
+    them, so that they go on apart (partly unfolded)."""
     message_cost: Seconds = 0.0
     """CPU time per message, sent or received, one message at a time (s)."""
     polling_delay: Seconds = 0.0

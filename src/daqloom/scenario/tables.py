@@ -129,9 +129,9 @@ class Tables(Part):
 
     @property
     def nodes(self) -> int:
-        """Number of hosts with a unit; 0: all of the network."""
+        """Number of hosts with a unit, without spares; 0: all of the network."""
         if self.hosts.placement == "table":
-            return len(self.hosts.units)
+            return sum(unit.role != "spare" for unit in self.hosts.units)
         if self.building.protocol == "none":
             return self.racks * self.hosts.count
         if self.folded:
@@ -142,7 +142,7 @@ class Tables(Part):
     def folded(self) -> bool:
         """Return whether each host has a readout unit and a builder unit, or nothing is built."""
         if self.hosts.placement == "table":
-            return all(unit.role == "both" for unit in self.hosts.units)
+            return all(unit.role in ("both", "spare") for unit in self.hosts.units)
         return self.builders.folded or self.building.protocol == "none"
 
     @property

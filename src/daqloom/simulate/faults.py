@@ -143,21 +143,22 @@ def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: Fa
             config.add_node_change(end_s, host, slow)
 
 
-def set_run_control(config: _engine.ShiftConfig, scenario: Scenario, units: int) -> None:
+def set_run_control(config: _engine.ShiftConfig, scenario: Scenario, system: FabricSystem) -> None:
     """Set the run control under which units regroup without those that are lost, if any are."""
     if not regroups(scenario):
         return
     given = scenario.measure
     config.set_run(
         _engine.RunPlan(
-            units=units,
             heartbeat_s=given.heartbeat,
             fault_timeout_s=given.fault_timeout,
             order_timeout_s=max(10.0, 3 * given.fault_timeout),
             restart=given.restart,
+            moves_apart=scenario.hosts.spare_takes == "one",
             fewest_members=given.minimum,
         )
     )
+    config.spare_slots = system.spares.tolist()
     config.keeps_lost_slots = scenario.building.dummies != "none"
 
 

@@ -42,7 +42,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.card_acknowledge.spike = delay_of(card.spike)
     config.card_acknowledge.spike_probability = card.spike_probability
     set_card_faults(config, scenario, system)
-    set_run_control(config, scenario, system.nodes)
+    set_run_control(config, scenario, system)
     config.output_buffer = scenario.builders.buffer
     config.processing = processing_of(scenario.builders.processing)
     return config

@@ -39,6 +39,11 @@ def by_name(fabric: Fabric, wiring: Wiring) -> Slots:
     return slots_of(host for host in natural_order(fabric.hosts) if wiring.leaf[host] != NONE)
 
 
+def all_hosts(fabric: Fabric, wiring: Wiring) -> Slots:
+    """All hosts that are cabled to a switch, leaf after leaf by port."""
+    return by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
+
+
 def shuffled(slots: Slots, seed: int) -> Slots:
     """The same hosts in an order drawn by chance."""
     return np.random.default_rng(seed).permutation(slots)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.hosts import UnitPlace
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.network import Network
 from daqloom.topology.cabled import Cabled, cabled
@@ -18,11 +16,13 @@ from daqloom.topology.fabric import Fabric
 from daqloom.topology.links import LinkName, link_names, switch_levels
 from daqloom.topology.mended import mend
 from daqloom.topology.minimal import EqualCost, single
+from daqloom.topology.placement_table import in_order, units_by_host
 from daqloom.topology.routes import Paths, Routes
 from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import (
     DUMMY,
     Slots,
+    all_hosts,
     by_port,
     by_role,
     hosts_of,
@@ -30,8 +30,8 @@ from daqloom.topology.schedule import (
     slots_of,
     unfolded,
 )
-from daqloom.topology.wiring import NONE, Wiring, wire
-from daqloom.words import did_you_mean
+from daqloom.topology.spares import spare_slots
+from daqloom.topology.wiring import Wiring, wire
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,9 @@ class FabricSystem:
     builders: Slots
     """Host of the builder unit in each slot; as many as `readouts`, but of pull building. Folded,
     `slots`, unless tables are mended."""
+    spares: Slots
+    """Spare host in each slot, in the place of dummies and behind the others; as many as `readouts`
+    or more, or none."""
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream; empty of pull
     building."""
@@ -72,13 +75,13 @@ class FabricSystem:
 
     @property
     def hosts(self) -> list[int]:
-        """Hosts of the nodes, in the order of the slots."""
-        return hosts_of(self.slots)
+        """Hosts of the nodes, in the order of the slots, and then those of the spares."""
+        return hosts_of(self.slots) + hosts_of(self.spares)
 
     @property
     def nodes(self) -> int:
         """Slots that are no dummies."""
-        return len(self.hosts)
+        return len(hosts_of(self.slots))
 
 
 def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> list[int]:
@@ -123,8 +126,9 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
     if scenario.building.protocol == "shift":
         groups = barrier_groups(scenario.building.barrier_group, hosts_of(readouts), wire(fabric))
     given = scenario.network
+    spares = spare_slots(scenario, fabric, slots, len(readouts))
     return FabricSystem(
-        given, fabric, routes, ways, slots, readouts, builders, sizes, groups, warnings
+        given, fabric, routes, ways, slots, readouts, builders, spares, sizes, groups, warnings
     )
 
 
@@ -135,9 +139,10 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
         return slots_of(range(len(fabric.hosts)))
     pulls = scenario.building.protocol == "pull"
     wiring = wire(fabric)
-    everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
+    everyone = all_hosts(fabric, wiring)
     if hosts.placement == "table":
-        return _as_told(scenario, fabric, everyone)
+        told = units_by_host(scenario, fabric, everyone)
+        return slots_of(host for host, unit in told.items() if unit.role != "spare")
     count = scenario.nodes or len(everyone)
     if count > len(everyone):
         raise ScenarioError(
@@ -163,7 +168,7 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
         return slots, slots
     pulls = scenario.building.protocol == "pull"
     if scenario.hosts.placement == "table":
-        units = _in_order(scenario)
+        units = [unit for unit in in_order(scenario) if unit.role != "spare"]
         reads, builds = [unit.reads for unit in units], [unit.builds for unit in units]
         return (slots[reads], slots[builds]) if pulls else by_role(slots, reads, builds)
     if not pulls and not scenario.network.is_racks:
@@ -173,44 +178,6 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
         return readouts, builders
     missing = len(readouts) - len(builders)  # at most one
     return readouts, np.append(builders, np.full(missing, DUMMY, np.int32))
-
-
-def _in_order(scenario: Scenario) -> list[UnitPlace]:
-    return sorted(scenario.hosts.units, key=attrgetter("unit"))
-
-
-def _as_told(scenario: Scenario, fabric: Fabric, everyone: Slots) -> Slots:
-    """The hosts of the units in `hosts.units`. Raises ScenarioError for one that is not there."""
-    known = {fabric.hosts[host].name: host for host in everyone.tolist()}
-    units: dict[int, int] = {}
-    for unit in _in_order(scenario):
-        host = _found(scenario, unit, known, everyone)
-        if (other := units.setdefault(host, unit.unit)) != unit.unit:
-            raise ScenarioError(
-                f"{scenario.name}: hosts.units has units {other} and {unit.unit} on "
-                f'{fabric.hosts[host].name}; give one unit of role = "both", or another host'
-            )
-    return slots_of(units)
-
-
-def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], everyone: Slots) -> int:
-    where = f"{scenario.name}: unit {unit.unit} of hosts.units is on {str(unit)[:80]}"
-    if isinstance(unit.host, int) and not unit.adapter:
-        if unit.host < len(everyone):
-            return int(everyone[unit.host])
-        raise ScenarioError(
-            f"{where}, and the network has {len(everyone)} hosts; expected 0 to {len(everyone) - 1}"
-        )
-    if (host := known.get(str(unit))) is not None:
-        return host
-    adapters = [name for name in known if name.startswith(f"{unit.host} ")]
-    if adapters and (unit.adapter or len(adapters) > 1):
-        own = ", ".join(sorted(name.removeprefix(f"{unit.host} ") for name in adapters)[:4])
-        raise ScenarioError(f"{where}, whose adapters are {own}; give one of them as adapter")
-    if not adapters:
-        hint = did_you_mean(str(unit.host), known, "give the name of a host of the network")
-        raise ScenarioError(f"{where}, which is not in the network; {hint}")
-    return known[adapters[0]]
 
 
 def _counted(scenario: Scenario) -> str:

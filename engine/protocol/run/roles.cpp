@@ -1,0 +1,121 @@
+#include "protocol/run/roles.hpp"
+
+#include <algorithm>
+
+namespace daqloom::protocol {
+
+Roles::Roles(const RunPlan& plan)
+    : fewest_(plan.fewest_members),
+      is_together_(!plan.moves_apart),
+      slots_(plan.slots.size() == 0 ? RunSlots::folded(plan.units) : plan.slots) {
+    const auto begin = [&](Held& held, const std::vector<UnitIndex>& in_slot) {
+        held.exists.assign(plan.units, false);
+        held.by.assign(plan.units, UnitIndex::none());
+        for (const UnitIndex unit : in_slot) {
+            if (held.exists.contains(unit)) {
+                held.exists[unit] = true;
+                held.by[unit] = unit;
+            }
+        }
+    };
+    begin(readouts_, slots_.readouts);
+    begin(builders_, slots_.builders);
+}
+
+Roles Roles::among(const Members& available) const {
+    Roles next = *this;
+    for (Held* held : {&next.readouts_, &next.builders_}) {
+        for (UnitIndex& by : held->by) {
+            by = available.contains(by) ? by : UnitIndex::none();
+        }
+    }
+    Members free = available;
+    for (const UnitIndex unit : next.holders()) {
+        free.erase(unit);
+    }
+    const auto take = [&](Held& held, UnitIndex of, UnitIndex by) {
+        if (held.is_lacking(of)) {
+            held.by[of] = by;
+            free.erase(by);
+        }
+    };
+    for (const UnitIndex unit : Members(free)) {
+        take(next.readouts_, unit, unit);
+        take(next.builders_, unit, unit);
+    }
+    for (const UnitIndex unit : next.readouts_.by.indices()) {
+        if (next.readouts_.is_lacking(unit) && !free.empty()) {
+            const UnitIndex by = *free.begin();
+            take(next.readouts_, unit, by);
+            if (is_together_) {
+                take(next.builders_, unit, by);
+            }
+        }
+    }
+    for (const UnitIndex unit : next.builders_.by.indices()) {
+        if (!free.empty()) {
+            take(next.builders_, unit, *free.begin());
+        }
+    }
+    return next;
+}
+
+Members Roles::holders() const {
+    Members found = readouts();
+    for (const UnitIndex by : builders_.by) {
+        if (by != UnitIndex::none()) {
+            found.insert(by);
+        }
+    }
+    return found;
+}
+
+Members Roles::readouts() const {
+    Members found;
+    for (const UnitIndex by : readouts_.by) {
+        if (by != UnitIndex::none()) {
+            found.insert(by);
+        }
+    }
+    return found;
+}
+
+std::vector<UnitIndex> Roles::builders() const {
+    const Members holders = this->holders();
+    const std::vector<UnitIndex> members(holders.begin(), holders.end());
+    std::vector<UnitIndex> found;
+    for (const EpochSlot& slot : slots_of(slots_, members, moved())) {
+        if (slot.builder != UnitIndex::none()) {
+            found.push_back(slot.builder);
+        }
+    }
+    return found;
+}
+
+std::vector<Moved> Roles::moved() const {
+    const Members holders = this->holders();
+    std::vector<Moved> found;
+    for (const UnitIndex unit : readouts_.by.indices()) {
+        const Moved here{unit, readouts_.by[unit], builders_.by[unit]};
+        const Moved own{unit, readouts_.exists[unit] ? unit : UnitIndex::none(),
+                        builders_.exists[unit] ? unit : UnitIndex::none()};
+        const bool is_held = here.readout != UnitIndex::none() || here.builder != UnitIndex::none();
+        if (here != own && (is_held || holders.contains(unit))) {
+            found.push_back(here);
+        }
+    }
+    return found;
+}
+
+bool Roles::is_complete() const {
+    return std::ranges::none_of(readouts_.by.indices(), [&](UnitIndex unit) {
+        return readouts_.is_lacking(unit) || builders_.is_lacking(unit);
+    });
+}
+
+bool Roles::is_viable() const {
+    const Members all = holders();
+    return !all.empty() && all.size() >= fewest_ && !readouts().empty() && !builders().empty();
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,135 @@
+#include "protocol/run/run_slots.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace daqloom::protocol {
+
+namespace {
+
+UnitIndex in_slot(const std::vector<UnitIndex>& units, std::size_t slot) {
+    return slot < units.size() ? units[slot] : UnitIndex::none();
+}
+
+/// A readout unit or a builder unit that has moved.
+struct Move {
+    UnitIndex of;
+    UnitIndex to;
+};
+
+/// Puts units of one kind into slots: first those that are where they were, then those that find
+/// room in the slot of who holds them, then the others.
+template <class Put>
+void place(const RunSlots& run, const std::vector<UnitIndex>& own, std::span<const Move> moves,
+           std::span<const UnitIndex> members, const Put& put) {
+    std::vector<bool> is_taken(run.size(), false);
+    const auto take = [&](std::size_t slot, const Move& move) {
+        is_taken[slot] = true;
+        put(slot, move);
+    };
+    for (std::size_t slot = 0; slot < own.size(); ++slot) {
+        const UnitIndex unit = own[slot];
+        const bool has_moved =
+            std::ranges::any_of(moves, [&](const Move& move) { return move.of == unit; });
+        if (unit != UnitIndex::none() && !has_moved &&
+            std::ranges::find(members, unit) != members.end()) {
+            take(slot, {unit, unit});
+        }
+    }
+    std::vector<Move> others;
+    for (const Move& move : moves) {
+        if (move.to == UnitIndex::none()) {
+            continue;
+        }
+        std::size_t slot = 0;
+        while (slot < run.size() && (is_taken[slot] || (in_slot(run.readouts, slot) != move.to &&
+                                                        in_slot(run.builders, slot) != move.to &&
+                                                        in_slot(run.spares, slot) != move.to))) {
+            ++slot;
+        }
+        if (slot < run.size()) {
+            take(slot, move);
+        } else {
+            others.push_back(move);
+        }
+    }
+    for (const Move& move : others) {
+        const auto home = static_cast<std::size_t>(std::ranges::find(own, move.of) - own.begin());
+        const auto free =
+            static_cast<std::size_t>(std::ranges::find(is_taken, false) - is_taken.begin());
+        take(home < own.size() && !is_taken[home] ? home : free, move);
+    }
+}
+
+}  // namespace
+
+RunSlots RunSlots::folded(std::size_t units) {
+    RunSlots slots;
+    for (std::size_t unit = 0; unit < units; ++unit) {
+        slots.readouts.emplace_back(unit);
+        slots.builders.emplace_back(unit);
+    }
+    return slots;
+}
+
+std::size_t RunSlots::size() const {
+    return std::max({readouts.size(), builders.size(), spares.size()});
+}
+
+std::size_t RunSlots::units() const {
+    std::size_t units = 0;
+    for (const auto* slots : {&readouts, &builders, &spares}) {
+        for (const UnitIndex unit : *slots) {
+            units =
+                unit == UnitIndex::none() ? units : std::max(units, std::size_t{unit.value()} + 1);
+        }
+    }
+    return units;
+}
+
+base::Table<UnitIndex, ReadoutIndex> RunSlots::readout_numbers() const {
+    base::Table<UnitIndex, ReadoutIndex> numbers(units(), ReadoutIndex::none());
+    std::uint32_t count = 0;
+    for (const UnitIndex unit : readouts) {
+        if (unit != UnitIndex::none()) {
+            numbers[unit] = ReadoutIndex(count++);
+        }
+    }
+    return numbers;
+}
+
+std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> members,
+                                std::span<const Moved> moved) {
+    std::vector<EpochSlot> slots(run.size());
+    std::vector<Move> readouts;
+    std::vector<Move> builders;
+    for (const Moved& each : moved) {
+        if (each.readout != each.unit) {
+            readouts.push_back({each.unit, each.readout});
+        }
+        if (each.builder != each.unit) {
+            builders.push_back({each.unit, each.builder});
+        }
+    }
+    place(run, run.readouts, readouts, members, [&](std::size_t slot, const Move& move) {
+        slots[slot].readout = move.to;
+        slots[slot].reads_for = move.of;
+    });
+    place(run, run.builders, builders, members,
+          [&](std::size_t slot, const Move& move) { slots[slot].builder = move.to; });
+    if (run.keeps_lost) {
+        return slots;
+    }
+    std::vector<EpochSlot> left;
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+        const bool never_had_one = in_slot(run.readouts, slot) == UnitIndex::none() &&
+                                   in_slot(run.builders, slot) == UnitIndex::none() &&
+                                   in_slot(run.spares, slot) == UnitIndex::none();
+        if (never_had_one || !slots[slot].is_dummy()) {
+            left.push_back(slots[slot]);
+        }
+    }
+    return left;
+}
+
+}  // namespace daqloom::protocol

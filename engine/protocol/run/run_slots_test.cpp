@@ -1,0 +1,93 @@
+#include "protocol/run/run_slots.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace daqloom::protocol {
+
+namespace {
+
+constexpr UnitIndex nobody = UnitIndex::none();
+
+std::vector<UnitIndex> units(std::initializer_list<int> numbers) {
+    std::vector<UnitIndex> found;
+    for (const int number : numbers) {
+        found.push_back(number < 0 ? nobody : UnitIndex(number));
+    }
+    return found;
+}
+
+/// Such as "0 - 1/2<3": folded unit 0, a dummy, readout unit of unit 1 and builder unit of unit 2,
+/// which reads for unit 3.
+std::string told(const std::vector<EpochSlot>& slots) {
+    std::string all;
+    const auto name = [](UnitIndex unit) {
+        return unit == nobody ? std::string("-") : std::to_string(unit.value());
+    };
+    for (const EpochSlot& slot : slots) {
+        all += all.empty() ? "" : " ";
+        all += name(slot.readout);
+        if (slot.reads_for != slot.readout) {
+            all += fmt::format("({})", name(slot.reads_for));
+        }
+        if (slot.builder != slot.readout) {
+            all += fmt::format("/{}", name(slot.builder));
+        }
+    }
+    return all;
+}
+
+TEST(RunSlots, WhoIsNoMemberLeavesADummyOrNothing) {
+    RunSlots run = RunSlots::folded(3);
+    EXPECT_EQ(told(slots_of(run, units({0, 2}), {})), "0 - 2");
+    run.keeps_lost = false;
+    EXPECT_EQ(told(slots_of(run, units({0, 2}), {})), "0 2");
+    run.readouts.insert(run.readouts.begin() + 1, nobody);  // a dummy always
+    run.builders.insert(run.builders.begin() + 1, nobody);
+    EXPECT_EQ(told(slots_of(run, units({0, 2}), {})), "0 - 2");
+}
+
+TEST(RunSlots, WhatHasMovedIsInTheSlotOfItsHolder) {
+    RunSlots run{.readouts = units({0, -1, 1}),
+                 .builders = units({0, -1, 1}),
+                 .spares = units({-1, 2, -1, 3})};
+    EXPECT_EQ(told(slots_of(run, units({0, 1}), {})), "0 - 1 -");
+    const Moved together{UnitIndex(1), UnitIndex(2), UnitIndex(2)};
+    EXPECT_EQ(told(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1) - -");
+    const Moved apart{UnitIndex(1), UnitIndex(2), UnitIndex(3)};
+    EXPECT_EQ(told(slots_of(run, units({0, 2, 3}), std::vector{apart})), "0 2(1)/- - -/3");
+    run.keeps_lost = false;
+    EXPECT_EQ(told(slots_of(run, units({0, 1}), {})), "0 1");
+    EXPECT_EQ(told(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1)");
+}
+
+/// Readout units of units 0 and 1 and builder units of units 2 and 3 share slots. Unit 2, back
+/// again, takes over the builder unit of unit 3 and finds spare 4 at its own in its own slot.
+TEST(RunSlots, WhereTheHoldersSlotIsTakenWhatHasMovedIsWhereItWas) {
+    const RunSlots run{
+        .readouts = units({0, 1, -1}), .builders = units({2, 3, -1}), .spares = units({-1, -1, 4})};
+    const std::vector moved{Moved{UnitIndex(2), nobody, UnitIndex(4)},
+                            Moved{UnitIndex(3), nobody, UnitIndex(2)}};
+    EXPECT_EQ(told(slots_of(run, units({0, 1, 2, 4}), moved)), "0/2 1/- -/4");
+    // A readout unit of unit 0 with unit 2, whose slot has that of unit 1's neighbour: its own.
+    const std::vector reads{Moved{UnitIndex(1), UnitIndex(2), nobody},
+                            Moved{UnitIndex(2), nobody, UnitIndex(4)}};
+    EXPECT_EQ(told(slots_of(run, units({0, 2, 3, 4}), reads)), "0/- 2(1)/3 -/4");
+}
+
+TEST(RunSlots, ReadoutUnitsAreNumberedInTheOrderOfTheirSlots) {
+    const RunSlots run{.readouts = units({4, -1, 1}), .builders = units({0, 2}), .spares = {}};
+    const auto numbers = run.readout_numbers();
+    EXPECT_EQ(run.units(), 5U);
+    EXPECT_EQ(numbers[UnitIndex(4)].value(), 0U);
+    EXPECT_EQ(numbers[UnitIndex(1)].value(), 1U);
+    EXPECT_EQ(numbers[UnitIndex(2)], ReadoutIndex::none());
+}
+
+}  // namespace
+
+}  // namespace daqloom::protocol

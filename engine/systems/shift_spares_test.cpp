@@ -1,0 +1,105 @@
+// Linear shifting with spare hosts, to which what lost units did moves.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "systems/shift_controlled_test.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using protocol::Moved;
+
+std::vector<Moved> moved_in(const ShiftSystem& system) {
+    return system.run_control()->control().roles().moved();
+}
+
+/// MEPs built in the last of some milliseconds.
+std::uint64_t built_at_last(const ShiftSystemConfig& config, std::int64_t milliseconds) {
+    const auto system = play(config, base::milliseconds(milliseconds - 1));
+    const std::uint64_t before = system->report().meps_built;
+    system->run(base::milliseconds(milliseconds));
+    return system->report().meps_built - before;
+}
+
+/// Its slot was a dummy before, and the killed unit's is one afterwards.
+TEST(Spares, ASpareBuildsAsMuchAsTheUnitThatItReplaces) {
+    ShiftSystemConfig config = controlled(4, 1);
+    config.duration = base::milliseconds(4);
+    const std::uint64_t usual = built_at_last(config, 4);
+    config.node_changes = {kill(2, base::milliseconds(1))};
+    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)), static_cast<double>(usual),
+                0.01 * static_cast<double>(usual));
+
+    const auto system = play(config, base::milliseconds(4));
+    EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 4}));
+    EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(2), UnitIndex(4), UnitIndex(4)}}));
+    // No process is awaited: the spare takes part as soon as what was granted is drained.
+    const auto& members = system->run_control()->members();
+    EXPECT_EQ(members[1].at, base::milliseconds(1));
+    EXPECT_LE((members[2].at - members[1].at).ps, (transfer(config) * (2 * 5)).ps);
+}
+
+/// Of five phases one is a copy within the node; of four as well.
+TEST(Spares, WithoutDummiesAnIdleSpareTakesNoPhase) {
+    ShiftSystemConfig config = controlled(4, 1);
+    config.keeps_lost_slots = false;
+    config.duration = base::milliseconds(3);
+    const auto with = static_cast<double>(built_at_last(config, 3));
+    const auto without = static_cast<double>(built_at_last(controlled(4), 3));
+    EXPECT_NEAR(with / without, 1, 0.01);
+    config.keeps_lost_slots = true;
+    const auto with_dummy = static_cast<double>(built_at_last(config, 3));
+    EXPECT_NEAR(with_dummy / without, 3.0 / 4, 0.02);
+}
+
+/// Four readout units and four builder units are on three whole nodes, and on one node each.
+TEST(Spares, ApartTheReadoutUnitAndTheBuilderUnitGoOnOnTwoHosts) {
+    ShiftSystemConfig config = controlled(4, 2);
+    config.run->moves_apart = true;
+    config.duration = base::milliseconds(4);
+    const auto usual = static_cast<double>(built_at_last(config, 4));
+    config.node_changes = {kill(0, base::milliseconds(1))};
+    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)) / usual, 1, 0.02);
+    const auto system = play(config, base::milliseconds(4));
+    EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 5}));
+    EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(0), UnitIndex(4), UnitIndex(5)}}));
+}
+
+/// With one spare, its builder unit is lost, so that three units build what all read out: each
+/// event whole.
+TEST(Spares, ApartWithOneSpareItIsTheReadoutUnitThatGoesOn) {
+    ShiftSystemConfig config = controlled(4, 1);
+    config.run->moves_apart = true;
+    config.duration = base::milliseconds(4);
+    const auto usual = static_cast<double>(built_at_last(config, 4));
+    config.node_changes = {kill(0, base::milliseconds(1))};
+    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)) / usual, 0.75, 0.02);
+    const auto system = play(config, base::milliseconds(4));
+    EXPECT_EQ(moved_in(*system),
+              (std::vector{Moved{UnitIndex(0), UnitIndex(4), UnitIndex::none()}}));
+}
+
+TEST(Spares, AUnitThatComesBackIsTheSpareOfTheNext) {
+    ShiftSystemConfig config = controlled(4, 1);
+    config.run->restart = true;
+    config.launch = microseconds(200);
+    config.node_changes = {kill(2, base::milliseconds(1)), kill(3, base::milliseconds(4))};
+    const auto system = play(config, base::milliseconds(6));
+    EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 4, 0, 4}))
+        << "its coming back stops nobody";
+    EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(2), UnitIndex(4), UnitIndex(4)},
+                                              Moved{UnitIndex(3), UnitIndex(2), UnitIndex(2)}}));
+}
+
+TEST(Spares, AHostIsASpareOrHasUnits) {
+    ShiftSystemConfig config = controlled(4, 1);
+    config.spare_slots.back() = config.slots.front();
+    const auto made = ShiftSystem::make(config);
+    ASSERT_FALSE(made);
+    EXPECT_NE(made.error().message.find("is a spare and has units"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace daqloom::systems

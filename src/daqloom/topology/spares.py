@@ -1,0 +1,63 @@
+"""Spare hosts, and the slots of the schedule that they have when units of lost hosts move there."""
+
+import numpy as np
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.placement_table import units_by_host
+from daqloom.topology.schedule import DUMMY, Slots, all_hosts, by_port, slots_of
+from daqloom.topology.wiring import Wiring, wire
+
+
+def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int) -> Slots:
+    """The spare host in each slot: in the place of dummies, and behind the other slots, of which
+    there are `readouts`; no slots at all without spares. `slots` are those of the nodes. Raises
+    ScenarioError where there are too few hosts."""
+    wiring = wire(fabric)
+    everyone = all_hosts(fabric, wiring)
+    if scenario.hosts.placement == "table":
+        told = units_by_host(scenario, fabric, everyone).items()
+        return _behind([host for host, unit in told if unit.role == "spare"], readouts)
+    left = everyone[~np.isin(everyone, slots)]
+    count = scenario.hosts.spares
+    if count > len(left):
+        raise ScenarioError(
+            f"{scenario.name}: hosts.spares = {count}, and the network has {len(left)} hosts "
+            "without units; use fewer spares, more leaves or more hosts_per_leaf"
+        )
+    place: dict[int, int] = {}
+    if scenario.folded and len(slots) == readouts and scenario.hosts.order == "by-port":
+        place = _dummies(fabric, wiring, slots, everyone)
+    hosts = sorted(left.tolist(), key=lambda host: host not in place)[:count]
+    found = _behind([host for host in hosts if host not in place], readouts)
+    if hosts and not len(found):
+        found = np.full(readouts, DUMMY, np.int32)
+    for host in hosts:
+        if host in place:
+            found[place[host]] = host
+    return found
+
+
+def _behind(hosts: list[int], slots: int) -> Slots:
+    """These hosts, if any, behind so many slots without any."""
+    return slots_of([DUMMY] * slots + hosts if hosts else [])
+
+
+def _dummies(fabric: Fabric, wiring: Wiring, slots: Slots, everyone: Slots) -> dict[int, int]:
+    """The slots by port that are dummies, by the hosts in whose places they are."""
+    if len(slots) == len(everyone):
+        grid = everyone
+    else:
+        taken = slots[slots != DUMMY]
+        is_in_grid = np.isin(wiring.leaf[everyone], wiring.leaf[taken]) & np.isin(
+            wiring.leaf_port[everyone], wiring.leaf_port[taken]
+        )
+        grid = by_port(fabric, wiring, everyone[is_in_grid], dummies=True)
+    if len(grid) != len(slots):  # without dummies
+        return {}
+    return {
+        host: slot
+        for slot, (host, unit) in enumerate(zip(grid.tolist(), slots.tolist(), strict=True))
+        if unit == DUMMY and host != DUMMY
+    }
