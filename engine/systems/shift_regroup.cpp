@@ -81,25 +81,30 @@ void ShiftSystem::place_epoch(const orders::Prepare& order, Time now) {
         retire(node);
         nodes().leave(node);
     }
-    placement_.readouts = {{}, std::vector(hosts_.size(), ReadoutIndex::none())};
+    const std::vector<EpochSlot> slots = slots_of(slots_, order.members, order.moved);
+    const auto count = std::ranges::count_if(
+        slots, [](const EpochSlot& slot) { return slot.readout != UnitIndex::none(); });
+    placement_.readouts.node_of.assign(static_cast<std::size_t>(count), kNobody);
+    placement_.readouts.unit_on.assign(hosts_.size(), ReadoutIndex::none());
     placement_.builders = {{}, std::vector(hosts_.size(), BuilderIndex::none())};
     readouts_in_run_.unit_on.assign(hosts_.size(), ReadoutIndex::none());
     readouts_in_run_.node_of.assign(readouts_in_run_.node_of.size(), kNobody);
-    const auto numbers = slots_.readout_numbers();
-    std::vector<LinearShift::Member> slots;
-    for (const EpochSlot& slot : slots_of(slots_, order.members, order.moved)) {
+    base::Table<SlotIndex, ReadoutIndex> readout_in;
+    base::Table<SlotIndex, BuilderIndex> builder_in;
+    for (const EpochSlot& slot : slots) {
+        readout_in.push_back(slot.in_epoch);
         if (slot.readout != UnitIndex::none()) {
-            const ReadoutIndex in_run = numbers[slot.reads_for];
-            placement_.readouts.add(slot.readout.value());
-            readouts_in_run_.unit_on[slot.readout.value()] = in_run;
-            readouts_in_run_.node_of[in_run] = slot.readout.value();
+            const std::uint32_t node = slot.readout.value();
+            placement_.readouts.node_of[slot.in_epoch] = node;
+            placement_.readouts.unit_on[node] = slot.in_epoch;
+            readouts_in_run_.node_of[slot.in_run] = node;
+            readouts_in_run_.unit_on[node] = slot.in_run;
         }
-        if (slot.builder != UnitIndex::none()) {
-            placement_.builders.add(slot.builder.value());
-        }
-        slots.push_back({slot.readout != UnitIndex::none(), slot.builder != UnitIndex::none()});
+        builder_in.push_back(slot.builder != UnitIndex::none()
+                                 ? placement_.builders.add(slot.builder.value())
+                                 : BuilderIndex::none());
     }
-    shift_ = std::move(LinearShift::of_members(slots, true).value());  // fewer than at first
+    shift_ = std::move(LinearShift::make(std::move(readout_in), std::move(builder_in)).value());
     doing_.assign(shift_->readouts(), {ShiftStage::finished, now});
     groups_.clear();
     group_of_.resize(0);

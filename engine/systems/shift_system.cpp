@@ -316,7 +316,8 @@ void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage 
         gathering(unit, (step + 1) / config_.phases_per_barrier - 1).last = now;
     }
     if (recording_) {
-        stages_.push_back({now, step, unit, stage});
+        const ReadoutIndex in_run = readouts_in_run_.unit_on[placement_.readouts.node_of[unit]];
+        stages_.push_back({now, step, in_run, stage});
     }
 }
 

@@ -55,16 +55,21 @@ base::expected<Members> Members::of(const NodeConfig& config, std::span<const Un
     }
     DAQLOOM_CHECK(check(run, members, moved));
     const std::vector<protocol::EpochSlot> slots = slots_of(run, members, moved);
-    std::vector<LinearShift::Member> taken;
+    base::Table<protocol::SlotIndex, protocol::ReadoutIndex> readout_in;
+    base::Table<protocol::SlotIndex, protocol::BuilderIndex> builder_in;
+    protocol::BuilderIndex builders;
     for (const protocol::EpochSlot& slot : slots) {
-        taken.push_back({slot.readout != UnitIndex::none(), slot.builder != UnitIndex::none()});
+        readout_in.push_back(slot.in_epoch);
+        builder_in.push_back(slot.builder != UnitIndex::none() ? builders++
+                                                               : protocol::BuilderIndex::none());
     }
-    if (std::ranges::none_of(taken, &LinearShift::Member::has_readout) ||
-        std::ranges::none_of(taken, &LinearShift::Member::has_builder)) {
+    const std::size_t readouts = slots.size() - static_cast<std::size_t>(std::ranges::count(
+                                                    readout_in, protocol::ReadoutIndex::none()));
+    if (readouts == 0 || builders == protocol::BuilderIndex()) {
         return base::failure(
             "an epoch without readout or builder units; expected one member of each at least");
     }
-    DAQLOOM_TRY(shift, LinearShift::of_members(taken, true));
+    DAQLOOM_TRY(shift, LinearShift::make(std::move(readout_in), std::move(builder_in)));
     Members found{.readouts = {},
                   .builders = {},
                   .readout_of = base::Table<UnitIndex, protocol::ReadoutIndex>(
@@ -74,11 +79,13 @@ base::expected<Members> Members::of(const NodeConfig& config, std::span<const Un
                   .readout_in_run = {},
                   .readouts_in_run = units_in(run.readouts),
                   .shift = std::move(shift)};
-    const auto numbers = run.readout_numbers();
+    found.readouts.resize(readouts);
+    found.readout_in_run.resize(readouts);
     for (const protocol::EpochSlot& slot : slots) {
         if (slot.readout != UnitIndex::none()) {
-            found.readout_of[slot.readout] = found.readouts.push_back(slot.readout);
-            found.readout_in_run.push_back(numbers[slot.reads_for]);
+            found.readouts[slot.in_epoch] = slot.readout;
+            found.readout_of[slot.readout] = slot.in_epoch;
+            found.readout_in_run[slot.in_epoch] = slot.in_run;
         }
         if (slot.builder != UnitIndex::none()) {
             found.builder_of[slot.builder] = found.builders.push_back(slot.builder);

@@ -12,8 +12,9 @@
 
 namespace daqloom::live {
 
-/// Readout and builder units are numbered without gaps in the order of the slots: in an epoch those
-/// of its members, in the run all of them.
+/// Readout and builder units are numbered without gaps in the order of the slots in the run: in an
+/// epoch those of its members, in the run all of them. Builder units are in the order of the
+/// epoch's slots, which is that of their turns.
 struct Members {
     base::Table<protocol::ReadoutIndex, UnitIndex> readouts;  ///< of the epoch
     base::Table<protocol::BuilderIndex, UnitIndex> builders;

@@ -82,6 +82,50 @@ TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
     EXPECT_EQ(members->shift.phases(), 2) << "the builder unit of slot 1 is still there";
 }
 
+protocol::Moved moved(std::uint32_t unit, std::uint32_t readout, std::uint32_t builder) {
+    return {UnitIndex(unit), UnitIndex(readout), UnitIndex(builder)};
+}
+
+TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
+    NodeConfig config = folded({0, 1, 2});
+    config.slots.spares = Units{nobody, nobody, nobody, 3};
+    const std::vector together{moved(1, 3, 3)};
+    const auto members = Members::of(config, Units{0, 2, 3}, together);
+    ASSERT_TRUE(members);
+    EXPECT_EQ(numbers(members->readouts), (Numbers{0, 3, 2})) << "as in the run";
+    EXPECT_EQ(numbers(members->builders), (Numbers{0, 2, 3})) << "as in the slots";
+    EXPECT_EQ(numbers(members->readout_in_run), (Numbers{0, 1, 2}));
+    EXPECT_EQ(members->reads_out(UnitIndex(3)).value(), 1);
+    EXPECT_TRUE(members->builds(UnitIndex(3)));
+    EXPECT_EQ(members->reads_out(UnitIndex(1)), protocol::ReadoutIndex::none());
+}
+
+/// It comes from the network.
+TEST(Members, WhatCannotHaveMovedIsRefused) {
+    NodeConfig config;
+    config.slots = {.readouts = Units{0, nobody},
+                    .builders = Units{1, nobody},
+                    .spares = Units{nobody, 2},
+                    .keeps_lost = true};
+    const Units members{0, 1, 2};
+    EXPECT_TRUE(Members::of(config, members, std::vector{moved(0, 2, nobody)}));
+    for (const auto& wrong : {
+             std::vector{moved(7, 2, nobody)},                       // no unit
+             std::vector{moved(0, 7, nobody)},                       // nobody holds it
+             std::vector{moved(0, 2, 2)},                            // it had no builder unit
+             std::vector{moved(1, 2, 2)},                            // nor the other a readout
+             std::vector{moved(0, 2, nobody), moved(0, 1, nobody)},  // twice
+         }) {
+        EXPECT_FALSE(Members::of(config, members, wrong)) << wrong[0].unit.value();
+    }
+    EXPECT_FALSE(Members::of(config, Units{0, 1}, std::vector{moved(0, 2, nobody)}))
+        << "the holder is no member";
+    NodeConfig whole = folded({0, 1});
+    whole.slots.spares = Units{nobody, nobody, 2};
+    EXPECT_FALSE(Members::of(whole, members, std::vector{moved(0, 2, 2), moved(1, 2, 2)}))
+        << "one holder of two";
+}
+
 TEST(Members, WithoutReadoutOrBuilderUnitsThereIsNoEpoch) {
     NodeConfig config;
     config.slots.readouts = Units{0, 2};

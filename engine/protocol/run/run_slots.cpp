@@ -111,10 +111,23 @@ std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> 
             builders.push_back({each.unit, each.builder});
         }
     }
+    const auto numbers = run.readout_numbers();
     place(run, run.readouts, readouts, members, [&](std::size_t slot, const Move& move) {
         slots[slot].readout = move.to;
-        slots[slot].reads_for = move.of;
+        slots[slot].in_run = numbers[move.of];
     });
+    base::Table<ReadoutIndex, std::size_t> slot_of(numbers.size(), slots.size());
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+        if (slots[slot].in_run != ReadoutIndex::none()) {
+            slot_of[slots[slot].in_run] = slot;
+        }
+    }
+    ReadoutIndex next;
+    for (const std::size_t slot : slot_of) {
+        if (slot < slots.size()) {
+            slots[slot].in_epoch = next++;
+        }
+    }
     place(run, run.builders, builders, members,
           [&](std::size_t slot, const Move& move) { slots[slot].builder = move.to; });
     if (run.keeps_lost) {

@@ -41,9 +41,12 @@ struct Moved {
 
 /// A slot in an epoch.
 struct EpochSlot {
-    UnitIndex readout = UnitIndex::none();    ///< who has a readout unit here
-    UnitIndex reads_for = UnitIndex::none();  ///< the unit that had it when the run began
-    UnitIndex builder = UnitIndex::none();    ///< who has a builder unit here
+    UnitIndex readout = UnitIndex::none();       ///< who has a readout unit here
+    UnitIndex builder = UnitIndex::none();       ///< who has a builder unit here
+    ReadoutIndex in_run = ReadoutIndex::none();  ///< the number of the readout unit in the run
+    /// Its number in the epoch: in the order of those in the run, whatever its slot is, so that the
+    /// data of an event are in the same order in all epochs.
+    ReadoutIndex in_epoch = ReadoutIndex::none();
 
     [[nodiscard]] bool is_dummy() const {
         return readout == UnitIndex::none() && builder == UnitIndex::none();

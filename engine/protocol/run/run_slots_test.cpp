@@ -21,8 +21,8 @@ std::vector<UnitIndex> units(std::initializer_list<int> numbers) {
     return found;
 }
 
-/// Such as "0 - 1/2<3": folded unit 0, a dummy, readout unit of unit 1 and builder unit of unit 2,
-/// which reads for unit 3.
+/// Such as "0 - 2(1)/3": folded unit 0, a dummy, and unit 2 with readout unit 1 of the run, beside
+/// the builder unit of unit 3. What is in brackets is left out where it is the number of the unit.
 std::string told(const std::vector<EpochSlot>& slots) {
     std::string all;
     const auto name = [](UnitIndex unit) {
@@ -31,8 +31,8 @@ std::string told(const std::vector<EpochSlot>& slots) {
     for (const EpochSlot& slot : slots) {
         all += all.empty() ? "" : " ";
         all += name(slot.readout);
-        if (slot.reads_for != slot.readout) {
-            all += fmt::format("({})", name(slot.reads_for));
+        if (slot.in_run.value() != slot.readout.value()) {
+            all += fmt::format("({})", slot.in_run.value());
         }
         if (slot.builder != slot.readout) {
             all += fmt::format("/{}", name(slot.builder));
@@ -77,6 +77,17 @@ TEST(RunSlots, WhereTheHoldersSlotIsTakenWhatHasMovedIsWhereItWas) {
     const std::vector reads{Moved{UnitIndex(1), UnitIndex(2), nobody},
                             Moved{UnitIndex(2), nobody, UnitIndex(4)}};
     EXPECT_EQ(told(slots_of(run, units({0, 2, 3, 4}), reads)), "0/- 2(1)/3 -/4");
+}
+
+TEST(RunSlots, ReadoutUnitsOfAnEpochAreInTheOrderOfTheRunWhereverTheyAre) {
+    RunSlots run = RunSlots::folded(4);
+    run.spares = units({-1, -1, -1, -1, 4});
+    const std::vector moved{Moved{UnitIndex(1), UnitIndex(4), UnitIndex(4)}};
+    const auto slots = slots_of(run, units({0, 3, 4}), moved);
+    EXPECT_EQ(told(slots), "0 - - 3 4(1)");
+    EXPECT_EQ(slots[0].in_epoch.value(), 0U);
+    EXPECT_EQ(slots[4].in_epoch.value(), 1U);
+    EXPECT_EQ(slots[3].in_epoch.value(), 2U);
 }
 
 TEST(RunSlots, ReadoutUnitsAreNumberedInTheOrderOfTheirSlots) {
