@@ -88,10 +88,7 @@ void see_written(const FileCounters& written, const SeeCount& see) {
 
 }  // namespace
 
-base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::ReadoutIndex readout,
-                                        const Doorbell& unit) {
-    end_sources();
-    reads_out_ = readout;
+base::expected<void> Ends::make_streams(const NodeConfig& config, const Doorbell& unit) {
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         DAQLOOM_TRY(buffer, Buffer::create({.name = fmt::format("daqloom-stream-{}", stream),
                                             .bytes = config.stream_buffer,
@@ -100,15 +97,30 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::Read
         buffer.area().populate();
         streams_.push_back(std::move(buffer));
     }
+    if (config.source != SourceKind::user) {
+        return {};
+    }
+    std::vector<BufferOffer> offers;
+    for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
+        offers.push_back(
+            {buffer_name(config.run, config.self.value(), fmt::format("stream-{}", stream)),
+             &streams_[stream], BufferSide::writer});
+    }
+    DAQLOOM_TRY(server, BufferServer::serve(std::move(offers)));
+    stream_server_ = std::move(server);
+    return {};
+}
+
+base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::ReadoutIndex readout,
+                                        const Doorbell& unit) {
+    if (reads_out_ != protocol::ReadoutIndex::none()) {
+        end_sources();
+    }
+    if (streams_.empty()) {
+        DAQLOOM_CHECK(make_streams(config, unit));
+    }
+    reads_out_ = readout;
     if (config.source == SourceKind::user) {
-        std::vector<BufferOffer> offers;
-        for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
-            offers.push_back(
-                {buffer_name(config.run, config.self.value(), fmt::format("stream-{}", stream)),
-                 &streams_[stream], BufferSide::writer});
-        }
-        DAQLOOM_TRY(server, BufferServer::serve(std::move(offers)));
-        stream_server_ = std::move(server);
         return {};
     }
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {

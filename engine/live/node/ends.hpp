@@ -30,8 +30,10 @@ class Ends {
     Ends(const Ends&) = delete;
     Ends& operator=(const Ends&) = delete;
 
-    /// A buffer for each stream of this readout unit of the run, and its source, which does not run
-    /// yet, instead of those of another.
+    /// A buffer for each stream of a readout unit.
+    base::expected<void> make_streams(const NodeConfig& config, const Doorbell& unit);
+    /// The sources of this readout unit of the run, which do not run yet, instead of those of
+    /// another; and the streams, unless there are some that nobody has used.
     base::expected<void> make_sources(const NodeConfig& config, protocol::ReadoutIndex readout,
                                       const Doorbell& unit);
     /// The readout unit of the sources, or none.

@@ -129,6 +129,10 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
                         "make it a spare",
                         self.value()));
     }
+    if (is_in(slots.spares)) {  // warm: when it is needed, its memory is there
+        DAQLOOM_CHECK(parts->ends.make_streams(parts->config, parts->doorbell));
+        DAQLOOM_CHECK(parts->ends.renew_output(parts->config, parts->doorbell));
+    }
     DAQLOOM_CHECK(parts->make_ends(numbers[self], is_in(slots.builders)));
     // If another process has the name, these counters cannot be read from outside; the unit works
     // all the same.
