@@ -1,6 +1,7 @@
 // Linear shifting under a run control, for tests of what becomes of lost units.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,13 +14,14 @@ using base::microseconds;
 inline constexpr Time kHeartbeat = microseconds(100);
 inline constexpr Time kTimeout = microseconds(500);
 
-/// Nodes and spares under a run control with short times; MFPs of 64 kB, 2.7 us on their wires.
+/// Nodes and spares, in whose places the schedule has dummies, under a run control with short
+/// times; MFPs of 64 kB, 2.7 us on their wires.
 inline ShiftSystemConfig controlled(std::uint32_t nodes = 4, std::uint32_t spares = 0) {
     ShiftSystemConfig config = system_on(star_200(nodes + spares));
     config.spare_slots.assign(nodes, NodeIndex::none());
     config.spare_slots.insert(config.spare_slots.end(), config.slots.begin() + nodes,
                               config.slots.end());
-    config.slots.resize(nodes);
+    std::fill(config.slots.begin() + nodes, config.slots.end(), NodeIndex::none());
     config.mfp_bytes.resize(nodes);
     config.barrier = ShiftBarrier::centralised;
     rdma_of(config).retry_timeout = microseconds(100);

@@ -21,15 +21,20 @@ constexpr std::size_t most_reasons = 3;
 
 std::string told(const Moved& moved) {
     const auto whose = moved.unit.value();
-    const auto to = [](UnitIndex unit) {
-        return unit == UnitIndex::none() ? std::string("nobody")
-                                         : fmt::format("unit {}", unit.value());
-    };
-    if (moved.readout == moved.builder) {
-        return fmt::format("what unit {} did moves to {}", whose, to(moved.readout));
+    const bool reads = moved.readout != UnitIndex::none();
+    const bool builds = moved.builder != UnitIndex::none();
+    if (!reads && !builds) {
+        return fmt::format("nobody does what unit {} did", whose);
     }
-    return fmt::format("the readout unit of unit {} is with {}, its builder unit with {}", whose,
-                       to(moved.readout), to(moved.builder));
+    if (moved.readout == moved.builder) {
+        return fmt::format("what unit {} did moves to unit {}", whose, moved.readout.value());
+    }
+    if (!reads || !builds) {
+        return fmt::format("the {} unit of unit {} moves to unit {}", reads ? "readout" : "builder",
+                           whose, (reads ? moved.readout : moved.builder).value());
+    }
+    return fmt::format("the readout unit of unit {} moves to unit {}, its builder unit to unit {}",
+                       whose, moved.readout.value(), moved.builder.value());
 }
 
 template <class Values>

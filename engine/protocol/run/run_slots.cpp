@@ -130,15 +130,14 @@ std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> 
     }
     place(run, run.builders, builders, members,
           [&](std::size_t slot, const Move& move) { slots[slot].builder = move.to; });
-    if (run.keeps_lost) {
-        return slots;
-    }
+    const std::size_t behind = std::max(run.readouts.size(), run.builders.size());
     std::vector<EpochSlot> left;
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
         const bool never_had_one = in_slot(run.readouts, slot) == UnitIndex::none() &&
                                    in_slot(run.builders, slot) == UnitIndex::none() &&
                                    in_slot(run.spares, slot) == UnitIndex::none();
-        if (never_had_one || !slots[slot].is_dummy()) {
+        const bool stays = never_had_one || (run.keeps_lost && slot < behind);
+        if (stays || !slots[slot].is_dummy()) {
             left.push_back(slots[slot]);
         }
     }

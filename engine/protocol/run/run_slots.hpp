@@ -17,8 +17,11 @@ using Members = std::set<UnitIndex>;
 struct RunSlots {
     std::vector<UnitIndex> readouts = {};  ///< the unit whose readout unit is in each slot, or none
     std::vector<UnitIndex> builders = {};  ///< the same of builder units
-    std::vector<UnitIndex> spares = {};    ///< the spare in each slot, or none
-    /// A slot with nobody in it stays, as a dummy; else it is left out, unless it is one always.
+    /// The spare in each slot, or none. A slot behind those of the others is left out until
+    /// somebody is in it.
+    std::vector<UnitIndex> spares = {};
+    /// Another slot with nobody in it stays, as a dummy; else it is left out, unless it is one
+    /// always.
     bool keeps_lost = true;
 
     /// Units 0, 1, … with both of them.

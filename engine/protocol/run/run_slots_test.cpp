@@ -55,9 +55,9 @@ TEST(RunSlots, WhatHasMovedIsInTheSlotOfItsHolder) {
     RunSlots run{.readouts = units({0, -1, 1}),
                  .builders = units({0, -1, 1}),
                  .spares = units({-1, 2, -1, 3})};
-    EXPECT_EQ(told(slots_of(run, units({0, 1}), {})), "0 - 1 -");
+    EXPECT_EQ(told(slots_of(run, units({0, 1}), {})), "0 - 1") << "that of spare 3 is behind";
     const Moved together{UnitIndex(1), UnitIndex(2), UnitIndex(2)};
-    EXPECT_EQ(told(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1) - -");
+    EXPECT_EQ(told(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1) -");
     const Moved apart{UnitIndex(1), UnitIndex(2), UnitIndex(3)};
     EXPECT_EQ(told(slots_of(run, units({0, 2, 3}), std::vector{apart})), "0 2(1)/- - -/3");
     run.keeps_lost = false;
