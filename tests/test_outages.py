@@ -140,10 +140,10 @@ def test_a_sweep_routes_what_is_left_and_then_all_again() -> None:
     network = Scenario.model_validate({"network": {"technology": "infiniband"}}).network
     ways = single(minimal(TREE))
     told = list(reroutings(given, network, TREE, ways, outages(given, TREE, ALL)))
-    assert [at for at, _ in told] == [pytest.approx(0.102), pytest.approx(0.107)]
+    assert [each.at_s for each in told] == [pytest.approx(0.102), pytest.approx(0.107)]
     broken = swept(network, TREE, frozenset({cable_at("leaf00 port 5")}))
-    assert np.array_equal(told[0][1].ports, broken.ports)
-    assert told[1][1] is ways
+    assert np.array_equal(told[0].ways.ports, broken.ports)
+    assert told[1].ways is ways
     assert not (broken.ports[0] == 5).any()
     assert not trace(TREE, broken.first(TREE)).defects
 

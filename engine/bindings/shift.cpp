@@ -30,6 +30,15 @@ void bind_config(nb::module_& module) {
         .def_rw("slots", &Config::slots)
         .def_rw("builder_slots", &Config::builder_slots)
         .def_rw("spare_slots", &Config::spare_slots)
+        .def(
+            "add_schedule",
+            [](Config& self, base::Time at, std::vector<NodeIndex> slots,
+               std::vector<NodeIndex> builder_slots) {
+                self.schedule_changes.push_back({at, std::move(slots), std::move(builder_slots)});
+            },
+            nb::arg("at_s"), nb::arg("slots"), nb::arg("builder_slots"),
+            "Another order of the units in the slots of the schedule, from the end of an epoch on, "
+            "which ends then; where units regroup.")
         .def_rw("mfp_interval_s", &Config::mfp_interval)
         .def_rw("phase_jitter", &Config::phase_jitter)
         .def_rw("mfp_bytes", &Config::mfp_bytes)

@@ -102,6 +102,11 @@ class RunDriver {
     /// All units join, and the operator wants the run running.
     void begin(base::Time now);
     void on_due(std::uint32_t number, base::Time now);
+    /// See RunControl.
+    void reschedule(const protocol::RunSlots& slots, const std::string& why, base::Time now) {
+        control_.reschedule(now, slots, why);
+        act(now);
+    }
 
     // ---- what happens to units
     void kill(UnitIndex unit, base::Time now);

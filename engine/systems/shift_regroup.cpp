@@ -24,24 +24,52 @@ base::expected<void> ShiftSystem::make_run() {
     RunPlan plan = *config_.run;
     plan.units = static_cast<std::uint32_t>(hosts_.size());
     plan.takes_turns = true;
-    const auto units_in = [&](const std::vector<NodeIndex>& hosts) {
-        std::vector<UnitIndex> units;
-        for (const NodeIndex host : hosts) {
-            units.push_back(host == NodeIndex::none() ? UnitIndex::none()
-                                                      : UnitIndex(placement_.node_at.at(host)));
-        }
-        return units;
-    };
     const auto& builders = config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
-    slots_ = {.readouts = units_in(config_.slots),
-              .builders = units_in(builders),
-              .spares = units_in(config_.spare_slots),
-              .keeps_lost = config_.keeps_lost_slots};
-    plan.slots = slots_;
+    plan.slots = {.readouts = units_in(config_.slots),
+                  .builders = units_in(builders),
+                  .spares = units_in(config_.spare_slots),
+                  .keeps_lost = config_.keeps_lost_slots};
+    for (std::uint32_t change = 0; change < config_.schedule_changes.size(); ++change) {
+        DAQLOOM_CHECK(check(config_.schedule_changes[change]));
+        nodes().events().push({config_.schedule_changes[change].at, kSchedule, change});
+    }
     ControlledUnits& units = *this;
     run_ = std::make_unique<RunDriver>(plan, config_.launch, units);
     run_->begin(Time::zero());
     return {};
+}
+
+/// The units are the same.
+base::expected<void> ShiftSystem::check(const ScheduleChange& change) const {
+    const auto sorted = [](std::vector<NodeIndex> hosts) {
+        std::erase(hosts, NodeIndex::none());
+        std::ranges::sort(hosts);
+        return hosts;
+    };
+    const auto& builders = config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
+    if (change.slots.size() != change.builder_slots.size() ||
+        sorted(change.slots) != sorted(config_.slots) ||
+        sorted(change.builder_slots) != sorted(builders)) {
+        return base::failure(std::string(
+            "another schedule has other units, or not as many slots of readout as of builder "
+            "units; expected the same ones"));
+    }
+    return {};
+}
+
+std::vector<UnitIndex> ShiftSystem::units_in(const std::vector<NodeIndex>& hosts) const {
+    std::vector<UnitIndex> units;
+    for (const NodeIndex host : hosts) {
+        units.push_back(host == NodeIndex::none() ? UnitIndex::none()
+                                                  : UnitIndex(placement_.node_at.at(host)));
+    }
+    return units;
+}
+
+void ShiftSystem::reschedule(const ScheduleChange& change, Time now) {
+    const RunSlots& before = run_->control().roles().slots();
+    run_->reschedule(before.rearranged(units_in(change.slots), units_in(change.builder_slots)),
+                     "there is another schedule", now);
 }
 
 void ShiftSystem::on_event_of_epoch(std::uint32_t place, Time now) {
@@ -81,7 +109,7 @@ void ShiftSystem::place_epoch(const orders::Prepare& order, Time now) {
         retire(node);
         nodes().leave(node);
     }
-    const std::vector<EpochSlot> slots = slots_of(slots_, order.members, order.moved);
+    const std::vector<EpochSlot> slots = slots_of(order.slots, order.members, order.moved);
     const auto count = std::ranges::count_if(
         slots, [](const EpochSlot& slot) { return slot.readout != UnitIndex::none(); });
     placement_.readouts.node_of.assign(static_cast<std::size_t>(count), kNobody);

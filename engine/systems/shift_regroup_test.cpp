@@ -1,9 +1,12 @@
 // Linear shifting whose units are lost: the others regroup and go on, and every MEP has one fate.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -124,6 +127,52 @@ TEST(Regrouping, AUnitIsLostThatTheOthersCannotReach) {
     EXPECT_EQ(system->run_control()->control().unit(UnitIndex(2)).reason, "it did not drain");
 }
 
+/// A dummy's phase takes as long as another; of one of the phases of each schedule each unit keeps
+/// all within its node.
+TEST(Regrouping, AnotherScheduleBeginsWithAnotherEpoch) {
+    ShiftSystemConfig config = controlled();
+    const auto at = [](std::initializer_list<int> hosts) {
+        std::vector<NodeIndex> slots;
+        for (const int host : hosts) {
+            slots.push_back(host < 0 ? NodeIndex::none() : NodeIndex(host));
+        }
+        return slots;
+    };
+    const std::vector<NodeIndex> usual = at({0, 1, -1, 2, 3, -1});
+    config.slots = usual;
+    config.barrier = ShiftBarrier::external;  // it takes no time
+    config.duration = base::milliseconds(6);
+    config.schedule_changes = {
+        {base::milliseconds(2), at({3, 1, 0, 2}), at({3, 1, 0, 2})},
+        {base::milliseconds(4), usual, usual},
+    };
+    const auto system = play(config, base::milliseconds(6));
+    EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 4, 0, 4}));
+    EXPECT_EQ(system->run_control()->accounts().units_lost, 0U);
+    EXPECT_EQ(system->run_control()->accounts().regroupings, 2U);
+
+    const auto built = [&](std::int64_t from, std::int64_t to) {
+        const auto run = play(config, base::milliseconds(from));
+        const std::uint64_t before = run->report().meps_built;
+        run->run(base::milliseconds(to));
+        EXPECT_TRUE(run->check_conservation());
+        return static_cast<double>(run->report().meps_built - before);
+    };
+    EXPECT_NEAR(built(3, 4) / built(1, 2), 5.0 / 3, 0.03);
+    EXPECT_NEAR(built(5, 6) / built(1, 2), 1, 0.02);
+}
+
+TEST(Regrouping, AnotherScheduleHasTheSameUnits) {
+    ShiftSystemConfig config = controlled();
+    config.schedule_changes = {{base::milliseconds(1), config.slots, config.slots}};
+    config.schedule_changes[0].slots.pop_back();
+    const auto made = ShiftSystem::make(config);
+    ASSERT_FALSE(made);
+    EXPECT_NE(made.error().message.find("has other units"), std::string::npos);
+    config.run.reset();
+    EXPECT_FALSE(ShiftSystem::make(config)) << "nobody would apply it";
+}
+
 /// Kills and stops at any time, of units that are back or not: `play` checks that every MEP has one
 /// fate, and none is delivered twice.
 TEST(Regrouping, EveryMepHasOneFateWhateverIsKilledAndWhen) {
@@ -155,6 +204,14 @@ TEST(Regrouping, EveryMepHasOneFateWhateverIsKilledAndWhen) {
             const std::uint32_t host = below(nodes);
             config.node_changes.push_back(
                 below(3) > 0 ? kill(host, at) : stop(host, at, at + microseconds(1 + below(1500))));
+        }
+        for (std::uint32_t change = below(3); change > 0; --change) {
+            ScheduleChange other{.at = base::nanoseconds(200'000 + below(3'000'000)),
+                                 .slots = config.slots,
+                                 .builder_slots = config.slots};
+            std::ranges::rotate(other.slots, other.slots.begin() + below(other.slots.size()));
+            std::ranges::reverse(other.builder_slots);
+            config.schedule_changes.push_back(std::move(other));
         }
         const auto system = play(config, base::milliseconds(4));
         const auto all = system->run_control()->accounts();

@@ -70,6 +70,10 @@ base::expected<void> ShiftSystem::build() {
     if (config_.run) {
         return make_run();
     }
+    if (!config_.schedule_changes.empty()) {
+        return base::failure(
+            std::string("the schedule changes where units regroup; expected a run control"));
+    }
     for (const std::uint32_t node : placement_.readouts.node_of) {
         World world{*this, node, Time::zero()};
         units_[node].on_start(Time::zero(), Time::zero(), world);
@@ -276,6 +280,9 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         case kControl:
             run_->on_due(event.index, now);
+            break;
+        case kSchedule:
+            reschedule(config_.schedule_changes[event.index], now);
             break;
         default:
             break;

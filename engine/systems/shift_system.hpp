@@ -38,6 +38,13 @@ struct CardStop {
     base::Time end;
 };
 
+/// Another order of the units in the slots of the schedule, from the end of an epoch on.
+struct ScheduleChange {
+    base::Time at;  ///< the epoch ends
+    std::vector<NodeIndex> slots;
+    std::vector<NodeIndex> builder_slots;
+};
+
 struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
     /// The host in each slot of the schedule, or NodeIndex::none() for a dummy.
     std::vector<NodeIndex> slots;
@@ -47,6 +54,8 @@ struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
     /// Where units regroup, the spare hosts, to which the units of lost ones move, each in the slot
     /// that is then its own; as many as slots, with NodeIndex::none() in all others, or empty.
     std::vector<NodeIndex> spare_slots;
+    /// Where units regroup.
+    std::vector<ScheduleChange> schedule_changes;
     /// From being told to go on, or from the opening of its window, until the unit does.
     base::DelayDistribution phase_jitter;
 
@@ -181,10 +190,11 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
         kProcessed,  ///< index: what was built
         kReleased,   ///< index: see `released`; the ideal barrier
         kWarm,
-        kFlowDue,  ///< index: sender of a flow
-        kGo,       ///< a timer of a builder unit; index: node
-        kOfEpoch,  ///< one of these, unless its node's epoch is over; index: see `pending_`
-        kControl,  ///< index: of the run control
+        kFlowDue,   ///< index: sender of a flow
+        kGo,        ///< a timer of a builder unit; index: node
+        kOfEpoch,   ///< one of these, unless its node's epoch is over; index: see `pending_`
+        kControl,   ///< index: of the run control
+        kSchedule,  ///< index: of `schedule_changes`
     };
     struct Built {
         std::uint32_t node = 0;
@@ -237,6 +247,9 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     base::expected<protocol::LinearShift> place_units();
     base::expected<void> make_units(const protocol::LinearShift& shift);
     base::expected<void> make_run();
+    [[nodiscard]] base::expected<void> check(const ScheduleChange& change) const;
+    [[nodiscard]] std::vector<UnitIndex> units_in(const std::vector<NodeIndex>& hosts) const;
+    void reschedule(const ScheduleChange& change, base::Time now);
 
     void on_event(const sim::Event& event) override;
     void on_letter(const Letter& letter, base::Time now) override;
@@ -358,7 +371,6 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     // ---- where units regroup
     std::vector<Seat> seats_;  ///< of each node
     base::Pool<Pending> pending_;
-    protocol::RunSlots slots_;                    ///< by the nodes' numbers
     std::optional<protocol::LinearShift> shift_;  ///< of this epoch
     std::uint32_t epoch_ = 0;
     std::uint64_t first_mep_ = 0;  ///< of this epoch

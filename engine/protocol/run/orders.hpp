@@ -29,7 +29,8 @@ struct Prepare {
     DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Its number."),
                    (std::vector<UnitIndex>, members, "In ascending order."),
                    (std::vector<Moved>, moved,
-                    "Units whose readout unit and builder unit others hold."))
+                    "Units whose readout unit and builder unit others hold."),
+                   (RunSlots, slots, "The slots of the schedule."))
 };
 
 /// Where a unit is, as it has told itself.

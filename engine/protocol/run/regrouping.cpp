@@ -209,7 +209,7 @@ bool Regrouping::regroup(base::Time now) {
 bool Regrouping::prepare(base::Time now) {
     broken_.clear();
     members_.clear();
-    const Roles next = roles_.among(available());
+    const Roles next = roles_.among(available()).in(slots_);
     const Members members = next.holders();
     if (!next.is_viable()) {
         if (plan_.restart && was_ready_) {
@@ -244,7 +244,7 @@ bool Regrouping::prepare(base::Time now) {
             note(now, told(each), About::unit);
         }
     }
-    ask_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}, moved},
+    ask_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}, moved, slots_},
                 plan_.order_timeout);
     return true;
 }

@@ -23,6 +23,14 @@ class Roles {
     /// readout units first, as far as there are any.
     [[nodiscard]] Roles among(const Members& available) const;
 
+    /// The same, with the units in other slots.
+    [[nodiscard]] Roles in(const RunSlots& slots) const {
+        Roles other = *this;
+        other.slots_ = slots;
+        return other;
+    }
+    [[nodiscard]] const RunSlots& slots() const { return slots_; }
+
     /// Units that hold something.
     [[nodiscard]] Members holders() const;
     /// Those of them with a readout unit.

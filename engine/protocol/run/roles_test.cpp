@@ -58,7 +58,8 @@ TEST(Roles, HoldersAreTooFewWithoutAReadoutUnitOrWithoutABuilderUnit) {
 }
 
 TEST(Roles, BuildersTakeTurnsInTheOrderOfThePlan) {
-    const RunPlan plan{.units = 4, .slots = {.readouts = units_at({1}), .builders = units_at({2, 0, 3})}};
+    const RunPlan plan{.units = 4,
+                       .slots = {.readouts = units_at({1}), .builders = units_at({2, 0, 3})}};
     EXPECT_EQ(roles_of(plan, {0, 1, 2}).builders(), units_at({2, 0}));
 }
 

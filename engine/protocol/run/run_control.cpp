@@ -145,6 +145,12 @@ void RunControl::want(base::Time now, RunGoal goal) {
     advance(now);
 }
 
+void RunControl::reschedule(base::Time now, const RunSlots& slots, const std::string& why) {
+    slots_ = slots;
+    broken_ = broken_.empty() ? why : broken_;
+    advance(now);
+}
+
 void RunControl::reset(base::Time now, UnitIndex number) {
     UnitView& unit = view(number);
     note(now, fmt::format("the operator resets unit {}", number.value()));

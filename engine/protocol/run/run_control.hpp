@@ -45,6 +45,8 @@ class RunControl : public Regrouping {
     void exited(base::Time now, UnitIndex number, const std::string& how);
     /// The operator sets a goal.
     void want(base::Time now, RunGoal goal);
+    /// From the next epoch on, which begins now, units are in other slots of the schedule.
+    void reschedule(base::Time now, const RunSlots& slots, const std::string& why);
     /// The operator wants a unit back, whatever its state.
     void reset(base::Time now, UnitIndex number);
     /// The host of a unit is down on purpose, or is no longer.

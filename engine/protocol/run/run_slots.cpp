@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 
 namespace daqloom::protocol {
 
@@ -88,14 +90,30 @@ std::size_t RunSlots::units() const {
 }
 
 base::Table<UnitIndex, ReadoutIndex> RunSlots::readout_numbers() const {
-    base::Table<UnitIndex, ReadoutIndex> numbers(units(), ReadoutIndex::none());
+    if (!numbers.empty()) {
+        return numbers;
+    }
+    base::Table<UnitIndex, ReadoutIndex> found(units(), ReadoutIndex::none());
     std::uint32_t count = 0;
     for (const UnitIndex unit : readouts) {
         if (unit != UnitIndex::none()) {
-            numbers[unit] = ReadoutIndex(count++);
+            found[unit] = ReadoutIndex(count++);
         }
     }
-    return numbers;
+    return found;
+}
+
+RunSlots RunSlots::rearranged(std::vector<UnitIndex> other_readouts,
+                              std::vector<UnitIndex> other_builders) const {
+    RunSlots other{.readouts = std::move(other_readouts),
+                   .builders = std::move(other_builders),
+                   .spares = {},
+                   .keeps_lost = keeps_lost,
+                   .numbers = readout_numbers()};
+    other.spares.assign(other.size(), UnitIndex::none());
+    std::ranges::copy_if(spares, std::back_inserter(other.spares),
+                         [](UnitIndex unit) { return unit != UnitIndex::none(); });
+    return other;
 }
 
 std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> members,

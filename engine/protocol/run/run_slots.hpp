@@ -23,14 +23,19 @@ struct RunSlots {
     /// Another slot with nobody in it stays, as a dummy; else it is left out, unless it is one
     /// always.
     bool keeps_lost = true;
+    /// The number in the run of each unit's readout unit; empty: in the order of the slots.
+    base::Table<UnitIndex, ReadoutIndex> numbers = {};
 
     /// Units 0, 1, … with both of them.
     static RunSlots folded(std::size_t units);
     [[nodiscard]] std::size_t size() const;
     /// One more than the largest number of a unit.
     [[nodiscard]] std::size_t units() const;
-    /// The number in the run of each unit's readout unit, in the order of the slots, or none.
+    /// The number in the run of each unit's readout unit, or none.
     [[nodiscard]] base::Table<UnitIndex, ReadoutIndex> readout_numbers() const;
+    /// The same units in other slots, spares behind them; readout units keep their numbers.
+    [[nodiscard]] RunSlots rearranged(std::vector<UnitIndex> readouts,
+                                      std::vector<UnitIndex> builders) const;
 };
 
 /// A unit whose readout unit and builder unit are not where they were when the run began.

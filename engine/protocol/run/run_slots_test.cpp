@@ -90,6 +90,17 @@ TEST(RunSlots, ReadoutUnitsOfAnEpochAreInTheOrderOfTheRunWhereverTheyAre) {
     EXPECT_EQ(slots[3].in_epoch.value(), 2U);
 }
 
+TEST(RunSlots, RearrangedReadoutUnitsKeepTheirNumbers) {
+    RunSlots run = RunSlots::folded(3);
+    run.spares = units({-1, -1, -1, 3});
+    const RunSlots other = run.rearranged(units({2, -1, 0, 1}), units({0, 1, 2, -1}));
+    const Moved moved{UnitIndex(1), UnitIndex(3), UnitIndex(3)};
+    EXPECT_EQ(told(slots_of(other, units({0, 1, 2}), {})), "2/0 -/1 0/2 1/-");
+    EXPECT_EQ(told(slots_of(other, units({0, 2, 3}), std::vector{moved})), "2/0 - 0/2 - 3(1)");
+    EXPECT_EQ(other.rearranged(units({1, 2, 0}), units({0, 1, 2})).readout_numbers()[UnitIndex(2)],
+              ReadoutIndex(2));
+}
+
 TEST(RunSlots, ReadoutUnitsAreNumberedInTheOrderOfTheirSlots) {
     const RunSlots run{.readouts = units({4, -1, 1}), .builders = units({0, 2}), .spares = {}};
     const auto numbers = run.readout_numbers();

@@ -10,6 +10,7 @@ namespace daqloom::protocol {
 RunState::RunState(const RunPlan& plan)
     : plan_(plan),
       roles_(plan),
+      slots_(roles_.slots()),
       deadline_(plan.launch_timeout),
       ledger_(plan.takes_turns),
       leases_(plan) {

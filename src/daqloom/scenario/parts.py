@@ -8,15 +8,25 @@ _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 
 def regroups(scenario: Tables) -> bool:
     """Return whether a simulation has a run control: units are killed or stopped, and those of the
-    protocol can go on without them."""
+    protocol can go on without them, or another schedule goes with other tables."""
     injected = scenario.faults.injected.values()
     return (
         scenario.building.protocol == "shift"
         and scenario.transport.kind == "rdma"
         and not scenario.flows
         and not scenario.readout.card.buffer
-        and any(each.what == "unit" and each.how in ("down", "stopped") for each in injected)
+        and (
+            any(each.what == "unit" and each.how in ("down", "stopped") for each in injected)
+            or is_mended(scenario)
+        )
     )
+
+
+def is_mended(scenario: Tables) -> bool:
+    """Return whether a sweep during a run brings tables that go with another schedule."""
+    faults = scenario.faults
+    is_swept = bool(faults.injected) and faults.routing == "sweep"
+    return scenario.network.routing == "mended" and is_swept
 
 
 def parts_of(scenario: Tables) -> Parts:

@@ -10,11 +10,11 @@ from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.faults import Faults
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.parts import regroups
+from daqloom.scenario.parts import is_mended, regroups
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.outages import Outage, outages
-from daqloom.topology.rerouted import reroutings
+from daqloom.topology.rerouted import Order, Rerouting, reroutings
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
 from daqloom.topology.wiring import wire
@@ -34,26 +34,33 @@ class Change(NamedTuple):
     link_retry_s: float = 0.0
 
 
-def set_link_faults(config: NetworkConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Set changes of links and tables. Raises ScenarioError for what the network does not have, or
-    what is not simulated."""
+def set_link_faults(
+    config: NetworkConfig, scenario: Scenario, system: FabricSystem
+) -> list[Rerouting]:
+    """Set changes of links and tables; return the latter. Raises ScenarioError for what the network
+    does not have, or what is not simulated."""
     faults, duration_s = scenario.faults, scenario.run.duration
     if not faults.injected:
-        return
+        return []
     _check(scenario)
     found = outages(faults, system.fabric, system.hosts)
     try:
-        tables = list(reroutings(faults, system.network, system.fabric, system.ways, found))
+        order = Order(system.readouts, system.builders) if is_mended(scenario) else None
+        tables = [
+            each
+            for each in reroutings(faults, system.network, system.fabric, system.ways, found, order)
+            if each.at_s < duration_s
+        ]
     except TopologyError as error:
         raise ScenarioError(f"{scenario.name}: {error}") from None
     hosts, begins_at = len(system.fabric.hosts), wire(system.fabric).tail
     for change in link_changes(faults, found, system.fabric):
         if change.at_s < duration_s:
             _add(config, change, bool(begins_at[change.link] < hosts))
-    for at_s, ways in tables:
-        if at_s < duration_s:
-            groups = [(hosts + switch, list(ports)) for switch, ports in ways.groups]
-            config.add_rerouting(at_s, np.ascontiguousarray(ways.ports, np.uint16), groups)
+    for at_s, ways, _ in tables:
+        groups = [(hosts + switch, list(ports)) for switch, ports in ways.groups]
+        config.add_rerouting(at_s, np.ascontiguousarray(ways.ports, np.uint16), groups)
+    return tables
 
 
 def link_changes(faults: Faults, found: Sequence[Outage], fabric: Fabric) -> list[Change]:
@@ -160,6 +167,13 @@ def set_run_control(config: _engine.ShiftConfig, scenario: Scenario, system: Fab
     )
     config.spare_slots = system.spares.tolist()
     config.keeps_lost_slots = scenario.building.dummies != "none"
+
+
+def set_schedules(config: _engine.ShiftConfig, tables: Sequence[Rerouting]) -> None:
+    """Set the orders of units that go with tables, from the end of an epoch on."""
+    for at_s, _, order in tables:
+        if order:
+            config.add_schedule(at_s, order.readouts.tolist(), order.builders.tolist())
 
 
 def set_card_faults(config: _engine.ShiftConfig, scenario: Scenario, system: FabricSystem) -> None:

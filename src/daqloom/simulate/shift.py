@@ -9,7 +9,7 @@ from daqloom import _engine
 from daqloom.rules import delay_of, set_shift_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.faults import set_card_faults, set_run_control
+from daqloom.simulate.faults import set_card_faults, set_run_control, set_schedules
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import (
     Span,
@@ -27,7 +27,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     """Return the configuration of the simulated event builder; attributes have units in their
     names."""
     config = _engine.ShiftConfig()
-    set_system(config, scenario, system, seed)
+    tables = set_system(config, scenario, system, seed)
     config.slots = system.readouts.tolist()
     config.builder_slots = system.builders.tolist()
     set_shift_rules(config, scenario.building, system.barrier_groups)
@@ -43,6 +43,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.card_acknowledge.spike_probability = card.spike_probability
     set_card_faults(config, scenario, system)
     set_run_control(config, scenario, system)
+    set_schedules(config, tables)
     config.output_buffer = scenario.builders.buffer
     config.processing = processing_of(scenario.builders.processing)
     return config

@@ -14,6 +14,7 @@ from daqloom.simulate.faults import set_link_faults, set_node_faults
 from daqloom.simulate.flow_traffic import set_flows
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
+from daqloom.topology.rerouted import Rerouting
 from daqloom.topology.system import FabricSystem
 
 
@@ -28,8 +29,9 @@ def no_frames(captures: Mapping[str, Path]) -> None:
 
 def set_system(
     config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem, seed: int
-) -> None:
-    """Set the part of the configuration that is common to all protocols."""
+) -> list[Rerouting]:
+    """Set the part of the configuration that is common to all protocols; return the tables that
+    replace those of the beginning."""
     hosts, transport = scenario.hosts, scenario.transport
     network: _engine.EthernetConfig | _engine.InfinibandConfig
     if scenario.network.technology == "ethernet":
@@ -37,7 +39,7 @@ def set_system(
     else:
         network = infiniband_config(system)
         network.seed = seed
-    set_link_faults(network, scenario, system)
+    tables = set_link_faults(network, scenario, system)
     config.network = network
     if transport.kind == "tcp":
         config.transport = tcp_config(scenario)
@@ -60,6 +62,7 @@ def set_system(
     config.duration_s = scenario.run.duration
     config.warmup_s = scenario.run.warmup
     config.seed = seed
+    return tables
 
 
 def interval_s(event: Event) -> float:

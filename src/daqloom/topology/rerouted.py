@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from daqloom.scenario.network import Network
 from daqloom.topology.broken import without
 from daqloom.topology.cabled import tables_of
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.mended import mend
 from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.outages import Outage
 from daqloom.topology.routing import routing
+from daqloom.topology.schedule import Slots
 
 
 def known_broken(faults: Faults, found: Sequence[Outage]) -> list[tuple[float, frozenset[int]]]:
@@ -33,27 +36,62 @@ def known_broken(faults: Faults, found: Sequence[Outage]) -> list[tuple[float, f
     return told
 
 
+class Order(NamedTuple):
+    """The host in each slot of a schedule, of readout units and of builder units."""
+
+    readouts: Slots
+    builders: Slots
+
+
+class Rerouting(NamedTuple):
+    """Other tables."""
+
+    at_s: float
+    """From when on they are in all switches."""
+    ways: EqualCost
+    order: Order | None = None
+    """Of units, if another one goes with the tables."""
+
+
 def reroutings(
-    faults: Faults, network: Network, fabric: Fabric, ways: EqualCost, found: Sequence[Outage]
-) -> Iterator[tuple[float, EqualCost]]:
-    """Return the tables that replace `ways`, those of the whole fabric, and from when on (s)."""
+    faults: Faults,
+    network: Network,
+    fabric: Fabric,
+    ways: EqualCost,
+    found: Sequence[Outage],
+    order: Order | None = None,
+) -> Iterator[Rerouting]:
+    """Return the tables that replace `ways`, those of the whole fabric; `order`: with which they go,
+    if they are mended."""
     if faults.routing == "none":
         return
     after = faults.sweep if faults.routing == "sweep" else 0.0
-    known = {frozenset[int](): ways}  # what flaps has the same tables again and again
+    known = {frozenset[int](): (ways, order)}  # what flaps has the same tables again and again
     for at, broken in known_broken(faults, found):
         if broken not in known:
             is_swept = faults.routing == "sweep"
-            known[broken] = (
-                swept(network, fabric, broken) if is_swept else locally(fabric, ways, broken)
-            )
-        yield at + after, known[broken]
+            if is_swept and order:
+                known[broken] = mended(network, fabric, broken, order.readouts)
+            elif is_swept:
+                known[broken] = swept(network, fabric, broken), None
+            else:
+                known[broken] = locally(fabric, ways, broken), None
+        yield Rerouting(at + after, *known[broken])
+
+
+def mended(
+    network: Network, fabric: Fabric, broken: frozenset[int], slots: Slots
+) -> tuple[EqualCost, Order]:
+    """Return tables and an order for what is left: see `daqloom.topology.mended`."""
+    left = without(fabric, broken)
+    routes, readouts, builders = mend(left, swept(network, fabric, broken).first(left), slots)
+    return single(routes), Order(readouts, builders)
 
 
 def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost:
     """Return the tables that a subnet manager computes for what is left: minimal:balanced (OpenSM's
-    minhop) where network.routing gives no tables for any fabric, or mended ones, which go with the
-    order of units; on Ethernet all shortest ways."""
+    minhop) where network.routing gives no tables for any fabric, and for mended ones to begin with;
+    on Ethernet all shortest ways."""
     left = without(fabric, broken)
     if network.spreads:
         return equal_cost(left)
