@@ -163,3 +163,35 @@ def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
     document = {key: value for key, value in (SMALL | keys).items() if value is not None}
     with pytest.raises(ScenarioError, match=r"faults\.injected\.x: how = \"down\""):
         simulate(scenario_of(document, fault(how="down")), seed=1)
+
+
+def host_of(number: int) -> dict[str, Any]:
+    return {"what": "host", "which": f"H{number // 2:02}-{number % 2:02}"}
+
+
+def test_of_a_host_that_fails_the_unit_is_lost_until_it_is_up_again() -> None:
+    """The run control starts the unit again as soon as it may, a fault timeout after the loss at
+    the earliest, and looks twice a heartbeat."""
+    result = run(fault(**host_of(2), lasts="6 ms"))
+    assert members(result) == [4, 0, 3, 0, 4]
+    assert result.metric("units_lost") == 1
+    assert result.metric("fault_detection_s.x") == 0
+    back_s = result.series["members"]["time_s"][3]
+    assert 11e-3 <= back_s <= 11e-3 + HEARTBEAT_S
+    assert result.metric("fault_events_lost.x") > 0
+    assert sums_up(result)
+
+
+def test_a_host_that_stays_down_does_not_come_back() -> None:
+    result = run(fault(**host_of(2)))
+    assert members(result) == [4, 0, 3]
+    assert result.metric("faults_recovered") == 1
+    assert sums_up(result)
+
+
+def test_two_failures_of_a_host_end_with_the_later_one() -> None:
+    first = fault("first", **host_of(1), lasts="4 ms")
+    second = fault("second", **host_of(1), at="7 ms", lasts="6 ms")
+    result = run(first, second)
+    assert members(result) == [4, 0, 3, 0, 4]
+    assert result.series["members"]["time_s"][3] >= 13e-3

@@ -119,6 +119,14 @@ def test_in_simulation_a_spare_takes_over_and_nothing_is_slower(
     assert throughput(without, 10e-3, 20e-3) == pytest.approx(before * 9 / 16, rel=0.06)
 
 
+def test_in_simulation_a_spare_replaces_a_host_that_fails() -> None:
+    result = simulate(scenario_of(SIX, fault(what="host", which="H00-02")), seed=1)
+    assert members(result) == [4, 0, 4]
+    before, after = throughput(result, 2e-3, 4.7e-3), throughput(result, 10e-3, 20e-3)
+    assert after == pytest.approx(before, rel=0.03)
+    assert sums_up(result)
+
+
 @pytest.mark.parametrize(
     ("changes", "afterwards", "told"),
     [

@@ -13,7 +13,9 @@ struct NodeChange {
         /// Until `until` its processor takes nothing in, notices no completion and sends nothing;
         /// its adapter goes on: what others write to its memory arrives and is acknowledged.
         stop,
-        kill,  ///< the processes of its units are killed; only where the others regroup
+        /// The processes of its units are killed, and until `until` no other can be started there;
+        /// only where the others regroup.
+        kill,
         slow,  ///< from now on its processor takes `factor` times as long as usual; 1: as usual
     };
 

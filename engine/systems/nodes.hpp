@@ -91,8 +91,8 @@ class Nodes final : public transport::Listener {
         virtual void on_flow_lost(std::uint32_t message) = 0;
         /// Its sender's adapter has given up.
         virtual void on_unreachable(const Letter& /*letter*/, base::Time /*now*/) {}
-        /// The processes on a node are killed.
-        virtual void on_killed(std::uint32_t /*node*/, base::Time /*now*/) {}
+        /// The processes on a node are killed; until then no other can be started there.
+        virtual void on_killed(std::uint32_t /*node*/, base::Time /*until*/, base::Time /*now*/) {}
         /// Whether units that are lost are left out by the others.
         [[nodiscard]] virtual bool regroups() const { return false; }
         /// One that it has put into `events()` itself.
@@ -281,7 +281,7 @@ class Nodes final : public transport::Listener {
         if (what.what == NodeChange::What::stop) {
             node.stopped_until = std::max(node.stopped_until, what.until);
         } else if (what.what == NodeChange::What::kill) {
-            driver_.on_killed(changed_[index], now());
+            driver_.on_killed(changed_[index], what.until, now());
         } else {
             node.message_cost = base::Time::from_seconds(node.usual_cost.seconds() * what.factor);
         }

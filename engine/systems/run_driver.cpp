@@ -15,6 +15,7 @@ RunDriver::RunDriver(const RunPlan& plan, Time launch, ControlledUnits& units)
       launch_(launch),
       units_(units),
       processes_(plan.units),
+      host_down_until_(plan.units),
       is_there_(plan.units, false),
       ledger_(plan.takes_turns) {}
 
@@ -65,6 +66,10 @@ void RunDriver::on_due(std::uint32_t number, Time now) {
         case kLaunched:
             join(unit, now);
             break;
+        case kHostUp:
+            control_.hold(unit, host_down_until_[unit.value()] > now);
+            control_.tick(now);
+            break;
         case kDues:
             break;
     }
@@ -83,6 +88,15 @@ void RunDriver::kill(UnitIndex unit, Time now) {
     units_.shut(unit, now);
     control_.exited(now, unit, "SIGKILL");
     act(now);
+}
+
+void RunDriver::hold(UnitIndex unit, Time until, Time now) {
+    Time& down_until = host_down_until_[unit.value()];
+    down_until = std::max(down_until, until);
+    control_.hold(unit, down_until > now);
+    if (until != Time::never()) {
+        wake(until, unit, kHostUp);
+    }
 }
 
 void RunDriver::on_unreachable(UnitIndex unit, UnitIndex other) { of(unit).suspects.insert(other); }

@@ -110,6 +110,8 @@ class RunDriver {
 
     // ---- what happens to units
     void kill(UnitIndex unit, base::Time now);
+    /// Its host is down: until then no process of it can be started.
+    void hold(UnitIndex unit, base::Time until, base::Time now);
     /// A connection of its current epoch has given up.
     void on_unreachable(UnitIndex unit, UnitIndex other);
     /// It has taken in something. What it says of that, it says in an event of its own.
@@ -136,6 +138,7 @@ class RunDriver {
         kHurry,
         kGiveUp,
         kLaunched,
+        kHostUp,
         kDues
     };
     static constexpr std::int64_t kTicksPerHeartbeat = 2;  ///< as the live run control has it
@@ -194,6 +197,7 @@ class RunDriver {
     base::Time launch_;
     ControlledUnits& units_;
     std::vector<Process> processes_;
+    std::vector<base::Time> host_down_until_;
     std::vector<bool> is_there_;  ///< as far as the run control knows
     std::uint64_t sessions_ = 0;
     bool is_acting_ = false;

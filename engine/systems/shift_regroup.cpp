@@ -264,7 +264,12 @@ void ShiftSystem::on_unreachable(const Letter& letter, Time /*now*/) {
     run_->on_unreachable(UnitIndex(letter.from), UnitIndex(letter.to));
 }
 
-void ShiftSystem::on_killed(std::uint32_t node, Time now) { run_->kill(UnitIndex(node), now); }
+void ShiftSystem::on_killed(std::uint32_t node, Time until, Time now) {
+    if (until > now) {
+        run_->hold(UnitIndex(node), until, now);
+    }
+    run_->kill(UnitIndex(node), now);
+}
 
 void ShiftSystem::retire(std::uint32_t node) {
     Seat& seat = seats_[node];

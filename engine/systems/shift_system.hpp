@@ -281,7 +281,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
 
     // ---- of nodes whose units may be lost
     void on_unreachable(const Letter& letter, base::Time now) override;
-    void on_killed(std::uint32_t node, base::Time now) override;
+    void on_killed(std::uint32_t node, base::Time until, base::Time now) override;
     [[nodiscard]] bool regroups() const override { return config_.run.has_value(); }
     /// Its unit is no more; what it has counted is kept.
     void retire(std::uint32_t node);

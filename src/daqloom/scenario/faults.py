@@ -73,6 +73,11 @@ class Fault(Part):
         begins = (self.at + number * self.period for number in range(self.repeats))
         return [(begin, begin + length) for begin in begins]
 
+    @property
+    def loses_units(self) -> bool:
+        """Whether units are lost, if their run control notices."""
+        return self.what == "host" or (self.what == "unit" and self.how in ("down", "stopped"))
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         ways = WAYS[self.what]

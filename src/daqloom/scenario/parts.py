@@ -7,18 +7,16 @@ _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 
 
 def regroups(scenario: Tables) -> bool:
-    """Return whether a simulation has a run control: units are killed or stopped, and those of the
-    protocol can go on without them, or another schedule goes with other tables."""
+    """Return whether a simulation has a run control: units are killed or stopped, or their hosts
+    fail, and those of the protocol can go on without them; or another schedule goes with other
+    tables."""
     injected = scenario.faults.injected.values()
     return (
         scenario.building.protocol == "shift"
         and scenario.transport.kind == "rdma"
         and not scenario.flows
         and not scenario.readout.card.buffer
-        and (
-            any(each.what == "unit" and each.how in ("down", "stopped") for each in injected)
-            or is_mended(scenario)
-        )
+        and (any(each.loses_units for each in injected) or is_mended(scenario))
     )
 
 

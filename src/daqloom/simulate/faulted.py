@@ -129,32 +129,39 @@ class Regrouped:
     def told(self, breaks: list[Break]) -> list[Break]:
         """Return the breaks as the run control saw them: when each unit was declared lost. Who was
         lost already when it was to be killed did not break."""
-        which = {host: str(node) for node, host in enumerate(self._system.hosts)}
-        losses = [(at_s, which[host]) for at_s, host in self._engine.losses()]
+        losses, names = self._engine.losses(), self._names()
         found = []
         for each in breaks:
-            if each.what == "unit" and each.how in ("down", "stopped"):
+            if each.what == "host" or (each.what == "unit" and each.how in ("down", "stopped")):
+                host = names.get(each.which)
                 begins_s = [
                     other.begin_s
                     for other in breaks
-                    if other.which == each.which and other.begin_s > each.begin_s
+                    if names.get(other.which) == host and other.begin_s > each.begin_s
                 ]
                 until_s = min(begins_s, default=float("inf"))
                 detected_s = next(
                     (
                         at_s
-                        for at_s, unit in losses
-                        if unit == each.which and each.begin_s <= at_s < until_s
+                        for at_s, lost in losses
+                        if lost == host and each.begin_s <= at_s < until_s
                     ),
                     None,
                 )
-                if each.how == "down" and detected_s is None:
+                is_killed = each.what == "unit" and each.how == "down"
+                if is_killed and detected_s is None:
                     continue
-                end_s = None if each.how == "down" else each.end_s
+                end_s = None if is_killed else each.end_s
                 each = replace(each, detected_s=detected_s, end_s=end_s)
             lost_before = self._lost_at.get(each.begin_s - BEFORE_S, 0)
             found.append(replace(each, lost_before=lost_before))
         return found
+
+    def _names(self) -> dict[str, int]:
+        """Return hosts by what faults call them and their units."""
+        system = self._system
+        by_unit = {str(node): host for node, host in enumerate(system.hosts)}
+        return by_unit | {system.fabric.hosts[host].name: host for host in system.hosts}
 
     def metrics(self) -> dict[str, Any]:
         """Return what has become of all events, and how often units were lost."""

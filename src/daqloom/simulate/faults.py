@@ -133,14 +133,18 @@ def _add(config: NetworkConfig, change: Change, begins_at_host: bool) -> None:
 
 
 def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Set when processors stop or are slow, and when units are killed. Raises ScenarioError."""
+    """Set when processors stop or are slow, and when units are killed, or their hosts fail. Raises
+    ScenarioError."""
     duration_s = scenario.run.duration
     for outage in outages(scenario.faults, system.fabric, system.hosts):
-        if outage.fault.what != "unit" or outage.begin_s >= duration_s:
+        what = outage.fault.what
+        is_hosts = what == "host" and regroups(scenario)
+        if (what != "unit" and not is_hosts) or outage.node < 0 or outage.begin_s >= duration_s:
             continue
         host, end_s = system.hosts[outage.node], min(outage.end_s, 2 * duration_s)
         if outage.fault.how == "down":
-            config.add_node_change(outage.begin_s, host, named(_engine.NodeChange, "kill"))
+            kill = named(_engine.NodeChange, "kill")
+            config.add_node_change(outage.begin_s, host, kill, end_s if is_hosts else 0.0)
         elif outage.fault.how == "stopped":
             stop = named(_engine.NodeChange, "stop")
             config.add_node_change(outage.begin_s, host, stop, end_s)

@@ -30,7 +30,7 @@ class Outage:
     links: tuple[int, ...] = ()
     """Directed links that break: 2c leads from end a of cable c to its end b, 2c + 1 back."""
     node: int = -1
-    """The node whose units or card break, by its place among the nodes; -1: none."""
+    """The node whose units, card or host break, by its place among the nodes; -1: none."""
 
     @property
     def cables(self) -> set[int]:
@@ -111,12 +111,16 @@ def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thi
         }
     hosts = len(fabric.hosts)
     among = fabric.hosts if fault.what == "host" else fabric.switches
+    place_of = {host: node for node, host in enumerate(nodes)} if fault.what == "host" else {}
     links: dict[str, list[int]] = {node.name: [] for node in among}
     for place, cable in enumerate(fabric.cables):
         for end in (cable.a, cable.b):
             if (end.node < hosts) == (fault.what == "host"):
                 links[fabric.nodes[end.node].name] += [2 * place, 2 * place + 1]
-    return {name: _Thing(name, tuple(dict.fromkeys(each))) for name, each in links.items()}
+    return {
+        name: _Thing(name, tuple(dict.fromkeys(each)), place_of.get(host, -1))
+        for host, (name, each) in enumerate(links.items())
+    }
 
 
 def _links(fault: Fault, cable: int, toward_b: bool) -> tuple[int, ...]:

@@ -61,8 +61,8 @@ def reroutings(
     found: Sequence[Outage],
     order: Order | None = None,
 ) -> Iterator[Rerouting]:
-    """Return the tables that replace `ways`, those of the whole fabric; `order`: with which they go,
-    if they are mended."""
+    """Return the tables that replace `ways`, those of the whole fabric; `order`: with which they
+    go, if they are mended."""
     if faults.routing == "none":
         return
     after = faults.sweep if faults.routing == "sweep" else 0.0
