@@ -182,6 +182,13 @@ def test_of_a_host_that_fails_the_unit_is_lost_until_it_is_up_again() -> None:
     assert sums_up(result)
 
 
+def test_a_process_takes_its_time_to_join() -> None:
+    killed = fault(how="down")
+    at_once = run(killed).series["members"]["time_s"][3]
+    later = run(killed, {"measure.join_time": "3 ms"}).series["members"]["time_s"][3]
+    assert later - at_once == pytest.approx(3e-3, abs=HEARTBEAT_S)
+
+
 def test_a_host_that_stays_down_does_not_come_back() -> None:
     result = run(fault(**host_of(2)))
     assert members(result) == [4, 0, 3]

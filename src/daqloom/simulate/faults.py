@@ -169,6 +169,7 @@ def set_run_control(config: _engine.ShiftConfig, scenario: Scenario, system: Fab
             fewest_members=given.minimum,
         )
     )
+    config.launch_s = given.join_time
     config.spare_slots = system.spares.tolist()
     config.keeps_lost_slots = scenario.building.dummies != "none"
 
