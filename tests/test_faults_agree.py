@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from test_measure_faults import broken, expect_accounted, laptop
 
 from daqloom import methods
