@@ -212,7 +212,8 @@ bool Regrouping::prepare(base::Time now) {
     const Roles next = roles_.among(available()).in(slots_);
     const Members members = next.holders();
     if (!next.is_viable()) {
-        if (plan_.restart && was_ready_) {
+        // All that it could wait for are there when it comes from waiting.
+        if (plan_.restart && was_ready_ && phase_ != RunPhase::waiting) {
             note(now,
                  fmt::format("too few units are left, {}: waiting for others", members.size()));
             return wait(now);

@@ -22,6 +22,11 @@ Roles::Roles(const RunPlan& plan)
     begin(builders_, slots_.builders);
 }
 
+bool Roles::Held::has_of_another(UnitIndex unit) const {
+    return std::ranges::any_of(by.indices(),
+                               [&](UnitIndex other) { return other != unit && by[other] == unit; });
+}
+
 Roles Roles::among(const Members& available) const {
     Roles next = *this;
     for (Held* held : {&next.readouts_, &next.builders_}) {
@@ -29,8 +34,19 @@ Roles Roles::among(const Members& available) const {
             by = available.contains(by) ? by : UnitIndex::none();
         }
     }
+    next.fill(available);
+    if (!next.is_viable()) {
+        for (Held* held : {&next.readouts_, &next.builders_}) {
+            std::ranges::fill(held->by, UnitIndex::none());
+        }
+        next.fill(available);
+    }
+    return next;
+}
+
+void Roles::fill(const Members& available) {
     Members free = available;
-    for (const UnitIndex unit : next.holders()) {
+    for (const UnitIndex unit : holders()) {
         free.erase(unit);
     }
     const auto take = [&](Held& held, UnitIndex of, UnitIndex by) {
@@ -39,25 +55,26 @@ Roles Roles::among(const Members& available) const {
             free.erase(by);
         }
     };
-    for (const UnitIndex unit : Members(free)) {
-        take(next.readouts_, unit, unit);
-        take(next.builders_, unit, unit);
+    for (const UnitIndex unit : available) {
+        if (!readouts_.has_of_another(unit) && !builders_.has_of_another(unit)) {
+            take(readouts_, unit, unit);
+            take(builders_, unit, unit);
+        }
     }
-    for (const UnitIndex unit : next.readouts_.by.indices()) {
-        if (next.readouts_.is_lacking(unit) && !free.empty()) {
+    for (const UnitIndex unit : readouts_.by.indices()) {
+        if (readouts_.is_lacking(unit) && !free.empty()) {
             const UnitIndex by = *free.begin();
-            take(next.readouts_, unit, by);
+            take(readouts_, unit, by);
             if (is_together_) {
-                take(next.builders_, unit, by);
+                take(builders_, unit, by);
             }
         }
     }
-    for (const UnitIndex unit : next.builders_.by.indices()) {
+    for (const UnitIndex unit : builders_.by.indices()) {
         if (!free.empty()) {
-            take(next.builders_, unit, *free.begin());
+            take(builders_, unit, *free.begin());
         }
     }
-    return next;
 }
 
 Members Roles::holders() const {

@@ -18,9 +18,10 @@ class Roles {
     /// Each unit holds its own.
     explicit Roles(const RunPlan& plan);
 
-    /// Those that follow when just these units are available. A unit that holds nothing takes back
-    /// what is its own and held by nobody; else what is held by nobody moves to such units,
-    /// readout units first, as far as there are any.
+    /// Those that follow when just these units are available. A unit that holds nothing of another
+    /// takes back what is its own and held by nobody; what else is held by nobody moves to units
+    /// that hold nothing, readout units first, as far as there are any. When these could not build
+    /// events, they begin anew: all that there are hold their own.
     [[nodiscard]] Roles among(const Members& available) const;
 
     /// The same, with the units in other slots.
@@ -57,7 +58,11 @@ class Roles {
         [[nodiscard]] bool is_lacking(UnitIndex unit) const {
             return exists[unit] && by[unit] == UnitIndex::none();
         }
+        [[nodiscard]] bool has_of_another(UnitIndex unit) const;
     };
+
+    /// Gives what is held by nobody to those that are available, as among() says.
+    void fill(const Members& available);
 
     std::uint32_t fewest_;
     bool is_together_;  ///< what one unit has lost moves to one unit

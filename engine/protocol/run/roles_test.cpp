@@ -128,12 +128,37 @@ TEST(Roles, ApartOrUnfoldedASpareTakesWhatThereIs) {
     EXPECT_EQ(both.builders(), units_at({3}));
 }
 
+TEST(Roles, AUnitTakesBackItsReadoutUnitBesideItsBuilderUnit) {
+    RunPlan plan = with_spares(2, 1);
+    plan.moves_apart = true;
+    // The spare took the readout unit of unit 0, which came back to its builder unit.
+    const Roles apart = Roles(plan).among(members_of({1, 2})).among(members_of({0, 1, 2}));
+    ASSERT_EQ(apart.moved(), (std::vector{Moved{unit_at(0), unit_at(2), unit_at(0)}}));
+    EXPECT_TRUE(apart.among(members_of({0, 1})).moved().empty());
+}
+
+/// Spares 2, 3 and 4 held both readout units, and have gone; each unit builds for the other.
+TEST(Roles, UnitsThatCouldNotBuildEventsBeginAnew) {
+    RunPlan plan = with_spares(2, 3);
+    plan.moves_apart = true;
+    Roles roles(plan);
+    for (const Members& available : {members_of({1, 2, 3}), members_of({2, 3, 4}),
+                                     members_of({0, 2, 3, 4}), members_of({0, 1, 2, 4})}) {
+        roles = roles.among(available);
+    }
+    ASSERT_EQ(roles.moved(), (std::vector{Moved{unit_at(0), unit_at(2), unit_at(1)},
+                                          Moved{unit_at(1), unit_at(4), unit_at(0)}}));
+    const Roles anew = roles.among(members_of({0, 1}));
+    EXPECT_TRUE(anew.is_viable());
+    EXPECT_TRUE(anew.moved().empty());
+}
+
 TEST(Roles, WhoeverComesAndGoesEachReadoutAndBuilderUnitIsHeldOnceIfThereIsSomebody) {
     base::RandomStream random(1, "roles");
-    for (int run = 0; run < 100; ++run) {
-        const auto spares = static_cast<std::uint32_t>(run) % 4;
-        const std::size_t homes = 8 - spares;
-        RunPlan plan = with_spares(8 - spares, spares);
+    for (int run = 0; run < 200; ++run) {
+        const auto spares = static_cast<std::uint32_t>(random.uniform_int(4));
+        const auto homes = static_cast<std::uint32_t>(1 + random.uniform_int(6));
+        RunPlan plan = with_spares(homes, spares);
         plan.moves_apart = run % 2 == 0;
         Roles roles(plan);
         for (int step = 0; step < 30; ++step) {
@@ -147,12 +172,16 @@ TEST(Roles, WhoeverComesAndGoesEachReadoutAndBuilderUnitIsHeldOnceIfThereIsSomeb
             roles = roles.among(available);
             EXPECT_TRUE(std::ranges::includes(available, roles.holders()));
             for (const UnitIndex unit : before) {
-                EXPECT_TRUE(roles.readouts().contains(unit) || !available.contains(unit))
-                    << "a readout unit stays where it is";
+                EXPECT_TRUE(roles.readouts().contains(unit) || !available.contains(unit) ||
+                            roles.moved().empty())
+                    << "a readout unit stays where it is, unless all begin anew";
+            }
+            if (std::ranges::includes(available, Roles(plan).holders())) {
+                EXPECT_TRUE(roles.is_viable()) << "all that began are there";
             }
             // Each has one holder, and all of them hold something as long as one is lacking.
             if (!plan.moves_apart) {
-                EXPECT_EQ(roles.readouts().size(), std::min(homes, available.size()));
+                EXPECT_EQ(roles.readouts().size(), std::min<std::size_t>(homes, available.size()));
             }
             EXPECT_TRUE(roles.is_complete() || roles.holders() == available);
             EXPECT_LE(roles.builders().size(), homes);
