@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "systems/daqpipe_world.hpp"
+
 namespace daqloom::systems {
 
 using base::Bytes;
@@ -22,53 +24,6 @@ FragmentSizes sizes_of(const DaqpipeSystemConfig& config) {
 
 }  // namespace
 
-/// See protocol::DaqpipeWorld.
-struct DaqpipeSystem::World {
-    DaqpipeSystem& system;
-    std::uint32_t self;  ///< node
-    Time now;
-
-    void send(ReadoutIndex to, const UnitMessage& said) {
-        system.send(self, system.placement_.readouts.node_of[to], said, now);
-    }
-    void send(BuilderIndex to, const UnitMessage& said) {
-        system.send(self, system.placement_.builders.node_of[to], said, now);
-    }
-    Bytes held(EventId /*event*/) { return system.placed_[self].sizes->next(); }
-    void write(EventId event, BuilderIndex to, Bytes /*offset*/, Bytes bytes) {
-        ++system.writes_under_way_;
-        system.bytes_under_way_ += bytes;
-        system.nodes().send({.from = self,
-                             .to = system.placement_.builders.node_of[to],
-                             .bytes = bytes,
-                             .is_data = true,
-                             .completes = true,
-                             .content = {.number = static_cast<std::uint64_t>(event)}},
-                            now);
-    }
-    void give_back(std::uint32_t /*count*/) {}
-    void assigned(EventId event, BuilderIndex builder) {
-        system.assigned_.emplace(static_cast<std::uint64_t>(event), Assigned{event, builder, now});
-    }
-    void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
-    static Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) { return 0; }
-    void deliver(EventId event, std::uint32_t /*slot*/) {
-        const auto assigned = system.assigned_.find(static_cast<std::uint64_t>(event));
-        if (system.warm_) {
-            system.latency_.record(now - assigned->second.assigned);
-        }
-        if (system.recording_) {
-            system.recorded_.push_back(
-                {event, system.placed_[self].builder, assigned->second.assigned, now});
-        }
-        system.counted_.bytes_built += assigned->second.collected_bytes;
-        system.assigned_.erase(assigned);
-        const std::uint32_t place = system.in_process_.put({self, event});
-        system.nodes().events().push(
-            {now + system.config_.processing.draw(system.processing_), kProcessed, place});
-    }
-};
-
 protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config) {
     return {.rules = config,
             .readouts = static_cast<std::uint32_t>(config.readouts.size()),
@@ -82,19 +37,16 @@ base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
     const DaqpipeSystemConfig& config) {
     std::unique_ptr<DaqpipeSystem> system(new DaqpipeSystem(config));
     DAQLOOM_CHECK(system->place_units());
-    sim::EventQueue& events = system->nodes().events();
-    events.push({config.warmup, kWarm, 0});
+    system->nodes().events().push({config.warmup, kWarm, 0});
     system->await_event(Time::zero());
-    if (config.slot > Time::zero()) {
-        for (const std::uint32_t node : config.is_push
-                                            ? std::span(system->placement_.readouts.node_of)
-                                            : std::span(system->placement_.builders.node_of)) {
-            const Time local = system->nodes().clock(node).local(Time::zero());
-            system->placed_[node].next_slot =
-                static_cast<std::uint64_t>(std::max<std::int64_t>(local.ps / config.slot.ps, 0));
-            system->await_slot(node, Time::zero());
-            ++system->clocks_;
-        }
+    if (config.run) {
+        DAQLOOM_CHECK(system->begin_run());
+        return system;
+    }
+    const Placement& placed = system->placement_;
+    for (const std::uint32_t node : config.is_push ? std::span(placed.readouts.node_of)
+                                                   : std::span(placed.builders.node_of)) {
+        system->keep_slots(node, Time::zero());
     }
     system->start_flows();
     return system;
@@ -110,30 +62,53 @@ base::expected<void> DaqpipeSystem::place_units() {
     }
     DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
     placement_ = std::move(placement);
-    return place(config_, placement_.hosts, kFlowDue).and_then([&] { return make_units(); });
+    return place_nodes(config_, config_, kFlowDue).and_then([&] { return make_units(); });
 }
 
 base::expected<void> DaqpipeSystem::make_units() {
-    protocol::DaqpipeUnitConfig config = unit_config(config_);
+    const protocol::DaqpipeUnitConfig config = unit_config(config_);
     if (std::uint64_t{config_.credits} * config.readouts * config.builders > most_fragments) {
         return base::failure(
             fmt::format("DAQPIPE: {} credits for each of {} builder units with {} readout units; "
                         "give fewer, {} fragments under way at most",
                         config_.credits, config.builders, config.readouts, most_fragments));
     }
-    for (std::size_t node = 0; node < placement_.hosts.size(); ++node) {
-        const ReadoutIndex readout = placement_.readouts.unit_on[node];
-        config.readout = readout;
-        config.builder = placement_.builders.unit_on[node];
-        DAQLOOM_TRY(unit, DaqpipeUnit::make(config));
-        placed_.push_back({std::move(unit), readout, config.builder, {}});
-        if (readout != ReadoutIndex::none()) {
-            placed_.back().sizes.emplace(
-                sizes_of(config_), config_.fragment_bytes[readout.value()],
-                base::RandomStream(config_.seed, fmt::format("fragment {}", readout.value())));
-        }
+    auto next = BuilderIndex(placement_.builders.node_of.size());
+    for (std::uint32_t node = 0; node < placement_.readouts.unit_on.size(); ++node) {
+        DAQLOOM_TRY(unit, make_unit(node));
+        placed_.push_back({std::move(unit)});
+        const BuilderIndex builder = placement_.builders.unit_on[node];
+        const bool is_spare = builder == BuilderIndex::none() &&
+                              placement_.readouts.unit_on[node] == ReadoutIndex::none();
+        builder_on_.push_back(is_spare ? next++ : builder);
+    }
+    for (const ReadoutIndex readout : placement_.readouts.node_of.indices()) {
+        sizes_.push_back(
+            {sizes_of(config_), config_.fragment_bytes[readout.value()],
+             base::RandomStream(config_.seed, fmt::format("fragment {}", readout.value()))});
     }
     return {};
+}
+
+/// That of the epoch on this node.
+base::expected<DaqpipeUnit> DaqpipeSystem::make_unit(std::uint32_t node) const {
+    protocol::DaqpipeUnitConfig config = unit_config(config_);
+    config.readouts = static_cast<std::uint32_t>(placement_.readouts.node_of.size());
+    config.builders = static_cast<std::uint32_t>(placement_.builders.node_of.size());
+    config.readout = placement_.readouts.unit_on[node];
+    config.builder = placement_.builders.unit_on[node];
+    return DaqpipeUnit::make(config);
+}
+
+/// By the clock of a unit that keeps to time slots.
+void DaqpipeSystem::keep_slots(std::uint32_t node, Time now) {
+    if (placed_[node].unit.keeps_slots()) {
+        const Time local = nodes().clock(node).local(now);
+        placed_[node].next_slot =
+            static_cast<std::uint64_t>(std::max<std::int64_t>(local.ps / config_.slot.ps, 0));
+        await_slot(node, now);
+        ++clocks_;
+    }
 }
 
 void DaqpipeSystem::send(std::uint32_t from, std::uint32_t to, const UnitMessage& said, Time now) {
@@ -146,26 +121,35 @@ void DaqpipeSystem::send(std::uint32_t from, std::uint32_t to, const UnitMessage
 }
 
 void DaqpipeSystem::on_letter(const Letter& letter, Time now) {
+    if (!has_unit(letter.to)) [[unlikely]] {
+        keep_early(letter);
+        return;
+    }
     World world{*this, letter.to, now};
     Placed& node = placed_[letter.to];
-    const Placed& sender = placed_[letter.from];
+    const ReadoutIndex readout = placement_.readouts.unit_on[letter.from];
     if (letter.is_data) {
         --writes_under_way_;
         bytes_under_way_ -= letter.bytes;
-        assigned_.find(letter.content.number)->second.collected_bytes += letter.bytes;
-        node.unit.on_fragment(EventId{letter.content.number}, sender.readout, letter.bytes, now,
+        const EventId event{letter.content.number};
+        const auto assigned = assigned_.find(in_run(event));
+        if (assigned != assigned_.end()) {  // else given out without it
+            assigned->second.collected_bytes += letter.bytes;
+        }
+        node.unit.on_fragment(event, readout, letter.content.round == 1 ? 0 : letter.bytes, now,
                               world);
+        tell_run(letter.to, now);
         return;
     }
     --under_way(letter.content.kind);
-    if (!node.unit.on_message(sender.readout, sender.builder, letter.content.message(), now,
-                              world)) {
+    if (!node.unit.on_message(readout, placement_.builders.unit_on[letter.from],
+                              letter.content.message(), now, world)) {
         ++refused_;
     }
-    if (event_waits_ && letter.content.kind == Say::done && manager().backlog() == 0) {
-        event_waits_ = false;
-        await_event(now);
+    if (letter.content.kind == Say::done) {
+        end_event_wait(now);
     }
+    tell_run(letter.to, now);
 }
 
 void DaqpipeSystem::on_written(const Letter& letter, Time now) {
@@ -173,6 +157,7 @@ void DaqpipeSystem::on_written(const Letter& letter, Time now) {
     counted_.bytes_written += letter.bytes;
     World world{*this, letter.from, now};
     placed_[letter.from].unit.on_write_done(EventId{letter.content.number}, world);
+    tell_run(letter.from, now);
 }
 
 void DaqpipeSystem::on_event(const sim::Event& event) {
@@ -181,13 +166,15 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
         case kEvent:
             ++events_;
             for (const std::uint32_t node : placement_.readouts.node_of) {
-                World world{*this, node, now};
-                placed_[node].unit.on_data(now, world);
+                if (run_) [[unlikely]] {
+                    feed(node, now);
+                } else {
+                    World world{*this, node, now};
+                    placed_[node].unit.on_data(now, world);
+                }
             }
-            event_waits_ = manager().backlog() > 0;
-            if (!event_waits_) {
-                await_event(now);
-            }
+            event_waits_ = true;
+            end_event_wait(now);
             break;
         case kSlot: {
             World world{*this, event.index, now};
@@ -213,8 +200,20 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
         case kFlowDue:
             on_flow_due(event);
             break;
-        default:
+        case kPatience: {
+            World world{*this, event.index, now};
+            placed_[event.index].unit.on_time(now, world);
             break;
+        }
+        default:
+            on_run_event(event);
+    }
+}
+
+void DaqpipeSystem::end_event_wait(Time now) {
+    if (event_waits_ && manager() != nullptr && manager()->backlog() == 0) {
+        event_waits_ = false;
+        await_event(now);
     }
 }
 
@@ -226,10 +225,13 @@ void DaqpipeSystem::await_event(Time now) {
 
 void DaqpipeSystem::await_slot(std::uint32_t node, Time now) {
     const Time begin = config_.slot * static_cast<std::int64_t>(placed_[node].next_slot);
-    nodes().events().push({std::max(now, nodes().clock(node).global(begin)), kSlot, node});
+    push(std::max(now, nodes().clock(node).global(begin)), kSlot, node, node);
 }
 
 bool DaqpipeSystem::stalled() const {
+    if (run_) {
+        return false;
+    }
     const std::size_t clocks = clocks_ + flows().awaited() + (event_waits_ ? 0 : 1) +
                                (warm_ ? 0 : 1) + transport().idle_events();
     const bool awaits_message =
@@ -262,23 +264,30 @@ std::vector<DaqpipeSystem::Assigned> DaqpipeSystem::events_under_way() const {
 DaqpipeReport DaqpipeSystem::sums() const {
     DaqpipeReport all = counted_;
     all.window = now();
-    all.events_built = sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::built);
     all.processor = nodes().processor_used();
     all.control_messages = nodes().control_messages();
     all.events_under_way = assigned_.size();
-    all.unexpected = refused_ + manager().counters().unexpected;
-    for (const auto counter : {&DaqpipeBuilder::Counters::unexpected_assignments,
-                               &DaqpipeBuilder::Counters::unexpected_fragments,
-                               &DaqpipeBuilder::Counters::unexpected_processed,
-                               &DaqpipeBuilder::Counters::unexpected_slots}) {
-        all.unexpected += sum(&DaqpipeUnit::builder, counter);
-    }
-    for (const auto counter : {&DaqpipeReadout::Counters::unexpected_requests,
-                               &DaqpipeReadout::Counters::unexpected_completions,
-                               &DaqpipeReadout::Counters::unexpected_slots}) {
-        all.unexpected += sum(&DaqpipeUnit::readout, counter);
+    all.unexpected += refused_;
+    for (std::uint32_t node = 0; node < placed_.size(); ++node) {
+        if (has_unit(node)) {
+            add(placed_[node].unit, all);
+        }
     }
     return all;
+}
+
+void DaqpipeSystem::add(const DaqpipeUnit& unit, DaqpipeReport& sums) {
+    sums.unexpected += unit.unexpected_messages();
+    if (const auto* builder = unit.builder()) {
+        const DaqpipeBuilder::Counters& counted = builder->counters();
+        sums.events_built += counted.built;
+        sums.unexpected +=
+            counted.unexpected_fragments + counted.unexpected_processed + counted.unexpected_slots;
+    }
+    if (const auto* readout = unit.readout()) {
+        const DaqpipeReadout::Counters& counted = readout->counters();
+        sums.unexpected += counted.unexpected_completions + counted.unexpected_slots;
+    }
 }
 
 DaqpipeReport DaqpipeSystem::report() const {
@@ -287,9 +296,13 @@ DaqpipeReport DaqpipeSystem::report() const {
     return after;
 }
 
+/// Inputs that came too late, or from lost units, are ignored where units regroup.
 base::expected<void> DaqpipeSystem::check_conservation() const {
+    if (run_) {
+        return check_books().and_then([&] { return check_fates(); });
+    }
     DAQLOOM_CHECK(check_books(sums().unexpected));
-    const EventManager::Counters& managed = manager().counters();
+    const EventManager::Counters& managed = manager()->counters();
     Bytes collecting = 0;
     for (const auto& [event, assigned] : assigned_) {
         collecting += assigned.collected_bytes;
@@ -301,7 +314,7 @@ base::expected<void> DaqpipeSystem::check_conservation() const {
         std::uint64_t under_way;
     };
     for (const Book& book :
-         {Book{"events", managed.events, managed.assigned, manager().backlog()},
+         {Book{"events", managed.events, managed.assigned, manager()->backlog()},
           Book{"assignments", managed.assigned,
                sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::assigned),
                under_way(Say::assign)},

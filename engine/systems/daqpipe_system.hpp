@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -21,15 +20,15 @@
 #include "protocol/units/daqpipe_unit.hpp"
 #include "sim/histogram.hpp"
 
-#include "systems/placement.hpp"
-#include "systems/system.hpp"
+#include "systems/regrouping_system.hpp"
 #include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
 
-struct DaqpipeSystemConfig : SystemConfig, protocol::DaqpipeRules {
+struct DaqpipeSystemConfig : SystemConfig, RegroupingConfig, protocol::DaqpipeRules {
     /// The host of each readout unit, and of each builder unit; one of either may share a host
-    /// (folded). The event manager is on the host of readout unit 0.
+    /// (folded). The event manager is on the host of readout unit 0, and where units regroup, of
+    /// the first one of the epoch.
     std::vector<NodeIndex> readouts;
     std::vector<NodeIndex> builders;
 
@@ -60,12 +59,12 @@ struct DaqpipeReport {
 /// What all units have in common: all but their own numbers.
 protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config);
 
-class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
+class DaqpipeSystem final : public RegroupingSystem<UnitLetter<1>> {
   public:
     /// An event given to a builder and not yet built.
     struct Assigned {
         DAQLOOM_FIELDS(Assigned, (protocol::EventId, event, "Number of each event."),
-                       (protocol::BuilderIndex, builder, "Its builder unit."),
+                       (protocol::BuilderIndex, builder, "Its builder unit; then those on spares."),
                        (base::Time, assigned, "Time at which it was given to the builder unit."),
                        (base::Bytes, collected_bytes, "Bytes of its fragments, so far."))
     };
@@ -85,7 +84,8 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
     /// A deadlock: only clock events are left, but messages or events are not complete.
     [[nodiscard]] bool stalled() const override;
-    /// Checks the conservation of packets, credits, events and fragments.
+    /// Checks the conservation of packets and credits, and of events and fragments; where units
+    /// regroup, that each event has one fate.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
     /// Keeps the events built from now on.
@@ -103,7 +103,12 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
         kSlot,                               ///< index: node
         kProcessed,                          ///< index: what was built
         kWarm,
-        kFlowDue,  ///< index: sender of a flow
+        kFlowDue,   ///< index: sender of a flow
+        kPatience,  ///< index: node; its end, while an epoch closes
+        // ---- see RunEvents
+        kOfEpoch,
+        kControl,
+        kSchedule,
     };
     struct InProcess {
         std::uint32_t node = 0;
@@ -111,17 +116,19 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
     };
     struct World;
     struct Placed {
-        protocol::DaqpipeUnit unit;
-        protocol::ReadoutIndex readout;
-        protocol::BuilderIndex builder;
-        std::optional<protocol::MfpSizes> sizes;  ///< of a readout unit
+        protocol::DaqpipeUnit unit;  ///< the last one that the node had
         std::uint64_t next_slot = 0;
+        std::uint64_t offered = 0;  ///< where units regroup: events of the run before this one
     };
 
     explicit DaqpipeSystem(const DaqpipeSystemConfig& config)
-        : config_(config), processing_(config.seed, "processing") {}
+        : RegroupingSystem({kOfEpoch, kControl, kSchedule}),
+          config_(config),
+          processing_(config.seed, "processing") {}
     base::expected<void> place_units();
     base::expected<void> make_units();
+    base::expected<void> begin_run();
+    base::expected<protocol::DaqpipeUnit> make_unit(std::uint32_t node) const;
 
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& letter, base::Time now) override;
@@ -129,9 +136,34 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
     void send(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& said,
               base::Time now);
     void await_event(base::Time now);
+    /// The next event may come when the event manager has given out those that are there.
+    void end_event_wait(base::Time now);
+    void keep_slots(std::uint32_t node, base::Time now);
     void await_slot(std::uint32_t node, base::Time now);
-    [[nodiscard]] const protocol::EventManager& manager() const {
-        return *placed_[placement_.readouts.node_of.front()].unit.manager();
+    /// None: its unit of this epoch has not begun, or is lost.
+    [[nodiscard]] const protocol::EventManager* manager() const {
+        const std::uint32_t node = placement_.readouts.node_of.front();
+        return node != kNobody && has_unit(node) ? placed_[node].unit.manager() : nullptr;
+    }
+
+    // ---- of units that regroup
+    void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) override;
+    void begin_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
+    void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
+    void close_unit(std::uint32_t node, const Lost& lost, base::Time now) override;
+    [[nodiscard]] bool has_drained(std::uint32_t node) const override {
+        return placed_[node].unit.is_drained();
+    }
+    std::uint64_t end_unit(std::uint32_t node, base::Time now) override;
+    void retire_unit(std::uint32_t node) override { add(placed_[node].unit, counted_); }
+    void add_counts(std::uint32_t node, UnitCounts& counts) const override;
+    [[nodiscard]] bool waits(UnitIndex unit) const override;
+    void forget(std::uint32_t kind, std::uint32_t index) override;
+    /// The fragments that its source has.
+    void feed(std::uint32_t node, base::Time now);
+    /// The number in the run of an event of this epoch.
+    [[nodiscard]] std::uint64_t in_run(protocol::EventId event) const {
+        return first_mep_ + static_cast<std::uint64_t>(event);
     }
     [[nodiscard]] std::uint64_t& under_way(Say what) {
         return under_way_[static_cast<std::size_t>(what)];
@@ -144,14 +176,16 @@ class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
     [[nodiscard]] std::uint64_t sum(const Machine* (protocol::DaqpipeUnit::*machine)() const,
                                     Count count) const;
     [[nodiscard]] DaqpipeReport sums() const;
+    static void add(const protocol::DaqpipeUnit& unit, DaqpipeReport& sums);
 
     DaqpipeSystemConfig config_;
-    Placement placement_;
     std::vector<Placed> placed_;
+    std::vector<protocol::BuilderIndex> builder_on_;  ///< by node, over the whole run
+    base::Table<protocol::ReadoutIndex, protocol::MfpSizes> sizes_;  ///< of those of the run
     std::size_t clocks_ = 0;  ///< nodes that keep to time slots
     std::uint64_t events_ = 0;
     bool event_waits_ = false;                              ///< until the manager's backlog is gone
-    std::unordered_map<std::uint64_t, Assigned> assigned_;  ///< by event not yet built
+    std::unordered_map<std::uint64_t, Assigned> assigned_;  ///< by event of the run
     std::array<std::uint64_t, 16> under_way_{};             ///< messages, by kind
     std::uint64_t writes_under_way_ = 0;
     base::Bytes bytes_under_way_ = 0;

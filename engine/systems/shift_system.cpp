@@ -51,7 +51,8 @@ protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config, const Lin
 }
 
 ShiftSystem::ShiftSystem(const ShiftSystemConfig& config)
-    : config_(config),
+    : RegroupingSystem({kOfEpoch, kControl, kSchedule}),
+      config_(config),
       jitter_(config.seed, "phase jitter"),
       processing_(config.seed, "processing"),
       acknowledge_(config.seed, "source acknowledge") {}
@@ -68,11 +69,12 @@ base::expected<void> ShiftSystem::build() {
     DAQLOOM_CHECK(place_cards());
     nodes().events().push({config_.warmup, kWarm, 0});
     if (config_.run) {
-        return make_run();
-    }
-    if (!config_.schedule_changes.empty()) {
-        return base::failure(
-            std::string("the schedule changes where units regroup; expected a run control"));
+        if (config_.card_buffer > 0) {
+            return base::failure(std::string("units regroup with cards without limit only"));
+        }
+        const auto& builders =
+            config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
+        return make_run(config_, config_, config_.slots, builders, true);
     }
     for (const std::uint32_t node : placement_.readouts.node_of) {
         World world{*this, node, Time::zero()};
@@ -107,15 +109,7 @@ base::expected<LinearShift> ShiftSystem::place_units() {
             builder_in.back() = unit;
         }
     }
-    for (const NodeIndex spare : config_.spare_slots) {
-        if (spare != NodeIndex::none()) {
-            DAQLOOM_CHECK(placement_.add_spare(spare));
-        }
-    }
-    readouts_in_run_ = placement_.readouts;
-    hosts_ = placement_.hosts;
-    seats_.resize(hosts_.size());
-    DAQLOOM_CHECK(place(config_, placement_.hosts, kFlowDue));
+    DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue));
     slowest_rate_ = slowest_rate(graph_of(config_), placement_.hosts);
     return LinearShift::make(std::move(readout_in), std::move(builder_in));
 }
@@ -275,30 +269,20 @@ void ShiftSystem::on_event(const sim::Event& event) {
         case kFlowDue:
             on_flow_due(event);
             break;
-        case kOfEpoch:
-            on_event_of_epoch(event.index, now);
-            break;
-        case kControl:
-            run_->on_due(event.index, now);
-            break;
-        case kSchedule:
-            reschedule(config_.schedule_changes[event.index], now);
-            break;
         default:
-            break;
+            on_run_event(event);
     }
 }
 
 void ShiftSystem::on_letter(const Letter& letter, Time now) {
     if (!has_unit(letter.to)) [[unlikely]] {
-        seats_[letter.to].early.push_back(letter);
+        keep_early(letter);
         return;
     }
     const UnitMessage said = letter.content.message();
     const ReadoutIndex from = placement_.readouts.unit_on[letter.from];
     World world{*this, letter.to, now};
     if (letter.is_data) {
-        ++seats_[letter.to].received;
         units_[letter.to].on_written(from, StreamIndex(said.round), MepId{said.number}, now, world);
     } else if (!units_[letter.to].on_message(from, placement_.builders.unit_on[letter.from], said,
                                              now, world)) {

@@ -9,7 +9,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/distribution.hpp"
@@ -19,14 +18,11 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/data/mfp_sizes.hpp"
-#include "protocol/run/run_plan.hpp"
 #include "protocol/schedule/readout_cards.hpp"
 #include "protocol/schedule/spiky_delay.hpp"
 #include "protocol/units/shift_unit.hpp"
 
-#include "systems/placement.hpp"
-#include "systems/run_driver.hpp"
-#include "systems/system.hpp"
+#include "systems/regrouping_system.hpp"
 #include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
@@ -38,24 +34,13 @@ struct CardStop {
     base::Time end;
 };
 
-/// Another order of the units in the slots of the schedule, from the end of an epoch on.
-struct ScheduleChange {
-    base::Time at;  ///< the epoch ends
-    std::vector<NodeIndex> slots;
-    std::vector<NodeIndex> builder_slots;
-};
-
-struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
+/// Units regroup with cards without limit only.
+struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules {
     /// The host in each slot of the schedule, or NodeIndex::none() for a dummy.
     std::vector<NodeIndex> slots;
     /// Unfolded: `slots` are the hosts of readout units, these those of builder units; as many.
     /// Empty: folded, a builder unit beside each readout unit.
     std::vector<NodeIndex> builder_slots;
-    /// Where units regroup, the spare hosts, to which the units of lost ones move, each in the slot
-    /// that is then its own; as many as slots, with NodeIndex::none() in all others, or empty.
-    std::vector<NodeIndex> spare_slots;
-    /// Where units regroup.
-    std::vector<ScheduleChange> schedule_changes;
     /// From being told to go on, or from the opening of its window, until the unit does.
     base::DelayDistribution phase_jitter;
 
@@ -77,14 +62,6 @@ struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
     /// From an MFP's being in the host's memory until its card knows; in order for each stream.
     protocol::SpikyDelay card_acknowledge;
     std::vector<CardStop> card_stops;
-
-    /// Units that are lost are left out by the others, under a run control with this plan; which
-    /// units there are it is told by the slots. Over RDMA, with cards without limit, without flows.
-    std::optional<protocol::RunPlan> run;
-    /// What a new process of a unit takes until it has joined.
-    base::Time launch;
-    /// A unit that is lost leaves a dummy in its slot; else the slot is left out.
-    bool keeps_lost_slots = true;
 };
 
 /// After the warm-up, all nodes together; times are sums over the readout units.
@@ -138,7 +115,7 @@ inline constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
 /// A message, or the write of MEP `number` and stream `round`.
 using ShiftNote = UnitLetter<kMostStreams>;
 
-class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
+class ShiftSystem final : public RegroupingSystem<ShiftNote> {
   public:
     /// A stage of a unit, for timelines.
     struct UnitStage {
@@ -162,19 +139,11 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     /// Checks the conservation of packets, credits and MFPs, and where units regroup, of MEPs: each
     /// has one fate.
     [[nodiscard]] base::expected<void> check_conservation() const;
-    /// None: no unit is to be lost.
-    [[nodiscard]] const RunDriver* run_control() const { return run_.get(); }
-    /// Of a unit of the run control.
-    [[nodiscard]] NodeIndex host_of(UnitIndex unit) const { return hosts_[unit.value()]; }
-    /// Letters that came to units that were not, or no more, in their epoch.
-    [[nodiscard]] std::uint64_t letters_dropped() const { return nodes().letters_dropped(); }
-
     /// Keeps the stages of all units from now on.
     void record_stages() { recording_ = true; }
     [[nodiscard]] const std::vector<UnitStage>& stages() const { return stages_; }
 
   private:
-    static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
     static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
     /// Of all units in a round; each takes some 100 B of books.
     static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
@@ -190,11 +159,12 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
         kProcessed,  ///< index: what was built
         kReleased,   ///< index: see `released`; the ideal barrier
         kWarm,
-        kFlowDue,   ///< index: sender of a flow
-        kGo,        ///< a timer of a builder unit; index: node
-        kOfEpoch,   ///< one of these, unless its node's epoch is over; index: see `pending_`
-        kControl,   ///< index: of the run control
-        kSchedule,  ///< index: of `schedule_changes`
+        kFlowDue,  ///< index: sender of a flow
+        kGo,       ///< a timer of a builder unit; index: node
+        // ---- see RunEvents
+        kOfEpoch,
+        kControl,
+        kSchedule,
     };
     struct Built {
         std::uint32_t node = 0;
@@ -214,21 +184,6 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
         std::uint64_t taken = 0;            ///< from the card: those before this one
         std::uint64_t offered = 0;          ///< to the unit of this epoch: the same
     };
-    /// What a node has where units regroup.
-    struct Seat {
-        std::uint32_t epoch = 0;     ///< that it has prepared, if it is not over for it; 0: none
-        bool has_unit = false;       ///< which has been started
-        std::vector<Letter> early;   ///< of those who started before it
-        UnitCounts counted;          ///< by its earlier units; `next_mep`: by all
-        std::uint64_t received = 0;  ///< MFPs
-    };
-    /// An event of a node's epoch.
-    struct Pending {
-        std::uint32_t node = 0;
-        std::uint32_t epoch = 0;
-        std::uint32_t kind = 0;
-        std::uint32_t index = 0;
-    };
     /// A barrier that some units of a group have entered.
     struct Gathering {
         std::uint32_t released = 0;
@@ -246,54 +201,25 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     base::expected<void> build();
     base::expected<protocol::LinearShift> place_units();
     base::expected<void> make_units(const protocol::LinearShift& shift);
-    base::expected<void> make_run();
-    [[nodiscard]] base::expected<void> check(const ScheduleChange& change) const;
-    [[nodiscard]] std::vector<UnitIndex> units_in(const std::vector<NodeIndex>& hosts) const;
-    void reschedule(const ScheduleChange& change, base::Time now);
 
     void on_event(const sim::Event& event) override;
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& letter, base::Time now) override;
-    /// Of what is in the epoch of this node.
-    void push(base::Time at, std::uint32_t kind, std::uint32_t index, std::uint32_t node);
-    void on_event_of_epoch(std::uint32_t place, base::Time now);
-    [[nodiscard]] bool has_unit(std::uint32_t node) const { return !run_ || seats_[node].has_unit; }
-    /// It has taken something in.
-    void tell_run(std::uint32_t node, base::Time now) {
-        if (run_) [[unlikely]] {
-            run_->on_input(UnitIndex(node), now);
-        }
-    }
-
-    // ---- of the run control; the number of a unit is that of its node
-    void call_back(base::Time at, std::uint32_t number) override;
-    [[nodiscard]] base::Time stopped_until(UnitIndex unit) const override;
-    void prepare(UnitIndex unit, const protocol::orders::Prepare& order, base::Time now) override;
-    void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,
-               base::Time now) override;
-    void lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) override;
-    void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) override;
-    [[nodiscard]] bool is_drained(UnitIndex unit) const override;
-    std::uint64_t end(UnitIndex unit, base::Time now) override;
-    void shut(UnitIndex unit, base::Time now) override;
-    [[nodiscard]] UnitCounts counts(UnitIndex unit) const override;
+    // ---- of units that regroup
+    void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) override;
+    void begin_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
+    void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
+    void close_unit(std::uint32_t node, const Lost& lost, base::Time now) override;
+    [[nodiscard]] bool has_drained(std::uint32_t node) const override;
+    std::uint64_t end_unit(std::uint32_t node, base::Time now) override;
+    void retire_unit(std::uint32_t node) override { add(units_[node], counted_); }
+    void add_counts(std::uint32_t node, UnitCounts& counts) const override;
     [[nodiscard]] bool waits(UnitIndex unit) const override;
-
-    // ---- of nodes whose units may be lost
-    void on_unreachable(const Letter& letter, base::Time now) override;
-    void on_killed(std::uint32_t node, base::Time until, base::Time now) override;
-    [[nodiscard]] bool regroups() const override { return config_.run.has_value(); }
-    /// Its unit is no more; what it has counted is kept.
-    void retire(std::uint32_t node);
-    void place_epoch(const protocol::orders::Prepare& order, base::Time now);
+    void forget(std::uint32_t kind, std::uint32_t index) override;
     /// Those of this epoch's MFPs that are there, as far as the unit takes them.
     void feed(std::uint32_t stream, base::Time now);
     /// Those before this one are not needed: others have answered their MEPs.
     void skip_to(std::uint64_t mfp, std::uint32_t stream, base::Time now);
-    [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
-        return mep_end - std::min(mep_end, first_mep_);
-    }
-    void count_delivery(protocol::MepId mep);
 
     base::expected<void> place_cards();
     void taken_from_card(std::uint32_t stream, base::Time now);
@@ -348,9 +274,6 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     static void add(const protocol::ShiftUnit& unit, ShiftReport& sums);
 
     ShiftSystemConfig config_;
-    Placement placement_;                             ///< of the units of this epoch
-    Places<protocol::ReadoutIndex> readouts_in_run_;  ///< where those of the run are now
-    std::vector<NodeIndex> hosts_;                    ///< of each node
     base::BitRate slowest_rate_;
     std::vector<protocol::ShiftUnit> units_;  ///< by node; the last one it had
     base::Table<protocol::ReadoutIndex, Doing> doing_;
@@ -367,16 +290,7 @@ class ShiftSystem final : public SystemOf<ShiftNote>, private ControlledUnits {
     ShiftReport before_;  ///< what had been counted when the warm-up ended
     bool recording_ = false;
     std::vector<UnitStage> stages_;
-
-    // ---- where units regroup
-    std::vector<Seat> seats_;  ///< of each node
-    base::Pool<Pending> pending_;
-    std::optional<protocol::LinearShift> shift_;  ///< of this epoch
-    std::uint32_t epoch_ = 0;
-    std::uint64_t first_mep_ = 0;  ///< of this epoch
-    std::vector<bool> delivered_;  ///< MEPs of the run
-    std::uint64_t twice_ = 0;      ///< MEPs delivered more than once
-    std::unique_ptr<RunDriver> run_;
+    std::optional<protocol::LinearShift> shift_;  ///< of this epoch, where units regroup
 };
 
 }  // namespace daqloom::systems

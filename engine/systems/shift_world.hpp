@@ -106,27 +106,17 @@ struct ShiftSystem::World {
 
     void answered(protocol::MepId mep, bool) {
         if (system.run_) {
-            std::uint64_t& next = system.seats_[node].counted.next_mep;
-            next = std::max(next, system.first_mep_ + number_of(mep) + 1);
+            system.count_answer(node, number_of(mep));
         }
     }
     void deliver(protocol::MepId mep, base::Bytes, base::Bytes) {
         if (system.run_) {
-            system.count_delivery(mep);
+            system.count_delivery(number_of(mep));
         }
         const std::uint32_t place = system.built_.put({node, mep});
         const base::Time after = system.config_.processing.draw(system.processing_);
         system.push(now + after, kProcessed, place, node);
     }
 };
-
-inline void ShiftSystem::push(base::Time at, std::uint32_t kind, std::uint32_t index,
-                              std::uint32_t node) {
-    if (run_) [[unlikely]] {
-        index = pending_.put({node, seats_[node].epoch, kind, index});
-        kind = kOfEpoch;
-    }
-    nodes().events().push({at, kind, index});
-}
 
 }  // namespace daqloom::systems
