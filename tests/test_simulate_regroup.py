@@ -149,7 +149,16 @@ def test_without_faults_a_run_is_the_same_as_before_they_begin() -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        {"building.protocol": "daqpipe", "building.dummies": None},
+        {
+            "building.protocol": "pull",
+            "building.dummies": None,
+            "event.fragment_sizes": None,
+            "event.packing": None,
+            "event.size": "60 kB",
+            "event.rate": "1 kHz",
+            "readout.units": 2,
+            "builders.units": 2,
+        },
         {
             "network.technology": "ethernet",
             "network.links.delay": "1 us",
@@ -163,6 +172,39 @@ def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
     document = {key: value for key, value in (SMALL | keys).items() if value is not None}
     with pytest.raises(ScenarioError, match=r"faults\.injected\.x: how = \"down\""):
         simulate(scenario_of(document, fault(how="down")), seed=1)
+
+
+DAQPIPE = {key: value for key, value in SMALL.items() if key != "building.dummies"} | {
+    "building.protocol": "daqpipe",
+    "readout.streams": 1,
+    "event.rate": "6 MHz",
+}
+"""300 events are a MEP: one in 50 us."""
+
+
+@pytest.mark.parametrize("unit", [0, 2])
+@pytest.mark.parametrize("mode", ["pull", "push"])
+def test_units_of_daqpipe_go_on_without_a_killed_one(unit: int, mode: str) -> None:
+    """Even the first, on whose node the event manager is; it comes back after a fault timeout. What
+    sources deliver meanwhile is built later."""
+    keys = {"building.mode": mode}
+    killed = fault(how="down", which=str(unit), at="5.02 ms")
+    result = simulate(scenario_of(DAQPIPE, keys, killed), seed=1)
+    assert members(result) == [4, 0, 3, 0, 4]
+    assert result.metric("units_lost") == 1
+    assert result.metric("fault_detection_s.x") == 0, "its process is seen to end"
+    assert sums_up(result)
+    lost = result.metric("fault_events_lost.x")
+    assert 0 < lost < 300 * 100
+    assert result.metric("events_accounted.begun") == pytest.approx(6e6 * 20e-3, abs=300 * 10)
+
+
+def test_a_stop_of_daqpipe_is_detected_like_that_of_linear_shifting() -> None:
+    result = simulate(scenario_of(DAQPIPE, fault(how="stopped", lasts="4 ms")), seed=1)
+    detected_s = result.metric("fault_detection_s.x")
+    assert TIMEOUT_S - HEARTBEAT_S <= detected_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
+    assert members(result) == [4, 0, 3, 0, 4]
+    assert sums_up(result)
 
 
 def host_of(number: int) -> dict[str, Any]:

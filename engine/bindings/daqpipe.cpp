@@ -1,6 +1,7 @@
 // DAQPIPE's event building on a simulated fabric, for Python. Plain attributes; times in seconds
 // (`_s`).
 #include "bindings/casters.hpp"
+#include "bindings/regrouping.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/simulated.hpp"
 #include "bindings/subjects.hpp"
@@ -23,6 +24,7 @@ void bind_config(nb::module_& module) {
         .def_rw("event_interval_s", &Config::event_interval)
         .def_rw("is_poissonian", &Config::is_poissonian)
         .def_rw("processing", &Config::processing);
+    bind_regrouping(cls);
     bind_rules(cls);
 }
 
@@ -32,8 +34,9 @@ void bind_daqpipe(nb::module_& module) {
     using Assigned = DaqpipeSystem::Assigned;
     bind_columns<Built>(module, "EventsBuilt", "Events built, in the order of time.");
     bind_columns<Assigned>(module, "EventsUnderWay", "Events not yet built, by number.");
-    bind_system<DaqpipeSystem>(module, "DaqpipeSystem", "DaqpipeReport")
-        .def("record_events", &DaqpipeSystem::record_events, "Keeps the events built from here.")
+    auto cls = bind_system<DaqpipeSystem>(module, "DaqpipeSystem", "DaqpipeReport");
+    bind_run_control(cls);
+    cls.def("record_events", &DaqpipeSystem::record_events, "Keeps the events built from here.")
         .def(
             "events_built",
             [](const DaqpipeSystem& self) { return Columns<Built>{self.events_built()}; },

@@ -12,6 +12,7 @@
 #include "ethernet/network_config.hpp"
 #include "hosts/path.hpp"
 #include "infiniband/fabric_config.hpp"
+#include "systems/run_driver.hpp"
 #include "systems/system.hpp"
 #include "transport/rdma/config.hpp"
 #include "transport/tcp/config.hpp"
@@ -22,6 +23,7 @@ namespace nb = nanobind;
 using systems::Flow;
 using systems::FlowCount;
 using systems::NodeChange;
+using systems::RunDriver;
 using systems::RunReport;
 using systems::SystemConfig;
 
@@ -107,6 +109,8 @@ void bind_part(nb::class_<RunReport>& cls, const char* name,
 }  // namespace
 
 void bind_simulated(nb::module_& module) {
+    bind_report<RunDriver::Accounts>(module, "RunAccounts", "The fates of the MEPs of a run.");
+    bind_columns<RunDriver::MembersFrom>(module, "MembersFrom", "How many units build.");
     bind_flow(module);
     bind_config(module);
     bind_report<FlowCount>(module, "FlowCount", "What all sources of a flow sent together.");

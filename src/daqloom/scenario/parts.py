@@ -10,13 +10,14 @@ def regroups(scenario: Tables) -> bool:
     """Return whether a simulation has a run control: units are killed or stopped, or their hosts
     fail, and those of the protocol can go on without them; or another schedule goes with other
     tables."""
-    injected = scenario.faults.injected.values()
+    protocol = scenario.building.protocol
+    loses_units = any(each.loses_units for each in scenario.faults.injected.values())
     return (
-        scenario.building.protocol == "shift"
+        protocol in ("shift", "daqpipe")
         and scenario.transport.kind == "rdma"
         and not scenario.flows
         and not scenario.readout.card.buffer
-        and (any(each.loses_units for each in injected) or is_mended(scenario))
+        and (loses_units or (protocol == "shift" and is_mended(scenario)))
     )
 
 

@@ -10,6 +10,7 @@ from daqloom.rules import set_daqpipe_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
+from daqloom.simulate.faults import set_run_control
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import Collected, event_columns, write_events
 from daqloom.topology.schedule import hosts_of
@@ -30,6 +31,7 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
     config.event_interval_s = interval_s(scenario.event)
     config.processing = processing_of(scenario.builders.processing)
+    set_run_control(config, scenario, system)
     return config
 
 
@@ -42,6 +44,7 @@ class DaqpipeRun:
         self._trace: Path | None = None
         config = daqpipe_config(scenario, system, seed)
         self.builders = config.builders
+        self._built_on = config.builders + hosts_of(system.spares)
         self.engine = _engine.DaqpipeSystem(config)
 
     @cached_property
@@ -76,7 +79,7 @@ class DaqpipeRun:
         return list(zip(*columns, events.builder.tolist(), events.event.tolist(), strict=True))
 
     def _names(self) -> list[str]:
-        return [self.system.fabric.hosts[host].name for host in self.builders]
+        return [self.system.fabric.hosts[host].name for host in self._built_on]
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the protocol."""

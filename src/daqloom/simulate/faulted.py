@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from daqloom import _engine
 from daqloom.course import Bin, Bins, Break, fault_metrics, series
@@ -29,6 +29,23 @@ class Engine(Protocol):
         """Return what was counted."""
 
 
+@runtime_checkable
+class RegroupingEngine(Protocol):
+    """A simulated system whose units regroup."""
+
+    def accounts(self) -> _engine.RunAccounts:
+        """Return the fates of all MEPs of the run until now."""
+
+    def members(self) -> _engine.MembersFrom:
+        """Return how many units build, and from when on."""
+
+    def losses(self) -> list[tuple[float, int]]:
+        """Return when units were declared lost (s), and their hosts."""
+
+    def run_log(self) -> list[tuple[float, str]]:
+        """Return the log of the run control: times (s) and texts."""
+
+
 class Course:
     """What is written against time, while the engine runs bin by bin; of a system whose units
     regroup also who builds, and what became of every event."""
@@ -47,7 +64,7 @@ class Course:
         warm_s = run.warmup - BEFORE_S
         if run.warmup > 0:
             edges = sorted({*edges, warm_s} - {run.warmup})
-        if isinstance(engine, _engine.ShiftSystem) and regroups(self._scenario):
+        if isinstance(engine, RegroupingEngine) and regroups(self._scenario):
             self._regrouped = Regrouped(self._scenario, self._system, engine)
             begins_s = {each.begin_s - BEFORE_S for each in self._outages}
             edges = sorted({*edges, *(at_s for at_s in begins_s if 0 < at_s < run.duration)})
@@ -105,7 +122,10 @@ class Regrouped:
     """What the run control of a simulated system knows."""
 
     def __init__(
-        self, scenario: Scenario, system: FabricSystem, engine: _engine.ShiftSystem
+        self,
+        scenario: Scenario,
+        system: FabricSystem,
+        engine: RegroupingEngine,
     ) -> None:
         self._scenario, self._system, self._engine = scenario, system, engine
         self._lost_at: dict[float, int] = {}

@@ -154,7 +154,9 @@ def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: Fa
             config.add_node_change(end_s, host, slow)
 
 
-def set_run_control(config: _engine.ShiftConfig, scenario: Scenario, system: FabricSystem) -> None:
+def set_run_control(
+    config: _engine.ShiftConfig | _engine.DaqpipeConfig, scenario: Scenario, system: FabricSystem
+) -> None:
     """Set the run control under which units regroup without those that are lost, if any are."""
     if not regroups(scenario):
         return
@@ -197,7 +199,8 @@ def _check(scenario: Scenario) -> None:
         if fault.what == "unit" and fault.how == "down" and not regroups(scenario):
             raise ScenarioError(
                 f'{where}: how = "down" of what = "unit" is simulated with building.protocol = '
-                '"shift" and transport.kind = "rdma", without [flows] and readout.card.buffer; '
+                '"shift" or "daqpipe" and transport.kind = "rdma", without [flows] and '
+                "readout.card.buffer; "
                 'otherwise it is only measured; expected "stopped" or "slow"'
             )
         if fault.how == "slow" and not scenario.hosts.message_cost:
