@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -127,3 +128,22 @@ def test_what_of_a_log_is_not_used_is_told(tmp_path: Path) -> None:
     twice = run(*LOG[:-2])
     assert "give --network to have them as one" in twice
     assert "count as two links" not in run(*LOG)
+
+
+def test_links_with_errors_are_told(tmp_path: Path) -> None:
+    dump = tmp_path / "errors.txt"
+    dump.write_text(
+        'Errors for 0x11 "leaf17"\n'
+        "   GUID 0x11 port 21: [SymbolErrorCounter == 1234] [LinkErrorRecoveryCounter == 5]\n"
+    )
+    shown = run("faults", "log", str(dump), "--quiet")
+    assert re.search(r"0x11 port 21 +1,234 +5\b", shown)
+    recorded = json.loads(run("faults", "log", str(dump), "--quiet", "--json"))
+    assert recorded["errors"] == [
+        {
+            "link": "0x11 port 21",
+            "symbol_errors": 1234,
+            "link_error_recoveries": 5,
+            "link_downed": 0,
+        }
+    ]

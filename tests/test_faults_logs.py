@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from daqloom.faults import FaultsError
 from daqloom.faults.change import Change, Outage, Port, PortCounters, Told
 from daqloom.faults.clock import Calendar, iso_s
+from daqloom.faults.dataset import errors_dataset
+from daqloom.faults.errors import LinkErrors, errors_by_link
 from daqloom.faults.failure import failures_of
 from daqloom.faults.links import Links
 from daqloom.faults.opensm_log import NAMELESS
@@ -165,6 +167,26 @@ def test_counters(tmp_path: Path) -> None:
         "LinkDownedCounter:...............2\n"
     )
     assert told(tmp_path, printed).counters == [PortCounters(Port("lid 43", "21"), 7, 2, 0)]
+
+
+def test_errors_are_those_of_both_ends_of_a_link() -> None:
+    """A link that went down was down at both ends; each end counts what it receives."""
+    ends = {Port("leaf0", "21"): Port("spine0", "1"), Port("spine0", "1"): Port("leaf0", "21")}
+    counters = [
+        PortCounters(Port("leaf0", "1"), 40, 0, 0),
+        PortCounters(Port("leaf0", "21"), 99, 9, 9),
+        PortCounters(Port("leaf0", "21"), 30, 3, 1),
+        PortCounters(Port("spine0", "1"), 12, 3, 2),
+        PortCounters(Port("leaf0", "2"), 0, 0, 0),
+    ]
+    errors = errors_by_link(counters, Links(cables=ends))
+    assert errors == [
+        LinkErrors("leaf0 port 21 - spine0 port 1", 42, 2, 3),
+        LinkErrors("leaf0 port 1", 40, 0, 0),
+    ]
+    table = errors_dataset(errors)
+    assert table["symbol_errors"].sel(link="leaf0 port 1").item() == 40
+    assert table.sizes["link"] == 2
 
 
 def test_several_files_packed_or_not_are_one_log(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def log(
     with plain_failures():
         from daqloom.cli.fabric_options import fabric_of
         from daqloom.cli.faults_console import print_failures
+        from daqloom.faults.errors import errors_by_link
         from daqloom.faults.failure import failures_of
         from daqloom.faults.links import Links
         from daqloom.faults.summary import TIME_OUTS_S, variants
@@ -117,6 +118,7 @@ def log(
         links = Links(fabric, told.cables)
         found = failures_of(told, links)
         kinds = variants(found, periods, gap_s, len(links.names))
+        errors = errors_by_link(told.counters, links)
         if figure:
             from daqloom.report.faults import failure_figure
 
@@ -132,9 +134,10 @@ def log(
             record["variants"] = {
                 name.replace(" ", "_"): each.record(time_outs_s) for name, each in kinds.items()
             }
+            record["errors"] = [each.record() for each in errors]
             print_json(record)
         else:
-            print_failures(kinds, time_outs_s, told.counters, links)
+            print_failures(kinds, time_outs_s, errors)
         if not quiet:
             _tell(told, found, links)
 

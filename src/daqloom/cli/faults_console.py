@@ -9,25 +9,24 @@ from daqloom.columns import print_table
 from daqloom.words import duration
 
 if TYPE_CHECKING:
-    from daqloom.faults.change import PortCounters
-    from daqloom.faults.links import Links
+    from daqloom.faults.errors import LinkErrors
     from daqloom.faults.summary import Variant
 
 MOST_LINKS = 10
-"""Of the links that fail most."""
+"""Of the links that fail most, and of those with the most errors."""
 
 
 def print_failures(
     kinds: Mapping[str, Variant],
     time_outs_s: Sequence[float],
-    counters: Sequence[PortCounters],
-    links: Links,
+    errors: Sequence[LinkErrors],
 ) -> None:
-    """Print a column for each way to count, and the links that fail most."""
+    """Print a column for each way to count, the links that fail most, and those with the most
+    errors."""
     rows = [(name, *cells) for name, cells in _rows(kinds, time_outs_s).items()]
     print_table(("failures of links", *kinds), rows)
     last = list(kinds.values())[-1]
-    downed = {links.of(each.port): each.link_downed for each in counters}
+    downed = {each.link: each.link_downed for each in errors}
     worst = [
         (
             total.link,
@@ -42,6 +41,14 @@ def print_failures(
         print()
         head = ("link", "failures", "down", "causes", *(["LinkDowned"] if downed else []))
         print_table(head, worst)
+    counted = [
+        (each.link, f"{each.symbol_errors:,}", f"{each.link_error_recoveries:,}")
+        for each in errors[:MOST_LINKS]
+        if each.symbol_errors or each.link_error_recoveries
+    ]
+    if counted:
+        print()
+        print_table(("link", "symbol errors", "recoveries"), counted)
 
 
 def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Failures as tables: xarray in Python, Parquet in files."""
+"""Failures and error counters as tables: xarray in Python, Parquet in files."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from daqloom.output import written_whole
 if TYPE_CHECKING:
     import xarray as xr
 
+    from daqloom.faults.errors import LinkErrors
     from daqloom.faults.summary import Variant
 
 
@@ -39,6 +40,24 @@ def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
         has = np.array([(each.begin_s, each.link) in counted for each in every], dtype=bool)
         columns[name.replace(" ", "_")] = ("failure", has, {"long_name": f"counted: {name}"})
     return xr.Dataset(columns)
+
+
+def errors_dataset(errors: Sequence[LinkErrors]) -> xr.Dataset:
+    """Return the errors of each link (dimension `link`; numbers)."""
+    import xarray as xr
+
+    names = {
+        "symbol_errors": "symbol errors of both ends",
+        "link_error_recoveries": "recoveries of the link",
+        "link_downed": "times that the link went down",
+    }
+    return xr.Dataset(
+        {
+            name: ("link", [getattr(each, name) for each in errors], {"long_name": meaning})
+            for name, meaning in names.items()
+        },
+        coords={"link": [each.link for each in errors]},
+    )
 
 
 def _times(failures: Sequence[Failure]) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]:
