@@ -138,6 +138,7 @@ def test_links_with_errors_are_told(tmp_path: Path) -> None:
     )
     shown = run("faults", "log", str(dump), "--quiet")
     assert re.search(r"0x11 port 21 +1,234 +5\b", shown)
+    assert "%" not in shown, "of no failure there is no share"
     recorded = json.loads(run("faults", "log", str(dump), "--quiet", "--json"))
     assert recorded["errors"] == [
         {

@@ -67,7 +67,8 @@ def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[st
     for time_out_s in time_outs_s:
         shares = [kind.durations.outlasting(time_out_s) for kind in each]
         rows[f"last longer than {duration(time_out_s)}"] = [
-            f"{share:.1%} ({low:.1%} to {high:.1%})" for share, low, high in shares
+            f"{share:.1%} ({low:.1%} to {high:.1%})" if kind.failures else ""
+            for kind, (share, low, high) in zip(each, shares, strict=True)
         ]
     rows |= _between(each)
     if any(kind.dispersion for kind in each):
