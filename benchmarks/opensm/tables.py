@@ -1,11 +1,11 @@
 """Tables of broken fabrics: OpenSM's and daqloom's.
 
 From a two-level fat tree 1, 3, 5 or 10 cables between switches are taken out at random. OpenSM
-(engine minhop, on ibsim) and `minimal:balanced` route what is left. Compared are the (switch, host)
-pairs that have a route, and how many hosts the most loaded port between switches carries; and
-whether all ports carry as many. A line for each fabric goes to standard error, one JSON object to
-standard output; it ends with an error where reachability differs or the largest loads by more than
-1. Needs the Debian packages ibsim-utils, opensm and infiniband-diags.
+(engines minhop and updn, on ibsim) and `minimal:balanced` route what is left. Compared are the
+(switch, host) pairs that have a route, and how many hosts the most loaded port between switches
+carries; and whether all ports carry as many. A line for each fabric goes to standard error, one
+JSON object to standard output; it ends with an error where reachability differs or the largest
+loads by more than 1. Needs the Debian packages ibsim-utils, opensm and infiniband-diags.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -61,13 +62,14 @@ def loads(fabric: Fabric, ports: NDArray[np.int16]) -> Counter[tuple[int, int]]:
     )
 
 
-def compare(hosts: int, dead: int, seed: int) -> dict[str, object]:
+def compare(hosts: int, dead: int, seed: int, engine: str) -> dict[str, object]:
     """One broken fabric."""
     with tempfile.TemporaryDirectory() as folder:
-        fabric, theirs = of_opensm(with_broken(fat_tree(hosts), dead, seed), "minhop", Path(folder))
+        fabric, theirs = of_opensm(with_broken(fat_tree(hosts), dead, seed), engine, Path(folder))
     ours = routing(fabric, None, "minimal:balanced").ports
     their_loads, our_loads = loads(fabric, theirs), loads(fabric, ours)
     return {
+        "engine": engine,
         "hosts": hosts,
         "dead": dead,
         "seed": seed,
@@ -84,14 +86,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fabrics", type=int, default=20, help="broken fabrics of each size")
     parser.add_argument("--hosts", type=int, nargs="*", choices=FABRICS, default=[72, 360])
+    parser.add_argument("--engines", nargs="*", default=["minhop", "updn"], help="of OpenSM")
     options = parser.parse_args()
     need_opensm()
     rows = []
-    for hosts in options.hosts:
-        for seed in range(options.fabrics):
-            row = compare(hosts, DEAD[seed % len(DEAD)], seed)
-            rows.append(row)
-            print(", ".join(f"{name} {value}" for name, value in row.items()), file=sys.stderr)
+    for engine, hosts, seed in product(options.engines, options.hosts, range(options.fabrics)):
+        row = compare(hosts, DEAD[seed % len(DEAD)], seed, engine)
+        rows.append(row)
+        print(", ".join(f"{name} {value}" for name, value in row.items()), file=sys.stderr)
     print(json.dumps(rows, indent=2))
     if any(
         not row["same_reachability"]
