@@ -17,8 +17,8 @@ inline constexpr Time kHeartbeat = microseconds(100);
 inline constexpr Time kTimeout = microseconds(500);
 
 template <class Config>
-void control(Config& config) {
-    rdma_of(config).retry_timeout = microseconds(100);
+void control(Config& config, Time retry_timeout = microseconds(100)) {
+    rdma_of(config).retry_timeout = retry_timeout;
     config.run.emplace();
     config.run->heartbeat = kHeartbeat;
     config.run->fault_timeout = kTimeout;

@@ -115,6 +115,17 @@ TEST(DaqpipeRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
     EXPECT_NEAR(built_at_last(config, 4), 10, 1);
 }
 
+/// It would build any number of events in no time: copies within a node take none here.
+TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
+    DaqpipeSystemConfig config = controlled(2);
+    config.node_changes = {kill(0, base::milliseconds(1))};
+    const auto alone = play(config, base::milliseconds(3));
+    EXPECT_EQ(members_of(*alone), (std::vector<std::uint32_t>{2, 0}));
+    config.local_rate = base::gigabits_per_second(100);
+    EXPECT_EQ(members_of(*play(config, base::milliseconds(3))),
+              (std::vector<std::uint32_t>{2, 0, 1}));
+}
+
 /// Kills and stops at any time, of units that are back or not: `play` checks that every event has
 /// one fate, and none is delivered twice.
 TEST(DaqpipeRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
@@ -137,6 +148,7 @@ TEST(DaqpipeRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
         config.parallel_sends = 1 + below(3);
         config.slot = below(3) == 0 ? microseconds(12) : Time::zero();
         config.event_interval = microseconds(below(2) * below(50));
+        config.local_rate = base::gigabits_per_second(below(2) == 0 ? 0 : 100);
         config.message_cost = base::nanoseconds(100) * below(3);
         config.is_poissonian = below(2) == 0;
         config.run->restart = below(3) > 0;

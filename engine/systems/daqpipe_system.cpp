@@ -44,8 +44,8 @@ base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
         return system;
     }
     const Placement& placed = system->placement_;
-    for (const std::uint32_t node : config.is_push ? std::span(placed.readouts.node_of)
-                                                   : std::span(placed.builders.node_of)) {
+    for (const std::uint32_t node :
+         config.is_push ? std::span(placed.readouts.node_of) : std::span(placed.builders.node_of)) {
         system->keep_slots(node, Time::zero());
     }
     system->start_flows();

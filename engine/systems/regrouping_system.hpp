@@ -242,6 +242,7 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
     protocol::RunPlan plan = *config.run;
     plan.units = static_cast<std::uint32_t>(hosts_.size());
     plan.takes_turns = takes_turns;
+    plan.builds_alone = system.local_rate.bps > 0;
     plan.slots = {.readouts = units_in(readouts),
                   .builders = units_in(builders),
                   .spares = units_in(config.spare_slots),

@@ -6,6 +6,7 @@ namespace daqloom::protocol {
 
 Roles::Roles(const RunPlan& plan)
     : fewest_(plan.fewest_members),
+      builds_alone_(plan.builds_alone),
       is_together_(!plan.moves_apart),
       slots_(plan.slots.size() == 0 ? RunSlots::folded(plan.units) : plan.slots) {
     const auto begin = [&](Held& held, const std::vector<UnitIndex>& in_slot) {
@@ -132,7 +133,12 @@ bool Roles::is_complete() const {
 
 bool Roles::is_viable() const {
     const Members all = holders();
-    return !all.empty() && all.size() >= fewest_ && !readouts().empty() && !builders().empty();
+    const Members read = readouts();
+    const std::vector<UnitIndex> build = builders();
+    if (all.empty() || all.size() < fewest_ || read.empty() || build.empty()) {
+        return false;
+    }
+    return builds_alone_ || read.size() > 1 || std::ranges::count(build, *read.begin()) == 0;
 }
 
 }  // namespace daqloom::protocol

@@ -65,6 +65,7 @@ class Roles {
     void fill(const Members& available);
 
     std::uint32_t fewest_;
+    bool builds_alone_;
     bool is_together_;  ///< what one unit has lost moves to one unit
     RunSlots slots_;
     Held readouts_;

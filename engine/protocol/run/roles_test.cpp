@@ -57,6 +57,16 @@ TEST(Roles, HoldersAreTooFewWithoutAReadoutUnitOrWithoutABuilderUnit) {
     EXPECT_EQ(Roles(plan).holders(), members_of({0, 1, 2, 3, 4}));
 }
 
+TEST(Roles, WhereNobodyBuildsAloneTheOnlyReadoutUnitIsOnAnotherNodeThanAllBuilderUnits) {
+    RunPlan plan{.units = 2, .builds_alone = false};
+    EXPECT_TRUE(roles_of(plan, {0, 1}).is_viable());
+    EXPECT_FALSE(roles_of(plan, {0}).is_viable());
+    plan.slots = {.readouts = units_at({0}), .builders = units_at({1})};
+    EXPECT_TRUE(roles_of(plan, {0, 1}).is_viable());
+    plan.slots = {.readouts = units_at({0}), .builders = units_at({0, 1})};
+    EXPECT_FALSE(roles_of(plan, {0, 1}).is_viable());
+}
+
 TEST(Roles, BuildersTakeTurnsInTheOrderOfThePlan) {
     const RunPlan plan{.units = 4,
                        .slots = {.readouts = units_at({1}), .builders = units_at({2, 0, 3})}};

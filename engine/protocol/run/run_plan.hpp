@@ -36,6 +36,9 @@ struct RunPlan {
     bool takes_turns = true;
     /// Fewest members that can build events; one of them has to read out and one to build.
     std::uint32_t fewest_members = 1;
+    /// Whether the only readout unit may have a builder unit beside it. Where copies take no time,
+    /// these would build any number of events in none.
+    bool builds_alone = true;
     Gauges gauges = {};
 };
 
