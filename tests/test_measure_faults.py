@@ -168,3 +168,21 @@ def test_twenty_faults_in_a_minute_damage_nothing(transport: str) -> None:
     assert report["faults_begun"] > 0
     assert report["faults_detected"] == report["faults_begun"]
     assert report["events_checked"] > 0
+
+
+def test_a_measurement_assumes_nothing_that_only_a_simulation_uses() -> None:
+    given = broken(laptop(duration="1 s"), x={"what": "unit", "which": 2, "at": "20 s"})
+    assert {"faults.routing", "faults.detection", "faults.sweep"} <= given.assumed().keys()
+    assert not measure(given).assumed
+
+
+def test_a_key_that_only_the_given_transport_has_may_be_set() -> None:
+    command = [*DAQLOOM, "measure", "laptop", "--duration", "1 s", "--quiet"]
+    tcp = ["--transport", "libfabric:tcp", "--set", "measure.congestion=cubic"]
+    found = subprocess.run([*command, *tcp], capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    wrong = subprocess.run(
+        [*command, "--transport", "tcp"], capture_output=True, text=True, timeout=120
+    )
+    assert wrong.returncode != 0
+    assert "--transport: measure.transport" in wrong.stderr

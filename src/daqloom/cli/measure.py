@@ -115,9 +115,12 @@ def measure(
             check_writable(figure, "--figure", FABRIC_ENDINGS)
         from daqloom.measure.run import of_a_fabric
 
-        system = load(scenario, set_ or ())
+        # First, as --set may set what only this transport has; alone, so that an error names it.
+        with_options(load(scenario), {"measure.transport": transport})
+        carried = [f"measure.transport={transport}"] if transport else []
+        system = load(scenario, [*carried, *(set_ or ())])
         of_a_fabric(system.scenario)
-        given = {"duration": duration, "events": events, "transport": transport}
+        given = {"duration": duration, "events": events}
         system = with_options(
             system, {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}}
         )

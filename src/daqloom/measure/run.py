@@ -58,6 +58,15 @@ from daqloom.topology.system import fabric_system
 
 PROGRESS_S = 0.25
 FINISH_S = 60.0
+SIMULATED = (
+    "network.",
+    "transport.",
+    "hosts.",
+    "faults.routing",
+    "faults.detection",
+    "faults.sweep",
+)
+"""Keys without effect on a measurement: the machine's own network and hosts are measured."""
 """How long the files of a recording may take to reach the disk (s)."""
 
 
@@ -506,7 +515,9 @@ def _result(
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
-        assumed=scenario.assumed(),
+        assumed={
+            key: value for key, value in scenario.assumed().items() if not key.startswith(SIMULATED)
+        },
         method="measure",
         seed=scenario.run.seed,
         metrics=found,
