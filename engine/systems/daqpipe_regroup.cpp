@@ -47,10 +47,9 @@ void DaqpipeSystem::close_unit(std::uint32_t node, const Lost& lost, Time now) {
     }
 }
 
-std::uint64_t DaqpipeSystem::end_unit(std::uint32_t node, Time now) {
+void DaqpipeSystem::end_unit(std::uint32_t node, Time now) {
     World world{*this, node, now};
     placed_[node].unit.on_end(world);
-    return placed_[node].unit.next_event();
 }
 
 void DaqpipeSystem::add_counts(std::uint32_t node, UnitCounts& all) const {

@@ -126,6 +126,26 @@ TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
               (std::vector<std::uint32_t>{2, 0, 1}));
 }
 
+/// The node of the event manager and only builder unit stands still, so that the readout units wait
+/// for its requests until they give up. They tell how far they wrote all the same: what it built
+/// before is not built again.
+TEST(DaqpipeRegrouping, UnitsThatDoNotDrainTellHowFarTheyWrote) {
+    DaqpipeSystemConfig config = controlled(3, 1);
+    config.builders.resize(1);
+    config.event_interval = microseconds(50);
+    config.node_changes = {stop(0, microseconds(160), base::milliseconds(2)),
+                           kill(1, microseconds(316))};
+    const auto system = play(config, microseconds(1990));
+    EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{3, 0, 2}));
+    EXPECT_EQ(lost_by(*system),
+              (std::vector<Lost>{{microseconds(316), 1}, {microseconds(650), 0}}));
+    // One each 50 us. All are whole but the one that stands still with its builder unit.
+    const auto all = system->run_control()->accounts();
+    EXPECT_EQ(all.begun, 40);
+    EXPECT_EQ(all.built, 39);
+    EXPECT_EQ(all.unfinished, 1);
+}
+
 /// Kills and stops at any time, of units that are back or not: `play` checks that every event has
 /// one fate, and none is delivered twice.
 TEST(DaqpipeRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {

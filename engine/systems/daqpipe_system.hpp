@@ -154,7 +154,10 @@ class DaqpipeSystem final : public RegroupingSystem<UnitLetter<1>> {
     [[nodiscard]] bool has_drained(std::uint32_t node) const override {
         return placed_[node].unit.is_drained();
     }
-    std::uint64_t end_unit(std::uint32_t node, base::Time now) override;
+    void end_unit(std::uint32_t node, base::Time now) override;
+    [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t node) const override {
+        return placed_[node].unit.next_event();
+    }
     void retire_unit(std::uint32_t node) override { add(placed_[node].unit, counted_); }
     void add_counts(std::uint32_t node, UnitCounts& counts) const override;
     [[nodiscard]] bool waits(UnitIndex unit) const override;

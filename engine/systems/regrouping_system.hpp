@@ -104,8 +104,11 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     virtual void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) = 0;
     virtual void close_unit(std::uint32_t node, const Lost& lost, base::Time now) = 0;
     [[nodiscard]] virtual bool has_drained(std::uint32_t node) const = 0;
-    /// Its epoch is over. Returns the first MEP of the epoch that the next one may take.
-    virtual std::uint64_t end_unit(std::uint32_t node, base::Time now) = 0;
+    /// Its epoch is over.
+    virtual void end_unit(std::uint32_t node, base::Time now) = 0;
+    /// The first MEP of the epoch that the next one may take, as far as the unit knows: drained or
+    /// not, it has written nothing of that one.
+    [[nodiscard]] virtual std::uint64_t next_mep_of(std::uint32_t node) const = 0;
     /// The unit is no more; what the system has counted of it is to be kept.
     virtual void retire_unit(std::uint32_t node) = 0;
     /// Adds what the unit has counted; its `next_mep` is counted by count_answer.
@@ -141,6 +144,11 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         next = std::max(next, first_mep_ + mep + 1);
     }
     void count_delivery(std::uint64_t mep);
+    /// The same for all that its unit has written something of.
+    void count_written(std::uint32_t node) {
+        std::uint64_t& next = seats_[node].counted.next_mep;
+        next = std::max(next, first_mep_ + next_mep_of(node));
+    }
     /// Each MEP of the run has one fate.
     [[nodiscard]] base::expected<void> check_fates() const;
 
@@ -330,11 +338,15 @@ void RegroupingSystem<Content>::prepare(UnitIndex unit, const protocol::orders::
     this->nodes().enter(unit.value(), static_cast<std::uint16_t>(1 + order.epoch % 65'535), now);
 }
 
-/// From here on no unit of an earlier epoch takes part in anything.
+/// From here on no unit of an earlier epoch takes part in anything. Those that have not drained tell
+/// with their answers to the order up to where they wrote, as live ones do.
 template <class Content>
 void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& order,
                                             base::Time now) {
     for (std::uint32_t node = 0; node < hosts_.size(); ++node) {
+        if (seats_[node].has_unit) {
+            count_written(node);
+        }
         retire(node);
         this->nodes().leave(node);
     }
@@ -412,10 +424,9 @@ std::uint64_t RegroupingSystem<Content>::end(UnitIndex unit, base::Time now) {
     if (!has_unit(unit.value())) {
         return 0;
     }
-    const std::uint64_t next_mep = first_mep_ + end_unit(unit.value(), now);
-    std::uint64_t& counted = seats_[unit.value()].counted.next_mep;
-    counted = std::max(counted, next_mep);
-    return next_mep;
+    end_unit(unit.value(), now);
+    count_written(unit.value());
+    return seats_[unit.value()].counted.next_mep;
 }
 
 template <class Content>

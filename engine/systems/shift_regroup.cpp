@@ -72,10 +72,9 @@ void ShiftSystem::close_unit(std::uint32_t node, const Lost& lost, Time now) {
 
 bool ShiftSystem::has_drained(std::uint32_t node) const { return units_[node].is_drained(); }
 
-std::uint64_t ShiftSystem::end_unit(std::uint32_t node, Time now) {
+void ShiftSystem::end_unit(std::uint32_t node, Time now) {
     World world{*this, node, now};
     units_[node].on_end(0, world);
-    return units_[node].next_mep();
 }
 
 void ShiftSystem::add_counts(std::uint32_t node, UnitCounts& all) const {

@@ -211,7 +211,10 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
     void close_unit(std::uint32_t node, const Lost& lost, base::Time now) override;
     [[nodiscard]] bool has_drained(std::uint32_t node) const override;
-    std::uint64_t end_unit(std::uint32_t node, base::Time now) override;
+    void end_unit(std::uint32_t node, base::Time now) override;
+    [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t node) const override {
+        return units_[node].next_mep();
+    }
     void retire_unit(std::uint32_t node) override { add(units_[node], counted_); }
     void add_counts(std::uint32_t node, UnitCounts& counts) const override;
     [[nodiscard]] bool waits(UnitIndex unit) const override;
