@@ -24,6 +24,9 @@ struct RetryCounters {
                    (std::uint64_t, resent_for_timeout,
                     "Packets sent again after a retransmission timer expired."),
                    (std::uint64_t, timeouts, "Retransmission timers that have expired."),
+                   (std::uint64_t, out_of_sequence,
+                    "Packets that their receiver dropped: one before them had not come, or they "
+                    "had come before."),
                    (std::uint64_t, writes_failed, "Messages of failed queue pairs."))
 };
 

@@ -467,7 +467,11 @@ class RdmaEndpoints {
 
     void on_out_of_sequence(QueuePairIndex number, const Packet& packet, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
-        if (!retries_packets() || qp.failed || qp.deaf) {
+        if (qp.failed || qp.deaf) {
+            return;
+        }
+        ++retries_.out_of_sequence;
+        if (!retries_packets()) {
             return;
         }
         if (is_before(packet.psn, qp.expected_psn)) {  // once more

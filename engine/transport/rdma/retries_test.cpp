@@ -241,6 +241,31 @@ TEST(Retries, WithoutThemAQueuePairThatHasLostAPacketIsSilent) {
     EXPECT_EQ(writes.received[3].size(), 1U);
 }
 
+/// A leaf sends by a long cable, then by a short one: what takes that is here first. Without
+/// retries it is dropped for good, though the network has lost nothing.
+TEST(Retries, PacketsThatOvertakeOthersAreCounted) {
+    FabricConfig fabric = fat_tree(2, 2, 1, base::gigabits_per_second(100));
+    fabric.cables[1].delay = base::microseconds(100);  // from leaf 0 to spine 0
+    network::Rerouting other{base::microseconds(2), fabric.forwarding, {}};
+    ASSERT_EQ(fabric.forwarding[1], 2);  // of leaf 0, to host 1
+    other.forwarding[1] = 3;
+    fabric.reroutings = {other};
+    for (const bool retries : {false, true}) {
+        Writes writes(fabric, retries ? retrying() : HostConfig{});
+        writes.post(0, 1, kStream, Time::zero());
+        writes.run();
+        const std::uint64_t overtook = writes.play.network->counters(end_at(2, 3)).packets;
+        EXPECT_GT(writes.play.network->counters(end_at(2, 2)).packets, 2U);
+        EXPECT_EQ(writes.received[0].size(), retries ? 1U : 0U);
+        if (retries) {
+            EXPECT_GT(writes.retries().out_of_sequence, 0U);
+        } else {
+            EXPECT_EQ(writes.retries().out_of_sequence, overtook);
+            EXPECT_EQ(writes.play.network->bad() + writes.play.network->dropped(), 0U);
+        }
+    }
+}
+
 /// Three switches in a ring with a host each, buffers for one packet, cables of three lengths;
 /// everybody writes to the host two switches on.
 FabricConfig deadlocking_ring() {

@@ -235,7 +235,7 @@ def _check_stall(engine: Engine, system: FabricSystem, counted: _engine.RunRepor
     if not counted.stalled:
         return
     retries = counted.retries
-    lost = packets_lost(counted) or (retries and retries.writes_failed)
+    lost = packets_lost(counted) or (retries and (retries.writes_failed or retries.out_of_sequence))
     if (circle := engine.deadlock()) or not lost:
         raise SimulationError(_stall(system, circle))
 
@@ -250,6 +250,11 @@ def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
         warnings.append(
             f"{lost} packets were {what} and none is retransmitted: a connection that has lost a "
             "packet delivers nothing more; set transport.retry_timeout"
+        )
+    elif retries and retries.out_of_sequence and not scenario.transport.retry_timeout:
+        warnings.append(
+            f"{retries.out_of_sequence} packets came out of sequence, as routes changed, and none "
+            "is retransmitted: their connections deliver nothing more; set transport.retry_timeout"
         )
     if retries and (failed := retries.writes_failed):
         warnings.append(
