@@ -17,6 +17,7 @@
 #include "systems/daqpipe_system.hpp"
 #include "systems/flow_system.hpp"
 #include "systems/on_fabric_test.hpp"
+#include "systems/outcome_test.hpp"
 #include "systems/pull_system.hpp"
 #include "systems/shift_system.hpp"
 
@@ -180,48 +181,11 @@ const Network kNetworks[] = {
      }},
 };
 
-/// What a run did, in numbers that another run has to give as well.
-struct Outcome {
-    std::uint64_t done = 0;
-    std::uint64_t to_do = 0;
-    base::Bytes bytes = 0;
-    std::uint64_t fingerprint = 0;
-    std::uint64_t drops = 0;
-    std::uint64_t cut = 0;
-    std::uint64_t resent = 0;
-    std::uint64_t failed = 0;
-    std::string broken;
-};
-
-/// Runs in ten pieces, after each of which the books are right.
 template <class System>
 Outcome run(System& system) {
     Outcome outcome;
-    for (int piece = 1; piece <= 10; ++piece) {
-        system.run(system.config().duration * piece / 10);
-        if (const auto conserved = system.check_conservation(); !conserved) {
-            outcome.broken = conserved.error().message;
-        }
-    }
-    const RunReport report = system.run_report();
-    outcome.fingerprint = report.fingerprint;
-    if (const auto& ethernet = report.network.ethernet) {
-        outcome.drops = ethernet->drops;
-        outcome.cut = ethernet->cut;
-    }
-    if (const auto& infiniband = report.network.infiniband) {
-        for (const infiniband::PortReport& port : infiniband->ports) {
-            outcome.cut += port.cut;
-        }
-    }
-    if (const auto& rdma = report.network.rdma) {
-        outcome.resent = rdma->resent_for_nak + rdma->resent_for_timeout;
-        outcome.failed = rdma->writes_failed;
-    }
-    if (const auto& tcp = report.network.tcp) {
-        outcome.resent =
-            tcp->fast_retransmissions + tcp->probe_retransmissions + tcp->timeout_retransmissions;
-    }
+    run(system, system.config().duration, 10, outcome);
+    count(system, outcome);
     return outcome;
 }
 

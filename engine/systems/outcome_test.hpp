@@ -1,0 +1,72 @@
+// What became of a run, whatever the system, for tests and fuzzing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/units.hpp"
+#include "infiniband/network.hpp"
+#include "systems/system.hpp"
+
+namespace daqloom::systems {
+
+struct Outcome {
+    std::uint64_t done = 0;
+    std::uint64_t to_do = 0;
+    base::Bytes bytes = 0;  ///< beyond those of `to_do`
+    std::uint64_t fingerprint = 0;
+    std::uint64_t drops = 0;  ///< by switches and by ports whose link is down
+    std::uint64_t cut = 0;    ///< lost on a wire
+    std::uint64_t resent = 0;
+    std::uint64_t overtaken = 0;  ///< packets that came out of sequence
+    std::uint64_t failed = 0;     ///< writes
+    bool is_stalled = false;
+    bool has_circle = false;  ///< of outputs that wait for one another
+    std::string broken;       ///< a law that does not hold
+};
+
+template <class System>
+void count(System& system, Outcome& outcome) {
+    const RunReport report = system.run_report();
+    outcome.fingerprint = report.fingerprint;
+    outcome.is_stalled = report.stalled;
+    if (const auto& ethernet = report.network.ethernet) {
+        outcome.drops += ethernet->drops + ethernet->injected_losses;
+        outcome.cut += ethernet->cut;
+    }
+    if (const ethernet::Network* network = system.transport().ethernet()) {
+        outcome.drops += network->unrouted();
+    }
+    if (const auto& fabric = report.network.infiniband) {
+        outcome.drops += fabric->unrouted;
+        for (const infiniband::PortReport& port : fabric->ports) {
+            outcome.drops += port.dropped + port.discards;
+            outcome.cut += port.cut;
+        }
+        outcome.has_circle = !system.transport().infiniband()->deadlock().empty();
+    }
+    if (const auto& rdma = report.network.rdma) {
+        outcome.resent += rdma->resent_for_nak + rdma->resent_for_timeout;
+        outcome.overtaken += rdma->out_of_sequence;
+        outcome.failed += rdma->writes_failed;
+    }
+    if (const auto& tcp = report.network.tcp) {
+        outcome.resent +=
+            tcp->fast_retransmissions + tcp->probe_retransmissions + tcp->timeout_retransmissions;
+    }
+}
+
+/// Runs until then, in so many pieces, after each of which the books have to be right.
+template <class System>
+void run(System& system, base::Time until, int pieces, Outcome& outcome) {
+    const base::Time from = system.now();
+    for (int piece = 1; piece <= pieces; ++piece) {
+        system.run(from + (until - from) * piece / pieces);
+        const auto conserved = system.check_conservation();
+        if (!conserved && outcome.broken.empty()) {
+            outcome.broken = conserved.error().message;
+        }
+    }
+}
+
+}  // namespace daqloom::systems
