@@ -338,8 +338,8 @@ void RegroupingSystem<Content>::prepare(UnitIndex unit, const protocol::orders::
     this->nodes().enter(unit.value(), static_cast<std::uint16_t>(1 + order.epoch % 65'535), now);
 }
 
-/// From here on no unit of an earlier epoch takes part in anything. Those that have not drained tell
-/// with their answers to the order up to where they wrote, as live ones do.
+/// From here on no unit of an earlier epoch takes part in anything. Those that have not drained
+/// tell with their answers to the order up to where they wrote, as live ones do.
 template <class Content>
 void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& order,
                                             base::Time now) {
