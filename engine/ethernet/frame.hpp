@@ -44,6 +44,8 @@ inline constexpr std::uint8_t kRetransmission = 16;  ///< 32, 64 and 128 are the
 
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;
+/// In their place: the connection is over.
+inline constexpr std::uint32_t kReset = 0xfffffffe;
 
 /// A host, 24 bits, and a class, as a frame carries them with its marks in between.
 constexpr std::uint32_t address_of(NodeIndex host, TrafficClass of) {
@@ -59,13 +61,14 @@ struct Frame {
     std::uint32_t seq;      ///< low 32 bits of the stream offset of the first payload byte
     std::uint32_t ack;      ///< low 32 bits of the next offset expected from the peer
     EndpointIndex to;       ///< the endpoint that receives it; its peer sent it
-    std::uint32_t sack;     ///< slot of its SACK blocks, or kNoSack
+    std::uint32_t sack;     ///< slot of its SACK blocks, or kNoSack or kReset
     std::uint16_t payload;  ///< TCP payload, bytes
     std::uint16_t bytes;    ///< frame as buffered: headers, payload and FCS
     std::uint32_t address;  ///< host to which it goes, 24 bits, its marks, 5 bits, and its class
 
     [[nodiscard]] TrafficClass traffic_class() const { return class_in(address); }
     [[nodiscard]] NodeIndex destination() const { return host_in(address); }
+    [[nodiscard]] bool has_sack() const { return sack < kReset; }
     [[nodiscard]] bool has(unsigned marks) const { return (address >> 24 & marks) != 0; }
     void mark(unsigned marks) { address |= marks << 24; }
     void send_to(std::uint32_t host_and_class, unsigned marks) {

@@ -437,7 +437,7 @@ void Network::lose(LinkIndex link, const Frame& frame, Time now) {
 }
 
 void Network::forget(const Frame& frame, Time now) {
-    if (frame.sack != kNoSack) {
+    if (frame.has_sack()) {
         sacks_.release(frame.sack);
     }
     if (loss_observer_ != nullptr) {

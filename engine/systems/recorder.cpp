@@ -175,7 +175,7 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
 
     std::array<CapturedFrame::SackBlock, 4> blocks;
     std::uint32_t count = 0;
-    if (frame.sack != kNoSack) {
+    if (frame.has_sack()) {
         const SackBlocks& sack = stack_.network().sacks()[frame.sack];
         for (; count < sack.count; ++count) {
             const StreamRange& range = sack.blocks[count];

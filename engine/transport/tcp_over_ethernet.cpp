@@ -40,7 +40,7 @@ void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
     if (message.is_datagram) [[unlikely]] {
         udp_.post(message, latency, now);
     } else if (latency > Time::zero()) {
-        events_.push({now + latency, kBegin, delayed_.put(message)});
+        delay(message, now + latency);
     } else {
         write(message, now);
     }
@@ -55,11 +55,31 @@ void TcpOverEthernet::expect(NodeIndex from, NodeIndex to) const {
     }
 }
 
+void TcpOverEthernet::close(NodeIndex host, Time now, Listener& listener) {
+    ++closings_[host];
+    endpoints_.close(host, now, listener);
+}
+
 void TcpOverEthernet::write(const Posting& message, Time now) {
-    const EndpointIndex from = endpoints_.endpoint(
-        message.from, message.to, lane_by_level(service_classes_, message.service_level));
+    const EndpointIndex from = endpoint_of(message);
+    if (!endpoints_.is_open(from)) [[unlikely]] {
+        delay(message, now);  // it fails, which its poster is told of later
+        return;
+    }
     const MessageKind kind = message.completes ? MessageKind::completes : MessageKind::plain;
     endpoints_.write(from, message.tag, message.bytes, kind, now);
+}
+
+/// Unless its connection is over.
+void TcpOverEthernet::write_delayed(std::uint32_t place, Time now, Listener& listener) {
+    const auto [message, closings] = delayed_[place];
+    delayed_.release(place);
+    if (closings != closings_[message.from] || !endpoints_.is_open(endpoint_of(message)))
+        [[unlikely]] {
+        listener.on_failed(message.tag, now);
+    } else {
+        write(message, now);
+    }
 }
 
 /// The first event, and so before all else of that instant.
@@ -107,12 +127,9 @@ void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
         case kDelayedAck:
             endpoints_.on_delayed_ack(EndpointIndex(event.index), event.at);
             break;
-        case kBegin: {
-            const Posting message = delayed_[event.index];
-            delayed_.release(event.index);
-            write(message, event.at);
+        case kBegin:
+            write_delayed(event.index, event.at, listener);
             break;
-        }
         case kSample:
             network_.sample_occupancy(event.at, kSample);
             break;

@@ -26,6 +26,7 @@ class TcpOverEthernet final : public Transport {
     void end_at(base::Time end) override;
     void post(const Posting& message, base::Time latency, base::Time now) override;
     void expect(NodeIndex from, NodeIndex to) const override;
+    void close(NodeIndex host, base::Time now, Listener& listener) override;
     void run(base::Time until, Listener& listener) override;
     void begin_counting(base::Time now, base::Time end, std::size_t bins) override;
     [[nodiscard]] Report report() override;
@@ -56,25 +57,40 @@ class TcpOverEthernet final : public Transport {
     static_assert(kUdp + 1 < kFirstOtherEvent);
 
     struct Sink;
+    /// A message that is not written yet.
+    struct Delayed {
+        Posting message;
+        std::uint32_t closings = 0;  ///< of its host, before it was posted
+    };
 
     TcpOverEthernet(const TcpConfig& tcp, const ethernet::NetworkConfig& network)
         : network_(events_),
           endpoints_(tcp, network.hosts, network.classes(), network_, events_),
           udp_(network_, events_, network, largest_frame(tcp), kUdp),
-          service_classes_(network.service_classes) {}
+          service_classes_(network.service_classes),
+          closings_(network.hosts) {}
 
     /// As buffered.
     static base::Bytes largest_frame(const TcpConfig& tcp) {
         return tcp.mss + tcp.header_bytes() + ethernet::kFrameOverhead;
     }
+    void delay(const Posting& message, base::Time until) {
+        events_.push({until, kBegin, delayed_.put({message, closings_[message.from]})});
+    }
     void write(const Posting& message, base::Time now);
+    void write_delayed(std::uint32_t place, base::Time now, Listener& listener);
+    [[nodiscard]] EndpointIndex endpoint_of(const Posting& message) {
+        return endpoints_.endpoint(message.from, message.to,
+                                   lane_by_level(service_classes_, message.service_level));
+    }
     [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
 
     ethernet::Network network_;
     TcpEndpoints endpoints_;
     UdpEndpoints udp_;
     std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
-    base::Pool<Posting> delayed_;
+    base::Pool<Delayed> delayed_;
+    base::Table<NodeIndex, std::uint32_t> closings_;  ///< how often its connections were closed
     base::Time end_ = base::Time::never();
     bool ended_ = false;
 };

@@ -77,8 +77,8 @@ class Transport {
     /// the cache. Thousands of connections do not stay there from one message to the next.
     virtual void expect(NodeIndex /*from*/, NodeIndex /*to*/) const {}
     /// The process on a host has ended, or makes new connections: what it has under way on the old
-    /// ones fails, and nothing answers on those to it. Within an event of the listener's. Over
-    /// RDMA alone; else nothing happens.
+    /// ones fails, and nothing answers on those to it; over TCP they are reset. Within an event of
+    /// the listener's.
     virtual void close(NodeIndex /*host*/, base::Time /*now*/, Listener& /*listener*/) {}
     /// Runs until `until`, or until no event is left.
     virtual void run(base::Time until, Listener& listener) = 0;

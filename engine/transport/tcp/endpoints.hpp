@@ -1,13 +1,15 @@
 // The TCP endpoints of all hosts, driven by frames and timers of a simulated network.
 //
 // A connection comes into being, established, with its two endpoints, when a host first writes to
-// another. The content of messages is not stored; a stream records the end of each message and the
-// label that the application gave it.
+// another. It is over when the process on one of the hosts ends, or makes new connections: the
+// kernel there resets it, which the other end learns from a segment. The content of messages is not
+// stored; a stream records the end of each message and the label that the application gave it.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/huge_pages.hpp"
 #include "base/index.hpp"
@@ -30,6 +32,7 @@ using ethernet::kDuplicate;
 using ethernet::kEcnCapable;
 using ethernet::kEcnEcho;
 using ethernet::kNoSack;
+using ethernet::kReset;
 using ethernet::kRetransmission;
 using ethernet::LinkIndex;
 using ethernet::peer;
@@ -84,6 +87,27 @@ class TcpEndpoints {
         return peers.contains(to) ? peers[to] : EndpointIndex::none();
     }
 
+    /// The process on a host has ended, or makes new connections: calls `app.on_failed(label, now)`
+    /// for each message of its old ones that has not arrived, or whose completion has not, if it
+    /// asked for that. The other ends do so for theirs when they are reset.
+    template <class App>
+    void close(NodeIndex host, base::Time now, App& app) {
+        told_host_ = NodeIndex::none();
+        for (Peers& of_class : peers_) {
+            for (EndpointIndex& index : of_class[host]) {
+                if (index != EndpointIndex::none() && is_open(index)) {
+                    send_reset(index, now);
+                    give_up(index, now, app);
+                }
+                index = EndpointIndex::none();
+            }
+        }
+    }
+    /// It can be written to.
+    [[nodiscard]] bool is_open(EndpointIndex index) const {
+        return !endpoints_[index].sender.abandoned();
+    }
+
     /// The application at `from` writes a message to its peer; its label is below 2⁶².
     void write(EndpointIndex from, std::uint64_t label, base::Bytes bytes, MessageKind kind,
                base::Time now) {
@@ -106,6 +130,10 @@ class TcpEndpoints {
         Endpoint& endpoint = endpoints_[frame.to];
         SegmentSink sink{*this, frame.to, now};
         TcpSender& sender = endpoint.sender;
+        if (sender.abandoned() || frame.sack == kReset) [[unlikely]] {
+            end_connection(frame, now, app);
+            return;
+        }
         if (static_cast<std::uint32_t>(sender.una()) != frame.ack || frame.sack != kNoSack ||
             frame.has(kEcnEcho | kDuplicate)) {
             take_ack(endpoint, frame, now);
@@ -225,6 +253,48 @@ class TcpEndpoints {
             }
             app.on_received(message.label, now);
         }
+    }
+
+    /// With a reset, or because it is already over.
+    template <class App>
+    [[gnu::noinline]] void end_connection(const Frame& frame, base::Time now, App& app) {
+        if (frame.has_sack()) {
+            network_.sacks().release(frame.sack);
+        }
+        if (frame.sack != kReset) {
+            send_reset(frame.to, now);
+        } else if (is_open(frame.to)) {
+            give_up(frame.to, now, app);
+        }
+    }
+
+    /// What this end has written and has not arrived, and the completions that it waits for, fail.
+    template <class App>
+    void give_up(EndpointIndex index, base::Time now, App& app) {
+        Endpoint& endpoint = endpoints_[index];
+        endpoint.sender.abandon();
+        endpoint.receiver.on_acknowledged();
+        std::vector<std::uint64_t> failed;
+        for (const EndpointIndex end : {peer(index), index}) {
+            base::Ring<StreamMessage, 2> kept;
+            for (; !endpoints_[end].inbox.empty(); endpoints_[end].inbox.pop()) {
+                const StreamMessage message = endpoints_[end].inbox.front();
+                if ((message.kind == MessageKind::completion) == (end == index)) {
+                    failed.push_back(message.label);
+                } else {
+                    kept.push(message);
+                }
+            }
+            endpoints_[end].inbox = std::move(kept);
+        }
+        for (const std::uint64_t label : failed) {
+            app.on_failed(label, now);
+        }
+    }
+
+    void send_reset(EndpointIndex from, base::Time now) {
+        const Endpoint& end = endpoints_[from];
+        send(from, {end.sender.nxt(), end.receiver.next(), 0, 0, kReset, 0}, now);
     }
 
     void take_ack(Endpoint& endpoint, const Frame& frame, base::Time now) {

@@ -131,6 +131,14 @@ class TcpSender {
         transmit(now, config, out);
     }
 
+    /// The connection is over: nothing more is sent, or called but for what has been counted.
+    void abandon() {
+        abandoned_ = true;
+        timer_kind_ = Timer::none;
+        timer_at_ = base::Time::never();
+    }
+    [[nodiscard]] bool abandoned() const { return abandoned_; }
+
     /// The time at which `on_timer` is to be called; Time::never() if not at all.
     [[nodiscard]] base::Time timer() const { return timer_at_; }
 
@@ -352,6 +360,7 @@ class TcpSender {
     Timer timer_kind_ = Timer::none;
     State state_ = State::open;
     bool window_limited_ = false;
+    bool abandoned_ = false;
     std::uint32_t backoff_ = 0;
 
     base::Ring<Record, 1> records_;
