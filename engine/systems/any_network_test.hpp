@@ -383,8 +383,8 @@ inline base::Time longest_wire(const infiniband::FabricConfig& fabric) {
     return longest + base::Time{1};
 }
 
-/// Up to eight hosts. `is_rdma`: its transport has to be RDMA.
-inline AnyNetwork any_network(base::ByteSource& from, bool is_rdma) {
+/// Up to eight hosts.
+inline AnyNetwork any_network(base::ByteSource& from) {
     AnyNetwork any;
     const std::uint8_t kind = from.byte() % 4;
     const Shape shape = from.one_of({Shape::star, Shape::tree, Shape::any, Shape::any});
@@ -412,7 +412,7 @@ inline AnyNetwork any_network(base::ByteSource& from, bool is_rdma) {
     config.changes = breaks.changes<ethernet::LinkChange>();
     config.reroutings = breaks.reroutings();
     any.whole_from = breaks.whole_from();
-    if (kind == 0 && !is_rdma) {
+    if (kind == 0) {
         any.transport = any_tcp(from);
     } else {
         any.transport = any_rdma(from);

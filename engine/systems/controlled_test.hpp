@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "base/units.hpp"
@@ -18,7 +19,9 @@ inline constexpr Time kTimeout = microseconds(500);
 
 template <class Config>
 void control(Config& config, Time retry_timeout = microseconds(100)) {
-    rdma_of(config).retry_timeout = retry_timeout;
+    if (std::holds_alternative<transport::RdmaConfig>(config.transport)) {
+        rdma_of(config).retry_timeout = retry_timeout;
+    }
     config.run.emplace();
     config.run->heartbeat = kHeartbeat;
     config.run->fault_timeout = kTimeout;

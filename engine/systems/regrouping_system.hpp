@@ -15,7 +15,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/expected.hpp"
@@ -39,7 +38,7 @@ struct ScheduleChange {
 
 struct RegroupingConfig {
     /// Units that are lost are left out by the others, under a run control with this plan; which
-    /// units there are it is told by the slots. Over RDMA, without flows.
+    /// units there are it is told by the slots. Without flows.
     std::optional<protocol::RunPlan> run;
     /// What a new process of a unit takes until it has joined.
     base::Time launch;
@@ -244,8 +243,8 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
                                                          const std::vector<NodeIndex>& readouts,
                                                          const std::vector<NodeIndex>& builders,
                                                          bool takes_turns) {
-    if (!std::holds_alternative<transport::RdmaConfig>(system.transport) || !system.flows.empty()) {
-        return base::failure(std::string("units regroup over RDMA only, and without flows"));
+    if (!system.flows.empty()) {
+        return base::failure(std::string("units regroup without flows"));
     }
     protocol::RunPlan plan = *config.run;
     plan.units = static_cast<std::uint32_t>(hosts_.size());
