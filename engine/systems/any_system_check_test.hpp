@@ -48,7 +48,7 @@ class AnySystem {
     /// The first promise that a run breaks, or nothing.
     std::string broken_promise() {
         ++all_.runs;
-        switch (from_.byte() % 6) {
+        switch (from_.byte() % 7) {
             case 0:
                 return pull();
             case 1:
@@ -59,8 +59,10 @@ class AnySystem {
                 return flows();
             case 4:
                 return shift_regrouping();
-            default:
+            case 5:
                 return daqpipe_regrouping();
+            default:
+                return pull_regrouping();
         }
     }
 
@@ -146,32 +148,13 @@ class AnySystem {
     std::string pull() {
         PullSystemConfig config;
         draw(config);
-        const std::uint32_t readouts = number(1, hosts_ - 1);
-        const bool is_folded = from_.coin();
-        for (std::uint32_t host = 0; host < hosts_; ++host) {
-            if (host < readouts) {
-                config.readouts.emplace_back(host);
-            }
-            if (host >= readouts || is_folded) {
-                config.builders.emplace_back(host);
-            }
-        }
+        draw_pull(config, hosts_);
         const std::uint32_t events = number(1, 20);
         const base::Time interval = any_time(base::microseconds(30));
         config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
         for (std::uint32_t event = 0; event < events; ++event) {
             config.arrivals.trace_times.push_back(interval * event);
         }
-        config.event_size.mean = from_.number(readouts, 60'000);
-        config.assignment = static_cast<protocol::Assignment>(from_.byte() % 3);
-        config.concurrent_events = number(1, 8);
-        config.outstanding_fragments = number(0, 9);
-        config.request_size = from_.number(1, 300);
-        config.response = any_delay();
-        if (from_.coin()) {
-            config.processing.push_back(any_delay());
-        }
-        config.builder_cost_per_message = base::nanoseconds(from_.one_of({0, 0, 1'000}));
         if (from_.coin()) {
             add_flow(config);
         }
@@ -318,6 +301,29 @@ class AnySystem {
 
     // ---- of units
 
+    void draw_pull(PullSystemConfig& config, std::uint32_t hosts) {
+        const std::uint32_t readouts = number(1, std::max(hosts, 2U) - 1);
+        const bool is_folded = from_.coin() || hosts == 1;
+        for (std::uint32_t host = 0; host < hosts; ++host) {
+            if (host < readouts) {
+                config.readouts.emplace_back(host);
+            }
+            if (host >= readouts || is_folded) {
+                config.builders.emplace_back(host);
+            }
+        }
+        config.event_size.mean = from_.number(readouts, 60'000);
+        config.assignment = static_cast<protocol::Assignment>(from_.byte() % 3);
+        config.concurrent_events = number(1, 8);
+        config.outstanding_fragments = number(0, 9);
+        config.request_size = from_.number(1, 300);
+        config.response = any_delay();
+        if (from_.coin()) {
+            config.processing.push_back(any_delay());
+        }
+        config.builder_cost_per_message = base::nanoseconds(from_.one_of({0, 0, 1'000}));
+    }
+
     void draw_shift(ShiftSystemConfig& config, std::uint32_t hosts) {
         for (std::uint32_t host = 0; host < hosts; ++host) {
             config.slots.emplace_back(host);
@@ -422,6 +428,23 @@ class AnySystem {
         place_spares(config, nodes, nodes);
         draw_faults(config, hosts(), true);
         return regrouping<DaqpipeSystem>(config, config.event_interval);
+    }
+
+    std::string pull_regrouping() {
+        PullSystemConfig config;
+        const std::uint32_t nodes = draw_run(config);
+        draw_pull(config, nodes);
+        const base::Time interval = base::microseconds(from_.number(40, 150));
+        config.arrivals.kind = from_.one_of({protocol::ArrivalsConfig::Kind::deterministic,
+                                             protocol::ArrivalsConfig::Kind::poisson});
+        config.arrivals.rate_hz = 1 / interval.seconds();
+        place_spares(config, std::max(config.readouts.size(), config.builders.size()), nodes);
+        std::vector<NodeIndex> there = config.spare_slots;
+        there.insert(there.end(), config.readouts.begin(), config.readouts.end());
+        there.insert(there.end(), config.builders.begin(), config.builders.end());
+        std::erase(there, NodeIndex::none());
+        draw_faults(config, there, true);
+        return regrouping<PullSystem>(config, interval);
     }
 
     /// What is whole again at `kWhole` has to build between `kLate` and `kEnd`: then all have been

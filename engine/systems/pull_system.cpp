@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
+
+#include "systems/pull_world.hpp"
 
 namespace daqloom::systems {
 
@@ -51,64 +54,6 @@ base::expected<void> validate(const PullSystemConfig& config) {
 
 }  // namespace
 
-/// See VirtualPullWorld.
-struct PullSystem::World {
-    PullSystem& system;
-    std::uint32_t node;
-    Time now;
-
-    [[nodiscard]] BuilderIndex self() const { return system.placement_.builders.unit_on[node]; }
-
-    void send(ReadoutIndex to, const UnitMessage& said) {
-        if (said.kind != UnitMessage::Kind::request) {
-            system.told_.push_back({said, self()});
-            return;
-        }
-        const ReadoutIndex last(system.placement_.readouts.node_of.size() - 1);
-        system.nodes().expect(node, system.placement_.readouts.node_of[std::min(to + 4, last)]);
-        system.nodes().send({.from = node,
-                             .to = system.placement_.readouts.node_of[to],
-                             .bytes = system.config_.request_size,
-                             .content = PullNote::of(said)},
-                            now);
-    }
-    void send(BuilderIndex to, const UnitMessage& said) { system.told_.push_back({said, to}); }
-    void set_timer(Time at, const UnitTimer& timer) {
-        if (timer.what == UnitTimer::What::arrival) {
-            if (at <= system.config_.duration) {
-                system.nodes().events().push({std::max(at, now), kArrival, 0});
-            }
-            return;
-        }
-        const std::uint32_t kind = timer.what == UnitTimer::What::response ? kResponse : kProcessed;
-        system.nodes().events().push({at, kind, system.timers_.put({timer, node})});
-    }
-
-    // ---- of a readout unit
-
-    void write(EventId event, BuilderIndex to, Bytes /*offset*/) {
-        system.nodes().send(
-            {.from = node,
-             .to = system.placement_.builders.node_of[to],
-             .bytes = system.shares_.fragment(system.record(event).size, ReadoutIndex(node)),
-             .is_data = true,
-             .content = {.number = static_cast<std::uint64_t>(event)}},
-            now);
-    }
-    void give_back(std::uint32_t /*count*/) {}
-
-    // ---- of the event manager
-
-    void assigned(EventId /*event*/) { system.records_.push({system.sizes_.next(), now, false}); }
-
-    // ---- of a builder unit
-
-    void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
-    [[nodiscard]] Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) const { return 0; }
-    [[nodiscard]] base::RandomStream& processing_random() { return system.processing_random_; }
-    void deliver(EventId event, std::uint32_t /*slot*/) { system.finish(event, self(), now); }
-};
-
 protocol::PullUnitConfig unit_config(const PullSystemConfig& config) {
     return {.rules = config,
             .readouts = static_cast<std::uint32_t>(config.readouts.size()),
@@ -122,8 +67,10 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
     DAQLOOM_TRY(sizes, protocol::EventSizes::make(config.event_size,
                                                   base::RandomStream(config.seed, "sizes")));
     std::unique_ptr<PullSystem> system(new PullSystem(config, std::move(sizes)));
+    DAQLOOM_TRY(placement, Placement::make(config.readouts, config.builders));
+    system->placement_ = std::move(placement);
+    DAQLOOM_CHECK(system->place_nodes(config, config, kFlowDue));
     DAQLOOM_CHECK(system->make_units());
-    DAQLOOM_CHECK(system->place(config, system->placement_.hosts, kFlowDue));
     for (const std::uint32_t node : system->placement_.readouts.node_of) {
         system->nodes().set_message_cost(node, config.readout_cost_per_message);
     }
@@ -131,37 +78,53 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
         system->nodes().set_message_cost(node, config.builder_cost_per_message);
     }
     system->nodes().events().push({config.warmup, kWarm, 0});
+    if (config.run) {
+        DAQLOOM_CHECK(system->make_run(config, config, config.readouts, config.builders, false));
+        return system;
+    }
     World world{*system, 0, Time::zero()};
-    system->units_.front().on_start(world);
+    system->units_.front().on_start(0, world);
     system->start_flows();
     return system;
 }
 
 PullSystem::PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes)
-    : config_(config),
+    : RegroupingSystem({kOfEpoch, kControl, kSchedule}),
+      config_(config),
       sizes_(std::move(sizes)),
       processing_random_(config.seed, "processing"),
       shares_(static_cast<std::uint32_t>(config.readouts.size()), config.share) {}
 
 base::expected<void> PullSystem::make_units() {
-    DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
-    placement_ = std::move(placement);
-    auto config = unit_config(config_);
+    auto next = BuilderIndex(placement_.builders.node_of.size());
     units_.reserve(placement_.hosts.size());
     for (std::uint32_t node = 0; node < placement_.hosts.size(); ++node) {
-        config.readout = readout_on(node);
-        config.builder = placement_.builders.unit_on[node];
-        DAQLOOM_TRY(unit, PullUnit::make(config));
+        DAQLOOM_TRY(unit, PullUnit::make(config_of(node)));
         units_.push_back(std::move(unit));
+        const BuilderIndex builder = placement_.builders.unit_on[node];
+        const bool is_spare =
+            builder == BuilderIndex::none() && readout_on(node) == ReadoutIndex::none();
+        builder_on_.push_back(is_spare ? next++ : builder);
     }
+    served_.resize(units_.size());
     return {};
+}
+
+/// Of the unit of this epoch.
+protocol::PullUnitConfig PullSystem::config_of(std::uint32_t node) const {
+    auto config = unit_config(config_);
+    config.readouts = static_cast<std::uint32_t>(placement_.readouts.node_of.size());
+    config.builders = static_cast<std::uint32_t>(placement_.builders.node_of.size());
+    config.readout = readout_on(node);
+    config.builder = placement_.builders.unit_on[node];
+    return config;
 }
 
 void PullSystem::on_event(const sim::Event& event) {
     switch (event.kind) {
         case kArrival: {
-            World world{*this, 0, event.at};
-            units_.front().on_timer({UnitTimer::What::arrival}, event.at, world);
+            World world{*this, manager_node(), event.at};
+            units_[world.node].on_timer({UnitTimer::What::arrival}, event.at, world);
             tell(event.at);
             return;
         }
@@ -176,19 +139,30 @@ void PullSystem::on_event(const sim::Event& event) {
             on_flow_due(event);
             return;
         default:
-            return;
+            on_run_event(event);
     }
 }
 
 void PullSystem::on_letter(const Letter& letter, Time now) {
+    if (!has_unit(letter.to)) [[unlikely]] {
+        keep_early(letter);
+        return;
+    }
     World world{*this, letter.to, now};
     if (letter.is_data) {
-        units_[letter.to].on_fragment(EventId{letter.content.number}, ReadoutIndex(letter.from),
-                                      letter.bytes, now, world);
+        const EventId event{letter.content.number};
+        if (run_ && is_recorded(event)) [[unlikely]] {
+            record(event).collected += letter.bytes;
+        }
+        units_[letter.to].on_fragment(event, readout_on(letter.from), letter.bytes, now, world);
     } else {
         units_[letter.to].on_message(readout_on(letter.from),
                                      placement_.builders.unit_on[letter.from],
                                      letter.content.message(), now, world);
+    }
+    if (run_) [[unlikely]] {
+        tell(now);
+        tell_run(letter.to, now);
     }
 }
 
@@ -196,6 +170,9 @@ void PullSystem::on_timer(std::uint32_t place, Time now) {
     const Timer due = timers_[place];
     timers_.release(place);
     World world{*this, due.node, now};
+    if (run_ && due.timer.what == UnitTimer::What::response) [[unlikely]] {
+        --served_[due.node].to_write;
+    }
     units_[due.node].on_timer(due.timer, now, world);
     if (due.timer.what == UnitTimer::What::processed) {
         record(due.timer.event).finished = true;
@@ -210,22 +187,26 @@ void PullSystem::on_timer(std::uint32_t place, Time now) {
 void PullSystem::tell(Time now) {
     for (std::size_t i = 0; i < told_.size(); ++i) {  // what is heard may have them say more
         const Told told = told_[i];
-        const bool is_to_manager = told.said.kind == UnitMessage::Kind::done;
-        const std::uint32_t builder = placement_.builders.node_of[told.builder];
-        const std::uint32_t from = is_to_manager ? builder : 0;
-        World world{*this, is_to_manager ? 0 : builder, now};
-        units_[world.node].on_message(readout_on(from), placement_.builders.unit_on[from],
-                                      told.said, now, world);
+        if (!has_unit(told.to)) [[unlikely]] {
+            keep_early({.from = told.from, .to = told.to, .content = PullNote::of(told.said)});
+            continue;
+        }
+        World world{*this, told.to, now};
+        units_[told.to].on_message(readout_on(told.from), placement_.builders.unit_on[told.from],
+                                   told.said, now, world);
     }
     told_.clear();
 }
 
 /// All fragments are there: the event is built, its processing begins.
-void PullSystem::finish(EventId event, BuilderIndex builder, Time now) {
+void PullSystem::finish(EventId event, std::uint32_t node, Time now) {
     const EventRecord& built = record(event);
     ++built_;
+    if (run_) [[unlikely]] {
+        count_delivery(static_cast<std::uint64_t>(event));
+    }
     if (warm_) {
-        bytes_built_ += built.size;
+        bytes_built_ += run_ ? built.collected : built.size;
         latency_.record(now - built.assigned);
         // As wide as those of the occupancy: the counted time in so many parts, rounded up.
         const std::int64_t width =
@@ -235,7 +216,8 @@ void PullSystem::finish(EventId event, BuilderIndex builder, Time now) {
         bin.latency += now - built.assigned;
     }
     if (observer_ != nullptr) {
-        observer_->on_built(event, builder, built.assigned, now);
+        const EventId in_run{first_mep_ + static_cast<std::uint64_t>(event)};
+        observer_->on_built(in_run, builder_on_[node], built.assigned, now);
     }
 }
 
@@ -247,10 +229,22 @@ void PullSystem::on_warm(Time now) {
     begin_counting(config_, now);
 }
 
+PullSystem::Managed PullSystem::managed() const {
+    if (const EventManager* now = manager()) {
+        return {before_.events + now->counters().events,
+                before_.assigned + now->counters().assigned};
+    }
+    return before_;
+}
+
+base::expected<void> PullSystem::check_conservation() const {
+    return check_books().and_then([&] { return run_ ? check_fates() : base::expected<void>{}; });
+}
+
 PullReport PullSystem::report() const {
     PullReport report;
-    report.events_in_flight = managed().assigned - built_;
-    report.events_waiting = units_.front().manager()->backlog();
+    report.events_in_flight = managed().assigned - built_ - unbuilt_;
+    report.events_waiting = manager() == nullptr ? 0 : manager()->backlog();
     if (warm_) {
         report.window = now() - config_.warmup;
         report.events_built = built_ - built_cold_;

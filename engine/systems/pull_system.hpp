@@ -16,14 +16,15 @@
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/units/pull_unit.hpp"
 #include "sim/histogram.hpp"
-#include "systems/placement.hpp"
-#include "systems/system.hpp"
+#include "systems/regrouping_system.hpp"
 #include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
 
-struct PullSystemConfig : SystemConfig, protocol::PullRules {
-    /// The host of each readout unit, and of each builder unit; one of either may share a host.
+struct PullSystemConfig : SystemConfig, RegroupingConfig, protocol::PullRules {
+    /// The host of each readout unit, and of each builder unit; one of either may share a host. The
+    /// event manager is on the host of readout unit 0, and where units regroup, of the first one of
+    /// the epoch.
     std::vector<NodeIndex> readouts;
     std::vector<NodeIndex> builders;
 
@@ -62,7 +63,7 @@ protocol::PullUnitConfig unit_config(const PullSystemConfig& config);
 /// A request, or the fragment of event `number`.
 using PullNote = UnitLetter<1>;
 
-class PullSystem final : public SystemOf<PullNote> {
+class PullSystem final : public RegroupingSystem<PullNote> {
   public:
     /// Fails with one sentence about what cannot be simulated.
     static base::expected<std::unique_ptr<PullSystem>> make(const PullSystemConfig& config);
@@ -74,7 +75,9 @@ class PullSystem final : public SystemOf<PullNote> {
     [[nodiscard]] const std::vector<BuiltBin>& built_bins() const { return built_bins_; }
     [[nodiscard]] const PullSystemConfig& config() const { return config_; }
     [[nodiscard]] bool stalled() const override { return false; }  ///< the trigger goes on
-    [[nodiscard]] base::expected<void> check_conservation() const { return check_books(); }
+    /// Checks the conservation of what the network carries; where units regroup, that each event
+    /// has one fate.
+    [[nodiscard]] base::expected<void> check_conservation() const;
 
     void observe(EventObserver* observer) { observer_ = observer; }
 
@@ -85,11 +88,16 @@ class PullSystem final : public SystemOf<PullNote> {
         kProcessed,  ///< the same
         kWarm,
         kFlowDue,  ///< index: sender of a flow
+        // ---- see RunEvents
+        kOfEpoch,
+        kControl,
+        kSchedule,
     };
 
     struct EventRecord {
         base::Bytes size;
         base::Time assigned;
+        base::Bytes collected;  ///< of its fragments, so far, where units regroup
         bool finished;
     };
 
@@ -101,13 +109,26 @@ class PullSystem final : public SystemOf<PullNote> {
     /// From the event manager to a builder unit, or from it.
     struct Told {
         protocol::UnitMessage said;
-        protocol::BuilderIndex builder{};
+        std::uint32_t from = 0;  ///< node
+        std::uint32_t to = 0;
+    };
+
+    /// Of the unit on a node, where units regroup.
+    struct Served {
+        std::uint32_t to_write = 0;  ///< fragments that are due after the response time
+        std::uint64_t written = 0;   ///< in this epoch
+    };
+    /// What event managers have done.
+    struct Managed {
+        std::uint64_t events = 0;
+        std::uint64_t assigned = 0;
     };
 
     struct World;
 
     PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes);
     base::expected<void> make_units();
+    [[nodiscard]] protocol::PullUnitConfig config_of(std::uint32_t node) const;
 
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
@@ -115,14 +136,39 @@ class PullSystem final : public SystemOf<PullNote> {
 
     void on_timer(std::uint32_t place, base::Time now);
     void on_warm(base::Time now);
-    void finish(protocol::EventId event, protocol::BuilderIndex builder, base::Time now);
+    void finish(protocol::EventId event, std::uint32_t node, base::Time now);
     void tell(base::Time now);
-    [[nodiscard]] const protocol::EventManager::Counters& managed() const {
-        return units_.front().manager()->counters();
+
+    // ---- of units that regroup
+    void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) override;
+    void begin_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) override;
+    void lease_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) override;
+    void close_unit(std::uint32_t node, const Lost& lost, base::Time now) override;
+    [[nodiscard]] bool has_drained(std::uint32_t node) const override {
+        return units_[node].is_drained() && served_[node].to_write == 0;
     }
+    void end_unit(std::uint32_t /*node*/, base::Time /*now*/) override {}
+    [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t node) const override {
+        return units_[node].next_event();
+    }
+    void retire_unit(std::uint32_t node) override;
+    void add_counts(std::uint32_t node, UnitCounts& counts) const override;
+    [[nodiscard]] bool waits(UnitIndex unit) const override;
+    void forget(std::uint32_t kind, std::uint32_t index) override;
+
+    [[nodiscard]] std::uint32_t manager_node() const { return placement_.readouts.node_of.front(); }
+    /// None: its unit of this epoch has not begun, or is lost.
+    [[nodiscard]] const protocol::EventManager* manager() const {
+        const std::uint32_t node = manager_node();
+        return node != kNobody && has_unit(node) ? units_[node].manager() : nullptr;
+    }
+    /// Those of earlier epochs as well.
+    [[nodiscard]] Managed managed() const;
     [[nodiscard]] protocol::ReadoutIndex readout_on(std::uint32_t node) const {
-        return node < config_.readouts.size() ? protocol::ReadoutIndex(node)
-                                              : protocol::ReadoutIndex::none();
+        return placement_.readouts.unit_on[node];
+    }
+    [[nodiscard]] bool is_recorded(protocol::EventId event) const {
+        return static_cast<std::uint64_t>(event) - first_record_ < records_.size();
     }
     EventRecord& record(protocol::EventId event) {
         return records_[static_cast<std::uint32_t>(static_cast<std::uint64_t>(event) -
@@ -130,16 +176,20 @@ class PullSystem final : public SystemOf<PullNote> {
     }
 
     PullSystemConfig config_;
-    Placement placement_;
-    std::vector<protocol::PullUnit> units_;  ///< by node; readout unit i is on node i
+    std::vector<protocol::PullUnit> units_;           ///< by node: the last one that it had
+    std::vector<protocol::BuilderIndex> builder_on_;  ///< by node, over the whole run
     protocol::EventSizes sizes_;
     base::RandomStream processing_random_;
     protocol::FragmentShares shares_;
 
-    base::Ring<EventRecord> records_;
+    base::Ring<EventRecord> records_;  ///< of the events of this epoch that are not processed
     std::uint64_t first_record_ = 0;
     base::Pool<Timer> timers_;
     std::vector<Told> told_;  ///< and not yet heard
+
+    std::vector<Served> served_;  ///< by node, where units regroup
+    Managed before_;              ///< in earlier epochs
+    std::uint64_t unbuilt_ = 0;   ///< events that were assigned in earlier epochs, and never built
 
     bool warm_ = false;
     std::uint64_t built_ = 0;

@@ -111,7 +111,7 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
 
     std::string run() {
         if constexpr (is_virtual) {
-            unit_.on_start(*this);
+            unit_.on_start(0, *this);
         }
         for (int event = 0; event < 4; ++event) {
             data();

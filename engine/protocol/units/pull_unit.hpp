@@ -99,9 +99,13 @@ class PullUnit {
 
     // ---- in virtual time, in place of on_time
 
+    /// `arrived`: events before this epoch.
     template <VirtualPullWorld World>
-    void on_start(World& world) {
+    void on_start(std::uint64_t arrived, World& world) {
         if (manager_) {
+            for (; arrived > 0; --arrived) {
+                next_arrival_ = after_begin(manager_->arrivals.next());
+            }
             world.set_timer(next_arrival_, {UnitTimer::What::arrival});
         }
     }
