@@ -146,32 +146,85 @@ def test_without_faults_a_run_is_the_same_as_before_they_begin() -> None:
     assert later.metric("faults_begun") == 0
 
 
+PULL = {
+    "building.protocol": "pull",
+    "building.dummies": None,
+    "event.fragment_sizes": None,
+    "event.packing": None,
+    "event.size": "60 kB",
+    "event.rate": "10 kHz",
+    "event.arrivals": "deterministic",
+    "readout.units": 2,
+    "builders.units": 2,
+}
+TCP = {
+    "network.technology": "ethernet",
+    "network.links.delay": "1 us",
+    "transport.kind": "tcp",
+    "transport.retry_timeout": None,
+}
+
+
+def changed(*tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of all tables but those that are None."""
+    merged = {key: value for table in tables for key, value in table.items()}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
 @pytest.mark.parametrize(
     "keys",
     [
-        {
-            "building.protocol": "pull",
-            "building.dummies": None,
-            "event.fragment_sizes": None,
-            "event.packing": None,
-            "event.size": "60 kB",
-            "event.rate": "1 kHz",
-            "readout.units": 2,
-            "builders.units": 2,
-        },
-        {
-            "network.technology": "ethernet",
-            "network.links.delay": "1 us",
-            "transport.kind": "tcp",
-            "transport.retry_timeout": None,
-        },
         {"readout.card.buffer": "1 MB", "event.rate": "1 MHz"},
+        {"flows.x.source": 0, "flows.x.destination": 1, "flows.x.size": "1 kB"},
     ],
 )
 def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
-    document = {key: value for key, value in (SMALL | keys).items() if value is not None}
     with pytest.raises(ScenarioError, match=r"faults\.injected\.x: how = \"down\""):
-        simulate(scenario_of(document, fault(how="down")), seed=1)
+        run(keys, fault(how="down"))
+
+
+@pytest.mark.parametrize("unit", [0, 1, 2, 3])
+@pytest.mark.parametrize("transport", [{}, TCP], ids=["rdma", "tcp"])
+def test_units_of_pull_building_go_on_without_a_killed_one(
+    unit: int, transport: dict[str, Any]
+) -> None:
+    """Units 0 and 1 are readout units, 2 and 3 builder units. Events come each 100 us. Those that
+    come between two epochs wait; the killed builder unit had one at most."""
+    document = changed(SMALL, PULL, transport)
+    result = simulate(
+        scenario_of(document, fault(how="down", which=str(unit)), {"measure.restart": False}),
+        seed=1,
+    )
+    assert members(result) == [4, 0, 3]
+    assert result.metric("units_lost") == 1
+    assert result.metric("fault_detection_s.x") == 0, "its process is seen to end"
+    assert sums_up(result)
+    assert result.metric("events_accounted.begun") in (199, 200)
+    assert result.metric("events_accounted.skipped") == 0
+    assert result.metric("fault_events_lost.x") <= 1
+    size = 60_000 if unit > 1 else 30_000
+    throughput = result.series["throughput"]
+    rates = dict(zip(throughput["begin_s"], throughput["throughput_bps"], strict=True))
+    after = [rate for begin_s, rate in rates.items() if begin_s > 6e-3]
+    assert sum(after) / len(after) == pytest.approx(8 * size * 10e3, rel=0.02)
+
+
+def test_a_fault_at_any_time_is_seen_as_the_loss_of_its_unit() -> None:
+    """1.6 ms from the engine is a number below 1.6 ms."""
+    document = changed(SMALL, PULL, {"event.rate": "100 kHz"})
+    for at_us in range(1000, 2000, 100):
+        result = simulate(scenario_of(document, fault(how="down", at=f"{at_us} us")), seed=1)
+        assert result.metric("fault_detection_s.x") == 0
+
+
+def test_linear_shifting_goes_on_over_tcp_without_a_killed_unit() -> None:
+    result = simulate(
+        scenario_of(changed(SMALL, TCP), fault(how="down"), {"measure.restart": False}), seed=1
+    )
+    assert members(result) == [4, 0, 3]
+    assert result.metric("units_lost") == 1
+    assert sums_up(result)
+    assert result.metric("fault_recovery_s.x") < 2e-3
 
 
 DAQPIPE = {key: value for key, value in SMALL.items() if key != "building.dummies"} | {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bindings/casters.hpp"
+#include "bindings/regrouping.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/simulated.hpp"
 #include "bindings/subjects.hpp"
@@ -27,6 +28,7 @@ void bind_config(nb::module_& module) {
         .def_rw("request_bytes", &Config::request_size)
         .def_rw("readout_cost_per_message_s", &Config::readout_cost_per_message)
         .def_rw("builder_cost_per_message_s", &Config::builder_cost_per_message);
+    bind_regrouping(cls);
     bind_rules(cls);
 }
 
@@ -42,6 +44,11 @@ struct Recorded {
     [[nodiscard]] base::expected<void> check_conservation() const {
         return system->check_conservation();
     }
+    [[nodiscard]] const RunDriver* run_control() const { return system->run_control(); }
+    [[nodiscard]] network::NodeIndex host_of(protocol::UnitIndex unit) const {
+        return system->host_of(unit);
+    }
+    [[nodiscard]] std::uint64_t letters_dropped() const { return system->letters_dropped(); }
 };
 
 std::unique_ptr<Recorded> make(const PullSystemConfig& config) {
@@ -96,6 +103,7 @@ void bind_pull(nb::module_& module) {
             "built",
             [](const Recorded& self) { return Columns<BuiltBin>{self.system->built_bins()}; },
             "Events built in the bins of the occupancy.");
+    bind_run_control(cls);
     asked(cls);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/controlled_test.hpp"
 #include "systems/daqpipe_system.hpp"
 #include "systems/flow_system.hpp"
 #include "systems/on_fabric_test.hpp"
@@ -426,6 +427,63 @@ INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
                          ::testing::Combine(::testing::ValuesIn(kBuildings),
                                             ::testing::ValuesIn(kFailing)),
                          &name_of_cell);
+
+/// One of the nodes is killed; the others build on, and every event has one fate.
+template <class System, class Config>
+void expect_to_build_without_one(Config& config) {
+    control(config, base::microseconds(200));
+    config.run->heartbeat = base::milliseconds(1);
+    config.run->fault_timeout = base::milliseconds(20);
+    config.node_changes = {kill(5, base::milliseconds(2))};
+    config.duration = base::milliseconds(30);
+    const auto system = make<System>(config);
+    Outcome outcome;
+    run(*system, base::milliseconds(20), 5, outcome);
+    const auto before = system->run_control()->accounts();
+    run(*system, base::milliseconds(30), 5, outcome);
+    const auto after = system->run_control()->accounts();
+    EXPECT_EQ(outcome.broken, "");
+    EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{kHosts, 0, kHosts - 1}));
+    EXPECT_GT(after.built, before.built + 2 * std::int64_t{kHosts});
+    EXPECT_EQ(after.incomplete, before.incomplete);
+}
+
+class UnitsThatAreKilled : public ::testing::TestWithParam<Network> {};
+
+TEST_P(UnitsThatAreKilled, AreLeftOutByPullBuilding) {
+    PullSystemConfig config;
+    GetParam().set(config);
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        (host % 3 == 2 ? config.builders : config.readouts).push_back(NodeIndex(host));
+    }
+    config.arrivals.rate_hz = 20'000;
+    config.event_size.mean = 8 * kFragment;
+    expect_to_build_without_one<PullSystem>(config);
+}
+TEST_P(UnitsThatAreKilled, AreLeftOutByLinearShifting) {
+    ShiftSystemConfig config;
+    GetParam().set(config);
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        config.slots.emplace_back(host);
+    }
+    config.mfp_bytes.assign(kHosts, kFragment);
+    config.barrier = protocol::ShiftBarrier::tournament;
+    expect_to_build_without_one<ShiftSystem>(config);
+}
+TEST_P(UnitsThatAreKilled, AreLeftOutByDaqpipe) {
+    DaqpipeSystemConfig config;
+    GetParam().set(config);
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        config.readouts.emplace_back(host);
+        config.builders.emplace_back(host);
+    }
+    config.fragment_bytes.assign(kHosts, kFragment);
+    config.event_interval = base::microseconds(50);
+    expect_to_build_without_one<DaqpipeSystem>(config);
+}
+
+INSTANTIATE_TEST_SUITE_P(, UnitsThatAreKilled, ::testing::ValuesIn(kNetworks),
+                         [](const auto& given) { return std::string(given.param.name); });
 
 /// Cables of which one direction is dark for a while, or both are down, perhaps for good, or have
 /// bit errors.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "transport/ethernet_star_test.hpp"
 #include "transport/tcp_over_ethernet.hpp"
 
 namespace daqloom::transport {
@@ -16,23 +17,6 @@ namespace {
 
 using base::Bytes;
 using base::Time;
-
-/// Hosts around one switch, at 10 Gb/s.
-ethernet::NetworkConfig star(std::uint32_t hosts) {
-    ethernet::NetworkConfig config;
-    config.hosts = hosts;
-    config.switch_ports = {static_cast<network::PortNumber>(hosts)};
-    for (std::uint32_t host = 0; host < hosts; ++host) {
-        const auto port = static_cast<network::PortNumber>(host + 1);
-        config.cables.push_back({{NodeIndex(host), 1},
-                                 {NodeIndex(hosts), port},
-                                 base::gigabits_per_second(10),
-                                 base::microseconds(1)});
-        config.forwarding.push_back(port);
-    }
-    config.switches.resize(1);
-    return config;
-}
 
 /// Writes messages and closes hosts at given times, and remembers what it is told of each message.
 class Script : public Listener {

@@ -7,27 +7,12 @@
 #include <set>
 #include <vector>
 
+#include "transport/ethernet_star_test.hpp"
+
 namespace daqloom::transport {
 namespace {
 
 using base::Time;
-
-/// Hosts around one switch.
-ethernet::NetworkConfig star(std::uint32_t hosts) {
-    ethernet::NetworkConfig config;
-    config.hosts = hosts;
-    config.switch_ports = {static_cast<network::PortNumber>(hosts)};
-    for (std::uint32_t host = 0; host < hosts; ++host) {
-        const auto port = static_cast<network::PortNumber>(host + 1);
-        config.cables.push_back({{NodeIndex(host), 1},
-                                 {NodeIndex(hosts), port},
-                                 base::gigabits_per_second(10),
-                                 base::microseconds(1)});
-        config.forwarding.push_back(port);
-    }
-    config.switches.resize(1);
-    return config;
-}
 
 /// Host 0 asks all others in turn, a hundred times each, ten questions ahead. Each question is
 /// answered at once, in several segments, and each answer followed by a question to another host.

@@ -13,8 +13,7 @@ def regroups(scenario: Tables) -> bool:
     protocol = scenario.building.protocol
     loses_units = any(each.loses_units for each in scenario.faults.injected.values())
     return (
-        protocol in ("shift", "daqpipe")
-        and scenario.transport.kind == "rdma"
+        protocol in ("shift", "daqpipe", "pull")
         and not scenario.flows
         and not scenario.readout.card.buffer
         and (loses_units or (protocol == "shift" and is_mended(scenario)))

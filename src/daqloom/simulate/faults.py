@@ -155,7 +155,9 @@ def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: Fa
 
 
 def set_run_control(
-    config: _engine.ShiftConfig | _engine.DaqpipeConfig, scenario: Scenario, system: FabricSystem
+    config: _engine.ShiftConfig | _engine.DaqpipeConfig | _engine.PullConfig,
+    scenario: Scenario,
+    system: FabricSystem,
 ) -> None:
     """Set the run control under which units regroup without those that are lost, if any are."""
     if not regroups(scenario):
@@ -198,10 +200,8 @@ def _check(scenario: Scenario) -> None:
         where = f"{scenario.name}: faults.injected.{name}"
         if fault.what == "unit" and fault.how == "down" and not regroups(scenario):
             raise ScenarioError(
-                f'{where}: how = "down" of what = "unit" is simulated with building.protocol = '
-                '"shift" or "daqpipe" and transport.kind = "rdma", without [flows] and '
-                "readout.card.buffer; "
-                'otherwise it is only measured; expected "stopped" or "slow"'
+                f'{where}: how = "down" of what = "unit" is simulated without [flows] and '
+                'readout.card.buffer; otherwise it is only measured; expected "stopped" or "slow"'
             )
         if fault.how == "slow" and not scenario.hosts.message_cost:
             raise ScenarioError(

@@ -12,6 +12,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
+from daqloom.simulate.faults import set_run_control
 from daqloom.simulate.system_config import set_system
 from daqloom.topology.system import FabricSystem
 
@@ -30,6 +31,7 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
     config.readout_cost_per_message_s = scenario.readout.message_cost or usual_s
     config.builder_cost_per_message_s = scenario.builders.message_cost or usual_s
     config.request_bytes = scenario.building.request_size
+    set_run_control(config, scenario, system)
     return config
 
 

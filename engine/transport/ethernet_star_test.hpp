@@ -1,0 +1,27 @@
+// For tests: hosts around one Ethernet switch, at 10 Gb/s.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "ethernet/network_config.hpp"
+
+namespace daqloom::transport {
+
+inline ethernet::NetworkConfig star(std::uint32_t hosts) {
+    ethernet::NetworkConfig config;
+    config.hosts = hosts;
+    config.switch_ports = {static_cast<network::PortNumber>(hosts)};
+    for (std::uint32_t host = 0; host < hosts; ++host) {
+        const auto port = static_cast<network::PortNumber>(host + 1);
+        config.cables.push_back({{network::NodeIndex(host), 1},
+                                 {network::NodeIndex(hosts), port},
+                                 base::gigabits_per_second(10),
+                                 base::microseconds(1)});
+        config.forwarding.push_back(port);
+    }
+    config.switches.resize(1);
+    return config;
+}
+
+}  // namespace daqloom::transport
