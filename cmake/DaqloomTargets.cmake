@@ -112,6 +112,12 @@ function(daqloom_add_tests)
       endif()
       target_sources(${target} PRIVATE "${file}")
     endforeach()
+    # Only clang links fuzz targets; that they compile is checked with the tests.
+    daqloom_glob(fuzzers ${library} "_fuzz")
+    if(fuzzers)
+      add_library(${library}_fuzz_compiles OBJECT ${fuzzers})
+      target_link_libraries(${library}_fuzz_compiles PRIVATE daqloom_${library} daqloom_warnings)
+    endif()
   endforeach()
 endfunction()
 

@@ -109,6 +109,18 @@ class AnyBreaks {
                 all.push_back(change);
             }
         }
+        if constexpr (std::is_same_v<Change, ethernet::LinkChange>) {
+            for (const Break& each : holds_) {
+                Change change = change_of<Change>(each.dark.begin, each.link);
+                change.what = Change::What::hold;
+                all.push_back(change);
+                if (each.dark.end != base::Time::never()) {
+                    change.at = each.dark.end;
+                    change.what = Change::What::resume;
+                    all.push_back(change);
+                }
+            }
+        }
         std::ranges::stable_sort(all, {}, &Change::at);
         return all;
     }
@@ -148,7 +160,7 @@ class AnyBreaks {
         const auto cable = static_cast<std::uint32_t>(from.number(0, cables - 1));
         const std::uint32_t link = 2 * cable + (from.coin() ? 1 : 0);
         const Span span = any_span(from);
-        switch (from.byte() % 6) {
+        switch (from.byte() % 7) {
             case 0:
                 break_cable(cable, span);
                 break;
@@ -161,7 +173,10 @@ class AnyBreaks {
             case 3:
                 flap(cable, span, from.number(2, 4));
                 break;
-            case 4: {
+            case 4:
+                hold(link, span);
+                break;
+            case 5: {
                 const std::int64_t usual = graph_.cables[cable].rate.bps;
                 degrade({.link = link, .span = span, .rate = {usual / from.one_of({2, 10, 40})}});
                 break;
@@ -200,6 +215,11 @@ class AnyBreaks {
             break_cable(cable, {span.begin, span.begin + lasts});
             span.begin += lasts * 2;
         }
+    }
+    /// A port is told to pause; of Ethernet.
+    void hold(std::uint32_t link, Span span) {
+        holds_.push_back({link, span, {}});
+        whole_from_ = std::max(whole_from_, span.end);
     }
     void degrade(const Degraded& what) {
         degraded_.push_back(what);
@@ -286,6 +306,7 @@ class AnyBreaks {
     base::Time shortest_;
     base::Time detection_;
     std::vector<Break> breaks_;
+    std::vector<Break> holds_;
     std::vector<Degraded> degraded_;
     std::vector<network::Rerouting> reroutings_;
     base::Time whole_from_;

@@ -191,6 +191,9 @@ class AnySystem {
         }
         config.source_acknowledge.mean = kLong;
         if (from_.coin()) {
+            draw_cards(config);
+        }
+        if (from_.coin()) {
             add_flow(config);
         }
         std::vector<NodeIndex> hosts = config.slots;
@@ -348,6 +351,19 @@ class AnySystem {
                           protocol::ShiftBarrier::external, protocol::ShiftBarrier::neighbour});
         config.phase_jitter = any_delay();
         config.keeps_dummies = from_.coin();
+    }
+
+    /// Some of which stop.
+    void draw_cards(ShiftSystemConfig& config) {
+        config.mfp_interval = base::nanoseconds(from_.number(100, 5'000));
+        config.card_buffer = from_.number(8'000, 40'000);
+        const auto units = config.mfp_bytes.size() / config.streams;
+        for (std::uint32_t stops = number(0, 2); stops > 0; --stops) {
+            const base::Time begin = any_time(base::microseconds(500));
+            config.card_stops.push_back({protocol::ReadoutIndex(from_.byte() % units), begin,
+                                         begin + base::microseconds(from_.number(1, 1'500))});
+            whole_from_ = std::max(whole_from_, config.card_stops.back().end);
+        }
     }
 
     void draw_daqpipe(DaqpipeSystemConfig& config, std::uint32_t hosts) {

@@ -8,7 +8,7 @@
 #include "transport/tcp/check_test.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const std::string broken = daqloom::ethernet::TcpCheck::broken_promise({data, size});
+    const std::string broken = daqloom::transport::TcpCheck::broken_promise({data, size});
     if (!broken.empty()) {
         std::fprintf(stderr, "broken promise: %s\n", broken.c_str());
         std::abort();
