@@ -505,7 +505,8 @@ class AnySystem {
         const bool waits_for_sources = interval * before.begun > kLate;  // where MEPs are skipped
         // A retransmission timeout of TCP may be longer than a run.
         if (!is_tcp_ && whole_from_ < kWhole && config.run->restart && retries_ &&
-            outcome.failed == when_whole.failed && !outcome.has_circle && !waits_for_sources) {
+            outcome.failed == when_whole.failed && outcome.drops == when_whole.drops &&
+            !outcome.has_circle && !waits_for_sources) {
             return "all is whole again, and the units build nothing";
         }
         ++all_.excused;
