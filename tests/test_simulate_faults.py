@@ -330,3 +330,23 @@ def test_the_same_seeds_give_the_same_run_and_draws_are_not_runs() -> None:
 def test_what_is_not_simulated_is_said(keys: dict[str, Any], told: str) -> None:
     with pytest.raises(ScenarioError, match=told):
         run(ETHERNET, FLOWS, keys)
+
+
+def test_packets_that_are_overtaken_when_a_cable_is_back_are_named() -> None:
+    """Two flows share a cable until the other one is back: what the one flow has queued there comes
+    after what it then sends by the other. Nothing is lost; without retries the connection ends."""
+    flows = {**FLOWS, "flows.f0.start": "10 us"}
+    keys = {"faults.routing": "local", "faults.detection": "1 ps"}
+    for_a_while = broken(at="0 s", lasts="2 ms")
+    repaired = run(INFINIBAND, flows, keys, for_a_while)
+    assert repaired.metric("retransmissions.nak") > 0
+    assert repaired.warnings == []
+    stopped = run(
+        {key: value for key, value in INFINIBAND.items() if key != "transport.retry_timeout"},
+        flows,
+        keys,
+        for_a_while,
+    )
+    assert sum(stopped.metrics["packets_lost"].values()) == 0
+    (warning,) = (each for each in stopped.warnings if "out of sequence" in each)
+    assert warning.endswith("set transport.retry_timeout")
