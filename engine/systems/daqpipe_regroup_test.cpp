@@ -1,10 +1,7 @@
 // DAQPIPE whose units are lost: the others regroup and go on, and every event has one fate.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <stdexcept>
 #include <vector>
 
 #include "base/random.hpp"
@@ -33,23 +30,10 @@ DaqpipeSystemConfig controlled(std::uint32_t nodes = 4, std::uint32_t spares = 0
     return config;
 }
 
-std::unique_ptr<DaqpipeSystem> play(DaqpipeSystemConfig config, Time until) {
-    config.duration = std::max(config.duration, until);
-    auto made = DaqpipeSystem::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->run(until);
-    if (const auto conserved = (*made)->check_conservation(); !conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
-}
-
 /// Events built in the last of some milliseconds.
 double built_at_last(DaqpipeSystemConfig config, std::int64_t milliseconds) {
     config.duration = base::milliseconds(milliseconds);
-    const auto system = play(config, base::milliseconds(milliseconds - 1));
+    const auto system = play<DaqpipeSystem>(config, base::milliseconds(milliseconds - 1));
     const std::uint64_t before = system->report().events_built;
     system->run(base::milliseconds(milliseconds));
     return static_cast<double>(system->report().events_built - before);
@@ -57,9 +41,9 @@ double built_at_last(DaqpipeSystemConfig config, std::int64_t milliseconds) {
 
 TEST(DaqpipeRegrouping, WithoutFaultsNothingChanges) {
     DaqpipeSystemConfig config = controlled();
-    const auto system = play(config, base::milliseconds(5));
+    const auto system = play<DaqpipeSystem>(config, base::milliseconds(5));
     config.run.reset();
-    const auto usual = play(config, base::milliseconds(5));
+    const auto usual = play<DaqpipeSystem>(config, base::milliseconds(5));
     EXPECT_GT(usual->report().events_built, 200U);
     EXPECT_EQ(system->report().events_built, usual->report().events_built);
     EXPECT_EQ(system->report().bytes_built, usual->report().bytes_built);
@@ -73,7 +57,7 @@ TEST(DaqpipeRegrouping, TheOthersBuildWhatTheSourcesDeliver) {
         DaqpipeSystemConfig config = controlled();
         config.event_interval = microseconds(100);
         config.node_changes = {kill(killed, base::milliseconds(1))};
-        const auto system = play(config, base::milliseconds(6));
+        const auto system = play<DaqpipeSystem>(config, base::milliseconds(6));
         EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 3}));
         EXPECT_EQ(lost_by(*system), (std::vector<Lost>{{base::milliseconds(1), killed}}));
         EXPECT_NEAR(built_at_last(config, 6), 10, 1);
@@ -101,7 +85,7 @@ TEST(DaqpipeRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
     DaqpipeSystemConfig config = controlled(4, 1);
     config.event_interval = microseconds(100);
     config.node_changes = {kill(0, base::milliseconds(1))};
-    const auto spared = play(config, base::milliseconds(4));
+    const auto spared = play<DaqpipeSystem>(config, base::milliseconds(4));
     EXPECT_EQ(members_of(*spared), (std::vector<std::uint32_t>{4, 0, 4}));
     EXPECT_EQ(spared->run_control()->control().roles().moved(),
               (std::vector{protocol::Moved{UnitIndex(0), UnitIndex(4), UnitIndex(4)}}));
@@ -110,7 +94,7 @@ TEST(DaqpipeRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
     config.spare_slots.clear();
     config.run->restart = true;
     config.launch = microseconds(200);
-    EXPECT_EQ(members_of(*play(config, base::milliseconds(4))),
+    EXPECT_EQ(members_of(*play<DaqpipeSystem>(config, base::milliseconds(4))),
               (std::vector<std::uint32_t>{4, 0, 3, 0, 4}));
     EXPECT_NEAR(built_at_last(config, 4), 10, 1);
 }
@@ -119,10 +103,10 @@ TEST(DaqpipeRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
 TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
     DaqpipeSystemConfig config = controlled(2);
     config.node_changes = {kill(0, base::milliseconds(1))};
-    const auto alone = play(config, base::milliseconds(3));
+    const auto alone = play<DaqpipeSystem>(config, base::milliseconds(3));
     EXPECT_EQ(members_of(*alone), (std::vector<std::uint32_t>{2, 0}));
     config.local_rate = base::gigabits_per_second(100);
-    EXPECT_EQ(members_of(*play(config, base::milliseconds(3))),
+    EXPECT_EQ(members_of(*play<DaqpipeSystem>(config, base::milliseconds(3))),
               (std::vector<std::uint32_t>{2, 0, 1}));
 }
 
@@ -135,7 +119,7 @@ TEST(DaqpipeRegrouping, UnitsThatDoNotDrainTellHowFarTheyWrote) {
     config.event_interval = microseconds(50);
     config.node_changes = {stop(0, microseconds(160), base::milliseconds(2)),
                            kill(1, microseconds(316))};
-    const auto system = play(config, microseconds(1990));
+    const auto system = play<DaqpipeSystem>(config, microseconds(1990));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{3, 0, 2}));
     EXPECT_EQ(lost_by(*system),
               (std::vector<Lost>{{microseconds(316), 1}, {microseconds(650), 0}}));
@@ -180,7 +164,7 @@ TEST(DaqpipeRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
             config.node_changes.push_back(
                 below(3) > 0 ? kill(host, at) : stop(host, at, at + microseconds(1 + below(1500))));
         }
-        const auto system = play(config, base::milliseconds(4));
+        const auto system = play<DaqpipeSystem>(config, base::milliseconds(4));
         const auto all = system->run_control()->accounts();
         EXPECT_GT(all.built, 0) << seed;
         lost += all.units_lost;
@@ -196,11 +180,12 @@ TEST(DaqpipeRegrouping, IsTheSameWithTheSameSeed) {
     config.is_poissonian = true;
     config.node_changes = {kill(2, microseconds(777)),
                            stop(1, microseconds(1500), microseconds(2500))};
-    const auto one = play(config, base::milliseconds(4));
-    const auto other = play(config, base::milliseconds(4));
+    const auto one = play<DaqpipeSystem>(config, base::milliseconds(4));
+    const auto other = play<DaqpipeSystem>(config, base::milliseconds(4));
     EXPECT_EQ(one->fingerprint(), other->fingerprint());
     config.seed = 2;
-    EXPECT_NE(one->fingerprint(), play(config, base::milliseconds(4))->fingerprint());
+    EXPECT_NE(one->fingerprint(),
+              play<DaqpipeSystem>(config, base::milliseconds(4))->fingerprint());
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <stdexcept>
 #include <vector>
 
 #include "base/random.hpp"
@@ -38,19 +36,6 @@ PullSystemConfig controlled(std::uint32_t builders = 3, std::uint32_t spares = 0
     return config;
 }
 
-std::unique_ptr<PullSystem> play(PullSystemConfig config, Time until) {
-    config.duration = std::max(config.duration, until);
-    auto made = PullSystem::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->run(until);
-    if (const auto conserved = (*made)->check_conservation(); !conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
-}
-
 /// What was built between two times.
 struct Built {
     std::uint64_t events;
@@ -58,7 +43,7 @@ struct Built {
 };
 Built built_between(PullSystemConfig config, Time from, Time until) {
     config.duration = until;
-    const auto system = play(config, from);
+    const auto system = play<PullSystem>(config, from);
     const PullReport before = system->report();
     system->run(until);
     const PullReport after = system->report();
@@ -68,9 +53,9 @@ Built built_between(PullSystemConfig config, Time from, Time until) {
 TEST(PullRegrouping, WithoutFaultsNothingChanges) {
     PullSystemConfig config = controlled();
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::poisson;
-    const auto system = play(config, base::milliseconds(5));
+    const auto system = play<PullSystem>(config, base::milliseconds(5));
     config.run.reset();
-    const auto usual = play(config, base::milliseconds(5));
+    const auto usual = play<PullSystem>(config, base::milliseconds(5));
     EXPECT_GT(usual->report().events_built, 30U);
     EXPECT_EQ(system->report().events_built, usual->report().events_built);
     EXPECT_EQ(system->report().bytes_built, usual->report().bytes_built);
@@ -82,7 +67,7 @@ TEST(PullRegrouping, WithoutFaultsNothingChanges) {
 TEST(PullRegrouping, WithoutABuilderUnitTheOthersBuildAllEvents) {
     PullSystemConfig config = controlled();
     config.node_changes = {kill(kReadouts + 1, base::milliseconds(1))};
-    const auto system = play(config, base::milliseconds(4));
+    const auto system = play<PullSystem>(config, base::milliseconds(4));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{6, 0, 5}));
     EXPECT_EQ(lost_by(*system), (std::vector<Lost>{{base::milliseconds(1), kReadouts + 1}}));
     const Built built = built_between(config, base::milliseconds(3), base::milliseconds(4));
@@ -95,7 +80,7 @@ TEST(PullRegrouping, WithoutAReadoutUnitEventsLackItsFragments) {
     for (const std::uint32_t killed : {0U, 2U}) {
         PullSystemConfig config = controlled();
         config.node_changes = {kill(killed, base::milliseconds(1))};
-        const auto system = play(config, base::milliseconds(4));
+        const auto system = play<PullSystem>(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{6, 0, 5}));
         const Built built = built_between(config, base::milliseconds(3), base::milliseconds(4));
         EXPECT_EQ(built.events, 10U);
@@ -110,7 +95,7 @@ TEST(PullRegrouping, EventsThatComeMeanwhileWait) {
     config.response.mean = microseconds(150);
     config.node_changes = {kill(kReadouts + 1, microseconds(1150))};
     // One event each 100 us; the eleventh, at 1.1 ms, is for this builder unit.
-    const auto system = play(config, microseconds(4050));
+    const auto system = play<PullSystem>(config, microseconds(4050));
     const auto all = system->run_control()->accounts();
     EXPECT_EQ(all.begun, 40);
     EXPECT_EQ(all.skipped, 0);
@@ -122,7 +107,7 @@ TEST(PullRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
     for (const std::uint32_t killed : {1U, kReadouts + 1}) {
         PullSystemConfig config = controlled(3, 1);
         config.node_changes = {kill(killed, base::milliseconds(1))};
-        const auto spared = play(config, base::milliseconds(4));
+        const auto spared = play<PullSystem>(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*spared), (std::vector<std::uint32_t>{6, 0, 6}));
         const Built with = built_between(config, base::milliseconds(3), base::milliseconds(4));
         EXPECT_EQ(with.bytes, 10 * kReadouts * kFragment);
@@ -130,7 +115,7 @@ TEST(PullRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
         config.spare_slots.clear();
         config.run->restart = true;
         config.launch = microseconds(200);
-        EXPECT_EQ(members_of(*play(config, base::milliseconds(4))),
+        EXPECT_EQ(members_of(*play<PullSystem>(config, base::milliseconds(4))),
                   (std::vector<std::uint32_t>{6, 0, 5, 0, 6}));
         const Built again = built_between(config, base::milliseconds(3), base::milliseconds(4));
         EXPECT_EQ(again.bytes, 10 * kReadouts * kFragment);
@@ -171,7 +156,7 @@ TEST(PullRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
             config.node_changes.push_back(
                 below(3) > 0 ? kill(host, at) : stop(host, at, at + microseconds(1 + below(1500))));
         }
-        const auto system = play(config, base::milliseconds(4));
+        const auto system = play<PullSystem>(config, base::milliseconds(4));
         const auto all = system->run_control()->accounts();
         EXPECT_GT(all.built, 0) << seed;
         lost += all.units_lost;
@@ -189,11 +174,11 @@ TEST(PullRegrouping, IsTheSameWithTheSameSeed) {
     config.run->restart = true;
     config.node_changes = {kill(2, microseconds(777)),
                            stop(4, microseconds(1500), microseconds(2500))};
-    const auto one = play(config, base::milliseconds(4));
-    const auto other = play(config, base::milliseconds(4));
+    const auto one = play<PullSystem>(config, base::milliseconds(4));
+    const auto other = play<PullSystem>(config, base::milliseconds(4));
     EXPECT_EQ(one->fingerprint(), other->fingerprint());
     config.seed = 2;
-    EXPECT_NE(one->fingerprint(), play(config, base::milliseconds(4))->fingerprint());
+    EXPECT_NE(one->fingerprint(), play<PullSystem>(config, base::milliseconds(4))->fingerprint());
 }
 
 }  // namespace
