@@ -1,0 +1,52 @@
+#include "softswitch/output_queues.hpp"
+
+#include <numeric>
+
+namespace daqloom::softswitch {
+
+using base::BitRate;
+using base::Bytes;
+
+namespace {
+
+std::uint64_t packets_of(const OutputConfig& config) {
+    return config.packets > 0
+               ? config.packets
+               : std::accumulate(
+                     config.rings.begin(), config.rings.end(), std::uint64_t{0},
+                     [](std::uint64_t sum, const RingConfig& ring) { return sum + ring.packets; });
+}
+
+}  // namespace
+
+OutputQueues::OutputQueues(const OutputConfig& config)
+    : overhead_(config.overhead),
+      quantum_(config.quantum),
+      memory_(packets_of(config), static_cast<std::uint32_t>(config.rings.size())),
+      wheel_(static_cast<std::uint32_t>(config.rings.size()), config.slot),
+      rings_(config.rings.size()),
+      counters_(config.rings.size()),
+      ports_(config.ports) {
+    for (std::uint32_t number = 0; number < rings_.size(); ++number) {
+        const RingConfig& given = config.rings[number];
+        rings_[number].port = given.port.value();
+        rings_[number].priority = given.priority;
+        set_rate(RingIndex(number), given.rate);
+        set_limits(RingIndex(number), given.packets, given.bytes);
+    }
+}
+
+void OutputQueues::set_rate(RingIndex ring, BitRate rate) {
+    constexpr std::int64_t ps_per_byte = 8'000'000'000'000;  // at 1 b/s
+    rings_[ring.value()].ps_per_byte_q20 =
+        rate.bps <= 0 ? 0
+                      : ((ps_per_byte / rate.bps) << 20) +
+                            (((ps_per_byte % rate.bps) << 20) + rate.bps / 2) / rate.bps;
+}
+
+void OutputQueues::set_limits(RingIndex ring, std::uint32_t packets, Bytes bytes) {
+    rings_[ring.value()].most_packets = packets;
+    rings_[ring.value()].most_bytes = bytes;
+}
+
+}  // namespace daqloom::softswitch

@@ -1,0 +1,308 @@
+// What waits for the ports: a ring for each destination, paced, and served in turn by its port.
+//
+//   packets ──> admission ──> ring ··· paced: timing wheel ···> due rings of its port and class ──>
+//   port
+//                  │                                            (deficit round robin)
+//                  └─ dropped
+//
+// A ring is idle (empty), or waits in the wheel for the time of its next packet, or is due: then it
+// is in the list of its port and class. Classes are served strictly, the highest first.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/units.hpp"
+#include "softswitch/packet.hpp"
+#include "softswitch/ring_memory.hpp"
+#include "softswitch/timing_wheel.hpp"
+
+namespace daqloom::softswitch {
+
+inline constexpr std::uint32_t kClasses = 8;
+
+struct RingConfig {
+    PortIndex port{};
+    std::uint8_t priority = 0;  ///< class of the port, below kClasses; the highest is served first
+    base::BitRate rate{0};      ///< of its packets with `overhead`; 0: none
+    std::uint32_t packets = 4096;  ///< that it holds at most
+    base::Bytes bytes = base::Bytes{1} << 40;
+};
+
+struct OutputConfig {
+    std::uint16_t ports = 1;
+    std::vector<RingConfig> rings;
+    std::uint64_t packets = 0;  ///< of all rings together; 0: as many as all may hold
+    /// Of each packet, on top of its bytes, to which paces refer: 24 counts bits on the wire of
+    /// Ethernet (check sequence, preamble and gap), -14 those of IP.
+    std::int32_t overhead = 24;
+    std::uint32_t quantum = 1600;              ///< bytes that a ring may send in its turn
+    base::Time slot = base::nanoseconds(500);  ///< of the timing wheel
+};
+
+/// Of a ring, from the start on.
+struct RingCounters {
+    DAQLOOM_FIELDS(RingCounters, (std::uint64_t, packets, "Packets taken in."),
+                   (std::uint64_t, bytes, "Bytes taken in."),
+                   (std::uint64_t, drops, "Packets dropped, as the ring was full."),
+                   (std::uint64_t, dropped_bytes, "Bytes of these."),
+                   (std::uint64_t, memory_drops, "Packets dropped, as no memory was left."),
+                   (std::uint32_t, peak_packets, "Most packets held at a time."),
+                   (std::uint64_t, peak_bytes, "Most bytes held at a time."))
+};
+
+/// Nothing is allocated after construction. Times do not decrease.
+class OutputQueues {
+  public:
+    explicit OutputQueues(const OutputConfig& config);
+
+    /// Takes packets in, those that fit. The handles of the others come to `dropped`, which has
+    /// room for all; returns how many.
+    std::size_t in(std::span<const Packet> batch, base::Time now,
+                   std::span<std::uint64_t> dropped) {
+        std::size_t drops = 0;
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            if (i + kAhead < batch.size()) {
+                __builtin_prefetch(&rings_[batch[i + kAhead].ring.value()]);
+            }
+            if (!in(batch[i], now)) {
+                dropped[drops++] = batch[i].handle;
+            }
+        }
+        return drops;
+    }
+
+    /// Rings whose pace allows it are due from now on. To be called before `out`.
+    void advance(base::Time now) {
+        wheel_.take_due(now, [this](std::uint32_t ring) { make_due(ring); });
+    }
+
+    /// The packets that a port sends next, as many as there is room for; returns how many.
+    std::size_t out(PortIndex port, base::Time now, std::span<std::uint64_t> handles) {
+        Port& from = ports_[port.value()];
+        std::size_t count = 0;
+        while (from.due_classes != 0 && count < handles.size()) {
+            const auto priority = 31U - static_cast<std::uint32_t>(__builtin_clz(
+                                            static_cast<std::uint32_t>(from.due_classes)));
+            count += serve(from, priority, now, handles.subspan(count));
+        }
+        return count;
+    }
+
+    /// When `advance` has something to do; never: not until packets come in.
+    [[nodiscard]] base::Time next_due() const { return wheel_.next_due(); }
+    [[nodiscard]] bool has_due(PortIndex port) const {
+        return ports_[port.value()].due_classes != 0;
+    }
+
+    // ---- changed while it runs
+    void set_rate(RingIndex ring, base::BitRate rate);
+    /// What is held stays, also above the limits.
+    void set_limits(RingIndex ring, std::uint32_t packets, base::Bytes bytes);
+
+    [[nodiscard]] std::size_t rings() const { return rings_.size(); }
+    [[nodiscard]] std::uint32_t held_packets(RingIndex ring) const {
+        return rings_[ring.value()].packets;
+    }
+    [[nodiscard]] base::Bytes held_bytes(RingIndex ring) const {
+        return rings_[ring.value()].bytes;
+    }
+    [[nodiscard]] const RingCounters& counters(RingIndex ring) const {
+        return counters_[ring.value()];
+    }
+    [[nodiscard]] const RingMemory& memory() const { return memory_; }
+
+  private:
+    static constexpr std::uint32_t kNone = 0xffffffff;
+    static constexpr std::size_t kAhead = 4;
+
+    enum class State : std::uint8_t { idle, waits, due };
+
+    /// One cache line.
+    struct alignas(64) Ring {
+        std::uint32_t head = RingMemory::kNone;  ///< chunks
+        std::uint32_t tail = RingMemory::kNone;
+        std::uint16_t head_place = 0;
+        std::uint16_t tail_place = 0;
+        std::uint32_t packets = 0;
+        base::Bytes bytes = 0;
+        base::Bytes most_bytes = 0;
+        base::Time next_at;                ///< of its next packet, by its pace
+        std::int64_t ps_per_byte_q20 = 0;  ///< in 2^-20 ps; 0: no pace
+        std::uint32_t most_packets = 0;
+        std::uint32_t next = kNone;  ///< in the list of due rings
+        std::int32_t deficit = 0;    ///< bytes that it may send in this turn
+        std::uint16_t port = 0;
+        std::uint8_t priority = 0;
+        State state = State::idle;
+    };
+    static_assert(sizeof(Ring) == 64);
+
+    struct DueList {
+        std::uint32_t first = kNone;
+        std::uint32_t last = kNone;
+    };
+    struct Port {
+        std::array<DueList, kClasses> due;
+        std::uint8_t due_classes = 0;  ///< a bit for each with due rings
+        std::uint8_t turns = 0;        ///< a bit for each whose first due ring has begun its turn
+    };
+
+    [[gnu::always_inline]] bool in(const Packet& packet, base::Time now) {
+        Ring& ring = rings_[packet.ring.value()];
+        RingCounters& counted = counters_[packet.ring.value()];
+        if (ring.packets >= ring.most_packets || ring.bytes + packet.bytes > ring.most_bytes)
+            [[unlikely]] {
+            ++counted.drops;
+            counted.dropped_bytes += packet.bytes;
+            return false;
+        }
+        if (!append(ring, packet, now)) [[unlikely]] {
+            ++counted.memory_drops;
+            return false;
+        }
+        ++counted.packets;
+        counted.bytes += packet.bytes;
+        counted.peak_packets = std::max(counted.peak_packets, ++ring.packets);
+        ring.bytes += packet.bytes;
+        counted.peak_bytes = std::max(counted.peak_bytes, static_cast<std::uint64_t>(ring.bytes));
+        if (ring.state == State::idle) {
+            ring.next_at = std::max(ring.next_at, now);
+            schedule(packet.ring.value(), ring, now);
+        }
+        return true;
+    }
+
+    bool append(Ring& ring, const Packet& packet, base::Time now) {
+        if (ring.tail == RingMemory::kNone || ring.tail_place == RingMemory::kPerChunk) {
+            const std::uint32_t chunk = memory_.take();
+            if (chunk == RingMemory::kNone) {
+                return false;
+            }
+            if (ring.tail == RingMemory::kNone) {
+                ring.head = chunk;
+                ring.head_place = 0;
+            } else {
+                memory_.next(ring.tail) = chunk;
+            }
+            ring.tail = chunk;
+            ring.tail_place = 0;
+        }
+        memory_.at(ring.tail, ring.tail_place++) = {packet.handle, packet.bytes, since(now)};
+        return true;
+    }
+
+    /// Precondition: it holds packets, and has no place in the wheel or a list.
+    void schedule(std::uint32_t number, Ring& ring, base::Time now) {
+        if (may_send(ring, now)) {
+            make_due(number);
+        } else {
+            ring.state = State::waits;
+            wheel_.put(number, ring.next_at);
+        }
+    }
+
+    [[nodiscard]] bool may_send(const Ring& ring, base::Time now) const {
+        return ring.ps_per_byte_q20 == 0 || wheel_.is_due(ring.next_at, now);
+    }
+    void make_due(std::uint32_t number) {
+        Ring& ring = rings_[number];
+        ring.state = State::due;
+        ring.deficit = 0;
+        append_to(ports_[ring.port], ring.priority, number);
+    }
+    void append_to(Port& port, std::uint32_t priority, std::uint32_t number) {
+        DueList& list = port.due[priority];
+        rings_[number].next = kNone;
+        (list.first == kNone ? list.first : rings_[list.last].next) = number;
+        list.last = number;
+        port.due_classes = static_cast<std::uint8_t>(port.due_classes | 1U << priority);
+    }
+
+    /// The first of the due rings of a class sends until its turn, or the room, is over.
+    std::size_t serve(Port& port, std::uint32_t priority, base::Time now,
+                      std::span<std::uint64_t> handles) {
+        const std::uint32_t number = port.due[priority].first;
+        Ring& ring = rings_[number];
+        if (ring.next != kNone) {
+            __builtin_prefetch(&rings_[ring.next]);
+        }
+        if (const auto turn = static_cast<std::uint8_t>(1U << priority); (port.turns & turn) == 0) {
+            port.turns = static_cast<std::uint8_t>(port.turns | turn);
+            ring.deficit += static_cast<std::int32_t>(quantum_);
+        }
+        std::size_t count = 0;
+        while (count < handles.size()) {
+            const Held& first = memory_.at(ring.head, ring.head_place);
+            if (ring.deficit < static_cast<std::int32_t>(first.bytes)) {
+                leave(port, priority);
+                append_to(port, priority, number);
+                break;
+            }
+            handles[count++] = first.handle;
+            ring.deficit -= static_cast<std::int32_t>(first.bytes);
+            pace(ring, first.bytes, now);
+            remove_first(ring);
+            if (ring.packets == 0 || !may_send(ring, now)) {
+                leave(port, priority);
+                ring.state = State::idle;
+                if (ring.packets > 0) {
+                    schedule(number, ring, now);
+                }
+                break;
+            }
+        }
+        return count;
+    }
+
+    /// A packet of so many bytes leaves. Who was late by less than a packet keeps its pace: the
+    /// next one is the earlier for it. More is not made up for.
+    void pace(Ring& ring, std::uint32_t bytes, base::Time now) const {
+        if (ring.ps_per_byte_q20 != 0) {
+            const base::Time gap{((std::int64_t{bytes} + overhead_) * ring.ps_per_byte_q20) >> 20};
+            ring.next_at = std::max(ring.next_at, now - gap) + gap;
+        }
+    }
+
+    void remove_first(Ring& ring) {
+        const Held& first = memory_.at(ring.head, ring.head_place);
+        ring.bytes -= first.bytes;
+        --ring.packets;
+        ++ring.head_place;
+        if (ring.packets == 0) {  // it begins anew in the same chunk, which is in the cache
+            ring.head_place = ring.tail_place = 0;
+        } else if (ring.head_place == RingMemory::kPerChunk) {
+            const std::uint32_t empty = ring.head;
+            ring.head = memory_.next(empty);
+            ring.head_place = 0;
+            memory_.give_back(empty);
+        }
+    }
+
+    /// The first due ring of a class, whose turn is over.
+    void leave(Port& port, std::uint32_t priority) {
+        port.turns = static_cast<std::uint8_t>(port.turns & ~(1U << priority));
+        DueList& list = port.due[priority];
+        list.first = rings_[list.first].next;
+        if (list.first == kNone) {
+            list.last = kNone;
+            port.due_classes = static_cast<std::uint8_t>(port.due_classes & ~(1U << priority));
+        }
+    }
+    static std::uint32_t since(base::Time now) { return static_cast<std::uint32_t>(now.ps >> 16); }
+
+    std::int32_t overhead_;
+    std::uint32_t quantum_;
+    RingMemory memory_;
+    TimingWheel wheel_;
+    std::vector<Ring> rings_;
+    std::vector<RingCounters> counters_;
+    std::vector<Port> ports_;
+};
+
+}  // namespace daqloom::softswitch

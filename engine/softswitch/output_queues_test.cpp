@@ -1,0 +1,277 @@
+#include "softswitch/output_queues.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace daqloom::softswitch {
+namespace {
+
+using base::BitRate;
+using base::Time;
+
+/// Rings of the same kind, all of port 0.
+OutputConfig rings_of(std::uint32_t count, RingConfig each = {}) {
+    OutputConfig config;
+    config.rings.assign(count, each);
+    return config;
+}
+
+bool put(OutputQueues& queues, std::uint32_t ring, std::uint64_t handle, std::uint32_t bytes,
+         Time now) {
+    const Packet packet{handle, bytes, RingIndex(ring)};
+    std::array<std::uint64_t, 1> dropped{};
+    return queues.in({&packet, 1}, now, dropped) == 0;
+}
+
+std::vector<std::uint64_t> sent(OutputQueues& queues, std::uint16_t port, Time now,
+                                std::size_t room = 1'000) {
+    queues.advance(now);
+    std::vector<std::uint64_t> handles(room);
+    handles.resize(queues.out(PortIndex(port), now, handles));
+    return handles;
+}
+
+TEST(OutputQueues, ARingKeepsTheOrder) {
+    OutputQueues queues(rings_of(1));
+    for (std::uint64_t handle = 0; handle < 200; ++handle) {  // four chunks
+        EXPECT_TRUE(put(queues, 0, handle, 100, Time{0}));
+    }
+    const auto handles = sent(queues, 0, Time{0});
+    ASSERT_EQ(handles.size(), 200U);
+    EXPECT_TRUE(std::ranges::is_sorted(handles));
+    EXPECT_TRUE(sent(queues, 0, Time{0}).empty());
+}
+
+TEST(OutputQueues, AFullRingDrops) {
+    OutputQueues queues(rings_of(2, {.packets = 3, .bytes = 250}));
+    EXPECT_TRUE(put(queues, 0, 0, 100, Time{0}));
+    EXPECT_TRUE(put(queues, 0, 1, 100, Time{0}));
+    EXPECT_FALSE(put(queues, 0, 2, 51, Time{0}));
+    EXPECT_TRUE(put(queues, 0, 3, 50, Time{0}));
+    EXPECT_FALSE(put(queues, 0, 4, 0, Time{0}));
+    EXPECT_TRUE(put(queues, 1, 5, 100, Time{0}));
+    const RingCounters& counted = queues.counters(RingIndex(0));
+    EXPECT_EQ(counted.packets, 3U);
+    EXPECT_EQ(counted.drops, 2U);
+    EXPECT_EQ(counted.dropped_bytes, 51U);
+    EXPECT_EQ(counted.peak_packets, 3U);
+    EXPECT_EQ(counted.peak_bytes, 250U);
+}
+
+TEST(OutputQueues, DropsOnceNoMemoryIsLeft) {
+    OutputConfig config = rings_of(2);
+    config.packets = RingMemory::kPerChunk;  // a chunk, and two for each ring
+    OutputQueues queues(config);
+    std::uint64_t taken = 0;
+    while (put(queues, 0, taken, 64, Time{0})) {
+        ++taken;
+    }
+    EXPECT_EQ(taken, 5 * RingMemory::kPerChunk);
+    EXPECT_EQ(queues.counters(RingIndex(0)).memory_drops, 1U);
+    EXPECT_EQ(sent(queues, 0, Time{0}).size(), taken);
+    EXPECT_TRUE(put(queues, 1, 0, 64, Time{0}));
+}
+
+/// 1000 B on the wire at 1 Gb/s take 8 us, whenever the port is looked at.
+TEST(OutputQueues, APacedRingKeepsItsRateWithoutDrift) {
+    for (const std::int64_t poll_ns : {100, 999, 7'777}) {
+        OutputConfig config = rings_of(1, {.rate = base::gigabits_per_second(1), .packets = 4'000});
+        OutputQueues queues(config);
+        const Time width{1 << 18};
+        std::uint64_t put_in = 0;
+        std::int64_t out = 0;
+        const Time begin = base::milliseconds(3);
+        Time last = begin - base::microseconds(8);
+        for (Time now = begin; now < begin + base::milliseconds(100);
+             now += base::nanoseconds(poll_ns)) {
+            while (put_in < static_cast<std::uint64_t>(out) + 100) {
+                ASSERT_TRUE(put(queues, 0, put_in++, 1000 - 24, now));
+            }
+            for (std::size_t i = sent(queues, 0, now).size(); i > 0; --i) {
+                // Not before its time, which is 8 us after that of the packet before.
+                EXPECT_GE(now + width, begin + base::microseconds(8) * out);
+                last = now;
+                ++out;
+            }
+        }
+        // One at the start, and 12 500 in 100 ms.
+        EXPECT_NEAR(static_cast<double>(out), 12'500, 2) << poll_ns;
+        EXPECT_GT(last, begin);
+    }
+}
+
+/// Who polls every nanosecond sees gaps of 8 us less the width of a slot at least.
+TEST(OutputQueues, GapsAreNotShorterThanThePaceByMoreThanASlot) {
+    OutputQueues queues(rings_of(1, {.rate = base::gigabits_per_second(1)}));
+    for (std::uint64_t handle = 0; handle < 1'000; ++handle) {
+        put(queues, 0, handle, 976, Time{0});
+    }
+    Time last{-base::seconds(1).ps};
+    std::uint64_t out = 0;
+    for (Time now; now < base::microseconds(1'999); now += base::nanoseconds(1)) {
+        const std::size_t count = sent(queues, 0, now).size();
+        ASSERT_LE(count, 1U);
+        if (count == 1) {
+            EXPECT_GE(now - last, base::microseconds(8) - Time{1 << 18});
+            last = now;
+            ++out;
+        }
+    }
+    EXPECT_EQ(out, 250U);
+}
+
+/// The burst is one packet, whatever the time in which there was nothing to send.
+TEST(OutputQueues, AnIdleRingSavesNothing) {
+    OutputQueues queues(rings_of(1, {.rate = base::gigabits_per_second(1)}));
+    put(queues, 0, 0, 976, Time{0});
+    EXPECT_EQ(sent(queues, 0, Time{0}).size(), 1U);
+    const Time later = base::milliseconds(50);
+    for (std::uint64_t handle = 0; handle < 100; ++handle) {
+        put(queues, 0, handle, 976, later);
+    }
+    EXPECT_EQ(sent(queues, 0, later).size(), 1U);
+    EXPECT_TRUE(sent(queues, 0, later + base::microseconds(7)).empty());
+    EXPECT_EQ(sent(queues, 0, later + base::microseconds(8)).size(), 1U);
+}
+
+TEST(OutputQueues, AChangedRateCountsFromTheNextPacketOn) {
+    OutputQueues queues(rings_of(1, {.rate = base::megabits_per_second(1)}));
+    for (std::uint64_t handle = 0; handle < 10; ++handle) {
+        put(queues, 0, handle, 976, Time{0});
+    }
+    EXPECT_EQ(sent(queues, 0, Time{0}).size(), 1U);
+    queues.set_rate(RingIndex(0), BitRate{0});
+    EXPECT_EQ(sent(queues, 0, base::milliseconds(8)).size(), 9U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).drops, 0U);
+}
+
+/// Rings of one port that are never empty send as many bytes, within a quantum and a packet,
+/// whatever their packets' sizes.
+TEST(OutputQueues, RingsOfAPortHaveEqualShares) {
+    OutputConfig config = rings_of(3, {.packets = 20'000});
+    OutputQueues queues(config);
+    const std::array<std::uint32_t, 3> sizes{64, 700, 1518};
+    for (std::uint32_t ring = 0; ring < 3; ++ring) {
+        for (int i = 0; i < 20'000; ++i) {
+            put(queues, ring, ring, sizes[ring], Time{0});
+        }
+    }
+    std::array<std::int64_t, 3> bytes{};
+    for (int poll = 0; poll < 200; ++poll) {
+        for (const std::uint64_t handle : sent(queues, 0, Time{0}, 7)) {
+            bytes[handle] += sizes[handle];
+        }
+        const auto [least, most] = std::ranges::minmax(bytes);
+        EXPECT_LE(most - least, 2 * (std::int64_t{config.quantum} + 1518)) << poll;
+    }
+}
+
+TEST(OutputQueues, TheHighestClassIsServedFirst) {
+    OutputConfig config = rings_of(3);
+    config.rings[1].priority = 7;
+    config.rings[2].priority = 3;
+    OutputQueues queues(config);
+    for (std::uint32_t ring = 0; ring < 3; ++ring) {
+        put(queues, ring, ring, 100, Time{0});
+        put(queues, ring, ring, 100, Time{0});
+    }
+    EXPECT_EQ(sent(queues, 0, Time{0}), (std::vector<std::uint64_t>{1, 1, 2, 2, 0, 0}));
+}
+
+TEST(OutputQueues, AFullRingDelaysNoOther) {
+    OutputQueues queues(rings_of(2, {.packets = 10'000}));
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+        put(queues, 0, 0, 1518, Time{0});
+    }
+    sent(queues, 0, Time{0}, 32);
+    put(queues, 1, 1, 1518, Time{0});
+    const auto handles = sent(queues, 0, Time{0}, 32);
+    EXPECT_TRUE(std::ranges::find(handles, std::uint64_t{1}) != handles.end());
+}
+
+/// Each packet leaves by its ring's port, in order, once, or is dropped and counted.
+TEST(OutputQueues, LosesNothingThatIsNotCounted) {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        base::RandomStream random(seed, "queues");
+        const auto below = [&](std::uint64_t n) {
+            return static_cast<std::uint32_t>(random.uniform_int(n));
+        };
+        OutputConfig config;
+        config.ports = static_cast<std::uint16_t>(1 + below(4));
+        const std::uint32_t rings = 1 + below(20);
+        for (std::uint32_t ring = 0; ring < rings; ++ring) {
+            config.rings.push_back(
+                {.port = PortIndex(below(config.ports)),
+                 .priority = static_cast<std::uint8_t>(below(kClasses)),
+                 .rate = {below(2) == 0 ? 0 : std::int64_t{1'000'000} * (1 + below(100'000))},
+                 .packets = 1 + below(300),
+                 .bytes = below(2) == 0 ? base::Bytes{1} << 40 : 1 + below(100'000)});
+        }
+        config.packets = below(4) == 0 ? 1 + below(300) : 0;
+        config.quantum = 1600 + below(8'000);
+        OutputQueues queues(config);
+        std::vector<std::deque<std::uint64_t>> expected(rings);
+        std::map<std::uint64_t, std::uint32_t> ring_of;
+        std::vector<std::uint64_t> dropped(64);
+        std::uint64_t next = 0;
+        Time now;
+        for (int step = 0; step < 500; ++step) {
+            now += base::nanoseconds(below(5'000));
+            std::vector<Packet> batch(below(64));
+            for (Packet& packet : batch) {
+                packet = {next++, 64 + below(1'455), RingIndex(below(rings))};
+            }
+            const std::size_t drops = queues.in(batch, now, dropped);
+            std::size_t seen = 0;
+            for (const Packet& packet : batch) {
+                if (seen < drops && dropped[seen] == packet.handle) {
+                    ++seen;
+                } else {
+                    expected[packet.ring.value()].push_back(packet.handle);
+                    ring_of[packet.handle] = packet.ring.value();
+                }
+            }
+            ASSERT_EQ(seen, drops);
+            const auto port = static_cast<std::uint16_t>(below(config.ports));
+            for (const std::uint64_t handle : sent(queues, port, now, below(64))) {
+                const std::uint32_t ring = ring_of.at(handle);
+                ASSERT_EQ(config.rings[ring].port, PortIndex(port));
+                ASSERT_EQ(expected[ring].front(), handle);
+                expected[ring].pop_front();
+            }
+            for (std::uint32_t ring = 0; ring < rings; ++ring) {
+                ASSERT_EQ(queues.held_packets(RingIndex(ring)), expected[ring].size());
+            }
+        }
+        std::uint64_t counted = 0;
+        for (std::uint32_t ring = 0; ring < rings; ++ring) {
+            const RingCounters& each = queues.counters(RingIndex(ring));
+            counted += each.packets + each.drops + each.memory_drops;
+        }
+        EXPECT_EQ(counted, next);
+        now += base::seconds(100);
+        for (std::uint16_t port = 0; port < config.ports; ++port) {
+            for (int turn = 0; turn < 1'000; ++turn) {
+                now += base::milliseconds(100);
+                sent(queues, port, now);
+            }
+        }
+        EXPECT_EQ(queues.next_due(), Time::never());
+        for (std::uint32_t ring = 0; ring < rings; ++ring) {
+            EXPECT_EQ(queues.held_packets(RingIndex(ring)), 0U);
+        }
+        EXPECT_LE(queues.memory().used(), rings);  // one that each keeps
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::softswitch

@@ -1,0 +1,127 @@
+// Numbers that wait for their times, in a wheel of slots: to put one in and to take it out costs
+// the same however many wait.
+//
+//   slot      0    1    2    3    4   …      one turn: as many slots as the wheel has
+//             |    |    |    |    |
+//             7    -    3    -    -          lists, linked through `next_`
+//             |
+//             12
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace daqloom::softswitch {
+
+/// A number is due when the slot of its time begins, so up to the width of a slot too early. One
+/// that waits for more than a turn of the wheel is looked at once in each turn.
+class TimingWheel {
+  public:
+    /// Of numbers below `numbers`; the width is the power of two of picoseconds below `width`.
+    TimingWheel(std::uint32_t numbers, base::Time width)
+        : shift_(
+              static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(width.ps)) - 1)),
+          heads_(kSlots, kNone),
+          waiting_(kSlots / 64),
+          next_(numbers, kNone),
+          at_(numbers) {}
+
+    [[nodiscard]] base::Time width() const { return {std::int64_t{1} << shift_}; }
+    [[nodiscard]] bool empty() const { return size_ == 0; }
+    /// Whether a time is due: then it need not wait.
+    [[nodiscard]] bool is_due(base::Time at, base::Time now) const {
+        return slot_of(at) <= slot_of(now);
+    }
+
+    /// Which does not wait already, for a time that is not due at the latest `take_due`.
+    void put(std::uint32_t number, base::Time at) {
+        const std::uint64_t slot = slot_of(at);
+        at_[number] = slot;
+        link(number, slot % kSlots);
+        ++size_;
+    }
+
+    /// Calls due(number) for all whose slot has begun; from there, put may be called.
+    template <class Due>
+    void take_due(base::Time now, Due&& due) {
+        const std::uint64_t end = slot_of(now) + 1;
+        if (size_ == 0 || end <= begin_) {
+            begin_ = end > begin_ ? end : begin_;
+            return;
+        }
+        // After a pause of more than a turn, each slot is looked at once.
+        const std::uint64_t first = end - begin_ > kSlots ? end - kSlots : begin_;
+        begin_ = end;
+        for (std::uint64_t slot = next_waiting(first, end); slot < end;
+             slot = next_waiting(slot + 1, end)) {
+            take_slot(slot % kSlots, end, due);
+        }
+    }
+
+    /// No number is due before; never: none waits.
+    [[nodiscard]] base::Time next_due() const {
+        if (size_ == 0) {
+            return base::Time::never();
+        }
+        return {static_cast<std::int64_t>(next_waiting(begin_, begin_ + kSlots) << shift_)};
+    }
+
+  private:
+    static constexpr std::uint32_t kNone = 0xffffffff;
+    static constexpr std::uint64_t kSlots = 4096;
+
+    [[nodiscard]] std::uint64_t slot_of(base::Time at) const {
+        return static_cast<std::uint64_t>(at.ps) >> shift_;
+    }
+
+    void link(std::uint32_t number, std::uint64_t place) {
+        next_[number] = heads_[place];
+        heads_[place] = number;
+        waiting_[place / 64] |= std::uint64_t{1} << place % 64;
+    }
+
+    template <class Due>
+    void take_slot(std::uint64_t place, std::uint64_t end, Due&& due) {
+        std::uint32_t number = heads_[place];
+        heads_[place] = kNone;
+        waiting_[place / 64] &= ~(std::uint64_t{1} << place % 64);
+        while (number != kNone) {
+            const std::uint32_t next = next_[number];
+            if (at_[number] < end) {
+                --size_;
+                due(number);
+            } else {
+                link(number, place);  // in a later turn
+            }
+            number = next;
+        }
+    }
+
+    /// The first slot from `slot` on in which a number waits, `end` if there is none before.
+    [[nodiscard]] std::uint64_t next_waiting(std::uint64_t slot, std::uint64_t end) const {
+        while (slot < end) {
+            const std::uint64_t place = slot % kSlots;
+            const std::uint64_t word = waiting_[place / 64] >> place % 64;
+            if (word != 0) {
+                slot += static_cast<std::uint64_t>(std::countr_zero(word));
+                return slot < end ? slot : end;
+            }
+            slot += 64 - place % 64;
+        }
+        return end;
+    }
+
+    std::uint32_t shift_;
+    std::vector<std::uint32_t> heads_;    ///< of each slot of a turn
+    std::vector<std::uint64_t> waiting_;  ///< a bit for each slot in which numbers wait
+    std::vector<std::uint32_t> next_;     ///< of each number, in its slot
+    std::vector<std::uint64_t> at_;       ///< the slot of its time, of each number
+    std::uint64_t begin_ = 0;             ///< the first slot that has not been taken
+    std::size_t size_ = 0;
+};
+
+}  // namespace daqloom::softswitch
