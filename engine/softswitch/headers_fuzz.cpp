@@ -1,0 +1,22 @@
+// libFuzzer: no frame makes the look at its headers leave it, and a mark is one that the next
+// switch sees.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "softswitch/headers.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace daqloom::softswitch;
+    std::vector<std::uint8_t> frame(data, data + size);
+    const Headers headers = headers_of(frame);
+    if (headers.is_ecn_capable && size < 65'536) {
+        mark_congestion(frame, headers);
+        const Headers marked = headers_of(frame);
+        if (!marked.is_ecn_capable || marked.to != headers.to || marked.vlan != headers.vlan) {
+            std::abort();
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,87 @@
+// Where addresses are: learned from what comes from there, forgotten with time, or given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/units.hpp"
+#include "softswitch/headers.hpp"
+#include "softswitch/packet.hpp"
+
+namespace daqloom::softswitch {
+
+struct MacTableConfig {
+    std::uint32_t most = 8192;               ///< addresses, those given included
+    base::Time ageing = base::seconds(300);  ///< IEEE 802.1Q, 8.8.3
+};
+
+struct MacTableCounters {
+    DAQLOOM_FIELDS(MacTableCounters, (std::uint64_t, learned, "Addresses learned."),
+                   (std::uint64_t, moved, "Addresses that came from another port than before."),
+                   (std::uint64_t, aged, "Addresses forgotten, as nothing came from them."),
+                   (std::uint64_t, full,
+                    "Frames whose source was not learned: the table was full."))
+};
+
+/// An address of a VLAN is in one of the places behind that which its hash gives; these are
+/// bounded, so that no flood of addresses makes a look-up slow. Nothing is allocated after
+/// construction.
+class MacTable {
+  public:
+    explicit MacTable(const MacTableConfig& config);
+
+    /// None: nobody knows.
+    [[nodiscard]] std::optional<PortIndex> find(MacAddress address, std::uint16_t vlan,
+                                                base::Time now) const;
+    /// A frame from this address came in by this port. Addresses of groups are not learned.
+    void learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
+    /// It stays where it is. False: there is no place.
+    bool fix(MacAddress address, std::uint16_t vlan, PortIndex port);
+    /// Also one that was given. False: it is not there.
+    bool forget(MacAddress address, std::uint16_t vlan);
+    /// All that was learned at a port, whose link is down.
+    void forget_port(PortIndex port);
+
+    /// Those that are too old included, until their place is needed.
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] const MacTableCounters& counters() const { return counters_; }
+
+  private:
+    static constexpr std::size_t kPlaces = 16;  ///< in which an address may be
+
+    struct Entry {
+        std::uint64_t key = kFree;  ///< address and VLAN
+        base::Time seen;
+        PortIndex port;
+        bool is_fixed = false;
+    };
+    static constexpr std::uint64_t kFree = ~std::uint64_t{0};
+
+    static std::uint64_t key_of(MacAddress address, std::uint16_t vlan) {
+        return address.value << 12 | vlan;
+    }
+    [[nodiscard]] std::size_t place_of(std::uint64_t key) const;
+    [[nodiscard]] bool is_old(const Entry& entry, base::Time now) const {
+        return !entry.is_fixed && now - entry.seen > config_.ageing;
+    }
+    [[nodiscard]] const Entry* known(std::uint64_t key) const;
+    [[nodiscard]] Entry* known(std::uint64_t key) {
+        return const_cast<Entry*>(static_cast<const MacTable*>(this)->known(key));
+    }
+    /// Null: there is none. That of an address that is too old is free.
+    Entry* free_place(std::uint64_t key, base::Time now);
+    void release(Entry& entry) {
+        entry = {};
+        --size_;
+    }
+
+    MacTableConfig config_;
+    std::vector<Entry> entries_;  ///< a power of two, twice as many as addresses
+    std::size_t size_ = 0;
+    MacTableCounters counters_;
+};
+
+}  // namespace daqloom::softswitch

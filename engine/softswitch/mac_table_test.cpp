@@ -1,0 +1,114 @@
+#include "softswitch/mac_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "base/random.hpp"
+
+namespace daqloom::softswitch {
+namespace {
+
+using base::seconds;
+using base::Time;
+
+constexpr MacAddress kOne{0x020000000001};
+constexpr MacAddress kTwo{0x020000000002};
+
+TEST(MacTable, LearnsWhereAnAddressIsAndWhereItGoes) {
+    MacTable table({});
+    EXPECT_FALSE(table.find(kOne, 0, Time{}));
+    table.learn(kOne, 0, PortIndex(3), Time{});
+    EXPECT_EQ(table.find(kOne, 0, Time{}), PortIndex(3));
+    EXPECT_FALSE(table.find(kOne, 5, Time{})) << "another VLAN";
+    table.learn(kOne, 0, PortIndex(4), seconds(1));
+    EXPECT_EQ(table.find(kOne, 0, seconds(1)), PortIndex(4));
+    EXPECT_EQ(table.counters().moved, 1U);
+    table.learn(MacAddress{0xffffffffffff}, 0, PortIndex(1), Time{});
+    EXPECT_EQ(table.size(), 1U);
+}
+
+TEST(MacTable, ForgetsWithTime) {
+    MacTable table({.ageing = seconds(10)});
+    table.learn(kOne, 0, PortIndex(1), Time{});
+    table.learn(kTwo, 0, PortIndex(1), Time{});
+    table.learn(kOne, 0, PortIndex(1), seconds(8));
+    EXPECT_TRUE(table.find(kTwo, 0, seconds(10)));
+    EXPECT_FALSE(table.find(kTwo, 0, seconds(10) + Time{1}));
+    EXPECT_TRUE(table.find(kOne, 0, seconds(18)));
+}
+
+TEST(MacTable, WhatIsGivenStays) {
+    MacTable table({.ageing = seconds(10)});
+    EXPECT_TRUE(table.fix(kOne, 0, PortIndex(1)));
+    table.learn(kOne, 0, PortIndex(2), seconds(1));
+    EXPECT_EQ(table.find(kOne, 0, seconds(1'000)), PortIndex(1));
+    table.forget_port(PortIndex(1));
+    EXPECT_TRUE(table.find(kOne, 0, Time{}));
+    EXPECT_TRUE(table.forget(kOne, 0));
+    EXPECT_FALSE(table.find(kOne, 0, Time{}));
+    EXPECT_FALSE(table.forget(kOne, 0));
+}
+
+TEST(MacTable, OfAPortThatIsDownNothingIsKept) {
+    MacTable table({});
+    table.learn(kOne, 0, PortIndex(1), Time{});
+    table.learn(kTwo, 0, PortIndex(2), Time{});
+    table.forget_port(PortIndex(1));
+    EXPECT_FALSE(table.find(kOne, 0, Time{}));
+    EXPECT_TRUE(table.find(kTwo, 0, Time{}));
+}
+
+/// A million addresses do not drive out those that are in use, and what is not learned is counted.
+TEST(MacTable, IsNotFloodedByAMillionAddresses) {
+    MacTable table({.most = 1024, .ageing = seconds(10)});
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        table.learn(MacAddress{i << 8}, 0, PortIndex(1), Time{});
+    }
+    for (std::uint64_t i = 0; i < 1'000'000; ++i) {
+        table.learn(MacAddress{0x040000000000 + i}, 0, PortIndex(2), seconds(1));
+    }
+    EXPECT_LE(table.size(), 1024U);
+    EXPECT_EQ(table.counters().learned + table.counters().full, 1'000'100U);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        EXPECT_EQ(table.find(MacAddress{i << 8}, 0, seconds(9)), PortIndex(1));
+    }
+    // When they are old, others get their places.
+    table.learn(kOne, 0, PortIndex(3), seconds(100));
+    EXPECT_EQ(table.find(kOne, 0, seconds(100)), PortIndex(3));
+}
+
+/// A table that is never full is as a map.
+TEST(MacTable, IsAsAMap) {
+    base::RandomStream random(1, "addresses");
+    MacTable table({.most = 4096, .ageing = seconds(50)});
+    struct Seen {
+        PortIndex port;
+        Time at;
+    };
+    std::map<std::uint64_t, Seen> expected;
+    Time now;
+    for (int step = 0; step < 100'000; ++step) {
+        now += base::milliseconds(static_cast<std::int64_t>(random.uniform_int(20)));
+        const std::uint64_t address = random.uniform_int(1'000);
+        if (random.uniform_int(2) == 0) {
+            const PortIndex port(static_cast<std::uint16_t>(random.uniform_int(8)));
+            table.learn(MacAddress{address}, 0, port, now);
+            expected[address] = {port, now};
+        } else {
+            const auto found = table.find(MacAddress{address}, 0, now);
+            const auto known = expected.find(address);
+            const bool is_there = known != expected.end() && now - known->second.at <= seconds(50);
+            ASSERT_EQ(found.has_value(), is_there);
+            if (is_there) {
+                ASSERT_EQ(*found, known->second.port);
+            }
+        }
+    }
+    EXPECT_EQ(table.counters().full, 0U);
+}
+
+}  // namespace
+}  // namespace daqloom::softswitch

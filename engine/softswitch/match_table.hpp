@@ -1,0 +1,84 @@
+// Rules by what headers say: destination, VLAN, prefix of the IP address, protocol, ports.
+//
+// Tuple space search: rules that look at the same fields, with prefixes of the same length, are in
+// one hash table, so that a look-up costs as much for one rule as for thousands of the same kind.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "softswitch/headers.hpp"
+
+namespace daqloom::softswitch {
+
+/// What a packet must have; what is not given may be anything.
+struct Match {
+    std::optional<MacAddress> destination = {};
+    std::optional<std::uint16_t> vlan = {};
+    std::optional<std::uint16_t> type = {};  ///< of Ethernet, behind tags
+    std::optional<IpAddress> to = {};
+    std::uint8_t prefix = 128;  ///< bits of `to` that count; of IPv4 96 more than its own
+    std::optional<IpProtocol> protocol = {};
+    std::optional<std::uint16_t> from_port = {};
+    std::optional<std::uint16_t> to_port = {};
+    std::optional<std::uint16_t> ingress = {};
+
+    friend bool operator==(const Match&, const Match&) = default;
+};
+
+/// Rules with a value each. Bounded: it holds no more than `most` rules, of `kMostKinds` kinds.
+class MatchTable {
+  public:
+    /// Kinds of rules: what they look at.
+    static constexpr std::size_t kMostKinds = 32;
+
+    explicit MatchTable(std::uint32_t most) : most_(most) {}
+
+    /// Of several rules that match, that with the highest priority counts, and of these the one
+    /// that was there first. A rule with the same match and priority is replaced. False: it is
+    /// full.
+    bool set(const Match& match, std::uint16_t priority, std::uint32_t value);
+    /// False: there is no such rule.
+    bool remove(const Match& match, std::uint16_t priority);
+
+    /// None: no rule matches.
+    [[nodiscard]] std::optional<std::uint32_t> find(const Headers& headers,
+                                                    std::uint16_t ingress) const;
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+  private:
+    using Key = std::array<std::uint64_t, 5>;
+    struct Rule {
+        Key key;
+        std::uint64_t order;
+        std::uint32_t value;
+        std::uint16_t priority;
+    };
+    struct Kind {
+        Key mask;
+        std::uint16_t highest = 0;  ///< priority of its rules
+        std::size_t rules = 0;
+        std::vector<std::vector<Rule>> buckets;  ///< a power of two; the best rule of a key first
+
+        [[nodiscard]] std::vector<Rule>& bucket(const Key& key);
+        [[nodiscard]] const std::vector<Rule>& bucket(const Key& key) const;
+    };
+
+    static Key key_of(const Headers& headers, std::uint16_t ingress);
+    static Key key_of(const Match& match);
+    static Key mask_of(const Match& match);
+    Kind* kind_of(const Key& mask);
+    void grow(Kind& kind);
+    void sort();
+
+    std::uint32_t most_;
+    std::size_t size_ = 0;
+    std::uint64_t order_ = 0;
+    std::vector<Kind> kinds_;  ///< that with the highest priority first
+};
+
+}  // namespace daqloom::softswitch
