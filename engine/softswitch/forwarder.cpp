@@ -1,0 +1,129 @@
+#include "softswitch/forwarder.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace daqloom::softswitch {
+
+using base::Time;
+
+namespace {
+
+/// Addresses that no bridge forwards (IEEE 802.1Q, table 8-1): pause frames, spanning tree, LLDP.
+constexpr std::uint64_t kLinkLocal = 0x0180c2000000;
+constexpr std::uint64_t kLinkLocalMask = 0xfffffffffff0;
+
+/// What a rule does, as the value of its match.
+constexpr std::uint32_t kWhat = 30;
+constexpr std::uint32_t kNumber = (std::uint32_t{1} << kWhat) - 1;
+
+std::uint32_t value_of(const Action& action) {
+    const std::uint32_t number = action.what == Action::What::queue  ? action.ring.value()
+                                 : action.what == Action::What::port ? action.port.value()
+                                                                     : 0;
+    return static_cast<std::uint32_t>(action.what) << kWhat | number;
+}
+
+base::expected<void> check(const ForwarderConfig& config) {
+    const OutputConfig& output = config.output;
+    if (output.ports < 1 || config.classes < 1 || config.classes > kClasses) {
+        return base::failure(
+            fmt::format("{} ports with {} classes; expected one port at least, and 1 "
+                        "to {} classes",
+                        output.ports, config.classes, kClasses));
+    }
+    if (output.rings.size() < std::size_t{output.ports} * config.classes ||
+        output.rings.size() > kNumber) {
+        return base::failure(
+            fmt::format("{} rings; expected one for each class of each port, {} at "
+                        "least",
+                        output.rings.size(), std::size_t{output.ports} * config.classes));
+    }
+    for (std::size_t ring = 0; ring < output.rings.size(); ++ring) {
+        const RingConfig& given = output.rings[ring];
+        const bool is_its_ports = ring >= std::size_t{output.ports} * config.classes ||
+                                  given.port == PortIndex(ring / config.classes);
+        if (given.port.value() >= output.ports || given.priority >= kClasses || given.packets < 1 ||
+            given.bytes < 1 || given.rate.bps < 0 || !is_its_ports) {
+            return base::failure(
+                fmt::format("ring {} of port {}, class {}, {} packets, {} B, {} b/s; expected one "
+                            "of the {} ports, "
+                            "in their order first, a class below {}, and room for a packet",
+                            ring, given.port.value(), given.priority, given.packets, given.bytes,
+                            given.rate.bps, output.ports, kClasses));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+base::expected<Forwarder> Forwarder::make(const ForwarderConfig& config) {
+    DAQLOOM_CHECK(check(config));
+    return Forwarder(config);
+}
+
+Forwarder::Forwarder(const ForwarderConfig& config)
+    : classes_(config.classes),
+      floods_unknown_(config.floods_unknown),
+      queues_(config.output),
+      addresses_(config.addresses),
+      rules_(config.most_rules),
+      counters_(config.output.ports) {
+    for (const RingConfig& ring : config.output.rings) {
+        port_of_.push_back(ring.port);
+    }
+}
+
+bool Forwarder::set_rule(const Match& match, std::uint16_t priority, const Action& action) {
+    const bool is_there =
+        (action.what != Action::What::queue || action.ring.value() < port_of_.size()) &&
+        (action.what != Action::What::port || action.port.value() < ports());
+    flows_.forget();
+    return is_there && rules_.set(match, priority, value_of(action));
+}
+
+Forwarder::Decision Forwarder::decide(std::span<const std::uint8_t> frame, PortIndex ingress,
+                                      Time now) {
+    const Headers headers = headers_of(frame);
+    if (!headers.is_frame) {
+        return {.cause = &PortCounters::malformed};
+    }
+    addresses_.learn(headers.source, headers.vlan, ingress, now);
+    if ((headers.destination.value & kLinkLocalMask) == kLinkLocal) {
+        return {.cause = &PortCounters::link_local};
+    }
+    const auto rule = rules_.find(headers, ingress.value());
+    if (!rule) {
+        return by_address(headers, ingress, now);
+    }
+    const std::uint32_t number = *rule & kNumber;
+    switch (static_cast<Action::What>(*rule >> kWhat)) {
+        case Action::What::queue:
+            return {.ring = RingIndex(number)};
+        case Action::What::port:
+            return {.ring = ring_of(PortIndex(number), headers.priority)};
+        case Action::What::drop:
+            return {.cause = &PortCounters::by_rule};
+        case Action::What::forward:
+            break;
+    }
+    return by_address(headers, ingress, now);
+}
+
+Forwarder::Decision Forwarder::by_address(const Headers& headers, PortIndex ingress,
+                                          Time now) const {
+    if (!headers.destination.is_group()) {
+        if (const auto port = addresses_.find(headers.destination, headers.vlan, now)) {
+            return *port == ingress ? Decision{.cause = &PortCounters::back}
+                                    : Decision{.ring = ring_of(*port, headers.priority)};
+        }
+        if (!floods_unknown_) {
+            return {.cause = &PortCounters::unknown};
+        }
+    }
+    return {.priority = headers.priority};
+}
+
+}  // namespace daqloom::softswitch

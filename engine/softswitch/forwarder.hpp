@@ -1,0 +1,231 @@
+// The switch without its ports: frames come in, are looked at, wait in the rings of the ports by
+// which they go, and leave at their pace.
+//
+//   frame ──> headers ──> rules ──────────────> ring ──> (OutputQueues) ──> port
+//                │           └ none: address ─> ring of that port and class
+//                └ learned         └ unknown ─> those of all ports, or none
+//
+// Whoever drives it owns what handles stand for, tells of frames and time, and takes handles back:
+//   out.drop(handle)           nobody needs it any more
+//   out.copy(handle) -> handle another one of the same frame, to be sent as well
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/fields.hpp"
+#include "base/units.hpp"
+#include "softswitch/flow_cache.hpp"
+#include "softswitch/headers.hpp"
+#include "softswitch/mac_table.hpp"
+#include "softswitch/match_table.hpp"
+#include "softswitch/output_queues.hpp"
+#include "softswitch/packet.hpp"
+
+namespace daqloom::softswitch {
+
+/// What is done with frames that a rule matches.
+struct Action {
+    enum class What : std::uint8_t {
+        queue,    ///< into a ring
+        port,     ///< into the ring of a port for its class
+        forward,  ///< where the address is, as without a rule
+        drop,
+    };
+    What what = What::forward;
+    RingIndex ring{};
+    PortIndex port{};
+};
+
+struct ForwarderConfig {
+    /// The rings, the first of which are those of the ports without a rule: for each port in turn
+    /// one for each of `classes`. Frames without a tag are of class 0.
+    OutputConfig output;
+    std::uint32_t classes = 1;
+    MacTableConfig addresses;
+    std::uint32_t most_rules = 65'536;
+    bool floods_unknown = true;  ///< frames to addresses that nobody knows; else they are dropped
+};
+
+/// Of a port that frames came in by, from the start on.
+struct PortCounters {
+    DAQLOOM_FIELDS(PortCounters, (std::uint64_t, packets, "Frames that came in."),
+                   (std::uint64_t, bytes, "Bytes of these."),
+                   (std::uint64_t, flooded, "Frames sent to all other ports."),
+                   (std::uint64_t, malformed, "Frames dropped, as they have no Ethernet header."),
+                   (std::uint64_t, link_local, "Frames dropped, as they are for this link only."),
+                   (std::uint64_t, by_rule, "Frames dropped, as a rule says."),
+                   (std::uint64_t, unknown, "Frames dropped, as nobody knows their address."),
+                   (std::uint64_t, back,
+                    "Frames dropped, as they would leave by the port they came by."),
+                   (std::uint64_t, full,
+                    "Frames, and copies of them, dropped, as their ring was full."))
+};
+
+struct Arrived {
+    std::uint64_t handle = 0;
+    std::span<const std::uint8_t> frame;  ///< what is looked at; from the destination address on
+    std::uint32_t bytes = 0;              ///< all of it
+};
+
+class Forwarder {
+  public:
+    static constexpr std::size_t kMostInBatch = 64;
+
+    static base::expected<Forwarder> make(const ForwarderConfig& config);
+
+    /// At most `kMostInBatch` frames that came in by a port.
+    template <class Out>
+    void in(std::span<const Arrived> batch, PortIndex ingress, base::Time now, Out& out) {
+        PortCounters& counted = counters_[ingress.value()];
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            keys_[i] = FlowKey::of(batch[i].frame, ingress);
+            flows_.prefetch(keys_[i]);
+        }
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            const Arrived& arrived = batch[i];
+            counted.bytes += arrived.bytes;
+            const FlowKey& key = keys_[i];
+            RingIndex ring = key.is_flow ? flows_.find(key, now) : RingIndex::none();
+            if (ring == RingIndex::none()) [[unlikely]] {
+                ring = look_at(arrived, key, ingress, now, counted, out);
+            }
+            if (ring != RingIndex::none()) [[likely]] {
+                packets_[count++] = {arrived.handle, arrived.bytes, ring};
+                queues_.prefetch(ring);
+            }
+        }
+        counted.packets += batch.size();
+        queue({packets_.data(), count}, now, counted, out);
+    }
+    /// Before `out`, whenever time has gone on.
+    void advance(base::Time now) { queues_.advance(now); }
+    /// Handles of what a port sends now; returns how many.
+    std::size_t out(PortIndex port, base::Time now, std::span<std::uint64_t> handles) {
+        return queues_.out(port, now, handles);
+    }
+    [[nodiscard]] base::Time next_due() const { return queues_.next_due(); }
+
+    // ---- changed while it runs
+    /// See MatchTable. False: there are as many as may be.
+    bool set_rule(const Match& match, std::uint16_t priority, const Action& action);
+    bool remove_rule(const Match& match, std::uint16_t priority) {
+        flows_.forget();
+        return rules_.remove(match, priority);
+    }
+    /// See MacTable.
+    bool fix_address(MacAddress address, std::uint16_t vlan, PortIndex port) {
+        flows_.forget();
+        return addresses_.fix(address, vlan, port);
+    }
+    bool forget_address(MacAddress address, std::uint16_t vlan) {
+        flows_.forget();
+        return addresses_.forget(address, vlan);
+    }
+    /// The link of a port is down.
+    void forget_port(PortIndex port) {
+        flows_.forget();
+        addresses_.forget_port(port);
+    }
+    [[nodiscard]] OutputQueues& queues() { return queues_; }
+
+    [[nodiscard]] const OutputQueues& queues() const { return queues_; }
+    [[nodiscard]] const MacTable& addresses() const { return addresses_; }
+    [[nodiscard]] const MatchTable& rules() const { return rules_; }
+    [[nodiscard]] std::size_t ports() const { return counters_.size(); }
+    [[nodiscard]] const PortCounters& counters(PortIndex port) const {
+        return counters_[port.value()];
+    }
+    /// Of a port without a rule.
+    [[nodiscard]] RingIndex ring_of(PortIndex port, std::uint8_t priority) const {
+        return RingIndex(port.value() * classes_ + std::min<std::uint32_t>(priority, classes_ - 1));
+    }
+
+  private:
+    /// A flow is looked at anew so often: by then its source is in use, and its address may be
+    /// elsewhere.
+    static constexpr base::Time kRemembered = base::milliseconds(1);
+    static constexpr std::size_t kFlows = 16'384;
+
+    struct Decision {
+        RingIndex ring = RingIndex::none();            ///< none: all ports
+        std::uint64_t PortCounters::*cause = nullptr;  ///< of its being dropped
+        std::uint8_t priority = 0;
+    };
+
+    explicit Forwarder(const ForwarderConfig& config);
+
+    /// Learns where it came from, too.
+    Decision decide(std::span<const std::uint8_t> frame, PortIndex ingress, base::Time now);
+    [[nodiscard]] Decision by_address(const Headers& headers, PortIndex ingress,
+                                      base::Time now) const;
+
+    /// None: it has been flooded, or dropped.
+    template <class Out>
+    [[gnu::noinline]] RingIndex look_at(const Arrived& arrived, const FlowKey& key,
+                                        PortIndex ingress, base::Time now, PortCounters& counted,
+                                        Out& out) {
+        const Decision decision = decide(arrived.frame, ingress, now);
+        if (decision.cause != nullptr) {
+            ++(counted.*decision.cause);
+            out.drop(arrived.handle);
+        } else if (decision.ring == RingIndex::none()) {
+            ++counted.flooded;
+            flood(arrived, ingress, decision.priority, now, counted, out);
+        } else if (key.is_flow) {
+            flows_.put(key, decision.ring, now + kRemembered);
+        }
+        return decision.ring;
+    }
+    template <class Out>
+    void queue(std::span<const Packet> packets, base::Time now, PortCounters& counted, Out& out) {
+        std::array<std::uint64_t, kMostInBatch> dropped;
+        const std::size_t drops = queues_.in(packets, now, dropped);
+        counted.full += drops;
+        for (std::size_t i = 0; i < drops; ++i) {
+            out.drop(dropped[i]);
+        }
+    }
+    template <class Out>
+    void queue(const Packet& packet, base::Time now, PortCounters& counted, Out& out) {
+        queue(std::span(&packet, 1), now, counted, out);
+    }
+    template <class Out>
+    void flood(const Arrived& arrived, PortIndex ingress, std::uint8_t priority, base::Time now,
+               PortCounters& counted, Out& out) {
+        if (ports() == 1) {
+            out.drop(arrived.handle);
+            return;
+        }
+        const PortIndex last(ports() - (ingress.value() + 1U == ports() ? 2U : 1U));
+        for (PortIndex port{}; port < last; ++port) {
+            if (port != ingress) {
+                queue({out.copy(arrived.handle), arrived.bytes, ring_of(port, priority)}, now,
+                      counted, out);
+            }
+        }
+        queue({arrived.handle, arrived.bytes, ring_of(last, priority)}, now, counted, out);
+    }
+
+    // Of the batch at hand; here, so that they are not cleared for each.
+    std::array<FlowKey, kMostInBatch> keys_{};
+    std::array<Packet, kMostInBatch> packets_{};
+
+    std::uint32_t classes_;
+    bool floods_unknown_;
+    OutputQueues queues_;
+    std::vector<PortIndex> port_of_;  ///< of each ring
+    FlowCache flows_{kFlows};
+    MacTable addresses_;
+    MatchTable rules_;
+    std::vector<PortCounters> counters_;
+};
+
+}  // namespace daqloom::softswitch

@@ -1,0 +1,337 @@
+#include "softswitch/forwarder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace daqloom::softswitch {
+namespace {
+
+using base::Time;
+using Frame = std::vector<std::uint8_t>;
+
+constexpr std::uint16_t kPorts = 4;
+constexpr MacAddress kBroadcast{0xffffffffffff};
+
+MacAddress host(std::uint64_t number) { return {0x020000000000 + number}; }
+
+/// TCP over IPv4 to 10.0.0.`to`, port `port`; 64 B.
+Frame frame_of(MacAddress source, MacAddress destination, std::uint32_t to = 0,
+               std::uint16_t port = 0, std::uint16_t tag = 0) {
+    Frame frame;
+    const auto append = [&frame](std::uint64_t value, int bytes) {
+        for (int byte = bytes - 1; byte >= 0; --byte) {
+            frame.push_back(static_cast<std::uint8_t>(value >> (8 * byte)));
+        }
+    };
+    append(destination.value, 6);
+    append(source.value, 6);
+    if (tag != 0) {
+        append(0x8100, 2);
+        append(tag, 2);
+    }
+    append(0x0800, 2);
+    append(0x4500002e, 4);
+    append(0, 4);
+    append(0x4006, 2);
+    append(0, 2);
+    append(0x0a000000, 4);
+    append(0x0a000000 + to, 4);
+    append(1, 2);
+    append(port, 2);
+    frame.resize(64);
+    return frame;
+}
+
+/// Hands out numbers for frames, and keeps what becomes of each.
+class Driver {
+  public:
+    explicit Driver(const ForwarderConfig& config) : forwarder_(made(config)) {}
+
+    std::uint64_t in(std::uint16_t port, const Frame& frame, Time now = {}) {
+        const std::uint64_t handle = next_++;
+        alive_[handle] = handle;
+        const Arrived arrived{handle, frame, static_cast<std::uint32_t>(frame.size())};
+        forwarder_.in({&arrived, 1}, PortIndex(port), now, *this);
+        return handle;
+    }
+    /// The frames, by the handles of the originals, that a port sends.
+    std::vector<std::uint64_t> out(std::uint16_t port, Time now = {}, std::size_t room = 64) {
+        forwarder_.advance(now);
+        std::vector<std::uint64_t> handles(room);
+        handles.resize(forwarder_.out(PortIndex(port), now, handles));
+        for (std::uint64_t& handle : handles) {
+            handle = take(handle);
+        }
+        return handles;
+    }
+    /// Ports that send it, in their order.
+    std::vector<std::uint16_t> ports_of(std::uint64_t frame, Time now = {}) {
+        std::vector<std::uint16_t> found;
+        for (std::uint16_t port = 0; port < kPorts; ++port) {
+            const auto sent = out(port, now);
+            found.insert(found.end(), static_cast<std::size_t>(std::ranges::count(sent, frame)),
+                         port);
+        }
+        return found;
+    }
+
+    void drop(std::uint64_t handle) {
+        take(handle);
+        ++dropped_;
+    }
+    std::uint64_t copy(std::uint64_t handle) {
+        alive_[next_] = alive_.at(handle);
+        ++copies_;
+        return next_++;
+    }
+
+    [[nodiscard]] Forwarder& forwarder() { return forwarder_; }
+    [[nodiscard]] const PortCounters& counted(std::uint16_t port) const {
+        return forwarder_.counters(PortIndex(port));
+    }
+    [[nodiscard]] std::size_t alive() const { return alive_.size(); }
+    [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+    [[nodiscard]] std::uint64_t copies() const { return copies_; }
+
+  private:
+    static Forwarder made(const ForwarderConfig& config) {
+        auto made = Forwarder::make(config);
+        if (!made) {
+            throw std::runtime_error(made.error().message);
+        }
+        return std::move(*made);
+    }
+    /// Throws what is not alive: a handle that came back twice.
+    std::uint64_t take(std::uint64_t handle) {
+        const std::uint64_t original = alive_.at(handle);
+        alive_.erase(handle);
+        return original;
+    }
+
+    Forwarder forwarder_;
+    std::map<std::uint64_t, std::uint64_t> alive_;  ///< by handle, the original
+    std::uint64_t next_ = 0;
+    std::uint64_t dropped_ = 0;
+    std::uint64_t copies_ = 0;
+};
+
+/// Four ports with a ring each, and rings for rules.
+ForwarderConfig config_of(std::uint32_t more_rings = 0, RingConfig each = {}) {
+    ForwarderConfig config;
+    config.output.ports = kPorts;
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        config.output.rings.push_back({.port = PortIndex(port)});
+    }
+    config.output.rings.resize(kPorts + more_rings, each);
+    return config;
+}
+
+Match to_ip(std::uint32_t to) {
+    Match match;
+    match.to = IpAddress::v4(0x0a000000 + to);
+    return match;
+}
+
+TEST(Forwarder, FloodsUntilItKnows) {
+    Driver driver(config_of());
+    const auto first = driver.in(0, frame_of(host(1), host(2)));
+    EXPECT_EQ(driver.ports_of(first), (std::vector<std::uint16_t>{1, 2, 3}));
+    const auto answer = driver.in(2, frame_of(host(2), host(1)));
+    EXPECT_EQ(driver.ports_of(answer), (std::vector<std::uint16_t>{0}));
+    const auto second = driver.in(0, frame_of(host(1), host(2)));
+    EXPECT_EQ(driver.ports_of(second), (std::vector<std::uint16_t>{2}));
+    EXPECT_EQ(driver.counted(0).flooded, 1U);
+    EXPECT_EQ(driver.copies(), 2U);
+    EXPECT_EQ(driver.alive(), 0U);
+}
+
+TEST(Forwarder, BroadcastsGoToAllOthers) {
+    Driver driver(config_of());
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        const auto frame = driver.in(port, frame_of(host(port), kBroadcast));
+        std::vector<std::uint16_t> others{0, 1, 2, 3};
+        others.erase(others.begin() + port);
+        EXPECT_EQ(driver.ports_of(frame), others);
+    }
+}
+
+TEST(Forwarder, DropsWhatGoesNowhere) {
+    ForwarderConfig config = config_of();
+    config.floods_unknown = false;
+    Driver driver(config);
+    driver.in(0, frame_of(host(1), host(2)));
+    driver.in(0, frame_of(host(3), host(1)));  // it is there
+    driver.in(0, frame_of(host(1), MacAddress{0x0180c2000001}));
+    driver.in(0, Frame(13));
+    const PortCounters& counted = driver.counted(0);
+    EXPECT_EQ(counted.packets, 4U);
+    EXPECT_EQ(counted.bytes, 3 * 64U + 13);
+    EXPECT_EQ(counted.unknown, 1U);
+    EXPECT_EQ(counted.back, 1U);
+    EXPECT_EQ(counted.link_local, 1U);
+    EXPECT_EQ(counted.malformed, 1U);
+    EXPECT_EQ(driver.dropped(), 4U);
+    EXPECT_EQ(driver.alive(), 0U);
+}
+
+TEST(Forwarder, RulesComeBeforeAddresses) {
+    Driver driver(config_of(1, {.port = PortIndex(3)}));
+    Forwarder& forwarder = driver.forwarder();
+    driver.in(1, frame_of(host(2), kBroadcast));
+    driver.ports_of(0);
+    EXPECT_TRUE(
+        forwarder.set_rule(to_ip(7), 1, {.what = Action::What::queue, .ring = RingIndex(4)}));
+    EXPECT_TRUE(
+        forwarder.set_rule(to_ip(8), 1, {.what = Action::What::port, .port = PortIndex(2)}));
+    EXPECT_TRUE(forwarder.set_rule(to_ip(9), 1, {.what = Action::What::drop}));
+    EXPECT_TRUE(forwarder.set_rule({}, 0, {.what = Action::What::forward}));
+    EXPECT_FALSE(
+        forwarder.set_rule(to_ip(1), 1, {.what = Action::What::queue, .ring = RingIndex(5)}));
+    EXPECT_FALSE(
+        forwarder.set_rule(to_ip(1), 1, {.what = Action::What::port, .port = PortIndex(4)}));
+    const auto sent_to = [&](std::uint32_t to) {
+        return driver.ports_of(driver.in(0, frame_of(host(1), host(2), to)));
+    };
+    EXPECT_EQ(sent_to(7), (std::vector<std::uint16_t>{3}));
+    EXPECT_EQ(forwarder.queues().counters(RingIndex(4)).packets, 1U);
+    EXPECT_EQ(sent_to(8), (std::vector<std::uint16_t>{2}));
+    EXPECT_TRUE(sent_to(9).empty());
+    EXPECT_EQ(driver.counted(0).by_rule, 1U);
+    EXPECT_EQ(sent_to(6), (std::vector<std::uint16_t>{1}));
+    EXPECT_TRUE(forwarder.remove_rule(to_ip(7), 1));
+    EXPECT_EQ(sent_to(7), (std::vector<std::uint16_t>{1}));
+}
+
+TEST(Forwarder, ClassesOfAPortHaveRingsOfTheirOwn) {
+    ForwarderConfig config;
+    config.classes = 2;
+    config.output.ports = kPorts;
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        config.output.rings.push_back({.port = PortIndex(port), .priority = 0});
+        config.output.rings.push_back({.port = PortIndex(port), .priority = 5});
+    }
+    Driver driver(config);
+    driver.forwarder().fix_address(host(2), 0, PortIndex(1));
+    const auto low = driver.in(0, frame_of(host(1), host(2)));
+    const auto high = driver.in(0, frame_of(host(1), host(2), 0, 0, 7 << 13));
+    EXPECT_EQ(driver.out(1), (std::vector<std::uint64_t>{high, low}));
+}
+
+/// A flow that is remembered is decided anew after a millisecond, and at once after a change of
+/// rules.
+TEST(Forwarder, RemembersFlowsForAWhile) {
+    Driver driver(config_of(2, {.port = PortIndex(3)}));
+    Forwarder& forwarder = driver.forwarder();
+    const Frame frame = frame_of(host(1), host(2), 7);
+    forwarder.fix_address(host(3), 0, PortIndex(1));
+    driver.in(1, frame_of(host(2), host(3)));  // learned
+    driver.out(1);
+    EXPECT_EQ(driver.ports_of(driver.in(0, frame)), (std::vector<std::uint16_t>{1}));
+    driver.in(2, frame_of(host(2), host(3)));  // moved
+    driver.out(1);
+    EXPECT_EQ(driver.ports_of(driver.in(0, frame)), (std::vector<std::uint16_t>{1}));
+    EXPECT_EQ(driver.ports_of(driver.in(0, frame, base::milliseconds(2)), base::milliseconds(2)),
+              (std::vector<std::uint16_t>{2}));
+    for (const std::uint32_t ring : {4U, 5U}) {
+        forwarder.set_rule(to_ip(7), 1, {.what = Action::What::queue, .ring = RingIndex(ring)});
+        driver.in(0, frame, base::milliseconds(2));
+        EXPECT_EQ(forwarder.queues().counters(RingIndex(ring)).packets, 1U);
+    }
+}
+
+TEST(Forwarder, RefusesWhatIsNoSwitch) {
+    const auto message = [](const ForwarderConfig& config) {
+        const auto made = Forwarder::make(config);
+        return made ? std::string() : made.error().message;
+    };
+    ForwarderConfig config = config_of();
+    EXPECT_EQ(message(config), "");
+    config.output.rings.pop_back();
+    EXPECT_NE(message(config).find("3 rings"), std::string::npos);
+    config = config_of();
+    config.output.rings[2].port = PortIndex(1);
+    EXPECT_NE(message(config).find("ring 2 of port 1"), std::string::npos);
+    config = config_of();
+    config.classes = 0;
+    EXPECT_NE(message(config).find("0 classes"), std::string::npos);
+}
+
+/// With and without the memory of flows, the same frames go the same ways; what came in is sent,
+/// held or dropped, once.
+TEST(Forwarder, LosesNothingThatIsNotCounted) {
+    std::uint64_t sent = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        base::RandomStream random(seed, "frames");
+        const auto below = [&](std::uint64_t n) {
+            return static_cast<std::uint32_t>(random.uniform_int(n));
+        };
+        ForwarderConfig config = config_of();
+        for (std::uint32_t ring = 0; ring < 8; ++ring) {
+            config.output.rings.push_back(
+                {.port = PortIndex(below(kPorts)),
+                 .priority = static_cast<std::uint8_t>(below(kClasses)),
+                 .rate = {below(2) == 0 ? 0 : std::int64_t{1'000'000} * (1 + below(10'000))},
+                 .packets = 1 + below(50)});
+        }
+        config.floods_unknown = below(4) > 0;
+        config.addresses = {.most = 1 + below(20), .ageing = base::milliseconds(5)};
+        Driver driver(config);
+        Time now;
+        std::uint64_t came = 0;
+        std::uint64_t left = 0;
+        for (int step = 0; step < 2'000; ++step) {
+            now += base::nanoseconds(below(20'000));
+            if (below(50) == 0) {
+                const Action action{.what = static_cast<Action::What>(below(4)),
+                                    .ring = RingIndex(below(14)),
+                                    .port = PortIndex(below(5))};
+                driver.forwarder().set_rule(to_ip(below(6)), static_cast<std::uint16_t>(below(3)),
+                                            action);
+            }
+            if (below(50) == 0) {
+                driver.forwarder().remove_rule(to_ip(below(6)),
+                                               static_cast<std::uint16_t>(below(3)));
+            }
+            if (below(100) == 0) {
+                driver.forwarder().forget_port(PortIndex(below(kPorts)));
+            }
+            Frame frame = frame_of(host(below(6)), below(10) == 0 ? kBroadcast : host(below(6)),
+                                   below(6), static_cast<std::uint16_t>(below(3)),
+                                   static_cast<std::uint16_t>(below(4) == 0 ? 1 + below(3) : 0));
+            if (below(20) == 0) {
+                frame.resize(below(64));
+            }
+            driver.in(static_cast<std::uint16_t>(below(kPorts)), frame, now);
+            ++came;
+            left += driver.out(static_cast<std::uint16_t>(below(kPorts)), now, below(4)).size();
+        }
+        std::uint64_t held = 0;
+        std::uint64_t counted = 0;
+        for (std::uint32_t ring = 0; ring < config.output.rings.size(); ++ring) {
+            held += driver.forwarder().queues().held_packets(RingIndex(ring));
+        }
+        for (std::uint16_t port = 0; port < kPorts; ++port) {
+            const PortCounters& each = driver.counted(port);
+            counted += each.malformed + each.link_local + each.by_rule + each.unknown + each.back +
+                       each.full;
+        }
+        EXPECT_EQ(driver.alive(), held);
+        EXPECT_EQ(driver.dropped(), counted);
+        EXPECT_EQ(came + driver.copies(), left + held + counted);
+        sent += left;
+    }
+    EXPECT_GT(sent, 30'000U);
+}
+
+}  // namespace
+}  // namespace daqloom::softswitch
