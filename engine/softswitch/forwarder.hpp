@@ -214,7 +214,7 @@ class Forwarder {
         queue({arrived.handle, arrived.bytes, ring_of(last, priority)}, now, counted, out);
     }
 
-    // Of the batch at hand; here, so that they are not cleared for each.
+    /// Of the batch at hand; here, so that they are not cleared for each.
     std::array<FlowKey, kMostInBatch> keys_{};
     std::array<Packet, kMostInBatch> packets_{};
 
