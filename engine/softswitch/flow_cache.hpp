@@ -19,30 +19,36 @@ namespace daqloom::softswitch {
 
 /// The masked headers of a frame, and where it came in.
 struct FlowKey {
-    std::array<std::uint64_t, 5> words;
-    std::uint32_t hash;
+    std::array<std::uint64_t, 5> words{};
+    std::uint32_t hash = 0;
     bool is_flow = false;  ///< else it is none that is remembered, and the rest says nothing
 
-    static FlowKey of(std::span<const std::uint8_t> frame, PortIndex ingress) {
+    /// Each word is read, masked and written once: a copy of what has just been written in parts
+    /// would wait for it.
+    void set(std::span<const std::uint8_t> frame, PortIndex ingress) {
         static_assert(std::endian::native == std::endian::little);
-        FlowKey key;
-        if (frame.size() < sizeof(key.words)) [[unlikely]] {
-            return key;
+        if (frame.size() < sizeof(words)) [[unlikely]] {
+            is_flow = false;
+            return;
         }
-        std::memcpy(key.words.data(), frame.data(), sizeof(key.words));
-        auto& [address, type, protocol, to, ports] = key.words;
+        const auto word = [&frame](std::size_t number) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, frame.data() + 8 * number, 8);
+            return value;
+        };
         constexpr std::uint64_t ipv4 = std::uint64_t{0x450008} << 32;  // type, version and length
         constexpr std::uint64_t is_ipv4 = std::uint64_t{0xffffff} << 32;
-        key.is_flow = (type & is_ipv4) == ipv4;
-        type &= 0x00ffffffffffffff;                                    // without type of service
-        protocol = (protocol & 0xff00ffff00000000) | ingress.value();  // and what fragment it is
-        to &= 0xffff000000000000;                                      // the first half of it
-        ports &= 0x0000ffffffffffff;                                   // and the second half
+        const std::uint64_t address = word(0);
+        const std::uint64_t type = word(1) & 0x00ffffffffffffff;  // without type of service
+        const std::uint64_t protocol = (word(2) & 0xff00ffff00000000) | ingress.value();
+        const std::uint64_t to = word(3) & 0xffff000000000000;     // the first half of it
+        const std::uint64_t ports = word(4) & 0x0000ffffffffffff;  // and the second half
         const std::uint64_t mixed =
             ((address ^ std::rotl(type, 23)) + (protocol ^ to ^ std::rotl(ports, 7))) *
             0x9e3779b97f4a7c15;
-        key.hash = static_cast<std::uint32_t>(mixed >> 32);
-        return key;
+        words = {address, type, protocol, to, ports};
+        hash = static_cast<std::uint32_t>(mixed >> 32);
+        is_flow = (type & is_ipv4) == ipv4;
     }
 };
 

@@ -85,7 +85,7 @@ class Forwarder {
     void in(std::span<const Arrived> batch, PortIndex ingress, base::Time now, Out& out) {
         PortCounters& counted = counters_[ingress.value()];
         for (std::size_t i = 0; i < batch.size(); ++i) {
-            keys_[i] = FlowKey::of(batch[i].frame, ingress);
+            keys_[i].set(batch[i].frame, ingress);
             flows_.prefetch(keys_[i]);
         }
         std::size_t count = 0;
