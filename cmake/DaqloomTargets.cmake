@@ -8,7 +8,7 @@
 #   engine/<folder>/<subject>_fuzz.cpp     one executable each
 #   engine/<folder>/<subject>_test.hpp     for these only; not installed
 #   engine/bindings/                       the Python module, built by its own CMakeLists.txt
-#   libfabric*.cpp                         only where libfabric is installed
+#   libfabric*.cpp, dpdk*.cpp              only where libfabric, or DPDK, is installed
 
 # Finds a package, or remembers what to install; all that is missing is then said in one sentence.
 macro(daqloom_find package debian)
@@ -39,12 +39,27 @@ macro(daqloom_find_libfabric)
   endif()
 endmacro()
 
+# Only the software switch's program needs it.
+macro(daqloom_find_dpdk)
+  find_package(PkgConfig QUIET)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(DAQLOOM_DPDK QUIET IMPORTED_TARGET libdpdk>=22.11)
+  endif()
+  if(NOT DAQLOOM_DPDK_FOUND)
+    message(STATUS "DPDK 22.11 or later (Debian and Ubuntu: libdpdk-dev) was not found: the software "
+      "switch is simulated only")
+  endif()
+endmacro()
+
 # The sources of engine/`folder` whose names end in `suffix`.
 function(daqloom_glob result folder suffix)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
     "${PROJECT_SOURCE_DIR}/engine/${folder}/*${suffix}.cpp")
   if(NOT DAQLOOM_LIBFABRIC)
     list(FILTER files EXCLUDE REGEX "/libfabric[^/]*\\.cpp$")
+  endif()
+  if(NOT DAQLOOM_DPDK_FOUND)
+    list(FILTER files EXCLUDE REGEX "/dpdk[^/]*\\.cpp$")
   endif()
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
@@ -56,7 +71,7 @@ function(daqloom_add_folder folder)
     return()
   endif()
   daqloom_glob(sources ${folder} "")
-  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_(test|bench|fuzz)|/dpdk[^/]*)\\.cpp$")
   list(TRANSFORM sources PREPEND "${PROJECT_SOURCE_DIR}/")
   set(library daqloom_${folder})
   add_library(${library} STATIC ${sources})
@@ -64,6 +79,19 @@ function(daqloom_add_folder folder)
   target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine>)
   list(TRANSFORM ARGN PREPEND daqloom_)
   target_link_libraries(${library} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:daqloom_warnings>)
+endfunction()
+
+# engine/softswitch/io as the library daqloom_softswitch_io: nothing else knows DPDK.
+function(daqloom_add_switch_io)
+  if(NOT DAQLOOM_DPDK_FOUND OR NOT TARGET daqloom_softswitch)
+    return()
+  endif()
+  daqloom_glob(sources softswitch/io "")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$")
+  list(TRANSFORM sources PREPEND "${PROJECT_SOURCE_DIR}/")
+  add_library(daqloom_softswitch_io STATIC ${sources})
+  target_link_libraries(daqloom_softswitch_io
+    PUBLIC daqloom_softswitch PkgConfig::DAQLOOM_DPDK PRIVATE daqloom_warnings)
 endfunction()
 
 # For find_package(daqloom): the libraries of these folders, their headers, and how to link them.
@@ -104,6 +132,9 @@ function(daqloom_add_tests)
         add_executable(${target})
         target_link_libraries(${target} PRIVATE
           daqloom_${library} daqloom_warnings GTest::gtest_main)
+        if(folder STREQUAL "softswitch/io")
+          target_link_libraries(${target} PRIVATE daqloom_softswitch_io rte_net_ring)
+        endif()
         # Tests check behaviour, not speed: do not pay for a link-time optimisation per executable.
         set_target_properties(${target} PROPERTIES
           INTERPROCEDURAL_OPTIMIZATION OFF RUNTIME_OUTPUT_DIRECTORY tests)

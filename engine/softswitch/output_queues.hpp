@@ -102,6 +102,16 @@ class OutputQueues {
         return ports_[port.value()].due_classes != 0;
     }
 
+    /// Takes out all that is held, whatever the paces: calls drop(handle) for each.
+    template <class Drop>
+    void drain(Drop&& drop) {
+        for (Ring& ring : rings_) {
+            for (; ring.packets > 0; remove_first(ring)) {
+                drop(memory_.at(ring.head, ring.head_place).handle);
+            }
+        }
+    }
+
     // ---- changed while it runs
     void set_rate(RingIndex ring, base::BitRate rate);
     /// What is held stays, also above the limits.

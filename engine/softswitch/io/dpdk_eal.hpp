@@ -1,0 +1,27 @@
+// DPDK's environment: once for a process, from its start to its end.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/expected.hpp"
+
+namespace daqloom::softswitch::io {
+
+class Eal {
+  public:
+    /// With EAL's own arguments, without the name of a program. Fails with one sentence, also where
+    /// the process has one already.
+    static base::expected<Eal> start(std::span<const std::string> arguments);
+
+    Eal(Eal&& other) noexcept : is_there_(std::exchange(other.is_there_, false)) {}
+    Eal& operator=(Eal&&) = delete;
+    ~Eal();
+
+  private:
+    Eal() = default;
+    bool is_there_ = true;
+};
+
+}  // namespace daqloom::softswitch::io

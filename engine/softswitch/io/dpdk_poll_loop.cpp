@@ -1,0 +1,153 @@
+#include "softswitch/io/dpdk_poll_loop.hpp"
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include <algorithm>
+#include <span>
+#include <thread>
+
+namespace daqloom::softswitch::io {
+
+using base::Time;
+
+namespace {
+
+rte_mbuf* buffer_of(std::uint64_t handle) { return reinterpret_cast<rte_mbuf*>(handle); }
+
+}  // namespace
+
+PollLoop::PollLoop(Forwarder& forwarder, Devices& devices)
+    : forwarder_(forwarder),
+      devices_(devices),
+      sending_(devices.size()),
+      ps_per_cycle_(1e12 / static_cast<double>(rte_get_tsc_hz())),
+      begin_(rte_rdtsc()) {}
+
+/// What is still held is given back.
+PollLoop::~PollLoop() {
+    OutputQueues& queues = forwarder_.queues();
+    queues.drain([this](std::uint64_t handle) { drop(handle); });
+    for (const Sending& sending : sending_) {
+        for (std::size_t i = 0; i < sending.count; ++i) {
+            drop(sending.handles[i]);
+        }
+    }
+}
+
+Time PollLoop::now() const {
+    return {static_cast<std::int64_t>(static_cast<double>(rte_rdtsc() - begin_) * ps_per_cycle_)};
+}
+
+bool PollLoop::turn() {
+    if (is_asked_.load(std::memory_order_acquire)) [[unlikely]] {
+        do_what_is_asked();
+    }
+    std::size_t moved = 0;
+    const Time begin = now();
+    for (std::size_t port = 0; port < devices_.size(); ++port) {
+        moved += receive(port, begin);
+    }
+    forwarder_.advance(begin);
+    for (std::size_t port = 0; port < devices_.size(); ++port) {
+        moved += send(port, begin);
+    }
+    ++counters_.turns;
+    counters_.idle_turns += moved == 0 ? 1 : 0;
+    return moved > 0;
+}
+
+std::size_t PollLoop::receive(std::size_t port, Time now) {
+    std::array<rte_mbuf*, kBatch> buffers;
+    const std::uint16_t count =
+        rte_eth_rx_burst(devices_.id(port), 0, buffers.data(), static_cast<std::uint16_t>(kBatch));
+    if (count == 0) {
+        return 0;
+    }
+    for (std::uint16_t i = 0; i < count; ++i) {
+        rte_prefetch0(rte_pktmbuf_mtod(buffers[i], void*));
+    }
+    std::array<Arrived, kBatch> batch;
+    for (std::uint16_t i = 0; i < count; ++i) {
+        batch[i] = {reinterpret_cast<std::uint64_t>(buffers[i]),
+                    {rte_pktmbuf_mtod(buffers[i], const std::uint8_t*), buffers[i]->data_len},
+                    buffers[i]->pkt_len};
+    }
+    counters_.received += count;
+    forwarder_.in({batch.data(), count}, PortIndex(port), now, *this);
+    return count;
+}
+
+std::size_t PollLoop::send(std::size_t port, Time now) {
+    Sending& sending = sending_[port];
+    sending.count +=
+        forwarder_.out(PortIndex(port), now, std::span(sending.handles).subspan(sending.count));
+    if (sending.count == 0) {
+        return 0;
+    }
+    auto* const buffers = reinterpret_cast<rte_mbuf**>(sending.handles.data());
+    const std::uint16_t taken =
+        rte_eth_tx_burst(devices_.id(port), 0, buffers, static_cast<std::uint16_t>(sending.count));
+    std::copy(sending.handles.begin() + taken, sending.handles.begin() + sending.count,
+              sending.handles.begin());
+    sending.count -= taken;
+    counters_.sent += taken;
+    return taken;
+}
+
+void PollLoop::run(Time longest_sleep) {
+    constexpr int kIdleTurns = 100;  // before it sleeps
+    int idle = 0;
+    while (!stops_.load(std::memory_order_relaxed)) {
+        idle = turn() ? 0 : idle + 1;
+        if (idle > kIdleTurns && longest_sleep > Time::zero()) {
+            sleep(longest_sleep);
+        }
+    }
+    do_what_is_asked();
+}
+
+void PollLoop::sleep(Time longest) const {
+    const Time due = forwarder_.next_due();
+    const Time ahead = due == Time::never() ? longest : std::min(longest, due - now());
+    if (ahead > base::microseconds(1)) {
+        std::this_thread::sleep_for(std::chrono::nanoseconds(ahead.ps / 1000));
+    }
+}
+
+void PollLoop::do_between(const std::function<void()>& what) {
+    const std::lock_guard one_at_a_time(asking_);
+    asked_ = &what;
+    is_asked_.store(true, std::memory_order_release);
+    is_asked_.wait(true, std::memory_order_acquire);
+}
+
+void PollLoop::do_what_is_asked() {
+    if (is_asked_.load(std::memory_order_acquire)) {
+        (*asked_)();
+        is_asked_.store(false, std::memory_order_release);
+        is_asked_.notify_all();
+    }
+}
+
+std::size_t PollLoop::waiting() const {
+    std::size_t all = 0;
+    for (const Sending& sending : sending_) {
+        all += sending.count;
+    }
+    return all;
+}
+
+void PollLoop::drop(std::uint64_t handle) { rte_pktmbuf_free(buffer_of(handle)); }
+
+/// The same buffer, to be sent once more: nobody writes to it.
+std::uint64_t PollLoop::copy(std::uint64_t handle) {
+    for (rte_mbuf* each = buffer_of(handle); each != nullptr; each = each->next) {
+        rte_mbuf_refcnt_update(each, 1);
+    }
+    return handle;
+}
+
+}  // namespace daqloom::softswitch::io

@@ -1,0 +1,236 @@
+// The poll loop over devices that are rings in memory: what a test puts into one comes in by a
+// port.
+#include "softswitch/io/dpdk_poll_loop.hpp"
+
+#include <gtest/gtest.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "softswitch/io/dpdk_eal.hpp"
+
+namespace daqloom::softswitch::io {
+namespace {
+
+/// One for all tests of the process.
+void start_eal() {
+    static const auto eal = [] {
+        const std::vector<std::string> arguments{"--no-huge",   "--no-shconf",    "--no-pci", "-m",
+                                                 "128",         "--no-telemetry", "-l",       "0",
+                                                 "--log-level", "error"};
+        auto started = Eal::start(arguments);
+        if (!started) {
+            throw std::runtime_error(started.error().message);
+        }
+        return std::move(*started);
+    }();
+}
+
+constexpr std::uint32_t kBuffers = 2'047;
+
+/// A switch of so many ports, at whose other ends the test is.
+class Wired {
+  public:
+    explicit Wired(const ForwarderConfig& config)
+        : ends_(config.output.ports),
+          devices_(opened()),
+          forwarder_(Forwarder::make(config).value()),
+          loop_(forwarder_, devices_) {}
+
+    void put(std::size_t port, const std::vector<std::uint8_t>& frame) {
+        rte_mbuf* buffer = rte_pktmbuf_alloc(devices_.buffers());
+        ASSERT_NE(buffer, nullptr);
+        std::memcpy(rte_pktmbuf_append(buffer, static_cast<std::uint16_t>(frame.size())),
+                    frame.data(), frame.size());
+        ASSERT_EQ(rte_ring_enqueue(ends_[port].to_switch, buffer), 0);
+    }
+    /// The last bytes of the frames that came out by a port.
+    std::vector<int> taken(std::size_t port) {
+        std::vector<int> found;
+        void* object = nullptr;
+        while (rte_ring_dequeue(ends_[port].from_switch, &object) == 0) {
+            auto* const buffer = static_cast<rte_mbuf*>(object);
+            found.push_back(*rte_pktmbuf_mtod_offset(buffer, std::uint8_t*, buffer->data_len - 1));
+            rte_pktmbuf_free(buffer);
+        }
+        return found;
+    }
+    [[nodiscard]] std::uint32_t buffers_free() const {
+        return rte_mempool_avail_count(devices_.buffers());
+    }
+    [[nodiscard]] PollLoop& loop() { return loop_; }
+    [[nodiscard]] Forwarder& forwarder() { return forwarder_; }
+    [[nodiscard]] Devices& devices() { return devices_; }
+
+  private:
+    struct End {
+        rte_ring* to_switch = nullptr;
+        rte_ring* from_switch = nullptr;
+    };
+
+    Devices opened() {
+        start_eal();
+        static int made = 0;
+        DevicesConfig config;
+        config.buffers = kBuffers;
+        for (End& end : ends_) {
+            const std::string name = "end" + std::to_string(made++);
+            end.to_switch = rte_ring_create((name + "in").c_str(), 256, 0, 0);
+            end.from_switch = rte_ring_create((name + "out").c_str(), 256, 0, 0);
+            const int id =
+                rte_eth_from_rings(name.c_str(), &end.to_switch, 1, &end.from_switch, 1, 0);
+            std::array<char, RTE_ETH_NAME_MAX_LEN> device{};
+            rte_eth_dev_get_name_by_port(static_cast<std::uint16_t>(id), device.data());
+            config.names.emplace_back(device.data());
+        }
+        auto opened = Devices::open(config);
+        if (!opened) {
+            throw std::runtime_error(opened.error().message);
+        }
+        return std::move(*opened);
+    }
+
+    std::vector<End> ends_;
+    Devices devices_;
+    Forwarder forwarder_;
+    PollLoop loop_;
+};
+
+ForwarderConfig config_of(std::uint16_t ports, RingConfig each = {}) {
+    ForwarderConfig config;
+    config.output.ports = ports;
+    config.output.rings.assign(ports, each);
+    for (std::uint16_t port = 0; port < ports; ++port) {
+        config.output.rings[port].port = PortIndex(port);
+    }
+    return config;
+}
+
+/// Of 60 B, from and to hosts with these numbers; 255: all.
+std::vector<std::uint8_t> frame(int from, int to, int mark) {
+    std::vector<std::uint8_t> bytes(60);
+    if (to == 255) {
+        std::fill_n(bytes.begin(), 6, std::uint8_t{0xff});
+    } else {
+        bytes[0] = 2;
+        bytes[5] = static_cast<std::uint8_t>(to);
+    }
+    bytes[6] = 2;
+    bytes[11] = static_cast<std::uint8_t>(from);
+    bytes[12] = 0x88;
+    bytes[13] = 0xb5;
+    bytes[59] = static_cast<std::uint8_t>(mark);
+    return bytes;
+}
+
+TEST(PollLoop, FloodsLearnsAndForwards) {
+    Wired wired(config_of(3));
+    wired.put(0, frame(1, 2, 10));
+    EXPECT_TRUE(wired.loop().turn());
+    EXPECT_EQ(wired.taken(1), (std::vector<int>{10}));
+    EXPECT_EQ(wired.taken(2), (std::vector<int>{10}));
+    EXPECT_TRUE(wired.taken(0).empty());
+    wired.put(2, frame(2, 1, 11));
+    wired.loop().turn();
+    EXPECT_EQ(wired.taken(0), (std::vector<int>{11}));
+    EXPECT_TRUE(wired.taken(1).empty());
+    EXPECT_FALSE(wired.loop().turn());
+    EXPECT_EQ(wired.buffers_free(), kBuffers);
+    EXPECT_EQ(wired.loop().counters().received, 2U);
+    EXPECT_EQ(wired.loop().counters().sent, 3U);
+}
+
+/// Copies of a frame share a buffer, which is free when the last one has been sent.
+TEST(PollLoop, GivesEveryBufferBack) {
+    Wired wired(config_of(4, {.packets = 8}));
+    for (int round = 0; round < 100; ++round) {
+        for (std::size_t port = 0; port < 4; ++port) {
+            for (int i = 0; i < 20; ++i) {  // more than rings hold
+                wired.put(port, frame(static_cast<int>(port), 255, i));
+            }
+        }
+        while (wired.loop().turn()) {
+        }
+        for (std::size_t port = 0; port < 4; ++port) {
+            wired.taken(port);
+        }
+        ASSERT_EQ(wired.buffers_free(), kBuffers) << round;
+    }
+    EXPECT_GT(wired.forwarder().counters(PortIndex(0)).full, 0U);
+}
+
+/// A port whose other end takes nothing hurts no other, and its ring fills and drops.
+TEST(PollLoop, AStuckPortHurtsNoOther) {
+    Wired wired(config_of(3, {.packets = 64}));
+    wired.forwarder().fix_address({0x020000000001}, 0, PortIndex(1));
+    wired.forwarder().fix_address({0x020000000002}, 0, PortIndex(2));
+    std::size_t through = 0;
+    for (int i = 0; i < 1'000; ++i) {
+        wired.put(0, frame(9, 1, 0));  // its ring of 256 is full, and stays so
+        wired.put(0, frame(9, 2, 0));
+        wired.loop().turn();
+        through += wired.taken(2).size();
+    }
+    EXPECT_EQ(through, 1'000U);
+    EXPECT_EQ(wired.taken(1).size(), 255U);  // what a ring of DPDK of 256 holds
+    const RingCounters& stuck = wired.forwarder().queues().counters(RingIndex(1));
+    // 255 taken, a batch that the device does not take, and 64 in the ring.
+    EXPECT_EQ(stuck.packets, 255U + PollLoop::kBatch + 64);
+    EXPECT_EQ(stuck.drops, 1'000U - stuck.packets);
+}
+
+TEST(PollLoop, WhatIsHeldAtTheEndIsGivenBack) {
+    Wired wired(config_of(2, {.rate = {1'000}}));
+    for (int i = 0; i < 50; ++i) {
+        wired.put(0, frame(1, 255, i));
+    }
+    {
+        PollLoop loop(wired.forwarder(), wired.devices());
+        loop.turn();
+        loop.turn();
+        EXPECT_EQ(wired.forwarder().queues().held_packets(RingIndex(1)), 49U);
+    }
+    wired.taken(1);
+    EXPECT_EQ(wired.buffers_free(), kBuffers);
+}
+
+/// Rates and rules are changed by the thread of the loop, between two turns.
+TEST(PollLoop, DoesWhatIsAskedBetweenTwoTurns) {
+    Wired wired(config_of(2));
+    std::thread runs([&] { wired.loop().run(base::milliseconds(1)); });
+    std::thread::id where;
+    for (int i = 0; i < 100; ++i) {
+        wired.loop().do_between([&] {
+            where = std::this_thread::get_id();
+            wired.forwarder().queues().set_rate(RingIndex(1), {1'000'000 + i});
+        });
+        EXPECT_EQ(where, runs.get_id());
+    }
+    wired.loop().stop();
+    runs.join();
+}
+
+TEST(Devices, ThatAreNotThereAreNamed) {
+    start_eal();
+    DevicesConfig config;
+    config.names = {"net_nowhere"};
+    config.buffers = 255;
+    const auto opened = Devices::open(config);
+    ASSERT_FALSE(opened);
+    EXPECT_NE(opened.error().message.find("no device net_nowhere"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace daqloom::softswitch::io

@@ -1,0 +1,59 @@
+// The ports of the switch: devices of DPDK, each with one queue in each direction, and the buffers
+// of all.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace daqloom::softswitch::io {
+
+struct DevicesConfig {
+    std::vector<std::string> names;     ///< of the device of each port, as DPDK has them
+    std::uint16_t descriptors = 512;    ///< of each queue: short, as the rings hold what waits
+    std::uint32_t buffers = 65'536;     ///< for what all rings and queues hold
+    std::uint16_t buffer_bytes = 2048;  ///< for the largest frame
+};
+
+/// What a device counted, from the start on.
+struct DeviceCounters {
+    std::uint64_t received = 0;
+    std::uint64_t received_bytes = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t missed = 0;  ///< not received, as its queue was full
+    std::uint64_t errors = 0;
+    std::uint64_t no_buffers = 0;  ///< not received, as all buffers were in use
+    bool is_up = false;
+};
+
+/// The devices are stopped when it ends; EAL has to outlive it.
+class Devices {
+  public:
+    static base::expected<Devices> open(const DevicesConfig& config);
+    Devices(Devices&& other) noexcept;
+    Devices& operator=(Devices&&) = delete;
+    ~Devices();
+
+    [[nodiscard]] std::size_t size() const { return ids_.size(); }
+    /// As DPDK numbers it.
+    [[nodiscard]] std::uint16_t id(std::size_t port) const { return ids_[port]; }
+    [[nodiscard]] rte_mempool* buffers() const { return pool_; }
+    [[nodiscard]] DeviceCounters counters(std::size_t port) const;
+
+  private:
+    Devices() = default;
+    base::expected<void> start(const DevicesConfig& config, const std::string& name);
+
+    rte_mempool* pool_ = nullptr;
+    std::vector<std::uint16_t> ids_;
+};
+
+}  // namespace daqloom::softswitch::io
