@@ -69,14 +69,13 @@ std::size_t PollLoop::receive(std::size_t port, Time now) {
     for (std::uint16_t i = 0; i < count; ++i) {
         rte_prefetch0(rte_pktmbuf_mtod(buffers[i], void*));
     }
-    std::array<Arrived, kBatch> batch;
     for (std::uint16_t i = 0; i < count; ++i) {
-        batch[i] = {reinterpret_cast<std::uint64_t>(buffers[i]),
-                    {rte_pktmbuf_mtod(buffers[i], const std::uint8_t*), buffers[i]->data_len},
-                    buffers[i]->pkt_len};
+        batch_[i] = {reinterpret_cast<std::uint64_t>(buffers[i]),
+                     {rte_pktmbuf_mtod(buffers[i], const std::uint8_t*), buffers[i]->data_len},
+                     buffers[i]->pkt_len};
     }
     counters_.received += count;
-    forwarder_.in({batch.data(), count}, PortIndex(port), now, *this);
+    forwarder_.in({batch_.data(), count}, PortIndex(port), now, *this);
     return count;
 }
 

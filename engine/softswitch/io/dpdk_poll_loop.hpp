@@ -66,6 +66,8 @@ class PollLoop {
 
     Forwarder& forwarder_;
     Devices& devices_;
+    /// Of a turn; here, so that it is not cleared in each.
+    std::array<Arrived, kBatch> batch_{};
     std::vector<Sending> sending_;
     LoopCounters counters_;
     double ps_per_cycle_;

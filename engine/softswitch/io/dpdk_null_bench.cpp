@@ -1,0 +1,170 @@
+// Frames of 64 or 1518 B from a device that always has some to one that takes all, on one core.
+//
+//   through_rings   headers, a rule for each destination, its paced ring
+//   scanned_rings   as the design of 2015: the same look at headers, a scan over all rings
+//   forwarded       buffers from one device to the other, which nobody looks at
+//
+// `items_per_second` are frames sent. Null devices give buffers as their pool has them: each has
+// the headers of one of the destinations from the start.
+#include <benchmark/benchmark.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "softswitch/io/dpdk_eal.hpp"
+#include "softswitch/io/dpdk_poll_loop.hpp"
+
+namespace daqloom::softswitch::io {
+namespace {
+
+constexpr std::uint32_t kMostBuffers = 160'000;
+constexpr std::uint16_t kPorts = 2;
+
+template <class Value>
+Value value_of(base::expected<Value> made) {
+    if (!made) {
+        throw std::runtime_error(made.error().message);
+    }
+    return std::move(*made);
+}
+
+/// One for the process, with a pair of null devices for each size.
+void start_eal() {
+    static const Eal eal = value_of(Eal::start(std::vector<std::string>{
+        "--no-huge", "--no-shconf", "--no-pci", "-m", "2048", "--no-telemetry", "-l", "0",
+        "--log-level", "error", "--vdev=net_null0,size=64", "--vdev=net_null1,size=64,no-rx=1",
+        "--vdev=net_null2,size=1518", "--vdev=net_null3,size=1518,no-rx=1"}));
+}
+
+Devices devices_of(std::int64_t bytes) {
+    start_eal();
+    DevicesConfig config;
+    config.names = bytes == 64 ? std::vector<std::string>{"net_null0", "net_null1"}
+                               : std::vector<std::string>{"net_null2", "net_null3"};
+    config.buffers = kMostBuffers;
+    return value_of(Devices::open(config));
+}
+
+void write_headers(rte_mempool* /*pool*/, void* destinations, void* object, unsigned number) {
+    auto* const buffer = static_cast<rte_mbuf*>(object);
+    auto* const frame = static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM;
+    constexpr std::array<std::uint8_t, 24> headers = {
+        0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x08, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 6};
+    std::copy(headers.begin(), headers.end(), frame);
+    const std::uint32_t to = number % *static_cast<std::uint32_t*>(destinations);
+    frame[30] = 10;
+    frame[31] = 0;
+    frame[32] = static_cast<std::uint8_t>(to >> 8);
+    frame[33] = static_cast<std::uint8_t>(to);
+    std::fill_n(frame + 34, 4, std::uint8_t{0});
+}
+
+void through_rings(benchmark::State& state) {
+    auto destinations = static_cast<std::uint32_t>(state.range(0));
+    Devices devices = devices_of(state.range(2));
+    rte_mempool_obj_iter(devices.buffers(), &write_headers, &destinations);
+    ForwarderConfig config;
+    config.output.ports = kPorts;
+    config.output.rings.assign(kPorts, {});
+    config.output.rings[1].port = PortIndex(1);
+    // Paced so that all together are never the limit, and each is.
+    const base::BitRate each{std::int64_t{60'000'000} * 8 * (state.range(2) + 24) / destinations};
+    config.output.rings.resize(kPorts + destinations,
+                               {.port = PortIndex(1),
+                                .rate = each,
+                                .packets = static_cast<std::uint32_t>(state.range(1))});
+    config.output.packets = kMostBuffers;
+    Forwarder forwarder = value_of(Forwarder::make(config));
+    for (std::uint32_t to = 0; to < destinations; ++to) {
+        Match match;
+        match.to = IpAddress::v4(0x0a000000 + to);
+        forwarder.set_rule(match, 1, {.what = Action::What::queue, .ring = RingIndex(kPorts + to)});
+    }
+    PollLoop loop(forwarder, devices);
+    for (auto _ : state) {
+        loop.turn();
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(loop.counters().sent));
+    state.counters["received"] = static_cast<double>(loop.counters().received);
+}
+
+/// With only what it needs: rings of one size, no counters.
+void scanned_rings(benchmark::State& state) {
+    auto destinations = static_cast<std::uint32_t>(state.range(0));
+    const auto depth = static_cast<std::uint32_t>(state.range(1));
+    Devices devices = devices_of(64);
+    rte_mempool_obj_iter(devices.buffers(), &write_headers, &destinations);
+    struct Ring {
+        std::vector<rte_mbuf*> buffers;
+        std::uint32_t head = 0;
+        std::uint32_t held = 0;
+        std::uint64_t next_at = 0;
+    };
+    std::vector<Ring> rings(destinations, Ring{std::vector<rte_mbuf*>(depth), 0, 0, 0});
+    const std::uint64_t gap = rte_get_tsc_hz() * destinations / 60'000'000;
+    std::array<rte_mbuf*, PollLoop::kBatch> in;
+    std::array<rte_mbuf*, 512> out;
+    std::uint64_t sent = 0;
+    for (auto _ : state) {
+        const std::uint16_t count = rte_eth_rx_burst(devices.id(0), 0, in.data(), in.size());
+        const std::uint64_t now = rte_rdtsc();
+        for (std::uint16_t i = 0; i < count; ++i) {
+            const auto* frame = rte_pktmbuf_mtod(in[i], const std::uint8_t*);
+            Ring& ring = rings[(frame[32] << 8 | frame[33]) % destinations];
+            if (ring.held == depth) {
+                rte_pktmbuf_free(in[i]);
+                continue;
+            }
+            const std::uint32_t place = ring.head + ring.held++;
+            ring.buffers[place < depth ? place : place - depth] = in[i];
+        }
+        std::uint16_t due = 0;
+        for (Ring& ring : rings) {
+            if (ring.held > 0 && ring.next_at <= now && due < out.size()) {
+                out[due++] = ring.buffers[ring.head];
+                ring.head = ring.head + 1 == depth ? 0 : ring.head + 1;
+                --ring.held;
+                ring.next_at = std::max(ring.next_at, now - gap) + gap;
+            }
+        }
+        sent += rte_eth_tx_burst(devices.id(1), 0, out.data(), due);
+    }
+    for (Ring& ring : rings) {
+        for (; ring.held > 0; --ring.held) {
+            rte_pktmbuf_free(ring.buffers[ring.head]);
+            ring.head = ring.head + 1 == depth ? 0 : ring.head + 1;
+        }
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(sent));
+}
+
+void forwarded(benchmark::State& state) {
+    Devices devices = devices_of(state.range(0));
+    std::array<rte_mbuf*, PollLoop::kBatch> in;
+    std::uint64_t sent = 0;
+    for (auto _ : state) {
+        const std::uint16_t count = rte_eth_rx_burst(devices.id(0), 0, in.data(), in.size());
+        sent += rte_eth_tx_burst(devices.id(1), 0, in.data(), count);
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(sent));
+}
+
+BENCHMARK(through_rings)
+    ->ArgNames({"rings", "depth", "bytes"})
+    ->ArgsProduct({{1, 144, 4096}, {512, 14'000}, {64, 1518}});
+BENCHMARK(scanned_rings)->ArgNames({"rings", "depth"})->Args({144, 512})->Args({144, 14'000});
+BENCHMARK(forwarded)->ArgName("bytes")->Arg(64)->Arg(1518);
+
+}  // namespace
+}  // namespace daqloom::softswitch::io
