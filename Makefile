@@ -114,7 +114,7 @@ docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md: .v
 packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-16 clang-format-16 libbenchmark-dev \
-	libclang-rt-16-dev libgtest-dev tshark
+	libclang-rt-16-dev libdpdk-dev libgtest-dev pkg-config tshark
 packages_bench := $(packages_develop) iproute2 libopenmpi-dev openmpi-bin
 
 build/packages/%: Makefile
@@ -133,9 +133,12 @@ build/packages/%: Makefile
 # Installed, not editable: nothing is rebuilt on import. The build folder is kept, so that a change
 # recompiles what it touches; folders are listed too, so that a removed file counts as a change.
 sources = $(shell find engine src scenarios studies -not -name '*_test.?pp' -not -name '*_bench.cpp' \
-	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md' -not -name _engine.pyi)
+	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md' -not -name '_*.pyi')
 
-.venv/daqloom: .venv/run build/packages/run CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)
+# With the software switch, which needs DPDK, unless it is for the demo only.
+packages_of_it := $(if $(filter-out demo,$(MAKECMDGOALS)),develop,run)
+
+.venv/daqloom: .venv/run build/packages/$(packages_of_it) CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)
 	$(step) build-daqloom $(pip) --no-build-isolation --no-deps \
 		--config-settings build-dir=build/wheel \
 		--config-settings cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
@@ -145,8 +148,8 @@ sources = $(shell find engine src scenarios studies -not -name '*_test.?pp' -not
 # mypy looks for the engine's stub, which the build writes, beside the sources. Neither it nor the
 # folder's new date is a reason to build again.
 src/daqloom/_engine.pyi: .venv/daqloom
-	@cp .venv/lib/python3*/site-packages/daqloom/_engine.pyi $@
+	@cp .venv/lib/python3*/site-packages/daqloom/_*.pyi src/daqloom/
 	@touch .venv/daqloom $@
 
 clean:
-	rm -rf build .venv demo-output src/daqloom/_engine.pyi
+	rm -rf build .venv demo-output src/daqloom/_engine.pyi src/daqloom/_switch.pyi

@@ -68,6 +68,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("topology",),
     ("rules", "timeline", "course", "data"),
     ("analyse", "simulate", "measure", "faults"),
+    ("softswitch",),
     ("methods",),
     ("study",),
     ("system",),
@@ -77,7 +78,8 @@ ORDER: tuple[tuple[str, ...], ...] = (
 HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
 
 # The parts that know the engine.
-ENGINE_USERS = {"analyse", "simulate", "measure", "data", "buffers", "rules"}
+ENGINES = {"_engine", "_switch"}
+ENGINE_USERS = {"analyse", "simulate", "measure", "softswitch", "data", "buffers", "rules"}
 
 
 def includes(text: str) -> Iterator[str]:
@@ -146,8 +148,8 @@ def python_violations(path: str, text: str) -> list[str]:
     found = []
     for name in imports(path, text):
         other = name[0] if name else ""
-        if other == "_engine":
-            allowed = part in ENGINE_USERS
+        if other in ENGINES:
+            allowed = part in (ENGINE_USERS if other == "_engine" else {"softswitch"})
         elif other in HEIGHT:
             allowed = other == part or HEIGHT[other] < HEIGHT[part]
         else:
@@ -171,7 +173,7 @@ def import_graph(texts: Mapping[str, str]) -> dict[tuple[str, ...], set[tuple[st
         found = {
             name if name in paths else name[:-1]
             for name in imports(path, texts[path])
-            if name[0:1] != ("_engine",)
+            if name and name[0] not in ENGINES
         }
         graph[module] = {name for name in found if name in paths} - {module}
     return graph

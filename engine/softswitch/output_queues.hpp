@@ -121,6 +121,14 @@ class OutputQueues {
     [[nodiscard]] std::uint32_t held_packets(RingIndex ring) const {
         return rings_[ring.value()].packets;
     }
+    /// Packets of all rings.
+    [[nodiscard]] std::uint64_t held() const {
+        std::uint64_t all = 0;
+        for (const Ring& ring : rings_) {
+            all += ring.packets;
+        }
+        return all;
+    }
     [[nodiscard]] base::Bytes held_bytes(RingIndex ring) const {
         return rings_[ring.value()].bytes;
     }

@@ -47,7 +47,7 @@ bool PollLoop::turn() {
     }
     std::size_t moved = 0;
     const Time begin = now();
-    for (std::size_t port = 0; port < devices_.size(); ++port) {
+    for (std::size_t port = 0; port < devices_.size() && is_open_; ++port) {
         moved += receive(port, begin);
     }
     forwarder_.advance(begin);

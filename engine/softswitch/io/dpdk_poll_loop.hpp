@@ -43,6 +43,9 @@ class PollLoop {
     /// From any thread: does this between two turns, and returns when it is done. While `run` runs.
     void do_between(const std::function<void()>& what);
 
+    /// Whether frames are taken from devices, as they are at first. From the thread of `turn`.
+    void set_open(bool is_open) { is_open_ = is_open; }
+
     [[nodiscard]] const LoopCounters& counters() const { return counters_; }
     /// Frames that the switch does not hold, but no device has taken yet.
     [[nodiscard]] std::size_t waiting() const;
@@ -69,6 +72,7 @@ class PollLoop {
     /// Of a turn; here, so that it is not cleared in each.
     std::array<Arrived, kBatch> batch_{};
     std::vector<Sending> sending_;
+    bool is_open_ = true;
     LoopCounters counters_;
     double ps_per_cycle_;
     std::uint64_t begin_;  ///< cycles

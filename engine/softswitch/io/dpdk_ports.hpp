@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 struct rte_mbuf;
@@ -24,14 +25,14 @@ struct DevicesConfig {
 
 /// What a device counted, from the start on.
 struct DeviceCounters {
-    std::uint64_t received = 0;
-    std::uint64_t received_bytes = 0;
-    std::uint64_t sent = 0;
-    std::uint64_t sent_bytes = 0;
-    std::uint64_t missed = 0;  ///< not received, as its queue was full
-    std::uint64_t errors = 0;
-    std::uint64_t no_buffers = 0;  ///< not received, as all buffers were in use
-    bool is_up = false;
+    DAQLOOM_FIELDS(DeviceCounters, (std::uint64_t, received, "Frames received."),
+                   (std::uint64_t, received_bytes, "Bytes of these."),
+                   (std::uint64_t, sent, "Frames sent."),
+                   (std::uint64_t, sent_bytes, "Bytes of these."),
+                   (std::uint64_t, missed, "Frames not received, as the queue was full."),
+                   (std::uint64_t, errors, "Frames not received, or not sent, for other reasons."),
+                   (std::uint64_t, no_buffers, "Frames not received, as all buffers were in use."),
+                   (bool, is_up, "Whether the link is up."))
 };
 
 /// The devices are stopped when it ends; EAL has to outlive it.

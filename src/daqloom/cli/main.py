@@ -10,6 +10,7 @@ from daqloom.cli.faults import app as faults_app
 from daqloom.cli.measure import control, measure, unit
 from daqloom.cli.report import report
 from daqloom.cli.study import app as study_app
+from daqloom.cli.switch import app as switch_app
 from daqloom.cli.topology import app as topology_app
 
 __all__ = ["app"]
@@ -22,6 +23,7 @@ app.command(rich_help_panel=STUDIES)(report)
 app.command(rich_help_panel=LIVE)(measure)
 app.add_typer(control, name="control", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(unit)
+app.add_typer(switch_app, name="switch", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(doctor)
 app.add_typer(topology_app, name="topology", rich_help_panel=NETWORKS_AND_DATA)
 app.add_typer(faults_app, name="faults", rich_help_panel=NETWORKS_AND_DATA)

@@ -104,7 +104,7 @@ def _obey(control: Control, line: str) -> str:
         request = Request.model_validate({"command": words[0], "unit": unit})
     except ValueError:
         return f'"{line[:40]}" is not a command; commands are {COMMANDS}'
-    control.steer(request)
+    control.obey(request)
     if request.command != "status":
         return ""
     status = control.status()

@@ -34,7 +34,7 @@ from daqloom.measure.processes import Processes
 from daqloom.measure.run_log import RunEvent
 from daqloom.measure.service import Orders, Service
 from daqloom.measure.states import Goal, Phase, Refused, ReportRefusal, State
-from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus
+from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus, read_request
 
 TICKS_PER_HEARTBEAT = 2
 _EVERYWHERE = ("0.0.0.0", "::")
@@ -110,10 +110,11 @@ class Control:
         self.processes = Processes(folder, self.token, self._exited)
         self._service = Service(
             self,
-            token=self.token,
             steering=self.steering,
             certificates=certificates,
             refused=self.refused,
+            desk=self,
+            token=self.token,
         )
 
     async def __aenter__(self) -> Self:
@@ -206,8 +207,12 @@ class Control:
             counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
         )
 
-    def steer(self, request: Request) -> Message:
-        """Carry out a request of an operator: see `Desk`."""
+    def steer(self, body: bytes) -> bytes:
+        """Answer a request of an operator: see `Steered`."""
+        return self.obey(read_request(body)).encode()
+
+    def obey(self, request: Request) -> Status:
+        """Carry out a request of an operator."""
         if goal := GOALS.get(request.command):
             self.want(goal)
         elif request.unit is not None and request.unit < self.plan.rules.units:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from daqloom._engine import Counters, known_counters, latency_bucket
@@ -93,6 +93,8 @@ BOUNDS_S = tuple(m * 10.0**e for e in range(-6, 1) for m in (1, 2, 5))
 CLIENT_S = 10.0
 """Idle timeout of a client connection."""
 MOST_CLIENTS = 16
+
+PORTS = "set measure.prometheus_port to the first of as many free ports as there are units"
 
 
 def exposed_name(counter: str) -> str:
@@ -201,11 +203,18 @@ class _Server(ThreadingMixIn, WSGIServer):
         """Ignore clients that disconnect or time out."""
 
 
+class Collects(Protocol):
+    """Yields metrics at each scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics."""
+
+
 class Exporter:
     """Serves a collector over HTTP until it is closed."""
 
-    def __init__(self, collector: Collector, host: str, port: int) -> None:
-        """Raises MeasureError where it cannot listen."""
+    def __init__(self, collector: Collects, host: str, port: int, fix: str = PORTS) -> None:
+        """Raises MeasureError where it cannot listen; `fix` says what to do."""
         from prometheus_client import CollectorRegistry, make_wsgi_app
 
         registry = CollectorRegistry(auto_describe=False)
@@ -214,8 +223,7 @@ class Exporter:
             self._server = _Server(host, port)
         except (OSError, OverflowError):
             raise MeasureError(
-                f"cannot serve counters for Prometheus on {joined(host, port)}; set "
-                "measure.prometheus_port to the first of as many free ports as there are units"
+                f"cannot serve counters for Prometheus on {joined(host, port)}; {fix}"
             ) from None
         self._server.set_app(make_wsgi_app(registry))
         self.port: int = self._server.server_port

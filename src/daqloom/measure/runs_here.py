@@ -1,17 +1,34 @@
-"""Runs of this user on this machine, for an operator in another terminal to find.
+"""Runs and switches of this user on this machine, for an operator in another terminal to find.
 
-The files hold the secrets that steer a run, so only the user may read the folder.
+The files hold the secrets that steer them, so only the user may read the folder.
 """
 
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import split
 from daqloom.words import reason_of
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What can be steered."""
+
+    name: str
+    listener: str
+    """What listens for operators."""
+    suffix: str
+    """Of the file with its secret."""
+    command: str
+    """That starts one."""
+
+
+RUN = Kind("run", "run control", ".steer", "daqloom control SCENARIO")
 
 
 def runs_folder() -> Path:
@@ -34,11 +51,15 @@ def runs_folder() -> Path:
 
 
 @contextmanager
-def published(address: str, steering: bytes, token: bytes) -> Iterator[Path]:
-    """Publish a run control that listens at `address`; yield the file with the token of units."""
+def published(
+    address: str, steering: bytes, token: bytes | None = None, kind: Kind = RUN
+) -> Iterator[Path]:
+    """Publish what listens at `address`; yield the file with the token of units, if it has any."""
     port = split(address)[1]
     folder = runs_folder()
-    secrets = {folder / f"{port}.steer": steering, folder / f"{port}.token": token}
+    secrets = {folder / f"{port}{kind.suffix}": steering}
+    if token is not None:
+        secrets[folder / f"{port}.token"] = token
     try:
         for path, secret in secrets.items():
             with suppress(FileNotFoundError):
@@ -46,42 +67,42 @@ def published(address: str, steering: bytes, token: bytes) -> Iterator[Path]:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w") as file:
                 told = (secret.hex(), address, str(os.getpid()))
-                file.write("\n".join(told if path.suffix == ".steer" else told[:1]))
+                file.write("\n".join(told if path.suffix == kind.suffix else told[:1]))
         yield folder / f"{port}.token"
     finally:
         for path in secrets:
             path.unlink(missing_ok=True)
 
 
-def find_run(address: str | None) -> tuple[str, bytes]:
-    """Return the address of a run control on this machine, the only one unless given, and the
-    secret to steer it. Raises MeasureError."""
+def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
+    """Return the address of what can be steered on this machine, the only one unless given, and
+    the secret to do so. Raises MeasureError."""
     folder = runs_folder()
     if address is None:
-        files = [path for path in sorted(folder.glob("*.steer")) if _lives(path)]
+        files = [path for path in sorted(folder.glob(f"*{kind.suffix}")) if _lives(path)]
         if len(files) != 1:
             ports = ", ".join(path.stem for path in files[:10])
             raise MeasureError(
-                f"there are {len(files)} runs, on ports {ports}; choose one with --address"
+                f"there are {len(files)} {kind.name}s, on ports {ports}; choose one with --address"
                 if files
-                else "you have no run on this machine; `daqloom control SCENARIO` starts one, "
+                else f"you have no {kind.name} on this machine; `{kind.command}` starts one, "
                 "--address names one on another machine"
             )
         path = files[0]
     else:
-        path = folder / f"{split(address)[1]}.steer"
+        path = folder / f"{split(address)[1]}{kind.suffix}"
     try:
         secret, known, _ = path.read_text()[:500].split()
         return address or known, bytes.fromhex(secret)
     except (OSError, ValueError):
         raise MeasureError(
-            f"you have no run on port {path.stem} of this machine; `daqloom control SCENARIO` "
-            "starts one"
+            f"you have no {kind.name} on port {path.stem} of this machine; `{kind.command}` starts "
+            "one"
         ) from None
 
 
 def _lives(path: Path) -> bool:
-    """Return whether the run control that wrote the file is alive: a killed one leaves its file."""
+    """Return whether the process that wrote the file is alive: a killed one leaves its file."""
     try:
         return Path("/proc", path.read_text()[:500].split()[2]).exists()
     except (OSError, IndexError):

@@ -37,7 +37,6 @@ from daqloom.measure.messages import (
     read_report,
 )
 from daqloom.measure.states import Refused, ReportRefusal
-from daqloom.measure.status import Request, read_request
 
 FIRST_MESSAGE_S = 5.0
 """How long an admitted call may take for its first message, and a connection for HTTP/2 (s)."""
@@ -49,7 +48,14 @@ Orders = asyncio.Queue[Message | None]
 """Orders for one unit's process; None closes the connection."""
 
 
-class Desk(Protocol):
+class Steered(Protocol):
+    """What operators steer through the service."""
+
+    def steer(self, body: bytes) -> bytes:
+        """Answer a request of an operator. Raises MalformedError."""
+
+
+class Desk(Steered, Protocol):
     """The run control behind the service."""
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
@@ -63,13 +69,10 @@ class Desk(Protocol):
     def leave(self, unit: int, session: int) -> None:
         """Take in that a unit's connection has ended."""
 
-    def steer(self, request: Request) -> Message:
-        """Answer a request of an operator."""
-
 
 class Service:
-    """Listens for units, which know `token`, and for operators, who know `steering`, or off
-    loopback show the run control's certificate.
+    """Listens for operators, who know `steering`, or off loopback show the run control's
+    certificate, and at a run control for units, which know `token`.
 
     A call without these is refused before any message is read. What an admitted call may withhold
     from others is bounded: a silent one is refused soon, and a unit has one process.
@@ -77,29 +80,38 @@ class Service:
 
     def __init__(
         self,
-        desk: Desk,
+        steered: Steered,
         *,
-        token: bytes,
         steering: bytes,
         certificates: Certificates | None,
         refused: Counter[str],
+        desk: Desk | None = None,
+        token: bytes = b"",
     ) -> None:
-        self._desk = desk
-        self._greetings = Greetings({JOIN: token, STEER: steering})
+        self._steered, self._desk = steered, desk
+        self._greetings = Greetings({STEER: steering} | ({JOIN: token} if desk else {}))
         self._silent: dict[str, deque[asyncio.Timeout]] = {JOIN: deque(), STEER: deque()}
         self._certificates = certificates
         self._refused = refused
         self._server: Any = None
 
-    async def listen(self, host: str, port: int, socket: str = "") -> int:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        socket: str = "",
+        *,
+        keys: tuple[str, str] = ("measure.bind", "measure.certificates"),
+    ) -> int:
         """Start to listen, also at a `socket` of this machine if there is one; return the port,
-        which the system chooses for 0. Raises MeasureError."""
+        which the system chooses for 0. Raises MeasureError, which names the keys of the address and
+        of the certificates."""
         quiet()
         if self._certificates is None and not is_loopback(host):
             raise MeasureError(
-                f"measure.bind = {host} is reachable from other machines, and there are no "
+                f"{keys[0]} = {host} is reachable from other machines, and there are no "
                 "certificates; `daqloom control certificates DIR` makes them, "
-                "measure.certificates = DIR uses them"
+                f"{keys[1]} = DIR uses them"
             )
         self._server = grpc.aio.server(
             options=[
@@ -140,9 +152,10 @@ class Service:
         known: dict[str, Any] = {
             # A handler of a unary call would not be asked before the whole message has come.
             GREET: grpc.stream_unary_rpc_method_handler(self._greet),
-            JOIN: grpc.stream_stream_rpc_method_handler(self._join),
             STEER: grpc.stream_unary_rpc_method_handler(self._steer),
         }
+        if self._desk is not None:
+            known[JOIN] = grpc.stream_stream_rpc_method_handler(self._join)
         refused = self._refused
 
         class Handler(grpc.GenericRpcHandler):
@@ -170,6 +183,7 @@ class Service:
         if not isinstance(hello, Hello):
             await self._refuse(Refused.MALFORMED, "the first report has to be a hello", context)
         orders: Orders = asyncio.Queue()
+        assert self._desk is not None
         found = self._desk.arrive(hello, orders)
         if isinstance(found, Refused):
             await self._refuse(found, _SENTENCES[found], context)
@@ -186,6 +200,7 @@ class Service:
             self._desk.leave(unit, session)
 
     async def _listen(self, requests: Any, context: Any, unit: int, session: int) -> None:
+        assert self._desk is not None
         async for body in requests:
             report = await self._read(body, context)
             if isinstance(report, Hello):
@@ -199,10 +214,9 @@ class Service:
         await self._admit(STEER, context)
         body = await self._first_message(STEER, context)
         try:
-            request = read_request(body)
+            return self._steered.steer(body)
         except MalformedError as error:
             await self._refuse(Refused.MALFORMED, str(error), context)
-        return self._desk.steer(request).encode()
 
     async def _first_message(self, method: str, context: Any) -> bytes:
         """Return the first message of an admitted call; empty if it ends without one."""

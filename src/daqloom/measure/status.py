@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import grpc
 from pydantic import Field, TypeAdapter, model_validator
 
-from daqloom.measure import MeasureError
-from daqloom.measure.admission import Metadata, greeted
-from daqloom.measure.connection import STEER, channel, is_loopback, read_certificates, split
 from daqloom.measure.messages import Count, Counting, Message, Text, UnitNumber, read
-from daqloom.measure.runs_here import find_run
+from daqloom.measure.operator import ask
 from daqloom.measure.states import Goal, Phase, Standing, State
 
 MOST_EVENTS_TOLD = 100
@@ -70,34 +66,7 @@ def read_request(body: bytes) -> Request:
     return read(_REQUEST, body, LARGEST_REQUEST_BYTES)
 
 
-PATIENCE_S = 10.0
-
-
 def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
     """Return the answer of the run control at `address` (None: the only one of this user on this
     machine). Raises MeasureError."""
-    secret = b""
-    if certificates is None and (address is None or is_loopback(split(address)[0])):
-        address, secret = find_run(address)
-    if address is None:
-        raise MeasureError("--certificates requires --address, host:port")
-    shown = read_certificates(certificates, "control") if certificates else None
-    try:
-        with channel(address, shown, PATIENCE_S) as connection:
-            # A certificate says who an operator is; without one, the secret of the run does.
-            metadata: Metadata = ()
-            if secret:
-                metadata = greeted(connection, address, STEER, secret, PATIENCE_S)
-            call = connection.unary_unary(STEER)
-            body = call(request.encode(), timeout=PATIENCE_S, metadata=metadata)
-    except grpc.RpcError as error:
-        raise MeasureError(
-            f"the run control at {address} does not answer: {_reason(error)}"
-        ) from None
-    return Status.model_validate_json(body)
-
-
-def _reason(error: object) -> str:
-    if isinstance(error, grpc.Call):
-        return (error.details() or str(error.code()))[:300]
-    return str(error)[:300]
+    return Status.model_validate_json(ask(request.encode(), address, certificates))

@@ -46,7 +46,7 @@ def sentence(
         return f"{where}{path} = {_quote(first['input'])} {message}"
     value, dimension = first["input"], dimension_at(first["loc"], system)
     if dimension and kind in _BOUNDS:  # pydantic compares and reports the bare SI number
-        value = dimension.format(value)
+        value = value if isinstance(value, str) else dimension.format(value)
         context = {bound: dimension.format(limit) for bound, limit in context.items()}
     expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
     return f"{where}{path} = {_quote(value)} {expected}"
@@ -102,7 +102,8 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     if not close:
         last = path.rpartition(".")[2]
         close = [name for name in known if name.rpartition(".")[2] == last][:1]
-    return f'; did you mean "{close[0]}"?' if close else "; `daqloom show` prints every key"
+    everything = "; `daqloom show` prints every key" if system is Scenario else ""
+    return f'; did you mean "{close[0]}"?' if close else everything
 
 
 def _is_beside(path: str, key: str) -> bool:

@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from daqloom.scenario.choices import Choices, deciding
 from daqloom.scenario.document import forget, given, look, put
 from daqloom.scenario.dumps import shipped_fabrics
@@ -29,7 +31,7 @@ def option_of(overrides: Overrides) -> str:
     return "" if isinstance(overrides, Mapping) else "--set "
 
 
-def parse(overrides: Overrides) -> dict[str, Any]:
+def parse(overrides: Overrides, system: type[BaseModel] = Scenario) -> dict[str, Any]:
     """Return the overrides as dotted path → value; raises ScenarioError for an unknown path."""
     option = option_of(overrides)
     if isinstance(overrides, str):
@@ -37,16 +39,16 @@ def parse(overrides: Overrides) -> dict[str, Any]:
     if not isinstance(overrides, Mapping):
         overrides = dict(_split(text) for text in overrides)
     for path in overrides:
-        if knows(path):
+        if knows(path, system):
             continue
-        known = [named_as(path, key) for key in known_keys()]
+        known = [named_as(path, key) for key in known_keys(system)]
         inside = [name for name in known if name.startswith(path + ".")]
         if inside:
             raise ScenarioError(
                 f'{option}{path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
             )
         shown = path[:80]
-        raise ScenarioError(f'{option}{shown}: unknown key "{shown}"{nearest(path)}')
+        raise ScenarioError(f'{option}{shown}: unknown key "{shown}"{nearest(path, system)}')
     return {path: _from_here(path, value) for path, value in overrides.items()}
 
 

@@ -1,0 +1,238 @@
+// The Python module daqloom._switch: the software switch over DPDK's devices. A module of its own,
+// built where DPDK is installed: all else works without it.
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/errors.hpp"
+#include "bindings/report.hpp"
+#include "softswitch/io/dpdk_switch.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using namespace softswitch;
+using io::Switch;
+using io::SwitchConfig;
+using io::SwitchState;
+
+namespace {
+
+void bind_config(nb::module_& module) {
+    nb::class_<RingConfig>(module, "RingConfig", "A ring: its port, limits and pace.")
+        .def(nb::init<>())
+        .def_rw("port", &RingConfig::port)
+        .def_rw("priority", &RingConfig::priority)
+        .def_rw("rate_bps", &RingConfig::rate)
+        .def_rw("packets", &RingConfig::packets)
+        .def_rw("bytes", &RingConfig::bytes);
+    nb::class_<SwitchConfig>(module, "SwitchConfig")
+        .def(nb::init<>())
+        .def_rw("eal", &SwitchConfig::eal)
+        .def_prop_rw(
+            "devices", [](const SwitchConfig& self) { return self.devices.names; },
+            [](SwitchConfig& self, std::vector<std::string> names) {
+                self.forwarder.output.ports = static_cast<std::uint16_t>(names.size());
+                self.devices.names = std::move(names);
+            })
+        .def_prop_rw(
+            "descriptors", [](const SwitchConfig& self) { return self.devices.descriptors; },
+            [](SwitchConfig& self, std::uint16_t count) { self.devices.descriptors = count; })
+        .def_prop_rw(
+            "buffers", [](const SwitchConfig& self) { return self.devices.buffers; },
+            [](SwitchConfig& self, std::uint32_t count) { self.devices.buffers = count; })
+        .def_prop_rw(
+            "buffer_bytes", [](const SwitchConfig& self) { return self.devices.buffer_bytes; },
+            [](SwitchConfig& self, std::uint16_t bytes) { self.devices.buffer_bytes = bytes; })
+        .def_prop_rw(
+            "rings", [](const SwitchConfig& self) { return self.forwarder.output.rings; },
+            [](SwitchConfig& self, std::vector<RingConfig> rings) {
+                self.forwarder.output.rings = std::move(rings);
+            })
+        .def_prop_rw(
+            "packets", [](const SwitchConfig& self) { return self.forwarder.output.packets; },
+            [](SwitchConfig& self, std::uint64_t most) { self.forwarder.output.packets = most; })
+        .def_prop_rw(
+            "overhead", [](const SwitchConfig& self) { return self.forwarder.output.overhead; },
+            [](SwitchConfig& self, std::int32_t bytes) { self.forwarder.output.overhead = bytes; })
+        .def_prop_rw(
+            "classes", [](const SwitchConfig& self) { return self.forwarder.classes; },
+            [](SwitchConfig& self, std::uint32_t count) { self.forwarder.classes = count; })
+        .def_prop_rw(
+            "addresses", [](const SwitchConfig& self) { return self.forwarder.addresses.most; },
+            [](SwitchConfig& self, std::uint32_t most) { self.forwarder.addresses.most = most; })
+        .def_prop_rw(
+            "ageing_s", [](const SwitchConfig& self) { return self.forwarder.addresses.ageing; },
+            [](SwitchConfig& self, base::Time time) { self.forwarder.addresses.ageing = time; })
+        .def_prop_rw(
+            "floods_unknown",
+            [](const SwitchConfig& self) { return self.forwarder.floods_unknown; },
+            [](SwitchConfig& self, bool does) { self.forwarder.floods_unknown = does; })
+        .def_rw("longest_sleep_s", &SwitchConfig::longest_sleep);
+}
+
+void bind_rules(nb::module_& module) {
+    nb::class_<Match>(module, "Match", "What a frame must have; what is not given may be anything.")
+        .def(nb::init<>())
+        .def_prop_rw(
+            "destination",
+            [](const Match& self) {
+                return self.destination ? std::optional(self.destination->value) : std::nullopt;
+            },
+            [](Match& self, std::optional<std::uint64_t> address) {
+                self.destination = address ? std::optional(MacAddress{*address}) : std::nullopt;
+            })
+        .def_rw("vlan", &Match::vlan)
+        .def_rw("ethertype", &Match::type)
+        .def(
+            "set_to",
+            [](Match& self, const nb::bytes& address, std::uint8_t prefix) {
+                if (address.size() != 16 || prefix > 128) {
+                    throw nb::value_error("an address has 16 bytes, and a prefix up to 128 bits");
+                }
+                IpAddress to;
+                for (std::size_t i = 0; i < 8; ++i) {
+                    const auto* bytes = static_cast<const std::uint8_t*>(address.data());
+                    to.high = to.high << 8 | bytes[i];
+                    to.low = to.low << 8 | bytes[8 + i];
+                }
+                self.to = to;
+                self.prefix = prefix;
+            },
+            nb::arg("address"), nb::arg("prefix"),
+            "An address of IPv6, or of IPv4 as ::ffff:a.b.c.d, and the bits of it that count.")
+        .def_prop_rw(
+            "protocol",
+            [](const Match& self) {
+                return self.protocol ? std::optional(static_cast<std::uint8_t>(*self.protocol))
+                                     : std::nullopt;
+            },
+            [](Match& self, std::optional<std::uint8_t> number) {
+                self.protocol =
+                    number ? std::optional(static_cast<IpProtocol>(*number)) : std::nullopt;
+            })
+        .def_rw("from_port", &Match::from_port)
+        .def_rw("to_port", &Match::to_port)
+        .def_rw("ingress", &Match::ingress);
+    nb::class_<Action>(module, "Action", "What is done with the frames of a rule.")
+        .def_static(
+            "queue",
+            [](RingIndex ring) { return Action{.what = Action::What::queue, .ring = ring}; },
+            nb::arg("ring"))
+        .def_static(
+            "port", [](PortIndex port) { return Action{.what = Action::What::port, .port = port}; },
+            nb::arg("port"))
+        .def_static("forward", [] { return Action{.what = Action::What::forward}; })
+        .def_static("drop", [] { return Action{.what = Action::What::drop}; });
+}
+
+void bind_state(nb::module_& module) {
+    bind_report<RingCounters>(module, "RingCounters", "Of a ring, from the start on.");
+    bind_report<PortCounters>(module, "PortCounters", "Of frames that came in by a port.");
+    bind_report<io::LoopCounters>(module, "LoopCounters", "Of the loop over all ports.");
+    bind_report<MacTableCounters>(module, "AddressCounters", "Of the table of addresses.");
+    bind_report<io::DeviceCounters>(module, "DeviceCounters", "Of the device of a port.");
+    nb::class_<SwitchState::Port>(module, "PortState")
+        .def_ro("device", &SwitchState::Port::device)
+        .def_ro("frames", &SwitchState::Port::frames);
+    nb::class_<SwitchState::Ring>(module, "RingState")
+        .def_ro("counters", &SwitchState::Ring::counters)
+        .def_ro("packets", &SwitchState::Ring::packets)
+        .def_ro("bytes", &SwitchState::Ring::bytes);
+    nb::class_<SwitchState>(module, "SwitchState")
+        .def_ro("ports", &SwitchState::ports)
+        .def_ro("rings", &SwitchState::rings)
+        .def_ro("loop", &SwitchState::loop)
+        .def_ro("addresses", &SwitchState::addresses)
+        .def_ro("known_addresses", &SwitchState::known_addresses)
+        .def_ro("rules", &SwitchState::rules)
+        .def_ro("ring_memory", &SwitchState::ring_memory)
+        .def_ro("free_buffers", &SwitchState::free_buffers)
+        .def_ro("at_s", &SwitchState::at);
+}
+
+/// What a change between two turns returns.
+template <class Change>
+auto changed(Switch& self, const Change& change) {
+    const nb::gil_scoped_release release;
+    decltype(change(std::declval<Forwarder&>())) result{};
+    self.change([&](Forwarder& forwarder) { result = change(forwarder); });
+    return result;
+}
+
+void bind_switch(nb::module_& module) {
+    nb::class_<Switch>(module, "Switch", "One for a process and its life.")
+        .def(nb::new_([](const SwitchConfig& config) {
+                 return without_lock([&] { return Switch::start(config); });
+             }),
+             nb::arg("config"))
+        .def("open", &Switch::open, nb::call_guard<nb::gil_scoped_release>(),
+             "Frames are taken from now on: when its rules are there.")
+        .def("state", &Switch::state, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "set_rate",
+            [](Switch& self, RingIndex ring, base::BitRate rate) {
+                self.change([&](Forwarder& to) { to.queues().set_rate(ring, rate); });
+            },
+            nb::arg("ring"), nb::arg("rate_bps"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "set_limits",
+            [](Switch& self, RingIndex ring, std::uint32_t packets, base::Bytes bytes) {
+                self.change([&](Forwarder& to) { to.queues().set_limits(ring, packets, bytes); });
+            },
+            nb::arg("ring"), nb::arg("packets"), nb::arg("bytes"),
+            nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "set_rule",
+            [](Switch& self, const Match& match, std::uint16_t priority, const Action& action) {
+                return changed(self,
+                               [&](Forwarder& to) { return to.set_rule(match, priority, action); });
+            },
+            nb::arg("match"), nb::arg("priority"), nb::arg("action"),
+            "False: there are as many rules as may be.")
+        .def(
+            "remove_rule",
+            [](Switch& self, const Match& match, std::uint16_t priority) {
+                return changed(self,
+                               [&](Forwarder& to) { return to.remove_rule(match, priority); });
+            },
+            nb::arg("match"), nb::arg("priority"), "False: there is no such rule.")
+        .def(
+            "fix_address",
+            [](Switch& self, std::uint64_t address, std::uint16_t vlan, PortIndex port) {
+                return changed(self, [&](Forwarder& to) {
+                    return to.fix_address(MacAddress{address}, vlan, port);
+                });
+            },
+            nb::arg("address"), nb::arg("vlan"), nb::arg("port"),
+            "False: there is no place for it.")
+        .def(
+            "forget_address",
+            [](Switch& self, std::uint64_t address, std::uint16_t vlan) {
+                return changed(self, [&](Forwarder& to) {
+                    return to.forget_address(MacAddress{address}, vlan);
+                });
+            },
+            nb::arg("address"), nb::arg("vlan"), "False: it is not there.")
+        .def("drain", &Switch::drain, nb::arg("timeout_s"),
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Takes no more frames, and waits until those held have left at their pace. False: "
+             "some are left.")
+        .def("stop", &Switch::stop, nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace
+
+}  // namespace daqloom::bindings
+
+NB_MODULE(_switch, module) {
+    module.doc() = "The software switch of daqloom over DPDK.";
+    daqloom::bindings::bind_config(module);
+    daqloom::bindings::bind_rules(module);
+    daqloom::bindings::bind_state(module);
+    daqloom::bindings::bind_switch(module);
+}

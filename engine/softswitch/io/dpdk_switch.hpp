@@ -1,0 +1,73 @@
+// The software switch as a whole: DPDK's environment, its devices, the forwarder, and the thread in
+// which they turn.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "softswitch/forwarder.hpp"
+#include "softswitch/io/dpdk_poll_loop.hpp"
+#include "softswitch/io/dpdk_ports.hpp"
+
+namespace daqloom::softswitch::io {
+
+struct SwitchConfig {
+    std::vector<std::string> eal;  ///< arguments of DPDK's environment: cores, memory, devices
+    DevicesConfig devices;
+    ForwarderConfig forwarder;
+    base::Time longest_sleep;  ///< while nothing comes and nothing is due; 0: it polls all the time
+};
+
+/// What stands and what has been counted, at one moment between two turns.
+struct SwitchState {
+    struct Port {
+        DeviceCounters device;
+        PortCounters frames;
+    };
+    struct Ring {
+        RingCounters counters;
+        std::uint32_t packets = 0;  ///< held now
+        base::Bytes bytes = 0;
+    };
+    std::vector<Port> ports;
+    std::vector<Ring> rings;
+    LoopCounters loop;
+    MacTableCounters addresses;
+    std::size_t known_addresses = 0;
+    std::size_t rules = 0;
+    base::Bytes ring_memory = 0;  ///< ever touched
+    std::uint32_t free_buffers = 0;
+    base::Time at;  ///< since its start
+};
+
+/// One for a process and its life: DPDK starts once. Its thread is that of EAL, so that no other
+/// thread of the process is bound to the switch's core. All calls may come from any thread.
+class Switch {
+  public:
+    /// It takes no frames before `open`, so that rules are there before the first one.
+    static base::expected<std::unique_ptr<Switch>> start(const SwitchConfig& config);
+    /// Stops it.
+    ~Switch();
+
+    void open();
+    /// Between two turns: no frame is lost, nor sees half of what changes.
+    void change(const std::function<void(Forwarder&)>& what);
+    [[nodiscard]] SwitchState state();
+    /// Takes no more frames from devices, and waits until those that it holds have left at their
+    /// pace. False: some are left after this time.
+    bool drain(base::Time timeout);
+    /// What is held is dropped. Changes nothing any more.
+    void stop();
+
+  private:
+    struct Running;
+    Switch();
+
+    std::unique_ptr<Running> running_;
+};
+
+}  // namespace daqloom::softswitch::io

@@ -1,0 +1,2 @@
+"""The lossless software switch: it forwards frames between the devices of a server, with a paced
+ring for each destination that suffers from incast."""

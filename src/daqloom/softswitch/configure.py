@@ -1,0 +1,146 @@
+"""The engine's configuration of a switch, from its file."""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from daqloom._switch import Action, Match, RingConfig, SwitchConfig
+from daqloom.softswitch.document import Matching, Port, Ring, Rule, SwitchFile
+from daqloom.softswitch.sizes import buffers_of, memory_of
+
+OVERHEAD_BYTES = {"wire": 24, "ip": -14}
+"""Of each frame beside its bytes without check sequence, in the bits to which paces refer."""
+PROTOCOLS = {"tcp": 6, "udp": 17}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A rule as the engine takes it."""
+
+    match: Match
+    priority: int
+    action: Action
+
+
+def config_of(switch: SwitchFile) -> SwitchConfig:
+    """Return what the engine starts with, rules and fixed addresses apart."""
+    config = SwitchConfig()
+    runs = switch.runs
+    config.eal = list(eal_options(switch))
+    config.devices = [port.device.partition(",")[0] for port in switch.ports.values()]
+    config.descriptors = runs.descriptors
+    config.buffers = buffers_of(switch)
+    config.buffer_bytes = runs.buffer_size
+    config.classes = switch.classes
+    config.overhead = OVERHEAD_BYTES[switch.pace_counts]
+    config.addresses = switch.addresses.most
+    config.ageing_s = switch.addresses.ageing
+    config.floods_unknown = switch.addresses.unknown == "flood"
+    config.longest_sleep_s = runs.sleep
+    config.rings = [
+        *(
+            ring
+            for number, port in enumerate(switch.ports.values())
+            for ring in _of_a_port(number, port, switch.classes)
+        ),
+        *(ring_config(switch, ring) for ring in switch.rings.values()),
+    ]
+    return config
+
+
+def eal_options(switch: SwitchFile) -> Iterator[str]:
+    """Yield the arguments of DPDK's environment. It writes no files, so that a killed switch leaves
+    none."""
+    runs = switch.runs
+    yield from ("--no-telemetry", "--log-level=error")
+    yield from ("--in-memory",) if runs.huge_pages else ("--no-huge", "--no-shconf")
+    memory = runs.memory or memory_of(switch)
+    yield from ("-m", str(-(-memory >> 20)))
+    if runs.cores:
+        yield from ("-l", ",".join(str(core) for core in runs.cores))
+    cards = [port.device for port in switch.ports.values() if _is_card(port.device)]
+    if not cards:
+        yield "--no-pci"
+    for port in switch.ports.values():
+        yield from ("-a" if _is_card(port.device) else "--vdev", port.device)
+    yield from runs.options
+
+
+def _is_card(device: str) -> bool:
+    return device[0] in "0123456789abcdefABCDEF" and ":" in device.partition(",")[0]
+
+
+def _of_a_port(number: int, port: Port, classes: int) -> Iterator[RingConfig]:
+    for traffic_class in range(classes):
+        ring = RingConfig()
+        ring.port = number
+        ring.priority = traffic_class
+        ring.packets = port.packets
+        yield ring
+
+
+def ring_config(switch: SwitchFile, ring: Ring) -> RingConfig:
+    """Return a ring as the engine takes it."""
+    config = RingConfig()
+    config.port = port_number(switch, ring.port)
+    config.priority = ring.traffic_class
+    config.rate_bps = ring.rate
+    config.packets = ring.packets
+    config.bytes = ring.bytes
+    return config
+
+
+def port_number(switch: SwitchFile, name: str) -> int:
+    """Return the number of a port."""
+    return list(switch.ports).index(name)
+
+
+def ring_names(switch: SwitchFile) -> list[str]:
+    """Return the names of all rings in the engine's order: those of ports first, PORT, or
+    PORT.CLASS where there are several classes."""
+    of_ports = [
+        name if switch.classes == 1 else f"{name}.{traffic_class}"
+        for name in switch.ports
+        for traffic_class in range(switch.classes)
+    ]
+    return [*of_ports, *switch.rings]
+
+
+def entries_of(switch: SwitchFile) -> dict[str, Entry]:
+    """Return all rules, those of rings included, by the dotted names of their tables."""
+    first = switch.classes * len(switch.ports)
+    found = {}
+    for number, (name, ring) in enumerate(switch.rings.items()):
+        found[f"rings.{name}"] = Entry(
+            match_of(switch, ring), ring.priority, Action.queue(first + number)
+        )
+    for name, rule in switch.rules.items():
+        found[f"rules.{name}"] = Entry(match_of(switch, rule), rule.priority, _action(switch, rule))
+    return found
+
+
+def _action(switch: SwitchFile, rule: Rule) -> Action:
+    if rule.action == "drop":
+        return Action.drop()
+    return Action.forward() if rule.port is None else Action.port(port_number(switch, rule.port))
+
+
+def match_of(switch: SwitchFile, given: Matching) -> Match:
+    """Return what a frame must have as the engine takes it."""
+    match = Match()
+    match.destination = None if given.destination is None else address_number(given.destination)
+    match.vlan, match.ethertype = given.vlan, given.ethertype
+    match.protocol = None if given.protocol is None else PROTOCOLS[given.protocol]
+    match.from_port, match.to_port = given.from_port, given.to_port
+    match.ingress = None if given.ingress is None else port_number(switch, given.ingress)
+    if given.to is not None:
+        network = ipaddress.ip_network(given.to)
+        address = network.network_address.packed
+        mapped = address if network.version == 6 else bytes(10) + b"\xff\xff" + address
+        match.set_to(mapped, network.prefixlen + (0 if network.version == 6 else 96))
+    return match
+
+
+def address_number(address: str) -> int:
+    """Return an Ethernet address as a number of 48 bits."""
+    return int(address.replace(":", ""), 16)

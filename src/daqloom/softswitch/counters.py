@@ -1,0 +1,77 @@
+"""A switch's counters for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from daqloom.softswitch.status import SwitchStatus
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+DROPS = ("malformed", "link_local", "by_rule", "unknown", "back", "full")
+"""Why a frame that came in by a port was dropped."""
+
+
+class SwitchCollector:
+    """Collects the metrics of a switch."""
+
+    def __init__(self, read: Callable[[], SwitchStatus]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics; called at each scrape."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        status = self._read()
+        of_port, of_ring = ["port"], ["ring", "port"]
+        frames = CounterMetricFamily(
+            "daqloom_switch_frames", "Frames that came in by a port.", labels=of_port
+        )
+        size = CounterMetricFamily(
+            "daqloom_switch_bytes", "Bytes of frames that came in by a port.", labels=of_port
+        )
+        dropped = CounterMetricFamily(
+            "daqloom_switch_dropped_frames", "Frames dropped, by cause.", labels=["port", "cause"]
+        )
+        sent = CounterMetricFamily(
+            "daqloom_switch_sent_frames", "Frames given to a port's device.", labels=of_port
+        )
+        missed = CounterMetricFamily(
+            "daqloom_switch_missed_frames",
+            "Frames that a port's device could not take in.",
+            labels=of_port,
+        )
+        up = GaugeMetricFamily("daqloom_switch_up", "Whether a port's link is up.", labels=of_port)
+        for port in status.ports:
+            frames.add_metric([port.name], port.frames["packets"])
+            size.add_metric([port.name], port.frames["bytes"])
+            sent.add_metric([port.name], port.device_counts["sent"])
+            lost = port.device_counts["missed"] + port.device_counts["no_buffers"]
+            missed.add_metric([port.name], lost)
+            up.add_metric([port.name], float(port.is_up))
+            for cause in DROPS:
+                dropped.add_metric([port.name, cause], port.frames[cause])
+        yield from (frames, size, dropped, sent, missed, up)
+        held = GaugeMetricFamily(
+            "daqloom_switch_ring_packets", "Packets that a ring holds.", labels=of_ring
+        )
+        peak = GaugeMetricFamily(
+            "daqloom_switch_ring_peak_packets", "Most packets that a ring has held.", labels=of_ring
+        )
+        taken = CounterMetricFamily(
+            "daqloom_switch_ring_frames", "Packets taken into a ring.", labels=of_ring
+        )
+        drops = CounterMetricFamily(
+            "daqloom_switch_ring_dropped_frames",
+            "Packets dropped, as a ring was full.",
+            labels=of_ring,
+        )
+        for ring in status.rings:
+            labels = [ring.name, ring.port]
+            held.add_metric(labels, ring.packets)
+            peak.add_metric(labels, ring.counts["peak_packets"])
+            taken.add_metric(labels, ring.counts["packets"])
+            drops.add_metric(labels, ring.counts["drops"] + ring.counts["memory_drops"])
+        yield from (held, peak, taken, drops)

@@ -1,0 +1,254 @@
+"""The file of a software switch: its ports, rings, rules and addresses, and how it runs."""
+
+import ipaddress
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from daqloom.scenario.names import NodeName
+from daqloom.scenario.part import Part
+from daqloom.scenario.quantities import (
+    BitRateOrNone,
+    Bytes,
+    PositiveBytes,
+    PositiveSeconds,
+    Seconds,
+)
+
+MOST_PORTS = 256
+MOST_RINGS = 65_536
+CLASSES = 8
+MOST_PACKETS = 1 << 30
+MOST_BYTES = 1 << 40
+
+_MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", re.IGNORECASE)
+_DEVICE = re.compile(r"[A-Za-z0-9_.:/=,@-]{1,300}")
+
+
+def _mac(value: object) -> str:
+    if isinstance(value, str) and _MAC.fullmatch(value):
+        return value.lower()
+    raise ValueError('is not an Ethernet address; expected one such as "02:00:00:00:00:01"')
+
+
+def _network(value: object) -> str:
+    try:
+        if isinstance(value, str):
+            return str(ipaddress.ip_network(value))
+    except ValueError:
+        pass
+    raise ValueError('is not an IP address or network; expected one such as "10.0.0.0/24"')
+
+
+def _device(value: object) -> str:
+    if isinstance(value, str) and _DEVICE.fullmatch(value):
+        return value
+    raise ValueError(
+        "is not a device of DPDK; expected a PCI address or a virtual device, such as "
+        '"0000:3b:00.0" or "net_af_packet0,iface=eth1"'
+    )
+
+
+Mac = Annotated[str, BeforeValidator(_mac)]
+IpNetwork = Annotated[str, BeforeValidator(_network)]
+Device = Annotated[str, BeforeValidator(_device)]
+Vlan = Annotated[int, Field(ge=1, le=4094)]
+Layer4Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+class Runs(Part):
+    """Cores, memory and devices' queues."""
+
+    cores: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(
+        default=(), max_length=1, strict=False
+    )
+    """Core on which the switch runs, to which nothing else should be bound; without it the first
+    of those that the process may use."""
+    memory: Bytes = 0
+    """Memory for DPDK; "0 B" = what the buffers take (B)."""
+    huge_pages: bool = True
+    """Whether this memory is of huge pages, which the system has to have. Without them the program
+    runs anywhere, and slower."""
+    buffers: int = Field(default=0, ge=0, le=MOST_PACKETS)
+    """Packet buffers, of all rings and devices together; 0 = as many as all rings and devices may
+    hold. With fewer, rings share them."""
+    buffer_size: Annotated[PositiveBytes, Field(ge=256, le=16_000)] = 2048
+    """Size of a packet buffer; a larger frame is dropped by its device (B)."""
+    descriptors: int = Field(default=512, ge=32, le=32_768)
+    """Descriptors of each device in each direction. Short queues keep packets in the rings, where
+    they are counted and paced."""
+    sleep: Annotated[Seconds, Field(le=1.0)] = 0.0
+    """Longest sleep while nothing comes and nothing is due; "0 s" = it polls all the time, which
+    takes a whole core (s)."""
+    options: tuple[Annotated[str, Field(max_length=300)], ...] = Field(
+        default=(), max_length=32, strict=False
+    )
+    """More options of DPDK's environment, such as "--log-level=pmd.*:debug"."""
+
+
+class Port(Part):
+    """A port of the switch."""
+
+    device: Device
+    """Device of DPDK: the PCI address of a network card, or a virtual device with its arguments."""
+    packets: int = Field(default=4096, ge=1, le=MOST_PACKETS)
+    """Packets that the ring of each of its classes holds, for frames that no ring of their own has;
+    further ones are dropped."""
+
+
+class Matching(Part):
+    """What a frame must have; what is not given may be anything."""
+
+    destination: Mac | None = None
+    """Ethernet address of its destination."""
+    vlan: Vlan | None = None
+    """VLAN of its outermost tag."""
+    ethertype: Annotated[int, Field(ge=0, le=65_535)] | None = None
+    """Type of its content."""
+    to: IpNetwork | None = None
+    """IP address of its destination, or the network of it."""
+    protocol: Literal["tcp", "udp"] | None = None
+    """Protocol of its IP packet."""
+    from_port: Layer4Port | None = None
+    """Port of TCP or UDP from which it comes."""
+    to_port: Layer4Port | None = None
+    """Port of TCP or UDP to which it goes."""
+    ingress: NodeName | None = None
+    """Port of the switch by which it came in."""
+    priority: int = Field(default=0, ge=0, le=65_535)
+    """Of several rules that match, the one with the highest priority counts."""
+
+    @property
+    def says_something(self) -> bool:
+        """Return whether not all frames match."""
+        return any(getattr(self, key) is not None for key in Matching.model_fields.keys() - {_LAST})
+
+
+_LAST = "priority"
+
+
+class Ring(Matching):
+    """The ring of a destination, and which frames go into it."""
+
+    port: NodeName
+    """Port by which they leave."""
+    packets: int = Field(default=4096, ge=1, le=MOST_PACKETS)
+    """Packets that it holds; further ones are dropped (drop-tail)."""
+    bytes: Annotated[PositiveBytes, Field(le=MOST_BYTES)] = MOST_BYTES
+    """Bytes that it holds (B)."""
+    rate: BitRateOrNone = 0
+    """Pace at which its packets leave; "0 b/s" = as fast as the port can (b/s)."""
+    traffic_class: int = Field(default=0, ge=0, lt=CLASSES)
+    """Class of the port in which it is served: a higher one is always served before a lower one,
+    the rings of one take turns."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.says_something:
+            raise ValueError(
+                "to is missing, and so is all else that says which frames go into this ring; give "
+                "to, destination, vlan, ethertype, protocol, from_port, to_port or ingress"
+            )
+        return self
+
+
+class Rule(Matching):
+    """What is done with frames without a ring."""
+
+    action: Literal["drop", "forward", "port"] = "forward"
+    """drop, forward to where the address is, or send by a port."""
+    port: NodeName | None = None
+    """Port by which they leave, with action = "port"."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.action == "port") != (self.port is not None):
+            raise ValueError('port is for action = "port", which needs it')
+        return self
+
+
+class FixedAddress(Part):
+    """An Ethernet address that is where it is said to be, and is not learned."""
+
+    address: Mac
+    """The address."""
+    port: NodeName
+    """Port behind which it is."""
+    vlan: Vlan | None = None
+    """VLAN in which it is; none: of frames without a tag."""
+
+
+class Addresses(Part):
+    """The table of Ethernet addresses, which the switch learns from what comes from them."""
+
+    most: int = Field(default=8192, ge=1, le=4_194_304)
+    """Addresses that it holds; frames from others are forwarded, but not learned from."""
+    ageing: Annotated[PositiveSeconds, Field(le=1e6)] = 300.0
+    """An address from which nothing has come for so long is forgotten (s)."""
+    unknown: Literal["flood", "drop"] = "flood"
+    """What is done with frames to addresses that it does not know."""
+    fixed: dict[NodeName, FixedAddress] = Field(default_factory=dict, max_length=65_536)
+    """Addresses that are not learned, by name."""
+
+
+class Control(Part):
+    """How others see and steer the switch."""
+
+    listen: Annotated[str, Field(max_length=200)] = "127.0.0.1:0"
+    """Address on which it listens for `daqloom switch status` and others, host:port; port 0: any
+    that is free. Off loopback it needs certificates."""
+    certificates: Annotated[str, Field(max_length=4096)] = ""
+    """Folder with the certificates that `daqloom control certificates` makes."""
+    prometheus: Annotated[str, Field(max_length=200)] = ""
+    """Address at which it shows its counters to Prometheus, host:port; empty: none."""
+
+
+class SwitchFile(Part):
+    """A software switch."""
+
+    title: str = Field(default="", max_length=200)
+    """One line about it."""
+    pace_counts: Literal["wire", "ip"] = "wire"
+    """Bits to which paces refer: those on the wire, with preamble, check sequence and gap, or those
+    of IP packets."""
+    classes: int = Field(default=1, ge=1, le=CLASSES)
+    """Classes of each port by the priority in VLAN tags, for frames that have no ring of their
+    own."""
+    runs: Runs = Field(default_factory=Runs)
+    """Where and how it runs."""
+    ports: dict[NodeName, Port] = Field(min_length=1, max_length=MOST_PORTS)
+    """Ports, by name."""
+    rings: dict[NodeName, Ring] = Field(default_factory=dict, max_length=MOST_RINGS)
+    """Rings of destinations, by name."""
+    rules: dict[NodeName, Rule] = Field(default_factory=dict, max_length=MOST_RINGS)
+    """Rules for frames without a ring, by name."""
+    addresses: Addresses = Field(default_factory=Addresses)
+    """Table of Ethernet addresses."""
+    control: Control = Field(default_factory=Control)
+    """Control and counters."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for path, name in self._ports_named():
+            if name is not None and name not in self.ports:
+                known = ", ".join(list(self.ports)[:8])
+                raise ValueError(f'{path} = "{name}" is no port of the switch; there are {known}')
+        devices = [port.device.partition(",")[0] for port in self.ports.values()]
+        if twice := next((each for each in devices if devices.count(each) > 1), None):
+            raise ValueError(f'ports have the device "{twice}" twice; each needs one of its own')
+        return self
+
+    def _ports_named(self) -> list[tuple[str, str | None]]:
+        tables: dict[str, Any] = {
+            "rings": self.rings,
+            "rules": self.rules,
+            "addresses.fixed": self.addresses.fixed,
+        }
+        return [
+            (f"{table}.{name}.{key}", getattr(entry, key))
+            for table, entries in tables.items()
+            for name, entry in entries.items()
+            for key in ("port", "ingress")
+            if key in type(entry).model_fields
+        ]

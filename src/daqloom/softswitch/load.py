@@ -1,0 +1,58 @@
+"""Loads the file of a software switch, with overrides; each mistake is a ScenarioError."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from daqloom.scenario.document import ABSENT, copy_of, forget, look, put
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.explain import sentence
+from daqloom.scenario.files import read_text
+from daqloom.scenario.overrides import Overrides, option_of, parse
+from daqloom.scenario.toml import TomlError, parse_toml
+from daqloom.softswitch.document import SwitchFile
+
+LARGEST_FILE_BYTES = 16 << 20
+
+
+def load(path: str | PathLike[str], overrides: Overrides = ()) -> SwitchFile:
+    """Read the file of a switch. Raises ScenarioError."""
+    try:
+        document = parse_toml(read_text(Path(path), LARGEST_FILE_BYTES))
+    except TomlError as error:
+        raise ScenarioError(f"{path} {error}") from None
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    return build(document, overrides, source=str(path))
+
+
+def altered(switch: SwitchFile, keys: Mapping[str, Any]) -> SwitchFile:
+    """Return a switch with keys changed: dotted path → value, None: without this key or table.
+    Raises ScenarioError."""
+    document = switch.model_dump(mode="json", exclude_unset=True)
+    for path, value in keys.items():
+        if value is None:
+            if look(document, path) is ABSENT:
+                raise ScenarioError(f"{path[:80]} is not given, so it cannot be removed")
+            forget(document, path)
+    return build(document, {path: value for path, value in keys.items() if value is not None})
+
+
+def build(
+    document: Mapping[str, Any], overrides: Overrides = (), *, source: str = ""
+) -> SwitchFile:
+    """Return the switch that a document describes. Raises ScenarioError."""
+    changes, document = parse(overrides, SwitchFile), copy_of(document)
+    for path, value in changes.items():
+        put(document, path, value)
+    try:
+        return SwitchFile.model_validate(document)
+    except ValidationError as error:
+        raise ScenarioError(
+            sentence(error, source, changes, option_of(overrides), SwitchFile)
+        ) from None
+    except RecursionError:
+        raise ScenarioError(f"{source}: values are nested too deeply") from None

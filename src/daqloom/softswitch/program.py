@@ -1,0 +1,104 @@
+"""The program of a switch: it runs until it is stopped, by a signal or an operator."""
+
+import asyncio
+import secrets
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from daqloom.measure.connection import Certificates, joined, read_certificates, split
+from daqloom.measure.exporter import Exporter
+from daqloom.measure.runs_here import published
+from daqloom.measure.service import Service
+from daqloom.scenario.errors import ScenarioError
+from daqloom.softswitch.counters import SwitchCollector
+from daqloom.softswitch.document import Control, SwitchFile
+from daqloom.softswitch.running import RunningSwitch
+from daqloom.softswitch.status import SWITCH, Ask, Change, Stop, SwitchStatus, read_request
+
+DRAIN_S = 10.0
+"""How long a switch that is stopped by a signal may drain (s)."""
+
+
+def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
+    """Run a switch until SIGINT, SIGTERM or a request to stop; return its last status.
+    `on_start`: is told the address at which it listens. Raises MeasureError."""
+    shown = _certificates(file.control)
+    running = RunningSwitch(file)
+    try:
+        return asyncio.run(_Program(running, shown).run(on_start))
+    finally:
+        running.stop()
+
+
+def _certificates(control: Control) -> Certificates | None:
+    return (
+        read_certificates(Path(control.certificates), "control") if control.certificates else None
+    )
+
+
+class _Program:
+    """A running switch with what listens for operators."""
+
+    def __init__(self, running: RunningSwitch, certificates: Certificates | None) -> None:
+        self._running, self._certificates = running, certificates
+        self._steering = secrets.token_bytes(16)
+        self._stop: asyncio.Future[float]
+
+    async def run(self, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
+        control = self._running.file.control
+        self._stop = asyncio.get_running_loop().create_future()
+        service = Service(
+            self, steering=self._steering, certificates=self._certificates, refused=Counter()
+        )
+        host, port = split(control.listen)
+        bound = await service.listen(host, port, keys=("control.listen", "control.certificates"))
+        address = joined(host, bound)
+        with ExitStack() as stack:
+            stack.enter_context(published(address, self._steering, kind=SWITCH))
+            if control.prometheus:
+                collector = SwitchCollector(self._running.status)
+                fix = "set control.prometheus to an address of this machine and a free port"
+                exporter = Exporter(collector, *split(control.prometheus), fix)
+                stack.callback(exporter.close)
+            stack.enter_context(self._stopped_by_signals())
+            on_start(address, self._running.status())
+            drain_s = await self._stop
+            # The service goes on: others may watch it drain.
+            await asyncio.to_thread(self._running.drain, drain_s)
+            status = self._running.status()
+        await service.close()
+        return status
+
+    def steer(self, body: bytes) -> bytes:
+        """Answer a request of an operator: see `Steered`."""
+        request = read_request(body)
+        failure = ""
+        match request:
+            case Ask():
+                pass
+            case Change(keys=keys):
+                try:
+                    self._running.change(keys)
+                except ScenarioError as error:
+                    failure = str(error)
+            case Stop(drain_s=drain_s):
+                self._end(drain_s)
+        return self._running.status(failure).encode()
+
+    def _end(self, drain_s: float) -> None:
+        if not self._stop.done():
+            self._stop.set_result(drain_s)
+
+    @contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._end, DRAIN_S)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)

@@ -1,0 +1,199 @@
+"""A running switch: DPDK's, as its file describes it, changed while it runs."""
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from daqloom._switch import Switch, SwitchState
+from daqloom.measure import MeasureError
+from daqloom.scenario.errors import ScenarioError
+from daqloom.softswitch.configure import (
+    address_number,
+    config_of,
+    entries_of,
+    port_number,
+    ring_names,
+)
+from daqloom.softswitch.document import FixedAddress, SwitchFile
+from daqloom.softswitch.load import altered
+from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
+
+CHANGEABLE = "rates, sizes and matches of rings, rules, addresses.fixed"
+"""What may change while the switch runs."""
+
+
+class RunningSwitch:
+    """A switch from its start to its end: one for a process. Its methods may be called from any
+    thread."""
+
+    def __init__(self, switch: SwitchFile) -> None:
+        """Start it. Raises MeasureError."""
+        self.file = switch
+        self._changing = threading.Lock()
+        self._stopping = False
+        try:
+            self._switch = Switch(config_of(switch))
+        except (ValueError, OSError) as error:
+            raise MeasureError(str(error)) from None
+        try:
+            self._enter(SwitchFile.model_construct(**_emptied(switch)), switch)
+        except ScenarioError as error:
+            self._switch.stop()
+            raise MeasureError(str(error)) from None
+        self._switch.open()
+
+    def change(self, keys: Mapping[str, Any]) -> None:
+        """Change keys of its file: dotted path → value, None: without this key or table. Raises
+        ScenarioError; then nothing has changed."""
+        with self._changing:
+            changed = altered(self.file, keys)
+            self._check(changed)
+            self._enter(self.file, changed)
+            self.file = changed
+
+    def status(self, failure: str = "") -> SwitchStatus:
+        """Return what it has counted up to now."""
+        state = self._switch.state()
+        return SwitchStatus(
+            title=self.file.title,
+            pid=os.getpid(),
+            time_s=state.at_s,
+            stopping=self._stopping,
+            ports=tuple(self._ports(state)),
+            rings=tuple(self._rings(state)),
+            addresses={
+                "known": state.known_addresses,
+                "fixed": len(self.file.addresses.fixed),
+                **_counts(state.addresses),
+            },
+            loop=_counts(state.loop),
+            memory={"ring_bytes": state.ring_memory, "free_buffers": state.free_buffers},
+            failure=failure,
+        )
+
+    def drain(self, timeout_s: float) -> bool:
+        """Take no more frames, and wait until those held have left. False: some are left."""
+        self._stopping = True
+        return self._switch.drain(timeout_s)
+
+    def stop(self) -> None:
+        """End it; what it still holds is dropped."""
+        self._switch.stop()
+
+    def _check(self, changed: SwitchFile) -> None:
+        """Raise ScenarioError for a change that needs a new start."""
+        before, after = _fixed_part(self.file), _fixed_part(changed)
+        for key in sorted(before | after):
+            if before.get(key) != after.get(key):
+                raise ScenarioError(
+                    f"{key} cannot change while the switch runs; stop it and start it with the new "
+                    f"file (what can: {CHANGEABLE})"
+                )
+
+    def _enter(self, before: SwitchFile, after: SwitchFile) -> None:
+        """Tell the engine what differs. Raises ScenarioError where a table is full."""
+        first = after.classes * len(after.ports)
+        for number, (name, ring) in enumerate(after.rings.items(), first):
+            old = before.rings.get(name)
+            if old is not None and ring.rate != old.rate:
+                self._switch.set_rate(number, ring.rate)
+            if old is not None and (ring.packets, ring.bytes) != (old.packets, old.bytes):
+                self._switch.set_limits(number, ring.packets, ring.bytes)
+        old_entries, new_entries = entries_of(before), entries_of(after)
+        for name, entry in old_entries.items():
+            if _table(before, name) != _table(after, name):
+                self._switch.remove_rule(entry.match, entry.priority)
+        for name, entry in new_entries.items():
+            is_new = _table(before, name) != _table(after, name)
+            if is_new and not self._switch.set_rule(entry.match, entry.priority, entry.action):
+                raise ScenarioError(
+                    f"{name}: the table of rules is full, or has more than 32 kinds of them; leave "
+                    "some out, or let them match on the same keys"
+                )
+        self._enter_addresses(before.addresses.fixed, after.addresses.fixed)
+
+    def _enter_addresses(
+        self, before: Mapping[str, FixedAddress], after: Mapping[str, FixedAddress]
+    ) -> None:
+        for name, old in before.items():
+            if after.get(name) != old:
+                self._switch.forget_address(address_number(old.address), old.vlan or 0)
+        for name, new in after.items():
+            port = port_number(self.file, new.port)
+            number = address_number(new.address)
+            is_new = before.get(name) != new
+            if is_new and not self._switch.fix_address(number, new.vlan or 0, port):
+                raise ScenarioError(
+                    f"addresses.fixed.{name}: the table of addresses is full; raise addresses.most"
+                )
+
+    def _ports(self, state: SwitchState) -> list[PortStatus]:
+        return [
+            PortStatus(
+                name=name,
+                device=port.device,
+                is_up=found.device.is_up,
+                frames=_counts(found.frames),
+                device_counts=_counts(found.device),
+            )
+            for (name, port), found in zip(self.file.ports.items(), state.ports, strict=True)
+        ]
+
+    def _rings(self, state: SwitchState) -> list[RingStatus]:
+        file = self.file
+        of_ports = [
+            (name, 0, port.packets)
+            for name, port in file.ports.items()
+            for _ in range(file.classes)
+        ]
+        of_rings = [(ring.port, ring.rate, ring.packets) for ring in file.rings.values()]
+        return [
+            RingStatus(
+                name=name,
+                port=port,
+                rate_bps=rate_bps,
+                most_packets=most,
+                packets=found.packets,
+                bytes=found.bytes,
+                counts=_counts(found.counters),
+            )
+            for name, (port, rate_bps, most), found in zip(
+                ring_names(file), of_ports + of_rings, state.rings, strict=True
+            )
+        ]
+
+
+def _counts(report: Any) -> dict[str, int]:
+    """Return the whole numbers of a report of the engine by their names."""
+    return {
+        name: value
+        for name in dir(report)
+        if not name.startswith("_") and type(value := getattr(report, name)) is int
+    }
+
+
+def _emptied(switch: SwitchFile) -> dict[str, Any]:
+    """Return the fields of a switch without rings, rules and addresses of its own."""
+    addresses = switch.addresses.model_copy(update={"fixed": {}})
+    fields = {name: getattr(switch, name) for name in type(switch).model_fields}
+    return fields | {"rings": {}, "rules": {}, "addresses": addresses}
+
+
+def _fixed_part(switch: SwitchFile) -> dict[str, Any]:
+    """Return what cannot change, by key."""
+    document = switch.model_dump(mode="json")
+    del document["rules"], document["addresses"]["fixed"], document["title"]
+    flat = {f"addresses.{key}": value for key, value in document.pop("addresses").items()}
+    for name, ring in document.pop("rings").items():
+        flat |= {f"rings.{name}.{key}": ring[key] for key in ("port", "traffic_class")}
+    return flat | document
+
+
+def _table(switch: SwitchFile, path: str) -> Any:
+    """Return the rule of a ring or a rule: what matches, and what is done."""
+    table, _, name = path.partition(".")
+    entry = getattr(switch, table).get(name)
+    if entry is None or table == "rules":
+        return entry
+    return entry.model_copy(update={"rate": 0, "packets": 0, "bytes": 0})

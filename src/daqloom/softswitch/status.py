@@ -1,0 +1,83 @@
+"""What a switch tells of itself, and what it can be asked for."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from daqloom.measure.messages import Count, Message, Text, read
+from daqloom.measure.runs_here import Kind
+
+SWITCH = Kind("switch", "switch", ".switch", "daqloom switch run FILE")
+LARGEST_REQUEST_BYTES = 16 << 20
+
+Counts = dict[str, Count]
+
+
+class PortStatus(Message):
+    """A port: frames that came in by it, and what its device counts."""
+
+    name: Text
+    device: Text
+    is_up: bool
+    frames: Counts
+    """By what became of them; see the operations page."""
+    device_counts: Counts
+
+
+class RingStatus(Message):
+    """A ring: its limits and pace, what it holds, and what it has counted."""
+
+    name: Text
+    port: Text
+    rate_bps: Count
+    most_packets: Count
+    packets: Count
+    """Held now."""
+    bytes: Count
+    counts: Counts
+
+
+class SwitchStatus(Message):
+    """A switch at a moment between two turns."""
+
+    title: Text
+    pid: Count
+    time_s: float
+    """Since its start (s)."""
+    stopping: bool
+    ports: tuple[PortStatus, ...]
+    rings: tuple[RingStatus, ...]
+    addresses: Counts
+    loop: Counts
+    memory: Counts
+    failure: Text = ""
+    """Why a request was refused; empty: it was not."""
+
+
+class Ask(Message):
+    """Request for the status."""
+
+    command: Literal["status"] = "status"
+
+
+class Change(Message):
+    """Request to change keys: dotted path → value, None: without this table or key."""
+
+    command: Literal["change"] = "change"
+    keys: Annotated[dict[str, Any], Field(max_length=100_000)]
+
+
+class Stop(Message):
+    """Request to stop: after what is held has left, but not later than after `drain_s`."""
+
+    command: Literal["stop"] = "stop"
+    drain_s: Annotated[float, Field(ge=0, le=3600, strict=False)] = 10.0
+
+
+Request = Ask | Change | Stop
+_REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="command")])
+
+
+def read_request(body: bytes) -> Request:
+    """Read a request. Raises MalformedError."""
+    return read(_REQUEST, body, LARGEST_REQUEST_BYTES)

@@ -1,0 +1,131 @@
+"""The program of the software switch: frames from captures, through rings, into captures."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from switches import DAQLOOM, RUNS, frame, read_pcap, switch, write_pcap
+
+pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
+
+
+def two_ports(folder: Path, frames: list[bytes], more: str = "") -> Path:
+    """The file of a switch at whose first port `frames` come in."""
+    write_pcap(folder / "in.pcap", frames)
+    write_pcap(folder / "none.pcap", [])
+    path = folder / "switch.toml"
+    path.write_text(f"""
+title = "test"
+{RUNS}
+[ports.up]
+device = "net_pcap0,rx_pcap={folder}/in.pcap,tx_pcap={folder}/up.pcap"
+[ports.down]
+device = "net_pcap1,rx_pcap={folder}/none.pcap,tx_pcap={folder}/down.pcap"
+{more}
+""")
+    return path
+
+
+def marks(path: Path) -> list[int]:
+    return [each[-1] for each in read_pcap(path)]
+
+
+def test_frames_pass_in_order_and_are_all_counted(tmp_path):
+    frames = [frame(mark=mark) for mark in range(50)]
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n'
+    with switch(two_ports(tmp_path, frames, ring)) as running:
+        running.until(50)
+        last = running.last()
+    assert marks(tmp_path / "down.pcap") == list(range(50))
+    assert read_pcap(tmp_path / "up.pcap") == []
+    assert last["stopping"]
+    up, down = last["ports"]
+    assert up["frames"]["packets"] == 50
+    assert up["frames"]["bytes"] == 5000
+    assert down["device_counts"]["sent"] == 50
+    of_port, dcm = last["rings"][1:]
+    assert (of_port["name"], of_port["counts"]["packets"]) == ("down", 0)
+    assert (dcm["name"], dcm["counts"]["packets"], dcm["packets"]) == ("dcm", 50, 0)
+    assert last["memory"]["free_buffers"] == 8191
+
+
+def test_a_full_ring_drops_and_others_do_not(tmp_path):
+    # A pace of a frame in 1.24 s: those that come at once meet a ring with room for ten.
+    paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "1 Mb/s"\npackets = 10\n'
+    frames = [frame(mark=mark, size=1500) for mark in range(40)]
+    frames += [frame("10.0.0.2", mark=100 + mark) for mark in range(40)]
+    with switch(two_ports(tmp_path, frames, paced)) as running:
+        running.until(80)
+        last = running.last()
+    slow = last["rings"][2]
+    assert slow["counts"]["packets"] + slow["counts"]["drops"] == 40
+    # It sends at once what its pace allows, and then holds ten.
+    assert slow["counts"]["peak_packets"] == 10
+    assert 10 <= slow["counts"]["packets"] <= 12
+    assert last["ports"][0]["frames"]["full"] == slow["counts"]["drops"]
+    came = marks(tmp_path / "down.pcap")
+    assert [mark for mark in came if mark >= 100] == list(range(100, 140))
+    assert len(came) == 40 + slow["counts"]["packets"]
+
+
+def test_it_changes_while_it_runs(tmp_path):
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n'
+    with switch(two_ports(tmp_path, [frame()], ring)) as running:
+        assert running.command("set", "rings.dcm.rate=0.5 Gb/s", "rings.dcm.packets=7").stdout == ""
+        rule = ("rules.x.protocol=udp", "rules.x.to_port=123", "rules.x.action=drop")
+        assert running.command("set", *rule).returncode == 0
+        dcm = running.status()["rings"][2]
+        assert (dcm["rate_bps"], dcm["most_packets"]) == (500_000_000, 7)
+        refused = running.command("set", "rings.dcm.rate=2 Gb/s", "classes=2")
+        assert refused.returncode == 2
+        assert "classes cannot change while the switch runs" in refused.stderr
+        assert running.status()["rings"][2]["rate_bps"] == 500_000_000
+        unknown = running.command("set", "rings.dcm.speed=3")
+        assert "unknown key" in unknown.stderr
+        assert running.command("remove", "rules.x").returncode == 0
+        assert "rules.x is not given" in running.command("remove", "rules.x").stderr
+        added = running.command("set", "rings.slow.port=up", "rings.slow.to=10.0.0.9")
+        assert "rings.slow.port cannot change while the switch runs" in added.stderr
+
+
+def test_a_signal_drains_it(tmp_path):
+    paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "10 Mb/s"\n'
+    frames = [frame(mark=mark, size=1500) for mark in range(100)]
+    with switch(two_ports(tmp_path, frames, paced)) as running:
+        running.until(100)
+        running.process.send_signal(signal.SIGTERM)
+        _, errors = running.process.communicate(timeout=60)
+        assert running.process.returncode == 0, errors
+    assert marks(tmp_path / "down.pcap") == list(range(100))
+
+
+def test_a_killed_one_leaves_nothing_in_the_way(tmp_path):
+    path = two_ports(tmp_path, [frame(mark=1)])
+    for _ in range(2):
+        with switch(path) as running:
+            running.until(1)
+            running.process.kill()
+            running.process.communicate()
+    with switch(path) as running:
+        running.until(1)
+        assert running.last()["ports"][0]["frames"]["flooded"] == 1
+
+
+def test_what_cannot_run_is_said_in_one_sentence(tmp_path):
+    path = tmp_path / "switch.toml"
+    path.write_text(f'{RUNS}\n[ports.a]\ndevice = "net_pcap0,rx_pcap={tmp_path}/absent.pcap"\n')
+    done = subprocess.run(
+        [*DAQLOOM, "switch", "run", str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("daqloom: ")
+    off_loopback = two_ports(tmp_path, [])
+    done = subprocess.run(
+        [*DAQLOOM, "switch", "run", str(off_loopback), "--set", "control.listen=0.0.0.0:0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "control.listen = 0.0.0.0 is reachable from other machines" in done.stderr
