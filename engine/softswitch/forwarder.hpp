@@ -8,6 +8,7 @@
 // Whoever drives it owns what handles stand for, tells of frames and time, and takes handles back:
 //   out.drop(handle)           nobody needs it any more
 //   out.copy(handle) -> handle another one of the same frame, to be sent as well
+//   out.mark(handle)           it met congestion, which its IP header is to say if it can
 #pragma once
 
 #include <algorithm>
@@ -186,12 +187,16 @@ class Forwarder {
     }
     template <class Out>
     void queue(std::span<const Packet> packets, base::Time now, PortCounters& counted, Out& out) {
-        std::array<std::uint64_t, kMostInBatch> dropped;
-        const std::size_t drops = queues_.in(packets, now, dropped);
-        counted.full += drops;
-        for (std::size_t i = 0; i < drops; ++i) {
-            out.drop(dropped[i]);
-        }
+        struct Fate {
+            void drop(std::uint64_t handle) {
+                ++counted.full;
+                out.drop(handle);
+            }
+            void mark(std::uint64_t handle) { out.mark(handle); }
+            PortCounters& counted;
+            Out& out;
+        };
+        queues_.in(packets, now, Fate{counted, out});
     }
     template <class Out>
     void queue(const Packet& packet, base::Time now, PortCounters& counted, Out& out) {

@@ -22,6 +22,7 @@ using Frame = std::array<std::uint8_t, 64>;
 struct Released {
     std::uint64_t dropped = 0;
     void drop(std::uint64_t /*handle*/) { ++dropped; }
+    static void mark(std::uint64_t /*handle*/) {}
     static std::uint64_t copy(std::uint64_t handle) { return handle; }
 };
 
@@ -49,8 +50,8 @@ void forwarded(benchmark::State& state) {
     const auto destinations = static_cast<std::uint32_t>(state.range(0));
     ForwarderConfig config;
     config.output.ports = 2;
-    const base::BitRate each{std::int64_t{8} * 88 * kBatch * 1'000'000'000'000 / kTurn.ps /
-                             destinations};
+    const base::BitRate each{std::int64_t{8} * 88 * std::int64_t{kBatch} * 1'000'000'000'000 /
+                             kTurn.ps / destinations};
     config.output.rings.assign(2, {});
     config.output.rings[1].port = PortIndex(1);
     config.output.rings.resize(2 + destinations,

@@ -89,6 +89,10 @@ class Driver {
         take(handle);
         ++dropped_;
     }
+    void mark(std::uint64_t handle) {
+        EXPECT_TRUE(alive_.contains(handle));
+        marked_.push_back(handle);
+    }
     std::uint64_t copy(std::uint64_t handle) {
         alive_[next_] = alive_.at(handle);
         ++copies_;
@@ -120,6 +124,7 @@ class Driver {
 
     Forwarder forwarder_;
     std::map<std::uint64_t, std::uint64_t> alive_;  ///< by handle, the original
+    std::vector<std::uint64_t> marked_;
     std::uint64_t next_ = 0;
     std::uint64_t dropped_ = 0;
     std::uint64_t copies_ = 0;

@@ -1,5 +1,7 @@
 #include "softswitch/output_queues.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace daqloom::softswitch {
@@ -26,6 +28,7 @@ OutputQueues::OutputQueues(const OutputConfig& config)
       wheel_(static_cast<std::uint32_t>(config.rings.size()), config.slot),
       rings_(config.rings.size()),
       counters_(config.rings.size()),
+      waits_(config.rings.size()),
       ports_(config.ports) {
     for (std::uint32_t number = 0; number < rings_.size(); ++number) {
         const RingConfig& given = config.rings[number];
@@ -33,6 +36,15 @@ OutputQueues::OutputQueues(const OutputConfig& config)
         rings_[number].priority = given.priority;
         set_rate(RingIndex(number), given.rate);
         set_limits(RingIndex(number), given.packets, given.bytes);
+        set_mark(RingIndex(number), given.mark_bytes);
+        DueRings& due = ports_[given.port.value()].due[given.priority];
+        due.numbers.resize(due.numbers.size() + 1);
+    }
+    for (Port& port : ports_) {
+        for (DueRings& due : port.due) {
+            due.numbers.resize(std::bit_ceil(due.numbers.size()));
+            due.mask = static_cast<std::uint32_t>(due.numbers.size() - 1);
+        }
     }
 }
 
@@ -46,7 +58,14 @@ void OutputQueues::set_rate(RingIndex ring, BitRate rate) {
 
 void OutputQueues::set_limits(RingIndex ring, std::uint32_t packets, Bytes bytes) {
     rings_[ring.value()].most_packets = packets;
-    rings_[ring.value()].most_bytes = bytes;
+    rings_[ring.value()].most_bytes =
+        static_cast<std::uint32_t>(std::clamp(bytes, Bytes{0}, kMostRingBytes));
+}
+
+void OutputQueues::set_mark(RingIndex ring, Bytes bytes) {
+    rings_[ring.value()].mark_bytes =
+        bytes <= 0 ? ~std::uint32_t{0}
+                   : static_cast<std::uint32_t>(std::min(bytes, kMostRingBytes));
 }
 
 }  // namespace daqloom::softswitch

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,13 +26,16 @@
 namespace daqloom::softswitch {
 
 inline constexpr std::uint32_t kClasses = 8;
+inline constexpr base::Bytes kMostRingBytes = (base::Bytes{1} << 32) - 65'536;
 
 struct RingConfig {
     PortIndex port{};
     std::uint8_t priority = 0;  ///< class of the port, below kClasses; the highest is served first
     base::BitRate rate{0};      ///< of its packets with `overhead`; 0: none
-    std::uint32_t packets = 4096;  ///< that it holds at most
-    base::Bytes bytes = base::Bytes{1} << 40;
+    std::uint32_t packets = 4096;        ///< that it holds at most
+    base::Bytes bytes = kMostRingBytes;  ///< likewise
+    /// A packet that finds more bytes than this is marked: congestion experienced; 0: none is.
+    base::Bytes mark_bytes = 0;
 };
 
 struct OutputConfig {
@@ -46,15 +50,23 @@ struct OutputConfig {
 };
 
 /// Of a ring, from the start on.
-struct RingCounters {
+struct alignas(64) RingCounters {
+    // Those that each packet touches, in one cache line.
     DAQLOOM_FIELDS(RingCounters, (std::uint64_t, packets, "Packets taken in."),
                    (std::uint64_t, bytes, "Bytes taken in."),
+                   (std::uint64_t, peak_bytes, "Most bytes held at a time."),
+                   (std::uint32_t, peak_packets, "Most packets held at a time."),
                    (std::uint64_t, drops, "Packets dropped, as the ring was full."),
                    (std::uint64_t, dropped_bytes, "Bytes of these."),
                    (std::uint64_t, memory_drops, "Packets dropped, as no memory was left."),
-                   (std::uint32_t, peak_packets, "Most packets held at a time."),
-                   (std::uint64_t, peak_bytes, "Most bytes held at a time."))
+                   (std::uint64_t, marks, "Packets marked: congestion experienced."))
 };
+
+/// Packets by the time that they waited in a ring, one in eight, drawn at random: the first bucket
+/// is below 2^16 ps, each further one ends at twice the time at which it begins, the last one has
+/// no end.
+using Waits = std::array<std::uint64_t, 24>;
+inline constexpr std::uint32_t kWaitUnit = 16;  ///< bits of picoseconds below the first bound
 
 /// Nothing is allocated after construction. Times do not decrease.
 class OutputQueues {
@@ -63,20 +75,18 @@ class OutputQueues {
 
     /// Packets for this ring will come soon.
     void prefetch(RingIndex ring) const { __builtin_prefetch(&rings_[ring.value()]); }
-    /// Takes packets in, those that fit. The handles of the others come to `dropped`, which has
-    /// room for all; returns how many.
-    std::size_t in(std::span<const Packet> batch, base::Time now,
-                   std::span<std::uint64_t> dropped) {
-        std::size_t drops = 0;
+    /// Takes packets in, those that fit. Calls fate.drop(handle) for each of the others, and
+    /// fate.mark(handle) for each that is to be marked.
+    template <class Fate>
+    void in(std::span<const Packet> batch, base::Time now, Fate&& fate) {
         for (std::size_t i = 0; i < batch.size(); ++i) {
             if (i + kAhead < batch.size()) {
-                __builtin_prefetch(&rings_[batch[i + kAhead].ring.value()]);
+                const std::uint32_t ahead = batch[i + kAhead].ring.value();
+                __builtin_prefetch(&rings_[ahead]);
+                __builtin_prefetch(&counters_[ahead], 1);
             }
-            if (!in(batch[i], now)) {
-                dropped[drops++] = batch[i].handle;
-            }
+            in(batch[i], now, fate);
         }
-        return drops;
     }
 
     /// Rings whose pace allows it are due from now on. To be called before `out`.
@@ -89,8 +99,7 @@ class OutputQueues {
         Port& from = ports_[port.value()];
         std::size_t count = 0;
         while (from.due_classes != 0 && count < handles.size()) {
-            const auto priority = 31U - static_cast<std::uint32_t>(__builtin_clz(
-                                            static_cast<std::uint32_t>(from.due_classes)));
+            const auto priority = 31U - static_cast<std::uint32_t>(__builtin_clz(from.due_classes));
             count += serve(from, priority, now, handles.subspan(count));
         }
         return count;
@@ -116,6 +125,8 @@ class OutputQueues {
     void set_rate(RingIndex ring, base::BitRate rate);
     /// What is held stays, also above the limits.
     void set_limits(RingIndex ring, std::uint32_t packets, base::Bytes bytes);
+    /// See RingConfig.
+    void set_mark(RingIndex ring, base::Bytes bytes);
 
     [[nodiscard]] std::size_t rings() const { return rings_.size(); }
     [[nodiscard]] std::uint32_t held_packets(RingIndex ring) const {
@@ -135,13 +146,15 @@ class OutputQueues {
     [[nodiscard]] const RingCounters& counters(RingIndex ring) const {
         return counters_[ring.value()];
     }
+    [[nodiscard]] const Waits& waits(RingIndex ring) const { return waits_[ring.value()]; }
     [[nodiscard]] const RingMemory& memory() const { return memory_; }
 
   private:
-    static constexpr std::uint32_t kNone = 0xffffffff;
-    static constexpr std::size_t kAhead = 4;
+    static constexpr std::uint32_t kAhead = 4;
 
-    enum class State : std::uint8_t { idle, waits, due };
+    // Numbers of 8 bits would be characters to the compiler, which may be part of anything: after
+    // each that is written it would read all else again.
+    enum class State : std::uint16_t { idle, waits, due };
 
     /// One cache line.
     struct alignas(64) Ring {
@@ -150,52 +163,67 @@ class OutputQueues {
         std::uint16_t head_place = 0;
         std::uint16_t tail_place = 0;
         std::uint32_t packets = 0;
-        base::Bytes bytes = 0;
-        base::Bytes most_bytes = 0;
+        std::uint32_t bytes = 0;
+        std::uint32_t most_bytes = 0;
+        std::uint32_t mark_bytes = 0;      ///< all are above it: none is marked
         base::Time next_at;                ///< of its next packet, by its pace
         std::int64_t ps_per_byte_q20 = 0;  ///< in 2^-20 ps; 0: no pace
         std::uint32_t most_packets = 0;
-        std::uint32_t next = kNone;  ///< in the list of due rings
-        std::int32_t deficit = 0;    ///< bytes that it may send in this turn
+        std::int32_t deficit = 0;  ///< bytes that it may send in this turn
         std::uint16_t port = 0;
-        std::uint8_t priority = 0;
+        std::uint16_t priority = 0;
         State state = State::idle;
     };
     static_assert(sizeof(Ring) == 64);
 
-    struct DueList {
-        std::uint32_t first = kNone;
-        std::uint32_t last = kNone;
+    /// The due rings of a class of a port, in the order of their turns. Each ring is in it once at
+    /// most, so that it has a place for each.
+    struct DueRings {
+        std::vector<std::uint32_t> numbers;  ///< a power of two
+        std::uint32_t mask = 0;
+        std::uint32_t begin = 0;
+        std::uint32_t end = 0;
+
+        [[nodiscard]] bool empty() const { return begin == end; }
+        [[nodiscard]] std::uint32_t at(std::uint32_t place) const { return numbers[place & mask]; }
+        void append(std::uint32_t number) { numbers[end++ & mask] = number; }
     };
     struct Port {
-        std::array<DueList, kClasses> due;
-        std::uint8_t due_classes = 0;  ///< a bit for each with due rings
-        std::uint8_t turns = 0;        ///< a bit for each whose first due ring has begun its turn
+        std::array<DueRings, kClasses> due;
+        std::uint32_t due_classes = 0;  ///< a bit for each with due rings
     };
 
-    [[gnu::always_inline]] bool in(const Packet& packet, base::Time now) {
+    template <class Fate>
+    [[gnu::always_inline]] void in(const Packet& packet, base::Time now, Fate&& fate) {
         Ring& ring = rings_[packet.ring.value()];
         RingCounters& counted = counters_[packet.ring.value()];
         if (ring.packets >= ring.most_packets || ring.bytes + packet.bytes > ring.most_bytes)
             [[unlikely]] {
             ++counted.drops;
             counted.dropped_bytes += packet.bytes;
-            return false;
+            return fate.drop(packet.handle);
         }
         if (!append(ring, packet, now)) [[unlikely]] {
             ++counted.memory_drops;
-            return false;
+            return fate.drop(packet.handle);
+        }
+        if (ring.bytes > ring.mark_bytes) [[unlikely]] {
+            ++counted.marks;
+            fate.mark(packet.handle);
         }
         ++counted.packets;
         counted.bytes += packet.bytes;
-        counted.peak_packets = std::max(counted.peak_packets, ++ring.packets);
         ring.bytes += packet.bytes;
-        counted.peak_bytes = std::max(counted.peak_bytes, static_cast<std::uint64_t>(ring.bytes));
+        if (++ring.packets > counted.peak_packets) [[unlikely]] {
+            counted.peak_packets = ring.packets;
+        }
+        if (ring.bytes > counted.peak_bytes) [[unlikely]] {
+            counted.peak_bytes = ring.bytes;
+        }
         if (ring.state == State::idle) {
             ring.next_at = std::max(ring.next_at, now);
             schedule(packet.ring.value(), ring, now);
         }
-        return true;
     }
 
     bool append(Ring& ring, const Packet& packet, base::Time now) {
@@ -233,38 +261,32 @@ class OutputQueues {
     void make_due(std::uint32_t number) {
         Ring& ring = rings_[number];
         ring.state = State::due;
-        ring.deficit = 0;
+        ring.deficit = static_cast<std::int32_t>(quantum_);
         append_to(ports_[ring.port], ring.priority, number);
     }
-    void append_to(Port& port, std::uint32_t priority, std::uint32_t number) {
-        DueList& list = port.due[priority];
-        rings_[number].next = kNone;
-        (list.first == kNone ? list.first : rings_[list.last].next) = number;
-        list.last = number;
-        port.due_classes = static_cast<std::uint8_t>(port.due_classes | 1U << priority);
+    static void append_to(Port& port, std::uint32_t priority, std::uint32_t number) {
+        port.due[priority].append(number);
+        port.due_classes |= 1U << priority;
     }
 
     /// The first of the due rings of a class sends until its turn, or the room, is over.
     std::size_t serve(Port& port, std::uint32_t priority, base::Time now,
                       std::span<std::uint64_t> handles) {
-        const std::uint32_t number = port.due[priority].first;
+        const DueRings& due = port.due[priority];
+        const std::uint32_t number = due.at(due.begin);
         Ring& ring = rings_[number];
-        if (ring.next != kNone) {
-            __builtin_prefetch(&rings_[ring.next]);
-        }
-        if (const auto turn = static_cast<std::uint8_t>(1U << priority); (port.turns & turn) == 0) {
-            port.turns = static_cast<std::uint8_t>(port.turns | turn);
-            ring.deficit += static_cast<std::int32_t>(quantum_);
-        }
+        __builtin_prefetch(&rings_[due.at(due.begin + 1)]);
         std::size_t count = 0;
         while (count < handles.size()) {
             const Held& first = memory_.at(ring.head, ring.head_place);
             if (ring.deficit < static_cast<std::int32_t>(first.bytes)) {
                 leave(port, priority);
+                ring.deficit += static_cast<std::int32_t>(quantum_);
                 append_to(port, priority, number);
                 break;
             }
             handles[count++] = first.handle;
+            see_wait(number, since(now) - first.since);
             ring.deficit -= static_cast<std::int32_t>(first.bytes);
             pace(ring, first.bytes, now);
             remove_first(ring);
@@ -278,6 +300,14 @@ class OutputQueues {
             }
         }
         return count;
+    }
+
+    /// One in eight, as a further cache line for each packet would cost a tenth of the rate.
+    void see_wait(std::uint32_t number, std::uint32_t waited) {
+        drawn_ = drawn_ * 1'664'525 + 1'013'904'223;  // Numerical Recipes' generator
+        if (drawn_ >> 29 == 0) {
+            ++waits_[number][std::min<std::size_t>(std::bit_width(waited), Waits{}.size() - 1)];
+        }
     }
 
     /// A packet of so many bytes leaves. Who was late by less than a packet keeps its pace: the
@@ -306,22 +336,24 @@ class OutputQueues {
 
     /// The first due ring of a class, whose turn is over.
     void leave(Port& port, std::uint32_t priority) {
-        port.turns = static_cast<std::uint8_t>(port.turns & ~(1U << priority));
-        DueList& list = port.due[priority];
-        list.first = rings_[list.first].next;
-        if (list.first == kNone) {
-            list.last = kNone;
-            port.due_classes = static_cast<std::uint8_t>(port.due_classes & ~(1U << priority));
+        DueRings& due = port.due[priority];
+        ++due.begin;
+        if (due.empty()) {
+            port.due_classes &= ~(1U << priority);
         }
     }
-    static std::uint32_t since(base::Time now) { return static_cast<std::uint32_t>(now.ps >> 16); }
+    static std::uint32_t since(base::Time now) {
+        return static_cast<std::uint32_t>(now.ps >> kWaitUnit);
+    }
 
     std::int32_t overhead_;
     std::uint32_t quantum_;
+    std::uint32_t drawn_ = 1;
     RingMemory memory_;
     TimingWheel wheel_;
     std::vector<Ring> rings_;
     std::vector<RingCounters> counters_;
+    std::vector<Waits> waits_;
     std::vector<Port> ports_;
 };
 

@@ -25,11 +25,20 @@ OutputConfig rings_of(std::uint32_t count, RingConfig each = {}) {
     return config;
 }
 
+/// What became of packets that did not just go into a ring.
+struct Fates {
+    void drop(std::uint64_t handle) { dropped.push_back(handle); }
+    void mark(std::uint64_t handle) { marked.push_back(handle); }
+    std::vector<std::uint64_t> dropped;
+    std::vector<std::uint64_t> marked;
+};
+
 bool put(OutputQueues& queues, std::uint32_t ring, std::uint64_t handle, std::uint32_t bytes,
          Time now) {
     const Packet packet{handle, bytes, RingIndex(ring)};
-    std::array<std::uint64_t, 1> dropped{};
-    return queues.in({&packet, 1}, now, dropped) == 0;
+    Fates fates;
+    queues.in({&packet, 1}, now, fates);
+    return fates.dropped.empty();
 }
 
 std::vector<std::uint64_t> sent(OutputQueues& queues, std::uint16_t port, Time now,
@@ -49,6 +58,46 @@ TEST(OutputQueues, ARingKeepsTheOrder) {
     ASSERT_EQ(handles.size(), 200U);
     EXPECT_TRUE(std::ranges::is_sorted(handles));
     EXPECT_TRUE(sent(queues, 0, Time{0}).empty());
+}
+
+TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
+    OutputQueues queues(rings_of(2, {.mark_bytes = 250}));
+    queues.set_mark(RingIndex(1), 0);
+    Fates fates;
+    for (std::uint64_t handle = 0; handle < 6; ++handle) {
+        const std::array<Packet, 2> both{Packet{handle, 100, RingIndex(0)},
+                                         Packet{10 + handle, 100, RingIndex(1)}};
+        queues.in(both, Time{0}, fates);
+    }
+    // The fourth finds 300 B.
+    EXPECT_EQ(fates.marked, (std::vector<std::uint64_t>{3, 4, 5}));
+    EXPECT_EQ(queues.counters(RingIndex(0)).marks, 3U);
+    EXPECT_EQ(queues.counters(RingIndex(1)).marks, 0U);
+}
+
+TEST(OutputQueues, CountsHowLongOneOfEightPacketsWaited) {
+    // 8000 at once, each 1.5 µs apart: 12 ms for all, half of them more than 6 ms.
+    OutputQueues queues(
+        rings_of(1, {.rate = base::BitRate{8 * 124 * 1'000'000 * 2 / 3}, .packets = 8'000}));
+    for (std::uint64_t handle = 0; handle < 8'000; ++handle) {
+        put(queues, 0, handle, 100, Time{0});
+    }
+    for (Time now; queues.held_packets(RingIndex(0)) > 0; now += base::microseconds(1)) {
+        sent(queues, 0, now);
+    }
+    const Waits& waits = queues.waits(RingIndex(0));
+    std::uint64_t all = 0;
+    double sum_us = 0;
+    for (std::size_t bucket = 0; bucket < waits.size(); ++bucket) {
+        all += waits[bucket];
+        // The middle of a bucket that ends at 2^(16 + bucket) ps.
+        sum_us += static_cast<double>(waits[bucket]) * 0.75e-6 *
+                  static_cast<double>(std::uint64_t{1} << (kWaitUnit + bucket));
+    }
+    EXPECT_NEAR(static_cast<double>(all), 1'000, 150);  // five standard deviations
+    EXPECT_NEAR(sum_us / static_cast<double>(all), 6'000, 900);
+    // From 4.29 to 8.59 ms, and from there to 12 ms.
+    EXPECT_NEAR(static_cast<double>(waits[18]) / static_cast<double>(waits[17]), 3.41 / 4.3, 0.3);
 }
 
 TEST(OutputQueues, AFullRingDrops) {
@@ -214,14 +263,13 @@ TEST(OutputQueues, LosesNothingThatIsNotCounted) {
                  .priority = static_cast<std::uint8_t>(below(kClasses)),
                  .rate = {below(2) == 0 ? 0 : std::int64_t{1'000'000} * (1 + below(100'000))},
                  .packets = 1 + below(300),
-                 .bytes = below(2) == 0 ? base::Bytes{1} << 40 : 1 + below(100'000)});
+                 .bytes = below(2) == 0 ? kMostRingBytes : 1 + below(100'000)});
         }
         config.packets = below(4) == 0 ? 1 + below(300) : 0;
         config.quantum = 1600 + below(8'000);
         OutputQueues queues(config);
         std::vector<std::deque<std::uint64_t>> expected(rings);
         std::map<std::uint64_t, std::uint32_t> ring_of;
-        std::vector<std::uint64_t> dropped(64);
         std::uint64_t next = 0;
         Time now;
         for (int step = 0; step < 500; ++step) {
@@ -230,17 +278,18 @@ TEST(OutputQueues, LosesNothingThatIsNotCounted) {
             for (Packet& packet : batch) {
                 packet = {next++, 64 + below(1'455), RingIndex(below(rings))};
             }
-            const std::size_t drops = queues.in(batch, now, dropped);
+            Fates fates;
+            queues.in(batch, now, fates);
             std::size_t seen = 0;
             for (const Packet& packet : batch) {
-                if (seen < drops && dropped[seen] == packet.handle) {
+                if (seen < fates.dropped.size() && fates.dropped[seen] == packet.handle) {
                     ++seen;
                 } else {
                     expected[packet.ring.value()].push_back(packet.handle);
                     ring_of[packet.handle] = packet.ring.value();
                 }
             }
-            ASSERT_EQ(seen, drops);
+            ASSERT_EQ(seen, fates.dropped.size());
             const auto port = static_cast<std::uint16_t>(below(config.ports));
             for (const std::uint64_t handle : sent(queues, port, now, below(64))) {
                 const std::uint32_t ring = ring_of.at(handle);

@@ -3,7 +3,7 @@
 //
 //   slot      0    1    2    3    4   …      one turn: as many slots as the wheel has
 //             |    |    |    |    |
-//             7    -    3    -    -          lists, linked through `next_`
+//             7    -    3    -    -          lists, linked through `next`
 //             |
 //             12
 #pragma once
@@ -27,8 +27,7 @@ class TimingWheel {
               static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(width.ps)) - 1)),
           heads_(kSlots, kNone),
           waiting_(kSlots / 64),
-          next_(numbers, kNone),
-          at_(numbers) {}
+          numbers_(numbers) {}
 
     [[nodiscard]] base::Time width() const { return {std::int64_t{1} << shift_}; }
     [[nodiscard]] bool empty() const { return size_ == 0; }
@@ -40,7 +39,7 @@ class TimingWheel {
     /// Which does not wait already, for a time that is not due at the latest `take_due`.
     void put(std::uint32_t number, base::Time at) {
         const std::uint64_t slot = slot_of(at);
-        at_[number] = slot;
+        numbers_[number].slot = slot;
         link(number, slot % kSlots);
         ++size_;
     }
@@ -79,7 +78,7 @@ class TimingWheel {
     }
 
     void link(std::uint32_t number, std::uint64_t place) {
-        next_[number] = heads_[place];
+        numbers_[number].next = heads_[place];
         heads_[place] = number;
         waiting_[place / 64] |= std::uint64_t{1} << place % 64;
     }
@@ -90,8 +89,8 @@ class TimingWheel {
         heads_[place] = kNone;
         waiting_[place / 64] &= ~(std::uint64_t{1} << place % 64);
         while (number != kNone) {
-            const std::uint32_t next = next_[number];
-            if (at_[number] < end) {
+            const std::uint32_t next = numbers_[number].next;
+            if (numbers_[number].slot < end) {
                 --size_;
                 due(number);
             } else {
@@ -118,9 +117,12 @@ class TimingWheel {
     std::uint32_t shift_;
     std::vector<std::uint32_t> heads_;    ///< of each slot of a turn
     std::vector<std::uint64_t> waiting_;  ///< a bit for each slot in which numbers wait
-    std::vector<std::uint32_t> next_;     ///< of each number, in its slot
-    std::vector<std::uint64_t> at_;       ///< the slot of its time, of each number
-    std::uint64_t begin_ = 0;             ///< the first slot that has not been taken
+    struct Number {
+        std::uint64_t slot = 0;      ///< of its time
+        std::uint32_t next = kNone;  ///< in the same place
+    };
+    std::vector<Number> numbers_;
+    std::uint64_t begin_ = 0;  ///< the first slot that has not been taken
     std::size_t size_ = 0;
 };
 

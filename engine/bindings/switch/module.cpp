@@ -29,7 +29,8 @@ void bind_config(nb::module_& module) {
         .def_rw("priority", &RingConfig::priority)
         .def_rw("rate_bps", &RingConfig::rate)
         .def_rw("packets", &RingConfig::packets)
-        .def_rw("bytes", &RingConfig::bytes);
+        .def_rw("bytes", &RingConfig::bytes)
+        .def_rw("mark_bytes", &RingConfig::mark_bytes);
     nb::class_<SwitchConfig>(module, "SwitchConfig")
         .def(nb::init<>())
         .def_rw("eal", &SwitchConfig::eal)
@@ -142,7 +143,10 @@ void bind_state(nb::module_& module) {
     nb::class_<SwitchState::Ring>(module, "RingState")
         .def_ro("counters", &SwitchState::Ring::counters)
         .def_ro("packets", &SwitchState::Ring::packets)
-        .def_ro("bytes", &SwitchState::Ring::bytes);
+        .def_ro("bytes", &SwitchState::Ring::bytes)
+        .def_ro("waits", &SwitchState::Ring::waits,
+                "Packets by the time that they waited: below 2^16 ps, and in each bucket twice as "
+                "long.");
     nb::class_<SwitchState>(module, "SwitchState")
         .def_ro("ports", &SwitchState::ports)
         .def_ro("rings", &SwitchState::rings)
@@ -186,6 +190,12 @@ void bind_switch(nb::module_& module) {
             },
             nb::arg("ring"), nb::arg("packets"), nb::arg("bytes"),
             nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "set_mark",
+            [](Switch& self, RingIndex ring, base::Bytes bytes) {
+                self.change([&](Forwarder& to) { to.queues().set_mark(ring, bytes); });
+            },
+            nb::arg("ring"), nb::arg("bytes"), nb::call_guard<nb::gil_scoped_release>())
         .def(
             "set_rule",
             [](Switch& self, const Match& match, std::uint16_t priority, const Action& action) {

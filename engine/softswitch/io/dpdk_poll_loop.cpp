@@ -1,5 +1,7 @@
 #include "softswitch/io/dpdk_poll_loop.hpp"
 
+#include "softswitch/headers.hpp"
+
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -140,6 +142,17 @@ std::size_t PollLoop::waiting() const {
 }
 
 void PollLoop::drop(std::uint64_t handle) { rte_pktmbuf_free(buffer_of(handle)); }
+
+void PollLoop::mark(std::uint64_t handle) {
+    rte_mbuf* const buffer = buffer_of(handle);
+    if (rte_mbuf_refcnt_read(buffer) != 1) {
+        return;
+    }
+    const std::span frame(rte_pktmbuf_mtod(buffer, std::uint8_t*), buffer->data_len);
+    if (const Headers headers = headers_of(frame); headers.is_ecn_capable) {
+        mark_congestion(frame, headers);
+    }
+}
 
 /// The same buffer, to be sent once more: nobody writes to it.
 std::uint64_t PollLoop::copy(std::uint64_t handle) {

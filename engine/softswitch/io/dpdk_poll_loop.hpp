@@ -54,6 +54,8 @@ class PollLoop {
     // ---- called by the forwarder
     void drop(std::uint64_t handle);
     std::uint64_t copy(std::uint64_t handle);
+    /// Only where nobody else holds the frame, and it can say so.
+    void mark(std::uint64_t handle);
 
   private:
     /// What a port has been given to send, and has not taken.

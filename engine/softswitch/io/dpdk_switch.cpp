@@ -59,8 +59,8 @@ struct Switch::Running {
         }
         const OutputQueues& queues = forwarder->queues();
         for (RingIndex ring{}; ring.value() < queues.rings(); ++ring) {
-            state.rings.push_back(
-                {queues.counters(ring), queues.held_packets(ring), queues.held_bytes(ring)});
+            state.rings.push_back({queues.counters(ring), queues.held_packets(ring),
+                                   queues.held_bytes(ring), queues.waits(ring)});
         }
         state.addresses = forwarder->addresses().counters();
         state.known_addresses = forwarder->addresses().size();

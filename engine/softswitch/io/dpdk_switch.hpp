@@ -32,6 +32,7 @@ struct SwitchState {
         RingCounters counters;
         std::uint32_t packets = 0;  ///< held now
         base::Bytes bytes = 0;
+        Waits waits{};
     };
     std::vector<Port> ports;
     std::vector<Ring> rings;

@@ -87,6 +87,7 @@ def ring_config(switch: SwitchFile, ring: Ring) -> RingConfig:
     config.rate_bps = ring.rate
     config.packets = ring.packets
     config.bytes = ring.bytes
+    config.mark_bytes = ring.ecn_threshold
     return config
 
 

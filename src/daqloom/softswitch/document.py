@@ -20,7 +20,7 @@ MOST_PORTS = 256
 MOST_RINGS = 65_536
 CLASSES = 8
 MOST_PACKETS = 1 << 30
-MOST_BYTES = 1 << 40
+MOST_BYTES = (1 << 32) - (1 << 16)
 
 _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", re.IGNORECASE)
 _DEVICE = re.compile(r"[A-Za-z0-9_.:/=,@-]{1,300}")
@@ -137,6 +137,9 @@ class Ring(Matching):
     """Packets that it holds; further ones are dropped (drop-tail)."""
     bytes: Annotated[PositiveBytes, Field(le=MOST_BYTES)] = MOST_BYTES
     """Bytes that it holds (B)."""
+    ecn_threshold: Annotated[Bytes, Field(le=MOST_BYTES)] = 0
+    """A packet that finds more than this in the ring is marked with congestion experienced, if its
+    IP header allows it; "0 B" = never (B)."""
     rate: BitRateOrNone = 0
     """Pace at which its packets leave; "0 b/s" = as fast as the port can (b/s)."""
     traffic_class: int = Field(default=0, ge=0, lt=CLASSES)

@@ -100,6 +100,8 @@ class RunningSwitch:
                 self._switch.set_rate(number, ring.rate)
             if old is not None and (ring.packets, ring.bytes) != (old.packets, old.bytes):
                 self._switch.set_limits(number, ring.packets, ring.bytes)
+            if old is not None and ring.ecn_threshold != old.ecn_threshold:
+                self._switch.set_mark(number, ring.ecn_threshold)
         old_entries, new_entries = entries_of(before), entries_of(after)
         for name, entry in old_entries.items():
             if _table(before, name) != _table(after, name):
@@ -157,6 +159,7 @@ class RunningSwitch:
                 packets=found.packets,
                 bytes=found.bytes,
                 counts=_counts(found.counters),
+                waits=tuple(found.waits),
             )
             for name, (port, rate_bps, most), found in zip(
                 ring_names(file), of_ports + of_rings, state.rings, strict=True
@@ -196,4 +199,4 @@ def _table(switch: SwitchFile, path: str) -> Any:
     entry = getattr(switch, table).get(name)
     if entry is None or table == "rules":
         return entry
-    return entry.model_copy(update={"rate": 0, "packets": 0, "bytes": 0})
+    return entry.model_copy(update={"rate": 0, "packets": 0, "bytes": 0, "ecn_threshold": 0})

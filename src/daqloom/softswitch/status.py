@@ -35,6 +35,9 @@ class RingStatus(Message):
     """Held now."""
     bytes: Count
     counts: Counts
+    waits: tuple[Count, ...]
+    """Packets, one in eight, by the time that they waited: below 2^16 ps, and in each bucket twice as
+    long."""
 
 
 class SwitchStatus(Message):
