@@ -54,6 +54,16 @@ SWITCHES = st.one_of(
             "queue_packets": st.integers(2, 60),
         }
     ),
+    st.fixed_dictionaries(
+        {
+            "model": st.just("software"),
+            "ecn_threshold": st.just("20 kB"),
+            "queue_packets": st.integers(2, 60),
+            "pace": st.sampled_from(["0 b/s", "700 Mb/s"]),
+            "cores": st.integers(1, 3),
+            "descriptors": st.integers(1, 64),
+        }
+    ),
 )
 
 
@@ -66,7 +76,6 @@ LINKS = st.fixed_dictionaries(
         "access": st.fixed_dictionaries(
             {
                 "rate": quantity(1, 3, "Gb/s"),
-                "rate_limit": st.sampled_from(["0 b/s", "700 Mb/s"]),
             }
         ),
     }

@@ -148,4 +148,4 @@ def test_the_scenario_has_the_loads_that_the_kernel_gets() -> None:
     assert scenario["event"]["size"] == "640 kB"
     assert scenario["readout"]["units"] == 20
     assert scenario["building"]["concurrent_events"] == 1
-    assert scenario["network"]["links"]["access"]["rate_limit"] == "200 Mb/s"
+    assert scenario["network"]["switch"]["tor"]["pace"] == "200 Mb/s"

@@ -7,12 +7,14 @@ import pytest
 from typer.testing import CliRunner
 
 from daqloom.cli.main import app
+from daqloom.measure.cards import CardSettings, settings_of
 from daqloom.measure.doctor import Finding, Needs, examine, needs_of
 from daqloom.measure.machine import Machine
 from daqloom.topology.loaded import load
 
 GOOD = {
-    "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n",
+    "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n"
+    "HugePages_Free: 12\nHugepagesize:   2048 kB\n",
     "proc/self/limits": (
         "Limit                     Soft Limit           Hard Limit           Units\n"
         "Max open files            65536                65536                files\n"
@@ -36,7 +38,16 @@ GOOD = {
     "sys/kernel/mm/transparent_hugepage/shmem_enabled": "always [within_size] advise never\n",
     "sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
     "sys/class/infiniband/mlx5_0/ports/1/link_layer": "InfiniBand\n",
+    "sys/class/net/eth0/device/current_link_speed": "16.0 GT/s PCIe\n",
+    "sys/class/net/eth0/device/current_link_width": "16\n",
+    "sys/class/net/eth0/device/max_link_speed": "16.0 GT/s PCIe\n",
+    "sys/class/net/eth0/device/max_link_width": "16\n",
+    "sys/class/net/eth0/device/numa_node": "0\n",
+    "sys/class/net/eth0/queues/rx-0/rps_cpus": "0\n",
+    "sys/class/net/eth0/queues/rx-1/rps_cpus": "0\n",
+    "sys/class/net/lo/mtu": "65536\n",
 }
+CARD = CardSettings(receive_descriptors=1024, most_receive_descriptors=4096, merges_packets=True)
 TRANSPORTS = ["shm", "libfabric:tcp;ofi_rxm", "libfabric:verbs;ofi_rxm"]
 MODEST = Needs(
     transport="shm",
@@ -59,8 +70,8 @@ def machine(root: Path, **changes: str | None) -> Machine:
     return Machine(root)
 
 
-def findings(where: Machine, needs: Needs | None = None, transports=TRANSPORTS):
-    found = examine(where, transports, needs)
+def findings(where: Machine, needs: Needs | None = None, transports=TRANSPORTS, card=CARD):
+    found = examine(where, transports, needs, lambda name: card)
     assert len({finding.check for finding in found}) == len(found)
     return {finding.check: finding for finding in found}
 
@@ -114,6 +125,9 @@ LACKS = [
     ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n", "clock", "tsc"),
     ("proc/77/comm", "bash\n", "clock synchronisation", "chronyd"),
     ("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n", "RDMA", "ibstat"),
+    ("sys/class/net/eth0/device/current_link_width", "8\n", "eth0: PCIe", "slot"),
+    ("sys/class/net/eth0/device/current_link_speed", "8.0 GT/s PCIe\n", "eth0: PCIe", "slot"),
+    ("sys/class/net/eth0/queues/rx-1/rps_cpus", None, "eth0: receive queues", "ethtool -L"),
 ]
 
 
@@ -126,6 +140,34 @@ def test_what_is_lacking_is_told_with_what_to_do_and_nothing_else_is(
     assert found[check].state == "warn"
     assert fix in found[check].fix
     assert found[check].means.endswith(".")
+
+
+def test_isolated_cores_are_to_be_those_near_the_card(tmp_path: Path) -> None:
+    two = {
+        "sys/devices/system/node/online": "0-1\n",
+        "sys/devices/system/node/node0/cpulist": "0-7\n",
+        "sys/devices/system/node/node1/cpulist": "8-15\n",
+    }
+    near = findings(machine(tmp_path / "near", **two))["eth0: NUMA node"]
+    assert (near.state, "0-7" in near.means) == ("ok", True)
+    far = {"sys/class/net/eth0/device/numa_node": "1\n"}
+    told = findings(machine(tmp_path / "far", **two, **far))["eth0: NUMA node"]
+    assert (told.state, "8-15" in told.fix) == ("warn", True)
+
+
+def test_settings_of_a_card_are_told_where_its_driver_tells_them(tmp_path: Path) -> None:
+    where = machine(tmp_path)
+    assert "ethtool -K eth0 gro off" in findings(where)["eth0: offloads"].means
+    short = findings(where, card=CardSettings(receive_descriptors=64))
+    assert "ethtool -G eth0" in short["eth0: descriptors"].fix
+    assert "eth0: offloads" not in short
+    assert "eth0: descriptors" not in findings(where, card=CardSettings())
+
+
+def test_the_kernel_is_asked_for_settings_that_it_may_not_know() -> None:
+    assert settings_of("lo").receive_descriptors is None
+    assert settings_of("lo").merges_packets is not None
+    assert settings_of("absent0") == CardSettings()
 
 
 def test_an_old_kernel_cannot_build_events(tmp_path: Path) -> None:

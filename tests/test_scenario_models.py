@@ -69,7 +69,7 @@ def test_all_to_one_sends_9790_packets_over_110_flows():
     assert packets_per_flow * scenario.readout.units == 9790
     assert scenario.transport.static_window == packets_per_flow * scenario.mss
     assert scenario.network.switch.tor.queue_packets == 14_000
-    assert scenario.network.links.access.rate_limit == 780_000_000
+    assert scenario.network.switch.tor.pace == 780_000_000
 
 
 def test_the_shallow_switch_is_a_shared_memory_with_the_papers_numbers():

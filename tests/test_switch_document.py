@@ -1,11 +1,16 @@
 """The file of a software switch: what is refused, and what it takes."""
 
+from pathlib import Path
+
 import pytest
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.document import SwitchFile
 from daqloom.softswitch.load import altered, build, load
+from daqloom.softswitch.reference import reference
 from daqloom.softswitch.sizes import IN_FLIGHT, buffers_of, memory_of
+
+ROOT = Path(__file__).parent.parent
 
 SWITCH = {
     "ports": {"up": {"device": "net_null0"}, "down": {"device": "net_null1", "packets": 100}},
@@ -66,3 +71,7 @@ def test_buffers_are_for_all_that_rings_and_devices_hold():
     assert buffers_of(switch()) == 4096 + 100 + 14_000 + 2 * 2 * 512 + IN_FLIGHT
     assert buffers_of(switch(runs={"buffers": 1000})) == 1000
     assert memory_of(switch()) > 2048 * buffers_of(switch())
+
+
+def test_the_reference_page_is_that_of_the_models():
+    assert (ROOT / "docs" / "reference" / "software-switch.md").read_text() == reference()

@@ -34,8 +34,9 @@ class BenchmarkError(Exception):
 class KernelSide:
     """The incast on this machine's TCP; a context manager that leaves nothing behind."""
 
-    def __init__(self, build: Path) -> None:
-        self._build = build
+    def __init__(self, build: Path, software: str = "") -> None:
+        """`software`: the daqloom command whose software switch stands in for the bridge."""
+        self._build, self._software = build, software
         self._child: subprocess.Popen[str] | None = None
         self.may_hold_window = os.geteuid() == 0
 
@@ -48,7 +49,11 @@ class KernelSide:
             enter += ["--user", "--map-root-user"]
         # A session of its own: Ctrl-C reaches this process alone, which then ends the child.
         self._child = subprocess.Popen(
-            [*enter, sys.executable, str(HERE / "rack.py"), str(self._build)],
+            [
+                *enter,
+                *(sys.executable, str(HERE / "rack.py"), str(self._build)),
+                *([self._software] if self._software else []),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -58,20 +58,19 @@ def inside(namespace: str, *words: str) -> list[str]:
     return ["ip", "netns", "exec", namespace, *words]
 
 
-def build(senders: int, bottleneck: Bottleneck) -> None:
-    """Makes the namespaces, the cables, the switch and the bottleneck."""
+def build_hosts(senders: int) -> list[str]:
+    """Makes the namespaces of the switch and of hosts, and the cables; returns the switch's ports,
+    the one to the receiver first."""
     names = [SWITCH, RECEIVER, *(sender_name(i) for i in range(senders))]
     command("ip", "-batch", "-", stdin="\n".join(f"netns add {name}" for name in names))
     for name in names:
         command(*inside(name, "sysctl", "-q", "-w", *(f"{k}={v}" for k, v in SYSCTLS.items())))
         command("ip", "-n", name, "link", "set", "lo", "up")
-    command("ip", "-n", SWITCH, "link", "add", "bridge", "type", "bridge", "stp_state", "0",
-            "mcast_snooping", "0")  # fmt: skip
-    command("ip", "-n", SWITCH, "link", "set", "bridge", "up")
-    _plug(RECEIVER, BOTTLENECK, "10.0.0.1")
-    for i in range(senders):
-        _plug(sender_name(i), f"to-sender{i}", sender_address(i))
-    _shape(bottleneck)
+    ports = [BOTTLENECK, *(f"to-sender{i}" for i in range(senders))]
+    addresses = ["10.0.0.1", *(sender_address(i) for i in range(senders))]
+    for name, port, address in zip(names[1:], ports, addresses, strict=True):
+        _plug(name, port, address)
+    return ports
 
 
 def _plug(namespace: str, port: str, address: str) -> None:
@@ -85,23 +84,36 @@ def _plug(namespace: str, port: str, address: str) -> None:
     for where, device in ((SWITCH, port), (namespace, "eth0")):
         command("ip", "-n", where, "link", "set", device, "gso_max_segs", "1")
         command("ip", "-n", where, "link", "set", device, "up")
-    command("ip", "-n", SWITCH, "link", "set", port, "master", "bridge")
     command("ip", "-n", namespace, "address", "add", f"{address}/16", "dev", "eth0")
 
 
-def _shape(bottleneck: Bottleneck) -> None:
-    """Token bucket with a packet queue; the qdisc counts each frame with its share of the wire."""
-    command("tc", "-n", SWITCH, "qdisc", "replace", "dev", BOTTLENECK, "root", "handle", "1:",
-            "stab", "overhead", str(WIRE_OVERHEAD_BYTES), "linklayer", "ethernet",
-            "tbf", "rate", f"{bottleneck.rate_bps}bit", "burst", str(bottleneck.burst_bytes),
-            "limit", "100000000")  # fmt: skip
-    set_buffer(10_000)
+class Bridge:
+    """The kernel's bridge as switch, with a token bucket and a packet queue at the bottleneck."""
 
+    def __init__(self, ports: Sequence[str], bottleneck: Bottleneck) -> None:
+        command("ip", "-n", SWITCH, "link", "add", "bridge", "type", "bridge", "stp_state", "0",
+                "mcast_snooping", "0")  # fmt: skip
+        command("ip", "-n", SWITCH, "link", "set", "bridge", "up")
+        for port in ports:
+            command("ip", "-n", SWITCH, "link", "set", port, "master", "bridge")
+        # The qdisc counts each frame with its share of the wire.
+        command("tc", "-n", SWITCH, "qdisc", "replace", "dev", BOTTLENECK, "root", "handle", "1:",
+                "stab", "overhead", str(WIRE_OVERHEAD_BYTES), "linklayer", "ethernet",
+                "tbf", "rate", f"{bottleneck.rate_bps}bit", "burst", str(bottleneck.burst_bytes),
+                "limit", "100000000")  # fmt: skip
+        self.set_buffer(10_000)
 
-def set_buffer(packets: int) -> None:
-    """Sets the bottleneck's buffer; the packet that waits for its tokens counts."""
-    command("tc", "-n", SWITCH, "qdisc", "replace", "dev", BOTTLENECK, "parent", "1:1",
-            "handle", "10:", "pfifo", "limit", str(packets))  # fmt: skip
+    def set_buffer(self, packets: int) -> None:
+        """Sets the bottleneck's buffer; the packet that waits for its tokens counts."""
+        command("tc", "-n", SWITCH, "qdisc", "replace", "dev", BOTTLENECK, "parent", "1:1",
+                "handle", "10:", "pfifo", "limit", str(packets))  # fmt: skip
+
+    def counters(self) -> Mapping[str, int]:
+        """Packets sent and dropped by the bottleneck since it was made, and its present queue."""
+        shown: Sequence[Mapping[str, Any]] = json.loads(
+            command("tc", "-n", SWITCH, "-j", "-s", "qdisc", "show", "dev", BOTTLENECK)
+        )
+        return parse_bottleneck(shown)
 
 
 RECORDED = (
@@ -116,14 +128,6 @@ def settings(namespace: str) -> dict[str, str]:
     text = command(*inside(namespace, "sysctl", "-e", *(f"net.ipv4.{name}" for name in RECORDED)))
     pairs = (line.split(" = ", 1) for line in text.splitlines())
     return {name: value.replace("\t", " ") for name, value in pairs}
-
-
-def bottleneck_counters() -> Mapping[str, int]:
-    """Packets sent and dropped by the bottleneck since it was made, and its present queue."""
-    shown: Sequence[Mapping[str, Any]] = json.loads(
-        command("tc", "-n", SWITCH, "-j", "-s", "qdisc", "show", "dev", BOTTLENECK)
-    )
-    return parse_bottleneck(shown)
 
 
 def parse_bottleneck(shown: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from typing import Any
 import network
 from comparison import BOTTLENECK_BPS, LONGEST_ROUND_S, REPLY_BYTES, SENDERS, WARMUP_S
 from network import RECEIVER, command, inside, sender_address, sender_name
+from software import SoftwareSwitch
 
 BURST_BYTES = 3100
 """Two packets on the wire: the timer may be late by one packet and the rate is kept."""
@@ -31,36 +32,52 @@ def main() -> int:
         # Private to this mount namespace: names of network namespaces, and its own processes.
         command("mount", "-t", "tmpfs", "tmpfs", "/run")
         command("mount", "-t", "proc", "proc", "/proc")
-        network.build(SENDERS, network.Bottleneck(BOTTLENECK_BPS, BURST_BYTES))
-        say({"sysctl": network.settings(HOSTS[0]), "burst_bytes": BURST_BYTES})
-        for line in sys.stdin:
-            say(run(build, json.loads(line)))
+        ports = network.build_hosts(SENDERS)
+        bottleneck = network.Bottleneck(BOTTLENECK_BPS, BURST_BYTES)
+        with switch_of(ports, bottleneck, *sys.argv[2:]) as switch:
+            say({"sysctl": network.settings(HOSTS[0]), "burst_bytes": BURST_BYTES})
+            for line in sys.stdin:
+                say(run(build, switch, json.loads(line)))
     except (RuntimeError, OSError, subprocess.SubprocessError, ValueError) as error:
         say({"error": f"the incast between network namespaces: {error}"})
         return 1
     return 0
 
 
+@contextmanager
+def switch_of(
+    ports: Sequence[str], bottleneck: network.Bottleneck, daqloom: str = ""
+) -> Iterator[network.Bridge | SoftwareSwitch]:
+    """The kernel's bridge, or the software switch of a `daqloom` command."""
+    if not daqloom:
+        yield network.Bridge(ports, bottleneck)
+        return
+    with SoftwareSwitch(daqloom, ports, bottleneck.rate_bps) as switch:
+        yield switch
+
+
 def say(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def run(build: Path, question: dict[str, Any]) -> dict[str, Any]:
+def run(
+    build: Path, switch: network.Bridge | SoftwareSwitch, question: dict[str, Any]
+) -> dict[str, Any]:
     """One run: fresh connections, counters read before and after."""
-    network.set_buffer(question["buffer_packets"])
+    switch.set_buffer(question["buffer_packets"])
     with ExitStack() as stack:
         if question["static_window"]:
             stack.enter_context(registered(build, question["static_window"]))
-        queue, tcp = network.bottleneck_counters(), tcp_counters()
+        queue, tcp = switch.counters(), tcp_counters()
         senders = stack.enter_context(started_senders(build, question["congestion"]))
         receiver = stack.enter_context(
             started_receiver(build, question["rounds"], question["seconds"])
         )
         time.sleep(WARMUP_S)
-        queue_warm = network.bottleneck_counters()
+        queue_warm = switch.counters()
         rounds = finish(receiver, question["seconds"] + LONGEST_ROUND_S)
         hosts = [json.loads(sender.communicate(timeout=10)[0]) for sender in senders]
-        queue_after, tcp_after = network.bottleneck_counters(), tcp_counters()
+        queue_after, tcp_after = switch.counters(), tcp_counters()
     return {
         "latency_s": rounds["latency_s"],
         "elapsed_s": rounds["start_s"][-1] + rounds["latency_s"][-1],

@@ -33,7 +33,7 @@ from comparison import (
     middle_run,
 )
 from kernel import BenchmarkError, Hosts, KernelSide, hosts_speed
-from simulation import ROOT, SimulatedSide
+from simulation import ROOT, SimulatedSide, find_daqloom
 
 CUBIC = Load("cubic")
 STATIC = Load("static", window=8)
@@ -57,6 +57,11 @@ def main() -> int:
     parser.add_argument(
         "--build", type=Path, default=ROOT / "build" / "kernel_incast", help="where programs go"
     )
+    parser.add_argument(
+        "--software-switch",
+        action="store_true",
+        help="through the real software switch instead of the kernel's bridge",
+    )
     parser.add_argument("--daqloom", help="the daqloom command (default: .venv/bin, then PATH)")
     options = parser.parse_args()
     if not (1 <= options.repeats <= 100 and 2 <= options.seconds <= 300):
@@ -76,7 +81,8 @@ def main() -> int:
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     repeats, seconds = options.repeats, options.seconds
-    with KernelSide(options.build.resolve()) as kernel:
+    software = (options.daqloom or find_daqloom()) if options.software_switch else ""
+    with KernelSide(options.build.resolve(), software) as kernel:
         if not kernel.may_hold_window:
             progress("only root may register a congestion control; CUBIC alone is compared")
 

@@ -55,7 +55,7 @@ class SimulatedSide:
             "network.links.source.rate": f"{self._hosts.emission_bps:.0f} b/s",
             "readout.response.mean": f"{2 * self._hosts.jitter_s} s",
             "readout.response.spread": f"{self._hosts.jitter_s} s",
-            "network.links.access.rate_limit": f"{BOTTLENECK_BPS} b/s",
+            "network.switch.tor.pace": f"{BOTTLENECK_BPS} b/s",
             "network.switch.tor.queue_packets": point.buffer_packets,
             "transport.congestion": point.load.congestion,
             "run.duration": f"{seconds} s",

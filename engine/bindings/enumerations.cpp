@@ -145,7 +145,8 @@ void bind_enumerations(nanobind::module_& module) {
                        {{"infinite", BufferModel::infinite},
                         {"drop_tail", BufferModel::drop_tail},
                         {"shared_memory", BufferModel::shared_memory},
-                        {"voq", BufferModel::voq}});
+                        {"voq", BufferModel::voq},
+                        {"software", BufferModel::software}});
     words<Scheduling>(module, "Scheduling", "How a port shares its wire among classes.",
                       {{"fifo", Scheduling::fifo},
                        {"strict", Scheduling::strict},

@@ -132,6 +132,19 @@ void schedule(nb::class_<Config>& cls, ethernet::Schedule Config::*member, const
 }
 
 void bind_ethernet(nb::module_& module) {
+    using ethernet::SoftwareSwitchConfig;
+    nb::class_<SoftwareSwitchConfig>(module, "SoftwareSwitchConfig")
+        .def(nb::init<>())
+        .def_rw("ring_packets", &SoftwareSwitchConfig::ring_packets)
+        .def_rw("pace_bps", &SoftwareSwitchConfig::pace)
+        .def_rw("pace_counts_wire", &SoftwareSwitchConfig::pace_counts_wire)
+        .def_rw("destinations", &SoftwareSwitchConfig::destinations,
+                "Hosts that have a ring of their own.")
+        .def_rw("cores", &SoftwareSwitchConfig::cores)
+        .def_rw("packet_cost_s", &SoftwareSwitchConfig::packet_cost)
+        .def_rw("batch_cost_s", &SoftwareSwitchConfig::batch_cost)
+        .def_rw("descriptors", &SoftwareSwitchConfig::descriptors)
+        .def_rw("memory_bps", &SoftwareSwitchConfig::memory);
     auto of_switch = nb::class_<SwitchConfig>(module, "SwitchConfig");
     of_switch.def(nb::init<>())
         .def_rw("model", &SwitchConfig::model)
@@ -144,7 +157,8 @@ void bind_ethernet(nb::module_& module) {
         .def_rw("cell_metadata_bytes", &SwitchConfig::cell_metadata)
         .def_rw("queue_packets", &SwitchConfig::queue_packets)
         .def_rw("ecn_threshold_bytes", &SwitchConfig::ecn_threshold)
-        .def_rw("hash_seed", &SwitchConfig::hash_seed);
+        .def_rw("hash_seed", &SwitchConfig::hash_seed)
+        .def_rw("software", &SwitchConfig::software);
     schedule(of_switch, &SwitchConfig::schedule, "scheduling", "weights",
              "How the outputs share their wires among classes.");
     using Config = ethernet::NetworkConfig;
@@ -152,10 +166,6 @@ void bind_ethernet(nb::module_& module) {
     cls.def(nb::init<>())
         .def("add_switch",
              [](Config& self, const SwitchConfig& config) { self.switches.push_back(config); })
-        .def_rw(
-            "rate_limits_bps", &Config::rate_limits,
-            "Of each link, below its rate; 0 or empty: none. Link 2c leads from end a of cable c "
-            "to its end b, link 2c + 1 back.")
         .def_rw("link_names", &Config::link_names)
         .def_rw("service_classes", &Config::service_classes,
                 "The class of the frames of each service level; 0 of levels beyond.")

@@ -82,6 +82,10 @@ class alignas(64) FifoPort {
         rate_ = rate;
         wire_ = base::WireClock(rate);
     }
+    /// Frames that have not left by the time of the last `release_departed`.
+    [[nodiscard]] std::uint32_t waiting() const { return frames_.size() - departed_; }
+    /// When the first of these has left.
+    [[nodiscard]] base::Time next_departure() const { return frames_[departed_].at - delay_; }
     /// Whether a ScheduledPort hands over the frames.
     [[nodiscard]] bool is_scheduled() const { return scheduled_; }
     void set_scheduled() { scheduled_ = true; }

@@ -13,9 +13,8 @@ namespace daqloom::ethernet {
 struct LinkConfig {
     base::BitRate rate;
     base::Time delay;
-    base::BitRate rate_limit{0};  ///< pacing below the line rate, in wire bits; 0: none
-    Schedule schedule{};          ///< of a host's link; those of a switch are the switch's
-    bool changes = false;         ///< during the run: see LinkChange
+    Schedule schedule{};   ///< of a host's link; those of a switch are the switch's
+    bool changes = false;  ///< during the run: see LinkChange
 };
 
 struct LinkCounters {

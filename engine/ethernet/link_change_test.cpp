@@ -17,7 +17,7 @@ namespace {
 
 using What = LinkChange::What;
 
-constexpr LinkConfig kChanging{gigabits_per_second(10), Time::zero(), {}, {}, true};
+constexpr LinkConfig kChanging{gigabits_per_second(10), Time::zero(), {}, true};
 constexpr Time kWayIn = kFrameTime / 10;  ///< over a link of 100 Gb/s
 
 std::vector<Time> times(const Star& star) {
@@ -125,7 +125,7 @@ TEST(Change, APortWithoutClassesIsHeldAsAWhole) {
 /// its frame.
 TEST(Change, ALinkThatGoesDownLosesWhatIsOnTheWire) {
     for (const bool drops : {false, true}) {
-        Star star(2, {}, kFast, {gigabits_per_second(10), kFrameTime * 4, {}, {}, true});
+        Star star(2, {}, kFast, {gigabits_per_second(10), kFrameTime * 4, {}, true});
         for (std::uint32_t i = 0; i < 10; ++i) {
             star.send(Star::up(0), {.destination = NodeIndex(1), .seq = i}, Time::zero());
         }
@@ -191,7 +191,7 @@ TEST(Change, TheBooksBalanceWhateverHappensToTheLinks) {
         constexpr std::uint32_t hosts = 5;
         SwitchConfig config = round % 3 == 0 ? voq(40'000, 10'000) : drop_tail(30);
         config.schedule = round % 2 == 0 ? kStrict : Schedule{Scheduling::weighted, {4, 1, 0, 7}};
-        const LinkConfig link{gigabits_per_second(10), microseconds(3), {}, config.schedule, true};
+        const LinkConfig link{gigabits_per_second(10), microseconds(3), config.schedule, true};
         Star star(hosts, config, link, link);
         Drops drops;
         star.network.observe(&drops);

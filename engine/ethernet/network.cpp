@@ -26,8 +26,6 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
     for (const network::Cable& cable : graph.cables) {
         for (const auto& [from, to] : {std::pair{cable.a, cable.b}, std::pair{cable.b, cable.a}}) {
             const std::size_t link = ports_.size();
-            const base::BitRate limit =
-                config.rate_limits.empty() ? base::BitRate{0} : config.rate_limits[link];
             Wiring wiring;
             if (graph.is_host(from.node)) {
                 host_links_[from.node] = LinkIndex(link);
@@ -39,7 +37,7 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
                 wiring.to_switch = graph.switch_of(to.node);
                 wiring.to_port = static_cast<std::uint16_t>(to.port - 1);
             }
-            add_link({cable.rate, cable.delay, limit, config.host_schedule, changes[link]}, wiring,
+            add_link({cable.rate, cable.delay, config.host_schedule, changes[link]}, wiring,
                      config.link_names.empty() ? std::string() : config.link_names[link]);
         }
     }
@@ -50,6 +48,7 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
     changes_ = config.changes;
     reroutings_ = config.reroutings;
     set_routes(graph.forwarding, graph.groups);
+    start_software_switches();
     return {};
 }
 
@@ -117,12 +116,13 @@ SwitchIndex Network::add_switch(const SwitchConfig& config, std::uint32_t ports)
 LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
     const LinkIndex index = ports_.push_back(FifoPort(config, wiring));
     names_.push_back(std::move(name));
-    ScheduledPortConfig scheduled{
-        .schedule = config.schedule, .pace = config.rate_limit, .quantum = quantum_};
+    ScheduledPortConfig scheduled{.schedule = config.schedule, .quantum = quantum_};
     if (!wiring.from_host()) {
         SwitchNode& node = switches_[wiring.from_switch];
         node.port_links[wiring.from_port] = index;
-        scheduled.schedule = node.buffer.config().schedule;
+        if (!node.is_software) {  // which schedules its rings
+            scheduled.schedule = node.buffer.config().schedule;
+        }
         if (node.buffer.config().model == BufferModel::voq) {
             scheduled.inputs = static_cast<std::uint32_t>(node.port_links.size());
             scheduled.queue_limit = node.buffer.config().port_limit;
@@ -220,6 +220,9 @@ std::size_t Network::memory() const {
     }
     for (const auto& scheduler : schedulers_) {
         all += scheduler ? scheduler->memory() : 0;
+    }
+    for (const SwitchCores& of : software_) {
+        all += of.itself ? of.itself->memory() : 0;
     }
     return all;
 }
@@ -353,7 +356,16 @@ void Network::wake(LinkIndex link, Time now) {
 }
 
 const Frame* Network::on_port_free(LinkIndex link, Time now) {
+    if (link.value() >= kCores) {
+        on_switch_turn(link.value() - kCores, now);
+        return nullptr;
+    }
     const std::optional<Frame> next = schedulers_[link]->next();
+    const Wiring wiring = ports_[link].wiring();
+    if (!wiring.from_host() && switches_[wiring.from_switch].is_software) {
+        const SoftwareSwitch& of = *software_[wiring.from_switch].itself;
+        wake_switch(wiring.from_switch, of.core_of(wiring.from_port), now);
+    }
     if (!next) {
         return nullptr;
     }
@@ -361,6 +373,120 @@ const Frame* Network::on_port_free(LinkIndex link, Time now) {
     fill(begun, *next);
     wake(link, now);
     return &begun;
+}
+
+// ---- software switches
+
+void Network::start_software_switches() {
+    software_.resize(switches_.size());
+    for (const SwitchIndex at : switches_.indices()) {
+        const SwitchNode& node = switches_[at];
+        if (!node.is_software) {
+            continue;
+        }
+        const SwitchConfig& config = node.buffer.config();
+        std::vector<SoftwareSwitch::Way> ways;
+        for (const NodeIndex host : config.software.destinations) {
+            const std::uint32_t route = node.routes[host];
+            const LinkIndex single(route);
+            const std::span<const LinkIndex> links =
+                route < kGroups ? std::span(&single, 1) : std::span(node.groups[route - kGroups]);
+            for (const LinkIndex link : links) {
+                ways.push_back({host, ports_[link].wiring().from_port});
+            }
+        }
+        const std::uint32_t classes =
+            config.schedule.scheduling == Scheduling::strict ? kTrafficClasses : 1;
+        software_[at].itself = std::make_unique<SoftwareSwitch>(
+            config.software, static_cast<std::uint32_t>(node.port_links.size()), classes,
+            config.ecn_threshold, ways);
+        software_[at].first = static_cast<std::uint32_t>(switch_of_core_.size());
+        switch_of_core_.resize(switch_of_core_.size() + config.software.cores, at);
+    }
+}
+
+/// What a software switch asks of the network during a turn.
+struct Network::AroundSwitch {
+    /// Asked of an output that has something to send: if it has no room, when it will.
+    std::uint32_t room(std::uint16_t port) {
+        const LinkIndex link = node.port_links[port];
+        network.settle_port(node, port, now);
+        const FifoPort& out = network.ports_[link];
+        const std::uint32_t descriptors = node.buffer.config().software.descriptors;
+        std::uint32_t used = out.waiting();
+        if (out.is_scheduled()) {
+            used += network.schedulers_[link]->waiting();
+        }
+        if (used >= descriptors && out.waiting() > 0) {
+            room_at = std::min(room_at, out.next_departure());
+        }
+        return used < descriptors ? descriptors - used : 0;
+    }
+    void send(std::uint16_t port, const Frame& frame) {
+        const LinkIndex link = node.port_links[port];
+        FifoPort& out = network.ports_[link];
+        if (out.is_scheduled()) {
+            network.send_scheduled(link, 0, frame, now);
+        } else {
+            network.send(out, link, frame, now);
+        }
+    }
+    void drop(std::uint16_t port, const Frame& frame) {
+        node.buffer.release(port, frame.bytes);
+        network.drop(node, port, node.port_links[port], frame, now);
+    }
+    void mark(Frame& frame) {
+        if (frame.has(kEcnCapable)) {
+            frame.mark(kCongestionExperienced);
+            ++network.marks_;
+        }
+    }
+    void wake(std::uint32_t core) { network.wake_switch(at, core, now); }
+
+    Network& network;
+    SwitchIndex at;
+    SwitchNode& node;
+    Time now;
+    Time room_at = Time::never();
+};
+
+void Network::take_in(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
+                      Time now) {
+    SwitchNode& node = switches_[at];
+    SoftwareSwitch& of = *software_[at].itself;
+    const std::uint16_t port = ports_[out].wiring().from_port;
+    if (!of.take_in(input, port, frame)) {
+        drop(node, port, out, frame, now);
+        return;
+    }
+    node.buffer.charge(port, frame.bytes);
+    if (node.occupancy) {
+        record_if_raised(node, now);
+    }
+    wake_switch(at, of.core_of(input), now);
+}
+
+void Network::wake_switch(SwitchIndex at, std::uint32_t core, Time when) {
+    const SwitchCores& of = software_[at];
+    if (const std::optional<Time> next = of.itself->wake(core, when)) {
+        events_.push({*next, kPortFree, kCores + of.first + core});
+    }
+}
+
+void Network::on_switch_turn(std::uint32_t index, Time now) {
+    const SwitchIndex at = switch_of_core_[index];
+    const SwitchCores& of = software_[at];
+    AroundSwitch around{*this, at, switches_[at], now};
+    std::optional<Time> next;
+    do {  // while turns take no time
+        next = of.itself->turn(index - of.first, now, around);
+    } while (next == now);
+    if (next) {
+        events_.push({*next, kPortFree, kCores + index});
+    }
+    if (around.room_at != Time::never()) {
+        wake_switch(at, index - of.first, std::max(around.room_at, now));
+    }
 }
 
 void Network::plan_changes(std::uint32_t kind) {
@@ -486,6 +612,9 @@ base::expected<void> Network::check_conservation() const {
     }
     for (const std::unique_ptr<ScheduledPort>& port : schedulers_) {
         inside += port != nullptr ? port->bytes_waiting() : 0;
+    }
+    for (const SwitchCores& of : software_) {
+        inside += of.itself != nullptr ? of.itself->bytes_inside() : 0;
     }
     std::int64_t dropped = 0;
     for (const SwitchNode& node : switches_) {

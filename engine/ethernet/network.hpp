@@ -20,6 +20,7 @@
 #include "ethernet/report.hpp"
 #include "ethernet/sack_blocks.hpp"
 #include "ethernet/scheduled_port.hpp"
+#include "ethernet/software_switch.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "network/graph.hpp"
 #include "network/rerouting.hpp"
@@ -31,7 +32,7 @@ namespace daqloom::ethernet {
 /// Kinds of event that a network schedules; the driver returns them when they are due.
 enum NetworkEvent : std::uint32_t {
     kDelivery = 0,  ///< index: link
-    kPortFree = 1,  ///< index: link whose ScheduledPort may send the next frame
+    kPortFree = 1,  ///< index: link whose ScheduledPort may send the next frame, or kCores + core
     kFirstHostEvent = 2,
 };
 
@@ -69,6 +70,8 @@ class Network {
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
     /// Frames for `host` leave a switch through one of these links, by a hash of the connection.
     void route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links);
+    /// When all are there: makes the software switches.
+    void start_software_switches();
     void inject_loss(const LossConfig& loss, base::RandomStream random);
     void observe(Observer* observer) {
         observer_ = observer;
@@ -178,6 +181,10 @@ class Network {
     /// Frames lost on a wire: the link went down, or bits had errors.
     [[nodiscard]] std::uint64_t cut_frames() const { return cut_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
+    /// Null: it is no software switch.
+    [[nodiscard]] const SoftwareSwitch* software(SwitchIndex index) const {
+        return software_.contains(index) ? software_[index].itself.get() : nullptr;
+    }
     /// Frames for which a switch had no route.
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_frames_; }
 
@@ -190,16 +197,20 @@ class Network {
     /// Of a switch, in place of a link: one of its groups, or none. A route is a link or such a
     /// number, so that the way of most frames takes one look-up.
     static constexpr std::uint32_t kGroups = std::uint32_t{1} << 31;
+    /// In place of a link in an event: a core of a software switch, which begins a turn.
+    static constexpr std::uint32_t kCores = std::uint32_t{1} << 31;
 
     struct SwitchNode {
         SwitchNode(const SwitchConfig& config, std::uint32_t ports)
             : buffer(config, ports),
               takes_all(config.model == BufferModel::infinite && config.ecn_threshold == 0),
+              is_software(config.model == BufferModel::software),
               port_links(ports, LinkIndex::none()),
               groups(1) {}
 
         SwitchBuffer buffer;
         bool takes_all;  ///< neither drops nor marks
+        bool is_software;
         std::vector<LinkIndex> port_links;
         base::Table<NodeIndex, std::uint32_t> routes;  ///< by destination host
         std::vector<std::vector<LinkIndex>> groups;    ///< the first is empty: no route
@@ -221,8 +232,14 @@ class Network {
         }
         FifoPort& link = ports_[out];
         const std::uint16_t port = link.wiring().from_port;
-        if (!node.takes_all && !admit(node, port, input, out, frame, now)) {
-            return &link;
+        if (!node.takes_all) {
+            if (node.is_software) [[unlikely]] {
+                take_in(at, input, out, frame, now);
+                return nullptr;
+            }
+            if (!admit(node, port, input, out, frame, now)) {
+                return &link;
+            }
         }
         node.buffer.charge(port, frame.bytes);
         if (link.is_scheduled()) {
@@ -320,6 +337,13 @@ class Network {
     Frame& begin_scheduled(LinkIndex link, TrafficClass of, base::Bytes bytes, base::Time now);
     void wake(LinkIndex link, base::Time now);
 
+    // ---- software switches, out of line for the same reason
+    struct AroundSwitch;
+    void take_in(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
+                 base::Time now);
+    void wake_switch(SwitchIndex at, std::uint32_t core, base::Time when);
+    void on_switch_turn(std::uint32_t core, base::Time now);
+
     static std::uint32_t hash(std::uint32_t value) {
         value *= 0x9e3779b1U;  // Fibonacci hashing: golden ratio × 2^32
         return value ^ (value >> 15);
@@ -351,6 +375,12 @@ class Network {
     base::Table<LinkIndex, FifoPort> ports_;
     base::Table<LinkIndex, std::unique_ptr<ScheduledPort>> schedulers_;  ///< of links with one
     base::Bytes quantum_ = ScheduledPortConfig{}.quantum;
+    struct SwitchCores {
+        std::unique_ptr<SoftwareSwitch> itself;  ///< null: it is none
+        std::uint32_t first = 0;                 ///< of its cores, among all
+    };
+    base::Table<SwitchIndex, SwitchCores> software_;
+    std::vector<SwitchIndex> switch_of_core_;
     base::Table<SwitchIndex, SwitchNode> switches_;
     bool watched_ = false;  ///< an observer, or a loss of frames, wants to see every one
     Observer* observer_ = nullptr;

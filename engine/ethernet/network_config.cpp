@@ -6,6 +6,42 @@ namespace daqloom::ethernet {
 
 namespace {
 
+/// From 1 Mb/s to 1 Pb/s.
+bool is_possible(base::BitRate rate) {
+    return rate.bps >= 1'000'000 && rate.bps <= 1'000'000'000'000'000;
+}
+
+base::expected<void> check_software(const SwitchConfig& config) {
+    const SoftwareSwitchConfig& how = config.software;
+    if (config.schedule.scheduling == Scheduling::weighted) {
+        return base::failure(
+            std::string("a software switch serves classes by weight; expected fifo or strict"));
+    }
+    constexpr std::uint32_t most = std::uint32_t{1} << 24;
+    if (how.ring_packets < 1 || how.ring_packets > most || how.cores < 1 || how.cores > 1024 ||
+        how.descriptors < 1 || how.descriptors > most) {
+        return base::failure(
+            fmt::format("a software switch has {} packets a ring, {} cores and {} descriptors; "
+                        "expected 1 to {} "
+                        "packets and descriptors, and 1 to 1024 cores",
+                        how.ring_packets, how.cores, how.descriptors, most));
+    }
+    if (how.packet_cost < base::Time::zero() || how.batch_cost < base::Time::zero() ||
+        how.packet_cost > base::seconds(1) || how.batch_cost > base::seconds(1)) {
+        return base::failure(
+            std::string("a software switch takes 0 s to 1 s for a packet, and for a batch"));
+    }
+    for (const base::BitRate rate : {how.pace, how.memory}) {
+        if (rate.bps != 0 && !is_possible(rate)) {
+            return base::failure(
+                fmt::format("a software switch with a rate of {} b/s; expected 1 Mb/s to 1 Pb/s, "
+                            "or 0: no limit",
+                            rate.bps));
+        }
+    }
+    return {};
+}
+
 base::expected<void> check_switch(const SwitchConfig& config, std::uint32_t ports,
                                   base::Bytes frame) {
     const bool counts = config.buffer >= 0 && config.dedicated >= 0 && config.port_limit >= 0 &&
@@ -17,6 +53,9 @@ base::expected<void> check_switch(const SwitchConfig& config, std::uint32_t port
                         "above zero"));
     }
     DAQLOOM_CHECK(validate(config.schedule));
+    if (config.model == BufferModel::software) {
+        return check_software(config);
+    }
     if (config.model != BufferModel::shared_memory) {
         return {};
     }
@@ -30,11 +69,6 @@ base::expected<void> check_switch(const SwitchConfig& config, std::uint32_t port
             std::string("shared memory holds, of one port, at least one full frame"));
     }
     return {};
-}
-
-/// From 1 Mb/s to 1 Pb/s.
-bool is_possible(base::BitRate rate) {
-    return rate.bps >= 1'000'000 && rate.bps <= 1'000'000'000'000'000;
 }
 
 base::expected<void> check_change(const LinkChange& change, const NetworkConfig& config) {
@@ -90,21 +124,21 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
     DAQLOOM_CHECK(network::validate(graph));
     const std::size_t links = 2 * config.cables.size();
     if (config.switches.size() != graph.switches() ||
-        (!config.rate_limits.empty() && config.rate_limits.size() != links) ||
         (!config.link_names.empty() && config.link_names.size() != links)) {
-        return base::failure(fmt::format(
-            "{} switches with settings, {} rate limits and {} names of links; expected {} "
-            "switches, and {} of the others or none",
-            config.switches.size(), config.rate_limits.size(), config.link_names.size(),
-            graph.switches(), links));
+        return base::failure(
+            fmt::format("{} switches with settings and {} names of links; expected {} switches, "
+                        "and {} names or "
+                        "none",
+                        config.switches.size(), config.link_names.size(), graph.switches(), links));
     }
     for (std::uint32_t i = 0; i < graph.switches(); ++i) {
         DAQLOOM_CHECK(check_switch(config.switches[i], config.switch_ports[i], frame));
-    }
-    for (const base::BitRate limit : config.rate_limits) {
-        if (limit.bps != 0 && !is_possible(limit)) {
-            return base::failure(
-                fmt::format("a rate limit of {} b/s; expected 1 Mb/s to 1 Pb/s", limit.bps));
+        for (const NodeIndex host : config.switches[i].software.destinations) {
+            if (host.value() >= graph.hosts) {
+                return base::failure(
+                    fmt::format("a ring for host {} in a software switch; expected one of {} hosts",
+                                host.value(), graph.hosts));
+            }
         }
     }
     DAQLOOM_CHECK(validate(config.host_schedule));

@@ -26,9 +26,8 @@ struct LossConfig {
 
 /// Link 2c leads from end a of cable c to its end b, link 2c + 1 back.
 struct NetworkConfig : network::Graph {
-    std::vector<SwitchConfig> switches;      ///< of each switch
-    std::vector<base::BitRate> rate_limits;  ///< of each link, in wire bits; 0 or empty: none
-    std::vector<std::string> link_names;     ///< of each link; empty: without names
+    std::vector<SwitchConfig> switches;   ///< of each switch
+    std::vector<std::string> link_names;  ///< of each link; empty: without names
     std::vector<LossConfig> losses;
     std::vector<TrafficClass> service_classes;   ///< by service level; 0 of those beyond
     Schedule host_schedule;                      ///< of the link by which each host sends

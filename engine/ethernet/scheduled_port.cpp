@@ -11,7 +11,6 @@ ScheduledPort::ScheduledPort(const ScheduledPortConfig& config)
     : classes_(config.schedule.scheduling == Scheduling::fifo ? 1 : kTrafficClasses),
       inputs_(config.inputs),
       queue_limit_(config.queue_limit) {
-    set_pace(config.pace);
     if (config.schedule.scheduling != Scheduling::weighted) {
         return;
     }

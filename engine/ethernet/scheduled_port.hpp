@@ -30,15 +30,13 @@ struct ScheduledPortConfig {
     Schedule schedule;
     std::uint32_t inputs = 1;     ///< queues of a class; 1: one for all inputs
     base::Bytes queue_limit = 0;  ///< of one queue; 0: none
-    base::BitRate pace{0};        ///< in wire bits, below the rate of the link; 0: none
     /// What the class of least weight may send in a round of wire bytes: a full frame, so that
     /// every round sends something of each class.
     base::Bytes quantum = 1518 + kWireOverhead;
 
     /// Whether a FifoPort would not do the same.
     [[nodiscard]] bool needed() const {
-        return schedule.scheduling != Scheduling::fifo || inputs > 1 || queue_limit > 0 ||
-               pace.bps > 0;
+        return schedule.scheduling != Scheduling::fifo || inputs > 1 || queue_limit > 0;
     }
 };
 
@@ -124,6 +122,14 @@ class ScheduledPort {
     [[nodiscard]] bool has_classes() const { return classes_.size() > 1; }
     [[nodiscard]] const ClassCounters& counters(TrafficClass of) const {
         return class_of(of).counters;
+    }
+    /// Frames waiting.
+    [[nodiscard]] std::uint32_t waiting() const {
+        std::uint32_t all = 0;
+        for (const Class& its : classes_) {
+            all += its.waiting;
+        }
+        return all;
     }
     /// Bytes waiting, counted frame by frame.
     [[nodiscard]] base::Bytes bytes_waiting() const;

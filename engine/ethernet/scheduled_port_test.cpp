@@ -72,7 +72,7 @@ TEST(StrictPriority, ServesTheHighestClassFirstAndAClassInOrder) {
 
 /// The same at the port of a host, to which frames come without a wire in front.
 TEST(StrictPriority, AHostHasItToo) {
-    Star star(2, {}, {gigabits_per_second(10), Time::zero(), {}, kStrict});
+    Star star(2, {}, {gigabits_per_second(10), Time::zero(), kStrict});
     for (std::uint32_t i = 0; i < 8; ++i) {
         star.send(Star::up(0),
                   {.destination = NodeIndex(1), .seq = i, .traffic_class = TrafficClass(i)},
@@ -199,36 +199,6 @@ TEST(Weights, OfNothingOrWithoutUseAreRefused) {
     EXPECT_FALSE(validate(Schedule{Scheduling::fifo, {1}}));
 }
 
-// --- pacing --------------------------------------------------------------------------------------
-
-/// At 1 Gb/s a frame of 1000 B takes 8.16 us; each still passes the wire at 10 Gb/s.
-TEST(Pace, SpacesFramesAndDoesNotStretchThem) {
-    Star star(2, {}, kFast, {gigabits_per_second(10), microseconds(1), gigabits_per_second(1)});
-    for (int i = 0; i < 10; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
-    }
-    star.run();
-    ASSERT_EQ(star.arrivals.size(), 10U);
-    for (std::size_t i = 0; i < 10; ++i) {
-        EXPECT_EQ(star.arrivals[i].at, kFrameTime / 10 + kFrameTime * 10 * static_cast<int>(i) +
-                                           kFrameTime + microseconds(1));
-    }
-}
-
-TEST(Pace, AboveTheRateOfTheLinkHoldsNothingUp) {
-    Star paced(2, {}, {gigabits_per_second(10), Time::zero(), gigabits_per_second(40)});
-    Star plain(2, {});
-    for (int i = 0; i < 10; ++i) {
-        paced.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
-        plain.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
-    }
-    paced.run();
-    plain.run();
-    for (std::size_t i = 0; i < 10; ++i) {
-        EXPECT_EQ(paced.arrivals.at(i).at, plain.arrivals.at(i).at);
-    }
-}
-
 // --- against the FIFO port -----------------------------------------------------------------------
 
 /// Of one class, or one input, frames leave a ScheduledPort as they leave a FifoPort: frame by
@@ -241,7 +211,7 @@ TEST(ScheduledPort, OfOneClassSendsAsAFifoPortDoes) {
         const Schedule& schedule = schedules[round % 2];
         const TrafficClass of(random.uniform_int(kTrafficClasses));
         Star fifo(3, {}, kFast);
-        Star scheduled(3, with(schedule), {kFast.rate, Time::zero(), {}, schedule});
+        Star scheduled(3, with(schedule), {kFast.rate, Time::zero(), schedule});
         Time at{};
         for (std::uint32_t i = 0; i < 200; ++i) {
             const Sent sent{.destination = NodeIndex(random.uniform_int(3)),

@@ -129,6 +129,7 @@ class Star : public Driver {
                 network.add_link(down, {.from_switch = kSwitch, .from_port = host}, "down");
             network.route(kSwitch, NodeIndex(host), std::span(&link, 1));
         }
+        network.start_software_switches();
     }
     ~Star() {
         const auto conserved = network.check_conservation();

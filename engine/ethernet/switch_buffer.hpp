@@ -5,6 +5,7 @@
 //   shared_memory  cells, first from the output's dedicated part, then from the pool that all
 //                  outputs share, up to alpha × what is free of it (Choudhury and Hahne, 1998)
 //   voq            one large buffer; queues per pair of input and output
+//   software       a software switch, whose rings decide: see software_switch.hpp
 //
 // This class only counts. `fits` may be called while departed frames are still counted: a frame
 // that fits then does fit; only a drop needs counters that are up to date.
@@ -16,10 +17,11 @@
 
 #include "base/units.hpp"
 #include "ethernet/schedule.hpp"
+#include "ethernet/software_switch_config.hpp"
 
 namespace daqloom::ethernet {
 
-enum class BufferModel : std::uint8_t { infinite, drop_tail, shared_memory, voq };
+enum class BufferModel : std::uint8_t { infinite, drop_tail, shared_memory, voq, software };
 
 struct SwitchConfig {
     BufferModel model = BufferModel::infinite;
@@ -33,6 +35,7 @@ struct SwitchConfig {
     std::uint32_t queue_packets = 0;  ///< drop_tail, for one output; 0: none
     base::Bytes ecn_threshold = 0;    ///< mark what finds more than this queued; 0: never
     Schedule schedule;                ///< of its outputs
+    SoftwareSwitchConfig software;    ///< of a software switch
     std::uint32_t hash_seed = 0;      ///< of the choice among links that lead to the same host
 };
 
@@ -51,6 +54,7 @@ class SwitchBuffer {
     [[nodiscard]] bool fits(std::uint32_t port, base::Bytes frame) const {
         switch (config_.model) {
             case BufferModel::infinite:
+            case BufferModel::software:
                 return true;
             case BufferModel::drop_tail:
                 return ports_[port].frames < queue_frames_ &&

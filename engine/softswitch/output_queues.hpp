@@ -49,9 +49,8 @@ struct OutputConfig {
     base::Time slot = base::nanoseconds(500);  ///< of the timing wheel
 };
 
-/// Of a ring, from the start on.
+/// Of a ring, from the start on. Those that each packet touches are in one cache line.
 struct alignas(64) RingCounters {
-    // Those that each packet touches, in one cache line.
     DAQLOOM_FIELDS(RingCounters, (std::uint64_t, packets, "Packets taken in."),
                    (std::uint64_t, bytes, "Bytes taken in."),
                    (std::uint64_t, peak_bytes, "Most bytes held at a time."),
@@ -152,8 +151,8 @@ class OutputQueues {
   private:
     static constexpr std::uint32_t kAhead = 4;
 
-    // Numbers of 8 bits would be characters to the compiler, which may be part of anything: after
-    // each that is written it would read all else again.
+    /// Numbers of 8 bits would be characters to the compiler, which may be part of anything: after
+    /// each that is written it would read all else again.
     enum class State : std::uint16_t { idle, waits, due };
 
     /// One cache line.

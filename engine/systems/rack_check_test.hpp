@@ -14,7 +14,7 @@ namespace daqloom::systems {
 
 inline SwitchConfig any_small_switch(base::ByteSource& from) {
     SwitchConfig config;
-    config.model = static_cast<BufferModel>(from.byte() % 4);
+    config.model = static_cast<BufferModel>(from.byte() % 5);
     config.ecn_threshold = from.coin() ? from.number(500, 15'000) : 0;
     switch (config.model) {
         case BufferModel::infinite:
@@ -36,6 +36,16 @@ inline SwitchConfig any_small_switch(base::ByteSource& from) {
         case BufferModel::voq:
             config.buffer = from.number(20'000, 80'000) * from.one_of({1, 10});
             config.port_limit = from.coin() ? from.number(10'000, 60'000) : 0;
+            break;
+        case BufferModel::software:
+            config.software.ring_packets = static_cast<std::uint32_t>(from.number(1, 100));
+            config.software.pace =
+                base::megabits_per_second(from.coin() ? from.number(50, 1000) : 0);
+            config.software.destinations.assign(1, network::NodeIndex(from.byte() % 2));
+            config.software.cores = static_cast<std::uint32_t>(from.number(1, 4));
+            config.software.packet_cost = base::nanoseconds(from.one_of({0, 100, 1'000}));
+            config.software.batch_cost = base::nanoseconds(from.one_of({0, 500}));
+            config.software.descriptors = static_cast<std::uint32_t>(from.number(1, 100));
             break;
     }
     return config;
@@ -113,7 +123,6 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     config.uplink = any_link(500, 40'000);
     config.uplinks = static_cast<std::uint32_t>(from.number(1, 3));
     config.access_link = any_link(100, 3'000);
-    config.access_link.rate_limit = megabits_per_second(from.coin() ? from.number(50, 1000) : 0);
     config.tor = any_small_switch(from);
     if (from.coin()) {
         config.core = any_small_switch(from);

@@ -32,9 +32,12 @@ RackConfig all_to_one(std::uint32_t ring) {
     config.event_size.mean = kPackets * 1448;
     config.readout_link = {gigabits_per_second(1), microseconds(1), {}};  // ten share a port
     config.uplink = {gigabits_per_second(110), microseconds(1), {}};
-    config.access_link = {gigabits_per_second(10), microseconds(1), {780'000'000LL * 1538 / 1500}};
-    config.tor.model = BufferModel::drop_tail;
-    config.tor.queue_packets = ring;
+    config.access_link = {gigabits_per_second(10), microseconds(1)};
+    config.tor.model = BufferModel::software;
+    config.tor.software.ring_packets = ring;
+    config.tor.software.pace = {780'000'000};
+    config.tor.software.pace_counts_wire = false;
+    config.tor.software.destinations = {network::NodeIndex(kFlows)};
     config.duration = milliseconds(790);  // three events
     config = without_chance(config);
     config.tcp.static_window = kPacketsPerFlow * 1448;

@@ -52,7 +52,7 @@ struct RackConfig {
     LinkConfig readout_link;
     LinkConfig uplink;
     std::uint32_t uplinks = 1;
-    LinkConfig access_link;  ///< its rate_limit paces the top of rack only
+    LinkConfig access_link;
     SwitchConfig core;
     SwitchConfig tor;
     TcpConfig tcp;
@@ -131,10 +131,8 @@ inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
                                  : rack.uplinks + host - rack.readouts + 1));
     }
     config.switches = {rack.core, rack.tor};
-    config.rate_limits.resize(2 * graph.cables.size());
     for (std::uint32_t i = 0; i < rack.builders; ++i) {
         const LinkIndex link(2 * (rack.readouts + rack.uplinks + i));
-        config.rate_limits[link.value()] = rack.access_link.rate_limit;
         if (rack.access_loss.probability != 0 || rack.access_loss.period != 0) {
             config.losses.push_back({link, rack.access_loss.probability, rack.access_loss.period});
         }

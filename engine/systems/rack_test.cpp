@@ -411,7 +411,13 @@ const Refused kRefused[] = {
     {"a cable of ", [](RackConfig& c) { c.readout_link.rate = {999'999}; }},
     {"a cable of ", [](RackConfig& c) { c.uplink.rate = {0}; }},
     {"a cable of ", [](RackConfig& c) { c.access_link.rate = {-1}; }},
-    {"a rate limit of 1 b/s", [](RackConfig& c) { c.access_link.rate_limit = {1}; }},
+    {"a software switch with a rate of 1 b/s",
+     [](RackConfig& c) {
+         c.tor.model = BufferModel::software;
+         c.tor.software.pace = {1};
+     }},
+    {"a ring for host 999",
+     [](RackConfig& c) { c.tor.software.destinations = {network::NodeIndex(999)}; }},
     {"a cable with a delay of -1 ps", [](RackConfig& c) { c.uplink.delay = Time{-1}; }},
     {"a cable with a delay of", [](RackConfig& c) { c.readout_link.delay = base::seconds(101); }},
     {"a frame has at least one byte", [](RackConfig& c) { c.tcp.mss = 0; }},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_ether.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
@@ -19,6 +20,15 @@ base::expected<void> check(int result, const std::string& name, const char* what
     return result >= 0 ? base::expected<void>{}
                        : base::failure(fmt::format("device {}: {} fails: {}", name, what,
                                                    rte_strerror(-result)));
+}
+
+/// Of a device, which says it of frames, or of what they carry, or of both.
+std::uint32_t most_mtu(const rte_eth_dev_info& info) {
+    constexpr std::uint32_t frame = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+    if (info.max_mtu > 0 && info.max_mtu != UINT16_MAX) {
+        return info.max_mtu;
+    }
+    return info.max_rx_pktlen > frame ? info.max_rx_pktlen - frame : RTE_ETHER_MTU;
 }
 
 }  // namespace
@@ -52,9 +62,9 @@ base::expected<void> Devices::start(const DevicesConfig& config, const std::stri
     rte_eth_dev_info info{};
     DAQLOOM_CHECK(check(rte_eth_dev_info_get(id, &info), name, "to ask what it is"));
     rte_eth_conf configuration{};
-    if (config.buffer_bytes > kEthernetHeader && info.max_mtu > 0) {
+    if (config.buffer_bytes > kEthernetHeader) {
         const auto mtu = static_cast<std::uint32_t>(config.buffer_bytes - kEthernetHeader);
-        configuration.rxmode.mtu = std::min<std::uint32_t>(mtu, info.max_mtu);
+        configuration.rxmode.mtu = std::min(mtu, most_mtu(info));
     }
     DAQLOOM_CHECK(check(rte_eth_dev_configure(id, 1, 1, &configuration), name, "to configure it"));
     std::uint16_t in = config.descriptors;

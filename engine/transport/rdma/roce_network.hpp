@@ -153,15 +153,14 @@ class RoceNetwork {
     template <class Hosts>
     void on_port_free(ethernet::LinkIndex link, base::Time now, Hosts& hosts) {
         const ethernet::Frame* const begun = network_.on_port_free(link, now);
-        const network::NodeIndex host = hosts_[link];
-        if (begun == nullptr || host == network::NodeIndex::none()) {
+        if (begun == nullptr || hosts_[link] == network::NodeIndex::none()) {
             return;
         }
         if (UdpEndpoints::is_datagram(*begun)) {
             udp_->on_begun(*begun, now);
         } else if (begun->payload != 0) {
             const Packet packet = packet_in(*begun);
-            hosts.on_departure(host, packet, now);
+            hosts.on_departure(hosts_[link], packet, now);
         }
     }
 

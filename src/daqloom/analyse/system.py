@@ -87,8 +87,15 @@ class System:
     @property
     def output_bps(self) -> float:
         """Wire rate to one builder."""
-        access = self.scenario.network.links.access
-        return min(access.rate, access.rate_limit or access.rate)
+        network = self.scenario.network
+        rate, tor = network.links.access.rate, network.switch.tor
+        if tor.architecture != "software" or not tor.pace:
+            return rate
+        if tor.pace_counts == "wire" or not self.scenario.transport.overhead:
+            return min(rate, tor.pace)
+        frame = self.event.mean_frame_bytes
+        share = (frame + WIRE_OVERHEAD_BYTES) / (frame - FRAME_OVERHEAD_BYTES)
+        return min(rate, tor.pace * share)
 
     @cached_property
     def triangle(self) -> Triangle:

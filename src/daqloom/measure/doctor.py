@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from daqloom.measure.cards import CardSettings, cards_of, examine_card, settings_of
 from daqloom.measure.machine import Machine
 from daqloom.measure.open_files import files_of_a_control, raise_to
 from daqloom.scenario.models import Scenario
@@ -84,14 +85,20 @@ def needs_of(scenario: Scenario) -> Needs:
 
 
 def examine(
-    machine: Machine, transports: Sequence[str], needs: Needs | None = None
+    machine: Machine,
+    transports: Sequence[str],
+    needs: Needs | None = None,
+    settings: Callable[[str], CardSettings] = settings_of,
 ) -> list[Finding]:
     """Run all checks; without a scenario, those of its needs are left out.
 
-    `transports`: see `transports_here`."""
+    `transports`: see `transports_here`; `settings`: of a network card, by its name."""
     found = {check: look(machine, needs) for check, look in CHECKS.items()}
     found["transport"] = _transport(needs, transports)
     found["RDMA"] = _rdma(machine, needs)
+    for card in cards_of(machine):
+        for each in examine_card(machine, card, settings(card)):
+            found[each.check] = ("ok" if each.is_well else "warn", each.means, each.fix)
     return [Finding(check, *verdict) for check, verdict in found.items()]
 
 
@@ -223,6 +230,23 @@ def _hugepages(machine: Machine, needs: Needs | None) -> Verdict:
         "Shared memory is mapped in pages of 4 KiB: mapping buffers takes longer, and copies miss "
         "the TLB.",
         "echo within_size > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+    )
+
+
+def _reserved_pages(machine: Machine, needs: Needs | None) -> Verdict:
+    size, free = machine.memory("Hugepagesize"), machine.memory("HugePages_Free")
+    if size and free:
+        return (
+            "ok",
+            f"{free} free pages of {size >> 20} MiB for the software switch, {free * size / 1e6:.0f} "
+            "MB.",
+            "",
+        )
+    return (
+        "ok",
+        "None is reserved; only the software switch needs them, or runs.huge_pages = false, with "
+        "which it is slower (echo 512 > /proc/sys/vm/nr_hugepages reserves 1 GiB).",
+        "",
     )
 
 
@@ -386,6 +410,7 @@ CHECKS: dict[str, Callable[[Machine, Needs | None], Verdict]] = {
     "NUMA": _numa,
     "memory": _memory,
     "hugepages": _hugepages,
+    "reserved huge pages": _reserved_pages,
     "locked memory": _locked_memory,
     "/dev/shm": _dev_shm,
     "TCP congestion control": _congestion_control,

@@ -7,7 +7,7 @@ from pydantic import Field
 from daqloom.scenario.link_rates import PortRate
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import ASSUMED, CABLED, FAT_TREE, RACKS, Assumed, DefaultWith, Part
-from daqloom.scenario.quantities import BitRate, BitRateOrNone, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import BitRate, PositiveSeconds, Seconds
 
 FRAME_OVERHEAD_BYTES = 18
 """Ethernet header (14) and frame check sequence (4): buffered with the frame."""
@@ -46,9 +46,6 @@ class AccessLink(Part):
     """Rate of each direction (b/s)."""
     delay: Annotated[Seconds, ASSUMED] = 1e-6
     """Propagation delay (s)."""
-    rate_limit: BitRateOrNone = 0
-    """Pacing rate of the ToR towards each builder, below the link's rate, as in a software switch;
-    preamble and gap count; "0 b/s" = no pacing (b/s)."""
 
 
 class LevelLink(Part):

@@ -24,6 +24,8 @@ TABLES = {
 }
 
 KEYS = {
+    "network.links.access.rate_limit": "network.switch.tor.pace of a software switch",
+    "links.access.rate_limit": "network.switch.tor.pace of a software switch",
     "sources.count": "readout.units",
     "sources.response": "readout.response.kind",
     "sources.response_mean": "readout.response.mean",

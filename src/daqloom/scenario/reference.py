@@ -1,7 +1,8 @@
 """Writes docs/reference/scenario.md from the models: `python -m daqloom.scenario.reference`."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, get_args, get_origin
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -57,10 +58,11 @@ depend on `model`; a dash means that the model does not have the key and refuses
 def reference() -> str:
     """Return the text of the page."""
     names = ", ".join(f"`{name}`" for name in presets())
-    return "\n".join([HEAD.format(names=names), *_sections(Scenario, ""), ""])
+    return "\n".join([HEAD.format(names=names), *sections(Scenario), ""])
 
 
-def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
+def sections(model: type[BaseModel], path: str = "") -> Iterator[str]:
+    """Yield a section with the keys of a table, and of each table in it."""
     if any(not table_of(each) and not named_tables(each) for each in model.model_fields.values()):
         yield f"## `[{path}]`" if path else "## At the top of the file"
         yield from ["", *_rows(model, path), ""]
@@ -69,9 +71,9 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
         if inner == "network.switch.core":
             yield from _switch_section()
         elif (table := table_of(field)) and table is not Switch:
-            yield from _sections(table, inner)
+            yield from sections(table, inner)
         elif named := named_tables(field):
-            yield from _sections(named, f"{inner}.NAME")
+            yield from sections(named, f"{inner}.NAME")
 
 
 def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
@@ -158,18 +160,27 @@ def _shown(field: FieldInfo) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if value in ("", ()) else str(value)
+    return "" if value in ("", (), None) else str(value)
 
 
 def _mark(field: FieldInfo) -> str:
     return " *" if any(isinstance(item, Assumed) for item in field.metadata) else ""
 
 
+def _without_none(annotation: Any) -> Any:
+    """Return the type of a value that may be absent."""
+    either = get_args(annotation)
+    if NoneType not in either or len(either) != 2:
+        return annotation
+    of = next(each for each in either if each is not NoneType)
+    return get_args(of)[0] if get_origin(of) is Annotated else of
+
+
 def _values(field: FieldInfo) -> str:
     dimension = dimension_of(field)
     if dimension:
         return f"{dimension.name} ({dimension.unit})"
-    annotation: Any = field.annotation
+    annotation = _without_none(field.annotation)
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(annotation))
     if field.default == "equal":

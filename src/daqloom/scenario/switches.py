@@ -22,11 +22,20 @@ from daqloom.scenario.part import (
     Part,
     When,
 )
-from daqloom.scenario.quantities import SIZE, Bytes, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import (
+    SIZE,
+    BitRateOrNone,
+    Bytes,
+    PositiveBytes,
+    PositiveSeconds,
+    Seconds,
+)
 from daqloom.scenario.scheduling import Scheduling
 
-Model = Literal["infinite", "shared-memory", "voq", "drop-tail", "qfx5120-48y", "acx7100-48l"]
-Architecture = Literal["infinite", "shared-memory", "voq", "drop-tail"]
+Model = Literal[
+    "infinite", "shared-memory", "voq", "drop-tail", "software", "qfx5120-48y", "acx7100-48l"
+]
+Architecture = Literal["infinite", "shared-memory", "voq", "drop-tail", "software"]
 
 ARCHITECTURES: dict[str, Architecture] = {
     "infinite": "infinite",
@@ -35,6 +44,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "voq": "voq",
     "acx7100-48l": "voq",
     "drop-tail": "drop-tail",
+    "software": "software",
 }
 
 _SHARED_MEMORY: dict[str, Any] = {
@@ -57,6 +67,19 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "voq": _VOQ,
     "acx7100-48l": _VOQ | {"cost": 2.5},
     "drop-tail": {"buffer": "0 B", "port_limit": "0 B", "queue_packets": 1000},
+    # A packet takes what one core of a virtual server took on null devices, in batches of 32, 64 B
+    # each: benchmarks of engine/softswitch.
+    "software": {
+        "queue_packets": 4096,
+        "rings": "builders",
+        "pace": "0 b/s",
+        "pace_counts": "wire",
+        "cores": 1,
+        "packet_cost": "40 ns",
+        "batch_cost": "100 ns",
+        "descriptors": 512,
+        "memory_bandwidth": "0 B/s",
+    },
 }
 """The buffer keys that each model uses, with their defaults."""
 
@@ -82,8 +105,9 @@ class PacketBuffer(Part):
     model: Model = "infinite"
     """How the buffer is shared: infinite (records its peak), shared-memory (dedicated and shared
     cells, dynamic threshold), voq (deep buffer, a virtual output queue per ingress and egress
-    pair), drop-tail (a FIFO per output); or a product: qfx5120-48y is shared-memory, acx7100-48l is
-    voq, with their numbers."""
+    pair), drop-tail (a FIFO per output), software (a software switch: a server with a paced ring
+    for each destination); or a product: qfx5120-48y is shared-memory, acx7100-48l is voq, with
+    their numbers."""
     buffer: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory", "voq")),))] = 0
     """Total packet buffer, dedicated part included; the rest is the shared pool. Only drop-tail may
     have "0 B": limited by its queues alone (B)."""
@@ -106,7 +130,38 @@ class PacketBuffer(Part):
     queue_packets: Annotated[int, Assumed(when=(When(".model", ("drop-tail",)),))] = Field(
         default=0, ge=0, le=1_000_000_000
     )
-    """Largest number of packets in one drop-tail queue; 0 = no such limit."""
+    """Largest number of packets in one drop-tail queue, or one ring of a software switch; 0 = no
+    such limit (drop-tail)."""
+    rings: Literal["builders", "hosts"] = "builders"
+    """Which destinations have a ring of their own in a software switch: the hosts of builder units,
+    or all; frames for others go through one ring of their output."""
+    pace: BitRateOrNone = 0
+    """Pace at which a software switch sends from the ring of a destination; "0 b/s" = as fast as
+    the link (b/s)."""
+    pace_counts: Literal["wire", "ip"] = "wire"
+    """Bits to which the pace refers: those on the wire, preamble and gap included, or those of IP
+    packets."""
+    cores: Annotated[int, Assumed(when=(When(".model", ("software",)),))] = Field(
+        default=1, ge=1, le=1024
+    )
+    """Cores of a software switch; each serves its share of the ports."""
+    packet_cost: Annotated[
+        Seconds, Field(le=1.0), Assumed(when=(When(".model", ("software",)),))
+    ] = 0.0
+    """Time that a core of a software switch takes for a packet (s)."""
+    batch_cost: Annotated[
+        Seconds, Field(le=1.0), Assumed(when=(When(".model", ("software",)),))
+    ] = 0.0
+    """Time that it takes for each batch of at most 32 packets from an input or to an output,
+    besides (s)."""
+    descriptors: Annotated[int, Assumed(when=(When(".model", ("software",)),))] = Field(
+        default=512, ge=1, le=1_000_000
+    )
+    """Descriptors of each port of a software switch in each direction: packets in the network card,
+    before and behind the rings."""
+    memory_bandwidth: BitRateOrNone = 0
+    """Bandwidth of the memory of a software switch, which each byte crosses twice; "0 B/s" = no
+    limit."""
     ecn_threshold: Bytes = 0
     """ECN threshold: a packet is marked with congestion experienced if more than this is queued at
     its output; "0 B" = never (B)."""
@@ -173,6 +228,8 @@ class PacketBuffer(Part):
                 f"cell_metadata = {size(self.cell_metadata)} leaves no space for data in a cell of "
                 f"{size(self.cell_size)}"
             )
+        if self.architecture == "software" and self.queue_packets == 0:
+            raise ValueError("queue_packets is zero; a ring holds at least one packet")
         if self.architecture == "drop-tail" and not (
             self.buffer or self.port_limit or self.queue_packets
         ):
@@ -185,6 +242,15 @@ class PacketBuffer(Part):
 
 class Switch(Scheduling, PacketBuffer):
     """[network.switch.core], …: each output-queued switch of a level."""
+
+    @model_validator(mode="after")
+    def _check_scheduling(self) -> Self:
+        if self.architecture == "software" and self.scheduling == "weighted":
+            raise ValueError(
+                'scheduling = "weighted" is not for model = "software", whose classes are served '
+                'strictly; set scheduling to "strict" or "fifo"'
+            )
+        return self
 
     def of_its_model(self, table: dict[str, Any]) -> dict[str, Any]:
         """Return of a table of such a switch the keys that this model has."""

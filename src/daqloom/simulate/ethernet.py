@@ -10,6 +10,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.scheduling import CLASSES, Scheduling
 from daqloom.scenario.switches import Switch
 from daqloom.simulate.graph import by_kind, set_graph
+from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
 
 
@@ -24,11 +25,12 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
             f"one such as {system.fabric.switches[0].name}"
         )
     for number, (node, level) in enumerate(zip(system.fabric.switches, system.levels, strict=True)):
-        switch = switch_config(single.get(node.name) or network.switch.of(level))
+        of = single.get(node.name) or network.switch.of(level)
+        switch = switch_config(of)
+        if of.architecture == "software":
+            switch.software = _software(of, system)
         switch.hash_seed = number
         config.add_switch(switch)
-    if network.is_racks and (limit := network.links.access.rate_limit):
-        config.rate_limits_bps = [limit * (kind == "access.down") for _, kind in system.links]
     config.link_names = [name for name, _ in system.links]
     # A service level is a class; the engine's tables grow with the highest.
     config.service_classes = list(range(1 + max(scenario.service_levels.values(), default=0)))
@@ -53,6 +55,23 @@ def switch_config(of: Switch) -> _engine.SwitchConfig:
     switch.ecn_threshold_bytes = of.ecn_threshold
     switch.scheduling = named(_engine.Scheduling, of.scheduling)
     switch.weights = _weights(of)
+    return switch
+
+
+def _software(of: Switch, system: FabricSystem) -> _engine.SoftwareSwitchConfig:
+    """Return rings, paces and costs of a software switch."""
+    switch = _engine.SoftwareSwitchConfig()
+    switch.ring_packets = of.queue_packets
+    switch.pace_bps = of.pace
+    switch.pace_counts_wire = of.pace_counts == "wire"
+    builders = hosts_of(system.builders)
+    is_for_all = of.rings == "hosts" or not builders
+    switch.destinations = list(range(len(system.fabric.hosts))) if is_for_all else builders
+    switch.cores = of.cores
+    switch.packet_cost_s = of.packet_cost
+    switch.batch_cost_s = of.batch_cost
+    switch.descriptors = of.descriptors
+    switch.memory_bps = of.memory_bandwidth
     return switch
 
 

@@ -1,0 +1,187 @@
+// A software switch: a server between the links, with the forwarding core of the real program.
+//
+//   link ──> [ descriptors ] ──> core: batch ──> ring of the destination ──> core ──> [ descriptors
+//   ] ──> link
+//            of the input                        (softswitch::OutputQueues)           of the output
+//
+// Core c serves the ports whose numbers have the remainder c, in turns: it takes a batch from each
+// input, which costs time, puts it into rings, and sends what rings are due. A frame that finds no
+// descriptor is dropped by the device, as is one that finds no room in its ring.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/pool.hpp"
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+#include "ethernet/software_switch_config.hpp"
+#include "softswitch/output_queues.hpp"
+
+namespace daqloom::ethernet {
+
+class SoftwareSwitch {
+  public:
+    /// Frames that a core takes from an input, or gives to an output, at a time.
+    static constexpr std::uint32_t kBatch = 32;
+
+    /// A host that has rings of its own, and a port by which frames for it leave.
+    struct Way {
+        NodeIndex host;
+        std::uint16_t port = 0;
+    };
+
+    /// `classes`: of each port, served strictly; 1 if they make no difference. `mark`: a frame that
+    /// finds more bytes in its ring is marked; 0: none is.
+    SoftwareSwitch(const SoftwareSwitchConfig& config, std::uint32_t ports, std::uint32_t classes,
+                   base::Bytes mark, std::span<const Way> ways);
+
+    /// False: there is no descriptor free.
+    bool take_in(std::uint16_t input, std::uint16_t output, const Frame& frame) {
+        base::Ring<Arrived>& waiting = inputs_[input];
+        if (waiting.size() >= config_.descriptors) {
+            return false;
+        }
+        waiting.push({frames_.put(frame), output});
+        return true;
+    }
+
+    /// Something has to be done from `at` on: frames came, or an output may take frames again. When
+    /// `turn` of the core is to be called for it, if no call is due by then.
+    std::optional<base::Time> wake(std::uint32_t core, base::Time at);
+    [[nodiscard]] std::uint32_t core_of(std::uint16_t port) const { return port % config_.cores; }
+    [[nodiscard]] std::uint32_t cores() const { return config_.cores; }
+
+    /// A turn of a core. `out` is the switch around it:
+    ///   out.room(port)             frames that the output's descriptors have room for
+    ///   out.send(port, frame)
+    ///   out.drop(port, frame)
+    ///   out.mark(frame)            it met congestion
+    ///   out.wake(core)             it has something to send
+    /// Returns when the next turn is due, if one is.
+    template <class Out>
+    std::optional<base::Time> turn(std::uint32_t number, base::Time now, Out& out) {
+        Core& core = cores_[number];
+        if (core.wakes_at != now) {
+            return std::nullopt;  // it was woken for an earlier time since
+        }
+        queue(core, now, out);
+        core.queues.advance(now);
+        std::uint32_t bursts = 0;
+        base::Bytes moved = 0;
+        bool goes_on = false;
+        for (std::uint16_t port = static_cast<std::uint16_t>(number); port < inputs_.size();
+             port = static_cast<std::uint16_t>(port + config_.cores)) {
+            if (core.queues.has_due(softswitch::PortIndex(port))) {
+                const bool sends = send(core, port, now, out);
+                bursts += sends ? 1 : 0;
+                goes_on |= sends && core.queues.has_due(softswitch::PortIndex(port));
+            }
+        }
+        for (std::uint16_t port = static_cast<std::uint16_t>(number); port < inputs_.size();
+             port = static_cast<std::uint16_t>(port + config_.cores)) {
+            const std::size_t before = core.batch.size();
+            base::Ring<Arrived>& waiting = inputs_[port];
+            for (std::uint32_t i = 0; i < kBatch && !waiting.empty(); ++i) {
+                core.batch.push_back(waiting.front());
+                moved += frames_[waiting.front().frame].bytes;
+                waiting.pop();
+            }
+            bursts += core.batch.size() > before ? 1 : 0;
+        }
+        return end_of_turn(core, now, bursts, moved, goes_on);
+    }
+
+    /// Of all cores (B): what waits in descriptors, at cores and in rings.
+    [[nodiscard]] base::Bytes bytes_inside() const;
+    [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
+    /// Frames dropped, as no descriptor of their input was free.
+    [[nodiscard]] std::uint64_t missed() const { return missed_; }
+    void count_missed() { ++missed_; }
+
+  private:
+    struct Arrived {
+        std::uint32_t frame = 0;  ///< in the pool
+        std::uint16_t output = 0;
+    };
+    struct Core {
+        explicit Core(const softswitch::OutputConfig& config) : queues(config) {}
+
+        softswitch::OutputQueues queues;  ///< of its ports
+        std::vector<Arrived> batch;       ///< taken from inputs, at work
+        base::Time free_at;               ///< its turn ends
+        base::Time wakes_at = base::Time::never();
+    };
+
+    [[nodiscard]] softswitch::RingIndex ring_of(std::uint16_t output, const Frame& frame) const {
+        const std::uint32_t of = classes_ > 1 ? frame.traffic_class().value() : 0;
+        const auto found = ways_.find({frame.destination(), output});
+        return softswitch::RingIndex((found != ways_.end() ? found->second : first_of_[output]) +
+                                     of);
+    }
+
+    /// The batch goes into rings, of this core or others.
+    template <class Out>
+    void queue(Core& core, base::Time now, Out& out) {
+        struct Fate {
+            void drop(std::uint64_t handle) {
+                const auto slot = static_cast<std::uint32_t>(handle);
+                out.drop(output, self.frames_[slot]);
+                self.frames_.release(slot);
+            }
+            void mark(std::uint64_t handle) {
+                out.mark(self.frames_[static_cast<std::uint32_t>(handle)]);
+            }
+            SoftwareSwitch& self;
+            Out& out;
+            std::uint16_t output;
+        };
+        for (const Arrived& arrived : core.batch) {
+            const Frame& frame = frames_[arrived.frame];
+            const std::uint32_t other = core_of(arrived.output);
+            const softswitch::Packet packet{arrived.frame, frame.bytes,
+                                            ring_of(arrived.output, frame)};
+            cores_[other].queues.in({&packet, 1}, now, Fate{*this, out, arrived.output});
+            if (&cores_[other] != &core) {
+                out.wake(other);
+            }
+        }
+        core.batch.clear();
+    }
+
+    template <class Out>
+    bool send(Core& core, std::uint16_t port, base::Time now, Out& out) {
+        std::array<std::uint64_t, kBatch> handles;
+        const std::size_t room = std::min<std::size_t>(kBatch, out.room(port));
+        const std::size_t count =
+            core.queues.out(softswitch::PortIndex(port), now, std::span(handles).first(room));
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto slot = static_cast<std::uint32_t>(handles[i]);
+            out.send(port, frames_[slot]);
+            frames_.release(slot);
+        }
+        return count > 0;
+    }
+
+    std::optional<base::Time> end_of_turn(Core& core, base::Time now, std::uint32_t bursts,
+                                          base::Bytes moved, bool goes_on);
+
+    SoftwareSwitchConfig config_;
+    std::uint32_t classes_;
+    base::Pool<Frame> frames_;
+    std::vector<base::Ring<Arrived>> inputs_;  ///< descriptors in use
+    std::vector<Core> cores_;
+    std::vector<std::uint32_t> first_of_;  ///< ring of each port, of its core, without a way
+    std::map<std::pair<NodeIndex, std::uint16_t>, std::uint32_t> ways_;
+    base::Time memory_free_at_;
+    std::uint64_t missed_ = 0;
+};
+
+}  // namespace daqloom::ethernet

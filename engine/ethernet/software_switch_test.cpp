@@ -1,0 +1,270 @@
+#include "ethernet/software_switch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/random.hpp"
+#include "ethernet/star_test.hpp"
+
+namespace daqloom::ethernet {
+namespace {
+
+using base::nanoseconds;
+
+/// Without costs: as fast as the links.
+SwitchConfig software(const SoftwareSwitchConfig& how = {}) {
+    SwitchConfig config;
+    config.model = BufferModel::software;
+    config.software = how;
+    return config;
+}
+
+std::vector<Time> arrivals_at(const Star& star, std::uint32_t host) {
+    std::vector<Time> found;
+    for (const Driver::Arrival& arrival : star.arrivals) {
+        if (arrival.link == Star::down(host)) {
+            found.push_back(arrival.at);
+        }
+    }
+    return found;
+}
+
+/// Sources at random times, so that queues form and vanish.
+void send_at_random(Star& star, std::uint32_t hosts, std::uint64_t seed, int frames) {
+    base::RandomStream random(seed, "traffic");
+    Time at;
+    for (int i = 0; i < frames; ++i) {
+        at += nanoseconds(static_cast<std::int64_t>(random.uniform_int(600)));
+        const auto from = static_cast<std::uint32_t>(random.uniform_int(hosts));
+        const auto to = static_cast<std::uint32_t>(random.uniform_int(hosts));
+        star.send_later(Star::up(from),
+                        {.destination = NodeIndex(to),
+                         .bytes = 100 + static_cast<Bytes>(random.uniform_int(1'400)),
+                         .seq = static_cast<std::uint32_t>(i)},
+                        at);
+    }
+    star.run();
+}
+
+TEST(SoftwareSwitch, WithoutCostsAndPacesIsAnOrdinarySwitchWithEnoughMemory) {
+    Star ordinary(4, SwitchConfig{});
+    Star star(4, software());
+    send_at_random(ordinary, 4, 1, 3'000);
+    send_at_random(star, 4, 1, 3'000);
+    for (std::uint32_t host = 0; host < 4; ++host) {
+        EXPECT_EQ(arrivals_at(star, host), arrivals_at(ordinary, host));
+    }
+}
+
+TEST(SoftwareSwitch, APaceIsKeptToASlotOfItsWheelAndDoesNotDrift) {
+    // A frame of 1020 B on the wire in 10.2 µs.
+    Star star(3, software({.pace = {800'000'000}, .destinations = {NodeIndex(2)}}));
+    for (int i = 0; i < 400; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
+    }
+    star.send(Star::up(1), {.destination = NodeIndex(0)}, microseconds(1));
+    star.run();
+    const std::vector<Time> paced = arrivals_at(star, 2);
+    ASSERT_EQ(paced.size(), 400U);
+    const Time slot = nanoseconds(500);
+    for (std::size_t i = 1; i < paced.size(); ++i) {
+        const Time due = paced[0] + Time{10'200'000 * static_cast<std::int64_t>(i)};
+        EXPECT_LE(paced[i], due + slot);
+        EXPECT_GE(paced[i], due - slot);
+        EXPECT_GE(paced[i] - paced[i - 1], Time{10'200'000} - slot);
+    }
+    // Up and down at 10 Gb/s; nobody's ring is in its way.
+    EXPECT_EQ(arrivals_at(star, 0), std::vector<Time>{microseconds(1) + kFrameTime + kFrameTime});
+}
+
+TEST(SoftwareSwitch, APaceMayCountTheBitsOfIp) {
+    Star star(
+        2, software(
+               {.pace = {800'000'000}, .pace_counts_wire = false, .destinations = {NodeIndex(1)}}));
+    for (int i = 0; i < 100; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+    }
+    star.run();
+    const std::vector<Time> paced = arrivals_at(star, 1);
+    // 982 B of IP each.
+    EXPECT_NEAR((paced.back() - paced.front()).seconds(), 99 * 982 * 8 / 0.8e9, 0.5e-6);
+}
+
+TEST(SoftwareSwitch, ARingHoldsTheBurstOrDropsItsTail) {
+    for (const std::uint32_t ring : {93U, 94U}) {
+        Star star(2, software({.ring_packets = ring,
+                               .pace = {800'000'000},
+                               .destinations = {NodeIndex(1)},
+                               .descriptors = 4}));
+        // 100 come within 81.6 µs, when the ninth leaves, 10.2 µs each; but the first comes at
+        // 0.8 µs, so that the eighth has left as the last one comes, at 72.4 µs: 92 are there.
+        for (int i = 0; i < 100; ++i) {
+            star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+        }
+        star.run();
+        const std::uint64_t drops = star.network.link_drops(Star::down(1));
+        EXPECT_EQ(drops + arrivals_at(star, 1).size(), 100U);
+        EXPECT_EQ(drops, 0U) << ring;
+    }
+    Star star(2, software({.ring_packets = 20,
+                           .pace = {800'000'000},
+                           .destinations = {NodeIndex(1)},
+                           .descriptors = 4}));
+    for (int i = 0; i < 100; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+    }
+    star.run();
+    // Eight leave until the last one comes, and 20 are held then.
+    EXPECT_EQ(star.network.link_drops(Star::down(1)), 100U - 20U - 8U);
+}
+
+TEST(SoftwareSwitch, AFullRingDelaysNobodyElse) {
+    Star alone(3, software());
+    Star beside(
+        3, software({.ring_packets = 50, .pace = {10'000'000}, .destinations = {NodeIndex(2)}}));
+    for (Star* star : {&alone, &beside}) {
+        for (int i = 0; i < 200; ++i) {
+            star->send(Star::up(0), {.destination = NodeIndex(1)}, microseconds(10 * i));
+        }
+    }
+    for (int i = 0; i < 200; ++i) {
+        beside.send(Star::up(2), {.destination = NodeIndex(2)}, microseconds(i));
+    }
+    alone.run();
+    beside.run();
+    EXPECT_EQ(arrivals_at(beside, 1), arrivals_at(alone, 1));
+    EXPECT_GT(beside.network.link_drops(Star::down(2)), 100U);
+}
+
+TEST(SoftwareSwitch, AFrameTakesTheTimeOfACore) {
+    Star star(2, software({.packet_cost = nanoseconds(300), .batch_cost = nanoseconds(100)}));
+    star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+    star.run();
+    EXPECT_EQ(arrivals_at(star, 1), std::vector<Time>{kFrameTime + nanoseconds(400) + kFrameTime});
+}
+
+TEST(SoftwareSwitch, ACoreThatIsTooSlowFillsDescriptors) {
+    // Two sources of 10 Gb/s bring 2.45 frames in a µs for two destinations; a core takes 1 µs for
+    // each, so that 1/1.45 of what comes after the descriptors are full is missed.
+    for (const std::uint32_t cores : {1U, 2U}) {
+        Star star(4, software({.cores = cores, .packet_cost = microseconds(1), .descriptors = 64}));
+        for (int i = 0; i < 5'000; ++i) {
+            star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
+            star.send(Star::up(1), {.destination = NodeIndex(3)}, Time::zero());
+        }
+        star.run();
+        const double took_us = 5'000 * 0.816;
+        const double forwarded = static_cast<double>(star.arrivals.size());
+        EXPECT_NEAR(forwarded, cores * took_us + 2 * 64, 100) << cores;
+        EXPECT_EQ(star.arrivals.size() + star.network.link_drops(Star::down(2)) +
+                      star.network.link_drops(Star::down(3)),
+                  10'000U);
+    }
+}
+
+TEST(SoftwareSwitch, CoresShareTheBandwidthOfTheMemory) {
+    // Each byte crosses it twice: 10 Gb/s of memory carry 5 Gb/s of frames.
+    Star star(4, software({.cores = 2, .descriptors = 16, .memory = gigabits_per_second(10)}));
+    for (int i = 0; i < 5'000; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
+        star.send(Star::up(1), {.destination = NodeIndex(3)}, Time::zero());
+    }
+    star.run();
+    const double bits = 8.0 * kFrame * static_cast<double>(star.arrivals.size());
+    EXPECT_NEAR(bits / (5'000 * kFrameTime.seconds()), 5e9,
+                0.15e9);  // and what descriptors hold in the end
+}
+
+TEST(SoftwareSwitch, MarksWhatFindsALongRing) {
+    SwitchConfig config = software({.pace = {800'000'000}, .destinations = {NodeIndex(1)}});
+    config.ecn_threshold = 10'000;
+    Star star(2, config);
+    for (int i = 0; i < 20; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(1), .flags = kEcnCapable}, Time::zero());
+    }
+    star.run();
+    // The first leaves at once, the second when the fourteenth is about to come: the twelfth finds
+    // ten, which are not more than the threshold, all later ones find more.
+    std::size_t marked = 0;
+    for (const Driver::Arrival& arrival : star.arrivals) {
+        marked += arrival.frame.has(kCongestionExperienced) ? 1 : 0;
+    }
+    EXPECT_EQ(marked, star.network.marks());
+    EXPECT_EQ(marked, 20U - 12U);
+}
+
+TEST(SoftwareSwitch, ServesClassesStrictly) {
+    SwitchConfig config = software({.descriptors = 1});
+    config.schedule = kStrict;
+    Star star(3, config);
+    for (int i = 0; i < 50; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
+    }
+    for (int i = 0; i < 20; ++i) {
+        star.send(Star::up(1),
+                  {.destination = NodeIndex(2), .seq = 1, .traffic_class = TrafficClass(5)},
+                  Time::zero());
+    }
+    star.run();
+    // The urgent ones come as fast as their link brings them, but for the frame under way.
+    std::vector<Time> urgent;
+    for (const Driver::Arrival& arrival : star.arrivals) {
+        if (arrival.frame.seq == 1) {
+            urgent.push_back(arrival.at);
+        }
+    }
+    ASSERT_EQ(urgent.size(), 20U);
+    EXPECT_LE(urgent.back(), Time{24 * kFrameTime.ps});
+}
+
+TEST(SoftwareSwitch, WhatWaitsForALinkComesWhenItIsUpAgain) {
+    LinkConfig down{gigabits_per_second(10), Time::zero()};
+    down.changes = true;
+    Star star(3, software({.descriptors = 8}), {gigabits_per_second(10), Time::zero()}, down);
+    star.change_later(
+        {.at = microseconds(5), .link = Star::down(1), .what = LinkChange::What::down});
+    star.change_later(
+        {.at = microseconds(60), .link = Star::down(1), .what = LinkChange::What::up});
+    for (int i = 0; i < 50; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+        star.send(Star::up(1), {.destination = NodeIndex(2)}, Time::zero());
+    }
+    star.run();
+    EXPECT_EQ(arrivals_at(star, 2).size(), 50U);
+    EXPECT_EQ(arrivals_at(star, 1).size() + star.network.cut_frames(), 50U);
+    EXPECT_LE(star.network.cut_frames(), 2U);
+}
+
+/// Each frame has one fate, and a second run is the same.
+TEST(SoftwareSwitch, RandomOnesConserveFrames) {
+    base::RandomStream random(5, "switches");
+    for (std::uint64_t round = 0; round < 100; ++round) {
+        SoftwareSwitchConfig how;
+        how.ring_packets = 1 + static_cast<std::uint32_t>(random.uniform_int(60));
+        how.pace = {static_cast<std::int64_t>(random.uniform_int(3)) * 700'000'000};
+        how.destinations = {NodeIndex(1), NodeIndex(3)};
+        how.cores = 1 + static_cast<std::uint32_t>(random.uniform_int(4));
+        how.packet_cost = nanoseconds(static_cast<std::int64_t>(random.uniform_int(2) * 400));
+        how.batch_cost = nanoseconds(static_cast<std::int64_t>(random.uniform_int(2) * 300));
+        how.descriptors = 1 + static_cast<std::uint32_t>(random.uniform_int(50));
+        how.memory = {static_cast<std::int64_t>(random.uniform_int(2)) * 20'000'000'000};
+        Star star(5, software(how));
+        Star again(5, software(how));
+        send_at_random(star, 5, round, 1'000);
+        send_at_random(again, 5, round, 1'000);
+        std::uint64_t dropped = 0;
+        for (std::uint32_t host = 0; host < 5; ++host) {
+            dropped += star.network.link_drops(Star::down(host));
+            EXPECT_EQ(arrivals_at(star, host), arrivals_at(again, host));
+        }
+        ASSERT_EQ(star.arrivals.size() + dropped, 1'000U) << round;
+        const SoftwareSwitch& of = *star.network.software(kSwitch);
+        EXPECT_EQ(of.bytes_inside(), 0);
+        EXPECT_EQ(star.network.buffer(kSwitch).held(), 0);
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::ethernet
