@@ -17,6 +17,8 @@ from daqloom.topology.loaded import load
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = (
     "tutorial/build-events.md",
+    "tutorial/lossless-switch.md",
+    "how-to/run-the-software-switch.md",
     "how-to/your-own-source-and-sink.md",
     "how-to/run-under-slurm.md",
     "how-to/run-over-infiniband.md",

@@ -45,7 +45,7 @@ def test_frames_pass_in_order_and_are_all_counted(tmp_path):
     assert up["frames"]["bytes"] == 5000
     assert down["device_counts"]["sent"] == 50
     of_port, dcm = last["rings"][1:]
-    assert (of_port["name"], of_port["counts"]["packets"]) == ("down", 0)
+    assert (of_port["name"], of_port["counts"]["packets"]) == ("port down", 0)
     assert (dcm["name"], dcm["counts"]["packets"], dcm["packets"]) == ("dcm", 50, 0)
     assert last["memory"]["free_buffers"] == 8191
 

@@ -238,8 +238,8 @@ def _reserved_pages(machine: Machine, needs: Needs | None) -> Verdict:
     if size and free:
         return (
             "ok",
-            f"{free} free pages of {size >> 20} MiB for the software switch, {free * size / 1e6:.0f} "
-            "MB.",
+            f"{free} free pages of {size >> 20} MiB for the software switch, "
+            f"{free * size / 1e6:.0f} MB.",
             "",
         )
     return (

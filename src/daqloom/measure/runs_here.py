@@ -52,9 +52,14 @@ def runs_folder() -> Path:
 
 @contextmanager
 def published(
-    address: str, steering: bytes, token: bytes | None = None, kind: Kind = RUN
+    address: str,
+    steering: bytes,
+    token: bytes | None = None,
+    kind: Kind = RUN,
+    socket: str = "",
 ) -> Iterator[Path]:
-    """Publish what listens at `address`; yield the file with the token of units, if it has any."""
+    """Publish what listens at `address`, and at a `socket` of this machine if there is one; yield
+    the file with the token of units, if it has any."""
     port = split(address)[1]
     folder = runs_folder()
     secrets = {folder / f"{port}{kind.suffix}": steering}
@@ -66,7 +71,7 @@ def published(
                 path.unlink()  # of a run that was killed: the port is ours now
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w") as file:
-                told = (secret.hex(), address, str(os.getpid()))
+                told = (secret.hex(), socket or address, str(os.getpid()))
                 file.write("\n".join(told if path.suffix == kind.suffix else told[:1]))
         yield folder / f"{port}.token"
     finally:

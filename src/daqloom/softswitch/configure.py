@@ -97,10 +97,10 @@ def port_number(switch: SwitchFile, name: str) -> int:
 
 
 def ring_names(switch: SwitchFile) -> list[str]:
-    """Return the names of all rings in the engine's order: those of ports first, PORT, or
-    PORT.CLASS where there are several classes."""
+    """Return the names of all rings in the engine's order: those of ports first, for each of their
+    classes."""
     of_ports = [
-        name if switch.classes == 1 else f"{name}.{traffic_class}"
+        f"port {name}" if switch.classes == 1 else f"port {name} class {traffic_class}"
         for name in switch.ports
         for traffic_class in range(switch.classes)
     ]

@@ -1,6 +1,7 @@
 """The program of a switch: it runs until it is stopped, by a signal or an operator."""
 
 import asyncio
+import os
 import secrets
 import signal
 from collections import Counter
@@ -8,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from daqloom.measure.connection import Certificates, joined, read_certificates, split
+from daqloom.measure.connection import SOCKET, Certificates, joined, read_certificates, split
 from daqloom.measure.exporter import Exporter
-from daqloom.measure.runs_here import published
+from daqloom.measure.runs_here import published, runs_folder
 from daqloom.measure.service import Service
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.counters import SwitchCollector
@@ -39,6 +40,17 @@ def _certificates(control: Control) -> Certificates | None:
     )
 
 
+@contextmanager
+def _socket() -> Iterator[str]:
+    """The address of a socket that only this user reaches."""
+    path = runs_folder() / f"{os.getpid()}.socket"
+    path.unlink(missing_ok=True)
+    try:
+        yield f"{SOCKET}{path}"
+    finally:
+        path.unlink(missing_ok=True)
+
+
 class _Program:
     """A running switch with what listens for operators."""
 
@@ -54,10 +66,14 @@ class _Program:
             self, steering=self._steering, certificates=self._certificates, refused=Counter()
         )
         host, port = split(control.listen)
-        bound = await service.listen(host, port, keys=("control.listen", "control.certificates"))
-        address = joined(host, bound)
         with ExitStack() as stack:
-            stack.enter_context(published(address, self._steering, kind=SWITCH))
+            # Loopback is another one in each network namespace; a socket is the same.
+            socket = "" if self._certificates else stack.enter_context(_socket())
+            bound = await service.listen(
+                host, port, socket, keys=("control.listen", "control.certificates")
+            )
+            address = joined(host, bound)
+            stack.enter_context(published(address, self._steering, kind=SWITCH, socket=socket))
             if control.prometheus:
                 collector = SwitchCollector(self._running.status)
                 fix = "set control.prometheus to an address of this machine and a free port"

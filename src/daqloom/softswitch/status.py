@@ -36,8 +36,8 @@ class RingStatus(Message):
     bytes: Count
     counts: Counts
     waits: tuple[Count, ...]
-    """Packets, one in eight, by the time that they waited: below 2^16 ps, and in each bucket twice as
-    long."""
+    """Packets, one in eight, by the time that they waited: below 2^16 ps, and in each bucket twice
+    as long."""
 
 
 class SwitchStatus(Message):

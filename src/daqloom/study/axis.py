@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from daqloom.scenario import Scenario
-from daqloom.scenario.document import look
+from daqloom.scenario.document import ABSENT, look
 from daqloom.scenario.explain import dimension_at, knows, nearest
 from daqloom.scenario.quantities import Dimension
 from daqloom.study import StudyError
@@ -48,10 +48,12 @@ class Axis:
     def coordinates(self, key: str, base: Scenario) -> list[Value]:
         """The values of one key, quantities as SI numbers, lists as JSON; `base` has those that no
         step sets."""
-        dimension = dimension_of_key(key)
-        values = [step[key] if key in step else look(base.content(), key) for step in self.steps]
+        dimension, of_base = dimension_of_key(key), look(base.content(), key)
+        if of_base is ABSENT:  # it means nothing beside the choices of the base: its default
+            of_base = value_of(base, {}, key)
+        values = [step.get(key, of_base) for step in self.steps]
         if dimension:
-            return [dimension.parse(value) for value in values]
+            return [dimension.parse(v) if isinstance(v, str) else v for v in values]
         return [v if isinstance(v, str | int | float | bool) else _text(v) for v in values]
 
 

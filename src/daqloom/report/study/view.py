@@ -60,6 +60,8 @@ _KEYS = {
     "network.links.uplink.count": "uplinks",
     "network.switch.tor.model": "top-of-rack switch",
     "network.switch.tor.queue_packets": "queue length of a switch output (packets)",
+    "network.switch.tor.pace": "pace of each ring",
+    "network.switch.spine.pace": "pace of each ring",
     "network.switch.tor.buffer": "buffer of the top-of-rack switch",
     "building.outstanding_fragments": "fragments requested in parallel",
     "hosts.polling_delay": "polling delay",
