@@ -338,5 +338,77 @@ TEST(Forwarder, LosesNothingThatIsNotCounted) {
     EXPECT_GT(sent, 30'000U);
 }
 
+TEST(Forwarder, FramesOfEveryLengthHaveOneFate) {
+    ForwarderConfig config = config_of();
+    for (RingConfig& ring : config.output.rings) {
+        ring.packets = 1'000'000;
+    }
+    base::RandomStream random(3, "frames");
+    Driver driver(config);
+    for (std::size_t size = 0; size <= 9'216; ++size) {
+        Frame frame(size);
+        for (std::size_t i = 0; i < std::min<std::size_t>(size, 60); ++i) {
+            frame[i] = static_cast<std::uint8_t>(random.uniform_int(256));
+        }
+        if (size >= 14 && size % 3 == 0) {  // one that claims to be IP
+            frame[12] = size % 2 == 0 ? 0x08 : 0x86;
+            frame[13] = size % 2 == 0 ? 0x00 : 0xdd;
+        }
+        driver.in(static_cast<std::uint16_t>(size % kPorts), frame);
+    }
+    std::uint64_t counted = 0;
+    std::uint64_t malformed = 0;
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        const PortCounters& each = driver.counted(port);
+        malformed += each.malformed;
+        counted += each.malformed + each.link_local + each.unknown + each.back + each.full;
+    }
+    EXPECT_EQ(malformed, 14U);
+    EXPECT_EQ(driver.dropped(), counted);
+    EXPECT_EQ(9'217 + driver.copies(), driver.alive() + counted);
+}
+
+TEST(Forwarder, AMillionAddressesTakeNobodysPlace) {
+    ForwarderConfig config = config_of();
+    config.addresses.most = 1'000;
+    Driver driver(config);
+    driver.in(1, frame_of(host(2), kBroadcast));
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        driver.out(port);
+    }
+    for (std::uint64_t i = 0; i < 1'000'000; ++i) {
+        driver.in(2, frame_of(MacAddress{0x040000000000 + i}, host(2)));
+        if (i % 32 == 0) {
+            driver.out(1);
+            // A known one is still known: no copy for anybody else.
+            ASSERT_EQ(driver.ports_of(driver.in(0, frame_of(host(1), host(2)))),
+                      (std::vector<std::uint16_t>{1}));
+        }
+        if (i % 32 == 31) {
+            driver.out(1);
+        }
+    }
+    EXPECT_LE(driver.forwarder().addresses().size(), 1'000U);
+    EXPECT_GT(driver.forwarder().addresses().counters().full, 990'000U);
+    EXPECT_EQ(driver.copies(), 2U);
+}
+
+TEST(Forwarder, AStuckPortInAStormOfBroadcastsHurtsNobodyElse) {
+    ForwarderConfig config = config_of();
+    for (RingConfig& ring : config.output.rings) {
+        ring.packets = 100;
+    }
+    Driver driver(config);
+    std::uint64_t sent = 0;
+    for (int i = 0; i < 10'000; ++i) {  // port 1 takes nothing
+        driver.in(0, frame_of(host(1), kBroadcast));
+        sent += driver.out(2).size();
+    }
+    EXPECT_EQ(sent, 10'000U);
+    EXPECT_EQ(driver.counted(0).flooded, 10'000U);
+    EXPECT_EQ(driver.counted(0).full, 10'000U * (kPorts - 2) - 100U * (kPorts - 2));
+    EXPECT_EQ(driver.forwarder().queues().held_packets(RingIndex(1)), 100U);
+}
+
 }  // namespace
 }  // namespace daqloom::softswitch
