@@ -90,6 +90,7 @@ RUNS: dict[str, dict[str, dict[str, object]]] = {
         "simulate": _lasts("6 ms", "2 ms", **_in_groups(40, network__leaves=3)),
         "simulate, all nodes": _lasts("200 us", "20 us"),
     },
+    "lossless-switch-all-to-all": {"simulate": _lasts("60 ms", "20 ms")},
     "lossless-switch-all-to-one": {"simulate": _lasts("1 s", "0.1 s")},
     "pull-infiniband": {"simulate": _lasts("4 ms", "1 ms")},
     "small-rack": {"simulate": _lasts("0.2 s", "20 ms")},

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daqloom.cli.app import group
 from daqloom.cli.console import note, plain_failures, print_json
 from daqloom.cli.measure import Address, Certificates
-from daqloom.cli.options import Json, argument, option
+from daqloom.cli.options import Json, Name, Set, argument, option
 
 if TYPE_CHECKING:
+    from daqloom.softswitch.document import SwitchFile
     from daqloom.softswitch.status import Request, SwitchStatus
 
 app = group(
@@ -27,27 +28,39 @@ app = group(
     """,
 )
 
-File = Annotated[Path, argument("FILE", "TOML file of the switch.")]
+File = Annotated[str, argument("FILE", "TOML file of the switch, or with --hosts a scenario.")]
+Hosts = Annotated[
+    str,
+    option(
+        "NETWORK",
+        "FILE is a scenario, whose first host has the first address of this IP network.",
+    ),
+]
+Which = Annotated[str, option("NAME", "Which software switch of the scenario, if it has several.")]
 Override = Annotated[
     list[str] | None, option("KEY=VALUE", "Override a key of the file; may be repeated.", "--set")
 ]
 
 
 @app.command()
-def run(file: File, set_: Override = None, json: Json = False) -> None:
+def run(
+    file: File, hosts: Hosts = "", switch: Which = "", set_: Override = None, json: Json = False
+) -> None:
     """Run a switch until Ctrl-C, SIGTERM or `daqloom switch stop`.
 
     Needs DPDK and the rights to its devices, mostly those of root. A restarted switch begins
     anew: it keeps no frames, learned addresses or counters.
 
+    With --hosts, FILE is a scenario, and the switch is its software switch: with a port for each
+    cable, whose device --set gives, and with the rings and paces of the scenario.
+
     \b
-    Example:
+    Examples:
       daqloom switch run switch.toml --set runs.huge_pages=false
+      daqloom switch run rack.toml --hosts 10.0.0.0/16 --set ports.core.device=0000:3b:00.0
     """
     with plain_failures("frames held were dropped"):
-        from daqloom.softswitch.load import load
-
-        switch = load(file, set_ or ())
+        described = load_switch(file, hosts, switch, set_)
         running = _needs_dpdk()
 
         def on_start(address: str, status: SwitchStatus) -> None:
@@ -57,11 +70,37 @@ def run(file: File, set_: Override = None, json: Json = False) -> None:
                 "are kept from before"
             )
 
-        _print(running.run(switch, on_start), json=json)
+        _print(running.run(described, on_start), json=json)
+
+
+@app.command("file")
+def file_of(
+    scenario: Name,
+    hosts: Annotated[str, option("NETWORK", "IP network of the hosts, in the scenario's order.")],
+    switch: Which = "",
+    set_: Set = None,
+) -> None:
+    """Print the file of the software switch that a scenario describes, to be given devices.
+
+    \b
+    Example:
+      daqloom switch file lossless-switch-all-to-all --hosts 10.0.0.0/16 > switch.toml
+    """
+    with plain_failures():
+        from daqloom.scenario.show import document_text
+        from daqloom.softswitch.from_scenario import document_of
+        from daqloom.topology.loaded import load
+
+        document = document_of(load(scenario, set_ or ()), hosts, switch)
+        for port in document["ports"].values():
+            port["device"] = ""  # to be filled in: `switch check` refuses it as it is
+        print(document_text(document), end="")
 
 
 @app.command()
-def check(file: File, set_: Override = None, json: Json = False) -> None:
+def check(
+    file: File, hosts: Hosts = "", switch: Which = "", set_: Override = None, json: Json = False
+) -> None:
     """Check the file of a switch, and say what it would take.
 
     \b
@@ -70,16 +109,15 @@ def check(file: File, set_: Override = None, json: Json = False) -> None:
     """
     with plain_failures():
         from daqloom.scenario.quantities import SIZE
-        from daqloom.softswitch.load import load
         from daqloom.softswitch.sizes import buffers_of, memory_of
 
-        switch = load(file, set_ or ())
-        rings = len(switch.rings) + switch.classes * len(switch.ports)
+        described = load_switch(file, hosts, switch, set_)
+        rings = len(described.rings) + described.classes * len(described.ports)
         taken = {
-            "ports": len(switch.ports),
+            "ports": len(described.ports),
             "rings": rings,
-            "buffers": buffers_of(switch),
-            "memory_bytes": switch.runs.memory or memory_of(switch),
+            "buffers": buffers_of(described),
+            "memory_bytes": described.runs.memory or memory_of(described),
         }
         if json:
             print_json({"schema": 1, **taken})
@@ -169,6 +207,22 @@ def stop(
         from daqloom.softswitch.status import Stop
 
         _ask(Stop(drain_s=drain), address, certificates)
+
+
+def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -> SwitchFile:
+    """Return the switch of a file, or with the network of its `hosts` of a scenario."""
+    from daqloom.scenario.errors import ScenarioError
+    from daqloom.softswitch.load import build, load
+
+    if hosts:
+        from daqloom.softswitch.from_scenario import document_of
+        from daqloom.topology.loaded import load as load_scenario
+
+        document = document_of(load_scenario(file), hosts, switch)
+        return build(document, changes or (), source=f"the software switch of {file}")
+    if switch:
+        raise ScenarioError("--switch is for a scenario, whose hosts --hosts has to give")
+    return load(file, changes or ())
 
 
 def _needs_dpdk() -> Any:

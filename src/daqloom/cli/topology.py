@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json as json_
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from daqloom.cli.app import group
 from daqloom.cli.console import check_writable, plain_failures, present_list, progress
 from daqloom.cli.fabric_options import Given, takes_fabric
 from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
+from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
 from daqloom.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -253,3 +255,49 @@ def _host(fabric: Fabric, name: str) -> int:
         hint = did_you_mean(name, known, "`draw --each-host` prints all names")
         raise TopologyError(f'there is no host "{name[:80]}" in {fabric.name}; {hint}')
     return known[name]
+
+
+@app.command()
+def configure(
+    file: File,
+    hosts: Hosts = "",
+    switch: Which = "",
+    set_: Override = None,
+    bridge: Annotated[
+        str, option("NAME", "Bridge of Open vSwitch that becomes the switch.")
+    ] = "br0",
+    datapath: Annotated[
+        Literal["system", "netdev"],
+        option("KIND", "system (the kernel's) or netdev (in user space)."),
+    ] = "system",
+    database: Annotated[
+        str, option("SOCKET", "Its database, such as unix:/run/openvswitch/db.sock.")
+    ] = "",
+    folder: Annotated[str, option("DIR", "Folder of its sockets, such as /run/openvswitch.")] = "",
+    dry_run: Annotated[
+        bool, flag("Print what would be written, and write nothing.", "--dry-run")
+    ] = False,
+) -> None:
+    """Write the intent of a software switch to a real Open vSwitch: bridge, ports, queues, flows.
+
+    FILE is that of a switch, or with --hosts a scenario with a software switch. Each ring with a
+    pace becomes a queue with that rate (linux-htb), and what goes into it a flow. Sizes of rings
+    are those of Linux's queues (ip link set DEV txqueuelen N). What was written before for the
+    same bridge is replaced. In user space Open vSwitch does not use the queues of interfaces.
+
+    \b
+    Examples:
+      daqloom topology configure switch.toml --bridge daq0 --dry-run
+      daqloom topology configure rack.toml --hosts 10.0.0.0/16 --set ports.core.device=eth1
+    """
+    with plain_failures("what was written before stays"):
+        from daqloom.softswitch.openvswitch import OpenVSwitch, flows_of, transaction
+
+        described = load_switch(file, hosts, switch, set_)
+        if dry_run:
+            words = transaction(described, bridge, datapath)
+            print("ovs-vsctl", shlex.join(words).replace(" -- ", " \\\n    -- "))
+            for flow in flows_of(described):
+                print(f"ovs-ofctl --names add-flow {bridge} {shlex.quote(flow)}")
+        else:
+            OpenVSwitch(bridge, database, folder).write(described, datapath)

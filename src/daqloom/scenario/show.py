@@ -12,7 +12,12 @@ from daqloom.scenario.models import Scenario
 
 def to_toml(scenario: Scenario) -> str:
     """Return the text of a scenario file; it ends with a newline."""
-    return "\n".join(_table(scenario.document())).lstrip("\n") + "\n"
+    return document_text(scenario.document())
+
+
+def document_text(document: Mapping[str, Any]) -> str:
+    """Return a document as TOML; it ends with a newline."""
+    return "\n".join(_table(document)).lstrip("\n") + "\n"
 
 
 def assumed_comment(scenario: Scenario) -> str:

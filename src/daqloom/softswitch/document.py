@@ -203,6 +203,11 @@ class Control(Part):
     that is free. Off loopback it needs certificates."""
     certificates: Annotated[str, Field(max_length=4096)] = ""
     """Folder with the certificates that `daqloom control certificates` makes."""
+    ovsdb: Annotated[str, Field(max_length=200)] = ""
+    """Database of Open vSwitch in which `ovs-vsctl` sets the rates of rings and sees ports, such as
+    "unix:/run/openvswitch/db.sock"; empty: none."""
+    bridge: Annotated[str, Field(max_length=40)] = "br0"
+    """Bridge in that database that is this switch."""
     prometheus: Annotated[str, Field(max_length=200)] = ""
     """Address at which it shows its counters to Prometheus, host:port; empty: none."""
 

@@ -1,5 +1,7 @@
 """The program of a switch: it runs until it is stopped, by a signal or an operator."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 import secrets
@@ -8,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import SOCKET, Certificates, joined, read_certificates, split
 from daqloom.measure.exporter import Exporter
 from daqloom.measure.runs_here import published, runs_folder
@@ -18,6 +22,9 @@ from daqloom.softswitch.counters import SwitchCollector
 from daqloom.softswitch.document import Control, SwitchFile
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.softswitch.status import SWITCH, Ask, Change, Stop, SwitchStatus, read_request
+
+if TYPE_CHECKING:
+    from daqloom.softswitch.ovsdb import OvsdbClient
 
 DRAIN_S = 10.0
 """How long a switch that is stopped by a signal may drain (s)."""
@@ -38,6 +45,17 @@ def _certificates(control: Control) -> Certificates | None:
     return (
         read_certificates(Path(control.certificates), "control") if control.certificates else None
     )
+
+
+def _follow(running: RunningSwitch, control: Control) -> OvsdbClient:
+    """Start to follow a database of Open vSwitch. Raises MeasureError."""
+    try:
+        from daqloom.softswitch.ovsdb import OvsdbClient
+    except ImportError:
+        raise MeasureError(
+            "control.ovsdb needs the Python package ovs; install daqloom[ovsdb]"
+        ) from None
+    return OvsdbClient(running, control.ovsdb, control.bridge)
 
 
 @contextmanager
@@ -79,6 +97,8 @@ class _Program:
                 fix = "set control.prometheus to an address of this machine and a free port"
                 exporter = Exporter(collector, *split(control.prometheus), fix)
                 stack.callback(exporter.close)
+            if control.ovsdb:
+                stack.callback(_follow(self._running, control).close)
             stack.enter_context(self._stopped_by_signals())
             on_start(address, self._running.status())
             drain_s = await self._stop

@@ -1,0 +1,97 @@
+"""The file of the software switch that a scenario describes."""
+
+import ipaddress
+from collections import Counter
+from typing import Any
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.quantities import RATE, SIZE
+from daqloom.scenario.switches import Switch
+from daqloom.topology.schedule import hosts_of
+from daqloom.topology.system import FabricSystem, fabric_system
+
+
+def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, Any]:
+    """Return the file, as a document, of a software switch of a scenario, the only one unless named
+    by `switch`. Its ports are named after the nodes at the other ends of their cables, and have no
+    devices; the first host has the first address of the network `hosts`, the next one the next.
+    Raises ScenarioError."""
+    system = fabric_system(scenario)
+    number, of = _chosen(scenario, system, switch)
+    addresses = _addresses(hosts, len(system.fabric.hosts))
+    names = _port_names(system, number)
+    towards = system.ways.first(system.fabric).ports[number].tolist()
+    rings = {}
+    destinations = hosts_of(system.builders) if of.rings == "builders" else []
+    for host in destinations or range(len(system.fabric.hosts)):
+        port = towards[host]
+        if port in names:
+            ring: dict[str, Any] = {"port": names[port], "to": addresses[host]}
+            ring["packets"] = of.queue_packets
+            if of.pace:
+                ring["rate"] = RATE.format(of.pace)
+            if of.ecn_threshold:
+                ring["ecn_threshold"] = SIZE.format(of.ecn_threshold)
+            rings[system.fabric.hosts[host].name.replace(".", "-")] = ring
+    return {
+        "title": f"{system.fabric.switches[number].name} of {scenario.name}"[:200],
+        "pace_counts": of.pace_counts,
+        "runs": {"descriptors": max(32, of.descriptors)},
+        "ports": {name: {} for name in names.values()},
+        "rings": rings,
+    }
+
+
+def _chosen(scenario: Scenario, system: FabricSystem, name: str) -> tuple[int, Switch]:
+    network = scenario.network
+    if network.technology != "ethernet":
+        raise ScenarioError(
+            f'network.technology = "{network.technology}" has no software switches; they forward '
+            "Ethernet"
+        )
+    single = {each.name: each for each in network.switch.named}
+    found: list[tuple[int, Switch]] = []
+    for number, (node, level) in enumerate(zip(system.fabric.switches, system.levels, strict=True)):
+        of = single.get(node.name) or network.switch.of(level)
+        if of.architecture == "software" and name in ("", node.name):
+            found.append((number, of))
+    if len(found) != 1:
+        known = ", ".join(system.fabric.switches[number].name for number, _ in found[:8])
+        raise ScenarioError(
+            f"{scenario.name} has {len(found)} software switches, {known}; choose one with --switch"
+            if found
+            else f"{scenario.name} has no software switch{f' {name}' if name else ''}; give one of "
+            'network.switch the model "software"'
+        )
+    return found[0]
+
+
+def _addresses(network: str, hosts: int) -> list[str]:
+    try:
+        known = ipaddress.ip_network(network)
+    except ValueError:
+        raise ScenarioError(
+            f'--hosts {network[:80]} is no network; expected one such as "10.0.0.0/16"'
+        ) from None
+    if known.num_addresses < hosts + 2:
+        raise ScenarioError(f"--hosts {network} has too few addresses for {hosts} hosts")
+    return [str(known[host + 1]) for host in range(hosts)]
+
+
+def _port_names(system: FabricSystem, switch: int) -> dict[int, str]:
+    """Return the name of each port of the switch that has a cable."""
+    fabric = system.fabric
+    node = fabric.switch_node(switch)
+    peers = {}
+    for cable in fabric.cables:
+        for here, there in ((cable.a, cable.b), (cable.b, cable.a)):
+            if here.node == node:
+                peers[here.port] = fabric.nodes[there.node].name.replace(".", "-")
+    times = Counter(peers.values())
+    seen: Counter[str] = Counter()
+    names = {}
+    for port, name in sorted(peers.items()):
+        seen[name] += 1
+        names[port] = name if times[name] == 1 else f"{name}-{seen[name]}"
+    return names

@@ -1,0 +1,190 @@
+"""The intent of a software switch, written to a real Open vSwitch: bridge, ports, queues, flows.
+
+Open vSwitch's own programs write it: `ovs-vsctl` the bridge, its ports and the rates of their
+queues in one transaction, `ovs-ofctl` the flows in one bundle. What was written before for the same
+bridge goes.
+"""
+
+import ipaddress
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from daqloom.measure import MeasureError
+from daqloom.softswitch.document import Matching, Ring, SwitchFile
+
+Datapath = Literal["system", "netdev"]
+MARK = "external_ids:daqloom"
+"""Of QoS and queues that were written here, with the name of the bridge."""
+_BRIDGE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+_INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+HIGHEST = 65_535
+
+
+@dataclass(frozen=True)
+class OpenVSwitch:
+    """A running Open vSwitch: its database and the folder of its sockets; empty: the usual ones."""
+
+    bridge: str
+    database: str = ""
+    folder: str = ""
+
+    def write(self, switch: SwitchFile, datapath: Datapath) -> None:
+        """Write a switch. Raises MeasureError."""
+        for program in ("ovs-vsctl", "ovs-ofctl"):
+            if shutil.which(program) is None:
+                raise MeasureError(
+                    f"{program} is not here; install Open vSwitch (Debian and Ubuntu: apt-get "
+                    "install openvswitch-switch)"
+                )
+        old = [
+            (table, uuid)
+            for table in ("qos", "queue")
+            for uuid in self._vsctl(
+                "--bare", "--columns=_uuid", "find", table, f"{MARK}={self.bridge}"
+            ).split()
+        ]
+        self._vsctl(*transaction(switch, self.bridge, datapath, old))
+        flows = "\n".join(("delete", *(f"add {flow}" for flow in flows_of(switch))))
+        self._run(
+            "ovs-ofctl",
+            *("--protocols=OpenFlow14", "--names", "--bundle", "--timeout=30"),
+            *("add-flows", self._management(), "-"),
+            text=flows,
+        )
+
+    def _management(self) -> str:
+        return f"unix:{self.folder}/{self.bridge}.mgmt" if self.folder else self.bridge
+
+    def _vsctl(self, *words: str) -> str:
+        where = (f"--db={self.database}",) if self.database else ()
+        return self._run("ovs-vsctl", "--timeout=30", *where, *words)
+
+    @staticmethod
+    def _run(*words: str, text: str = "") -> str:
+        done = subprocess.run(words, input=text, capture_output=True, text=True)
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise MeasureError(f"{words[0]} refuses the configuration: {said[:300]}")
+        return done.stdout
+
+
+def transaction(
+    switch: SwitchFile, bridge: str, datapath: Datapath, old: Sequence[tuple[str, str]] = ()
+) -> list[str]:
+    """Return the arguments of `ovs-vsctl` that make a bridge the switch; `old`: table and UUID of
+    what was there for it. Raises MeasureError."""
+    if not _BRIDGE.fullmatch(bridge):
+        raise MeasureError(f'"{bridge[:40]}" is no name of a bridge; expected one such as br0')
+    commands: list[list[str]] = [
+        ["--may-exist", "add-br", bridge],
+        # OpenFlow 1.4 has bundles, which change all flows at once.
+        ["set", "bridge", bridge, f"datapath_type={datapath}", "fail_mode=secure"],
+        ["set", "bridge", bridge, "protocols=OpenFlow10,OpenFlow13,OpenFlow14"],
+    ]
+    for port in switch.ports.values():
+        name, kind = interface(port.device)
+        commands.append(["--may-exist", "add-port", bridge, name])
+        commands.append(["clear", "port", name, "qos"])
+        if kind:
+            commands.append(["set", "interface", name, "type=dpdk", f"options:dpdk-devargs={kind}"])
+    commands += [["destroy", table, uuid] for table, uuid in old]
+    for name, port in switch.ports.items():
+        queues = [
+            (number, ring.rate) for number, (of, ring) in queues_of(switch, name) if ring.rate
+        ]
+        if not queues:
+            continue
+        for number, rate in queues:
+            commands.append(
+                [
+                    f"--id=@q{number}-{name}".replace(".", "-"),
+                    *("create", "queue", f"other_config:max-rate={rate}", f"{MARK}={bridge}"),
+                ]
+            )
+        created = [f"queues:{number}=@q{number}-{name}".replace(".", "-") for number, _ in queues]
+        qos = f"@qos-{name}".replace(".", "-")
+        commands.append(
+            [f"--id={qos}", "create", "qos", "type=linux-htb", f"{MARK}={bridge}", *created]
+        )
+        commands.append(["set", "port", interface(port.device)[0], f"qos={qos}"])
+    words: list[str] = []
+    for command in commands:
+        words += ["--", *command]
+    return words
+
+
+def queues_of(switch: SwitchFile, port: str) -> Iterator[tuple[int, tuple[str, Ring]]]:
+    """Yield the rings of a port as queues, numbered from 1."""
+    of_port = [(name, ring) for name, ring in switch.rings.items() if ring.port == port]
+    yield from enumerate(of_port, 1)
+
+
+def flows_of(switch: SwitchFile) -> Iterator[str]:
+    """Yield the flows, as `ovs-ofctl` takes them."""
+    numbers = {
+        name: number for port in switch.ports for number, (name, _) in queues_of(switch, port)
+    }
+    for name, ring in switch.rings.items():
+        out = interface(switch.ports[ring.port].device)[0]
+        queue = f"set_queue:{numbers[name]}," if ring.rate else ""
+        yield f'{_match(switch, ring)},actions={queue}output:"{out}"'
+    for rule in switch.rules.values():
+        if rule.port is not None:
+            action = f'output:"{interface(switch.ports[rule.port].device)[0]}"'
+        else:
+            action = "drop" if rule.action == "drop" else "normal"
+        yield f"{_match(switch, rule)},actions={action}"
+    for fixed in switch.addresses.fixed.values():
+        vlan = f",dl_vlan={fixed.vlan}" if fixed.vlan else ""
+        out = interface(switch.ports[fixed.port].device)[0]
+        yield f'priority=1,dl_dst={fixed.address}{vlan},actions=output:"{out}"'
+    yield "priority=0,actions=normal"
+
+
+def _match(switch: SwitchFile, given: Matching) -> str:
+    if not given.protocol and (given.from_port is not None or given.to_port is not None):
+        raise MeasureError(
+            "Open vSwitch cannot match a port of TCP or UDP without protocol; give protocol"
+        )
+    # Above addresses that are given (1) and those that are learned (0).
+    parts = [f"priority={min(HIGHEST, given.priority + 2)}"]
+    network = ipaddress.ip_network(given.to) if given.to else None
+    family = "" if network is None or network.version == 4 else "6"
+    if given.protocol:
+        parts.append(f"{given.protocol}{family}")
+    elif network is not None:
+        parts.append("ipv6" if family else "ip")
+    elif given.ethertype is not None:
+        parts.append(f"dl_type=0x{given.ethertype:04x}")
+    if given.ingress:
+        parts.append(f'in_port="{interface(switch.ports[given.ingress].device)[0]}"')
+    if given.destination:
+        parts.append(f"dl_dst={given.destination}")
+    if given.vlan is not None:
+        parts.append(f"dl_vlan={given.vlan}")
+    if network is not None:
+        parts.append(f"{'ipv6_dst' if family else 'nw_dst'}={network}")
+    for key, port in (("tp_src", given.from_port), ("tp_dst", given.to_port)):
+        if port is not None:
+            parts.append(f"{key}={port}")
+    return ",".join(parts)
+
+
+def interface(device: str) -> tuple[str, str]:
+    """Return the name of a port's interface, and for a network card of DPDK its PCI address. Raises
+    MeasureError for a device that Open vSwitch cannot have."""
+    first, _, arguments = device.partition(",")
+    if ":" in first and first[0] in "0123456789abcdefABCDEF":
+        return f"dpdk-{first[-7:].replace(':', '-').replace('.', '-')}", first
+    options = dict(each.partition("=")[::2] for each in arguments.split(","))
+    name = options.get("iface", first if not arguments else "")
+    if not _INTERFACE.fullmatch(name):
+        raise MeasureError(
+            f"Open vSwitch cannot have the device {device[:80]}; expected an interface of Linux, a "
+            "packet socket on one, or the PCI address of a card"
+        )
+    return name, ""

@@ -1,0 +1,69 @@
+"""The software switch of a scenario: its ports, rings and paces as a file."""
+
+import pytest
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.softswitch.from_scenario import document_of
+from daqloom.softswitch.load import build
+from daqloom.topology.loaded import load
+
+
+def test_all_to_all_has_a_ring_for_each_collector():
+    document = document_of(load("lossless-switch-all-to-all"), "10.0.0.0/16")
+    assert list(document["ports"]) == [f"leaf{n:02}" for n in range(12)]
+    assert len(document["rings"]) == 144
+    assert document["pace_counts"] == "ip"
+    # Thirteen hosts at each leaf; those of the builder units have rings, behind their own leaf.
+    by_port = [ring["port"] for ring in document["rings"].values()]
+    assert all(by_port.count(f"leaf{n:02}") == 12 for n in range(12))
+    addresses = [ring["to"] for ring in document["rings"].values()]
+    assert len(set(addresses)) == 144
+    devices = {f"ports.leaf{n:02}.device": f"net_null{n}" for n in range(12)}
+    switch = build(document, devices)
+    assert {ring.rate for ring in switch.rings.values()} == {780_000_000}
+    assert {ring.packets for ring in switch.rings.values()} == {4096}
+
+
+def test_a_rack_has_a_port_for_its_uplink_and_each_builder():
+    rack = load(
+        "small-rack",
+        {
+            "network.switch.tor.model": "software",
+            "network.switch.tor.ecn_threshold": "50 kB",
+            "network.links.uplink.count": 2,
+        },
+    )
+    document = document_of(rack, "10.1.0.0/24")
+    builders = rack.builders.units
+    ports = [f"builder-{n}" for n in range(builders)]
+    assert list(document["ports"]) == ["core-1", "core-2", *ports]
+    first = document["rings"]["builder-0"]
+    assert first["port"] == "builder-0"
+    assert first["to"] == f"10.1.0.{rack.readout.units + 1}"
+    assert first["ecn_threshold"] == "50 kB"
+    assert "rate" not in first
+    with pytest.raises(ScenarioError, match=r"ports\.core-1 = .* lacks the key device"):
+        build(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "hosts", "switch", "said"),
+    [
+        ("small-rack", {}, "10.0.0.0/16", "", "has no software switch; give"),
+        ("lhcb-500", {}, "10.0.0.0/16", "", "has no software switches; they forward Ethernet"),
+        ("lossless-switch-all-to-one", {}, "10.0.0.0/30", "", "too few addresses for 111 hosts"),
+        ("lossless-switch-all-to-one", {}, "ten", "", "is no network"),
+        ("lossless-switch-all-to-one", {}, "10.0.0.0/16", "core", "no software switch core"),
+        (
+            "lossless-switch-all-to-one",
+            {"network.switch.core.model": "software"},
+            "10.0.0.0/16",
+            "",
+            "has 2 software switches, core, tor; choose one with --switch",
+        ),
+    ],
+)
+def test_what_has_no_such_switch_is_refused(name, changes, hosts, switch, said):
+    with pytest.raises(ScenarioError) as refused:
+        document_of(load(name, changes), hosts, switch)
+    assert said in str(refused.value)
