@@ -89,6 +89,22 @@ def test_it_changes_while_it_runs(tmp_path):
         assert "rings.slow.port cannot change while the switch runs" in added.stderr
 
 
+def test_a_mirrored_ring_is_copied_to_a_capture(tmp_path):
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\nmirrored = true\n'
+    frames = [frame(mark=mark) for mark in range(20)]
+    frames += [frame("10.0.0.2", mark=99, destination=1)]
+    path = two_ports(tmp_path, frames, ring)
+    write_pcap(tmp_path / "none2.pcap", [])
+    capture = f"rx_pcap={tmp_path}/none2.pcap,tx_pcap={tmp_path}/mirror.pcap"
+    options = ("--set", f"ports.capture.device=net_pcap2,{capture}", "--set", "mirror=capture")
+    with switch(path, *options) as running:
+        running.until(21)
+        last = running.last()
+    assert marks(tmp_path / "down.pcap") == list(range(20))
+    assert marks(tmp_path / "mirror.pcap") == list(range(20))
+    assert last["ports"][0]["frames"]["mirrored"] == 20
+
+
 def test_a_signal_drains_it(tmp_path):
     paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "10 Mb/s"\n'
     frames = [frame(mark=mark, size=1500) for mark in range(100)]

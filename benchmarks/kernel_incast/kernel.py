@@ -79,8 +79,10 @@ class KernelSide:
         """Whether the bottleneck drops anything in so many rounds."""
         return bool(self.ask(point, LONGEST_ROUND_S / 2, rounds)["dropped_after_warmup"])
 
-    def ask(self, point: Point, seconds: float, rounds: int = MOST_ROUNDS) -> dict[str, Any]:
-        """Runs the incast once; all that `rack.py` says about it."""
+    def ask(
+        self, point: Point, seconds: float, rounds: int = MOST_ROUNDS, **more: object
+    ) -> dict[str, Any]:
+        """Runs the incast once; all that `rack.py` says about it. `more`: see there."""
         assert self._child is not None
         assert self._child.stdin is not None
         question = {
@@ -89,6 +91,7 @@ class KernelSide:
             "buffer_packets": point.buffer_packets,
             "seconds": max(1, round(seconds)),
             "rounds": rounds,
+            **more,
         }
         self._child.stdin.write(json.dumps(question) + "\n")
         self._child.stdin.flush()

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +77,8 @@ def run(
         )
         time.sleep(WARMUP_S)
         queue_warm = switch.counters()
-        rounds = finish(receiver, question["seconds"] + LONGEST_ROUND_S)
+        with changing(switch, question) as changes:
+            rounds = finish(receiver, question["seconds"] + LONGEST_ROUND_S)
         hosts = [json.loads(sender.communicate(timeout=10)[0]) for sender in senders]
         queue_after, tcp_after = switch.counters(), tcp_counters()
     return {
@@ -87,7 +90,37 @@ def run(
         "sent": queue_after["sent"] - queue["sent"],
         "tcp": {name: n - tcp[name] for name, n in tcp_after.items() if n != tcp[name]},
         "hosts": hosts,
+        "changes": len(changes),
     }
+
+
+@contextmanager
+def changing(
+    switch: network.Bridge | SoftwareSwitch, question: dict[str, Any]
+) -> Iterator[list[float]]:
+    """Changes the pace of the software switch to each of `shares` in turn every `change_every_s`,
+    where the question has these; gives the shares set up to now."""
+    every_s, changes = question.get("change_every_s", 0), list[float]()
+    if not every_s or not isinstance(switch, SoftwareSwitch):
+        yield changes
+        return
+    ends = threading.Event()
+
+    def change() -> None:
+        for share in cycle(question["shares"]):
+            if ends.wait(every_s):
+                return
+            switch.set_pace(round(share * BOTTLENECK_BPS))
+            changes.append(share)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        yield changes
+    finally:
+        ends.set()
+        thread.join()
+        switch.set_pace(BOTTLENECK_BPS)
 
 
 def tcp_counters() -> Counter[str]:

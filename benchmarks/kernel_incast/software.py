@@ -77,6 +77,10 @@ class SoftwareSwitch:
         """Sets the ring of the receiver."""
         self._ask("set", f"rings.receiver.packets={packets}")
 
+    def set_pace(self, rate_bps: int) -> None:
+        """Sets the pace of the receiver's ring."""
+        self._ask("set", f"rings.receiver.rate={rate_bps} b/s")
+
     def counters(self) -> Mapping[str, int]:
         """Packets taken into the ring and dropped since it was made, and those that wait."""
         status = json.loads(self._ask("status", "--json"))

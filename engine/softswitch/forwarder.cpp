@@ -54,6 +54,10 @@ base::expected<void> check(const ForwarderConfig& config) {
                             given.rate.bps, output.ports, kClasses));
         }
     }
+    if (config.mirror != PortIndex::none() && config.mirror.value() >= output.ports) {
+        return base::failure(fmt::format("mirror port {}; expected one of the {} ports",
+                                         config.mirror.value(), output.ports));
+    }
     return {};
 }
 
@@ -67,12 +71,22 @@ base::expected<Forwarder> Forwarder::make(const ForwarderConfig& config) {
 Forwarder::Forwarder(const ForwarderConfig& config)
     : classes_(config.classes),
       floods_unknown_(config.floods_unknown),
+      mirror_(config.mirror),
+      is_mirrored_(config.output.rings.size()),
       queues_(config.output),
+      pauses_(config.output.rings.size(), config.output.ports),
       addresses_(config.addresses),
       rules_(config.most_rules),
       counters_(config.output.ports) {
     for (const RingConfig& ring : config.output.rings) {
         port_of_.push_back(ring.port);
+    }
+}
+
+void Forwarder::set_mirrored(RingIndex ring, bool is) {
+    if (mirror_ != PortIndex::none() && is_mirrored_[ring.value()] != is) {
+        is_mirrored_[ring.value()] = is;
+        is ? ++mirrors_ : --mirrors_;
     }
 }
 

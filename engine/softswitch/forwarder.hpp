@@ -9,6 +9,7 @@
 //   out.drop(handle)           nobody needs it any more
 //   out.copy(handle) -> handle another one of the same frame, to be sent as well
 //   out.mark(handle)           it met congestion, which its IP header is to say if it can
+//   out.pause(port, on)        whoever sends to this port is to pause, or may go on
 #pragma once
 
 #include <algorithm>
@@ -28,6 +29,7 @@
 #include "softswitch/match_table.hpp"
 #include "softswitch/output_queues.hpp"
 #include "softswitch/packet.hpp"
+#include "softswitch/pauses.hpp"
 
 namespace daqloom::softswitch {
 
@@ -52,6 +54,7 @@ struct ForwarderConfig {
     MacTableConfig addresses;
     std::uint32_t most_rules = 65'536;
     bool floods_unknown = true;  ///< frames to addresses that nobody knows; else they are dropped
+    PortIndex mirror = PortIndex::none();  ///< gets copies of frames into mirrored rings
 };
 
 /// Of a port that frames came in by, from the start on.
@@ -59,6 +62,7 @@ struct PortCounters {
     DAQLOOM_FIELDS(PortCounters, (std::uint64_t, packets, "Frames that came in."),
                    (std::uint64_t, bytes, "Bytes of these."),
                    (std::uint64_t, flooded, "Frames sent to all other ports."),
+                   (std::uint64_t, mirrored, "Frames copied to the mirror port."),
                    (std::uint64_t, malformed, "Frames dropped, as they have no Ethernet header."),
                    (std::uint64_t, link_local, "Frames dropped, as they are for this link only."),
                    (std::uint64_t, by_rule, "Frames dropped, as a rule says."),
@@ -101,13 +105,28 @@ class Forwarder {
             if (ring != RingIndex::none()) [[likely]] {
                 packets_[count++] = {arrived.handle, arrived.bytes, ring};
                 queues_.prefetch(ring);
+                if (mirrors_ > 0 && is_mirrored_[ring.value()]) [[unlikely]] {
+                    copy_to_mirror(arrived, now, counted, out);
+                }
             }
         }
         counted.packets += batch.size();
         queue({packets_.data(), count}, now, counted, out);
+        if (pauses_.any()) [[unlikely]] {
+            for (std::size_t i = 0; i < count; ++i) {
+                pauses_.came(packets_[i].ring, ingress, queues_, out);
+            }
+        }
     }
     /// Before `out`, whenever time has gone on.
     void advance(base::Time now) { queues_.advance(now); }
+    /// From time to time: ports that may go on are told so.
+    template <class Out>
+    void look_at_pauses(Out& out) {
+        if (pauses_.any()) {
+            pauses_.look(queues_, out);
+        }
+    }
     /// Handles of what a port sends now; returns how many.
     std::size_t out(PortIndex port, base::Time now, std::span<std::uint64_t> handles) {
         return queues_.out(port, now, handles);
@@ -135,11 +154,17 @@ class Forwarder {
         flows_.forget();
         addresses_.forget_port(port);
     }
+    /// A ring with more packets than this pauses the ports by which further ones come; 0: never.
+    void set_pause(RingIndex ring, std::uint32_t packets) { pauses_.set_threshold(ring, packets); }
+    /// Whether frames that go into this ring are copied to the mirror port, if there is one. A
+    /// frame that its ring drops is copied, too.
+    void set_mirrored(RingIndex ring, bool is);
     [[nodiscard]] OutputQueues& queues() { return queues_; }
 
     [[nodiscard]] const OutputQueues& queues() const { return queues_; }
     [[nodiscard]] const MacTable& addresses() const { return addresses_; }
     [[nodiscard]] const MatchTable& rules() const { return rules_; }
+    [[nodiscard]] const Pauses& pauses() const { return pauses_; }
     [[nodiscard]] std::size_t ports() const { return counters_.size(); }
     [[nodiscard]] const PortCounters& counters(PortIndex port) const {
         return counters_[port.value()];
@@ -203,6 +228,12 @@ class Forwarder {
         queue(std::span(&packet, 1), now, counted, out);
     }
     template <class Out>
+    [[gnu::noinline]] void copy_to_mirror(const Arrived& arrived, base::Time now,
+                                          PortCounters& counted, Out& out) {
+        ++counted.mirrored;
+        queue({out.copy(arrived.handle), arrived.bytes, ring_of(mirror_, 0)}, now, counted, out);
+    }
+    template <class Out>
     void flood(const Arrived& arrived, PortIndex ingress, std::uint8_t priority, base::Time now,
                PortCounters& counted, Out& out) {
         if (ports() == 1) {
@@ -225,8 +256,12 @@ class Forwarder {
 
     std::uint32_t classes_;
     bool floods_unknown_;
+    PortIndex mirror_;
+    std::size_t mirrors_ = 0;        ///< mirrored rings
+    std::vector<bool> is_mirrored_;  ///< of each ring
     OutputQueues queues_;
     std::vector<PortIndex> port_of_;  ///< of each ring
+    Pauses pauses_;
     FlowCache flows_{kFlows};
     MacTable addresses_;
     MatchTable rules_;

@@ -23,6 +23,7 @@ struct Released {
     std::uint64_t dropped = 0;
     void drop(std::uint64_t /*handle*/) { ++dropped; }
     static void mark(std::uint64_t /*handle*/) {}
+    static void pause(PortIndex /*port*/, bool /*on*/) {}
     static std::uint64_t copy(std::uint64_t handle) { return handle; }
 };
 

@@ -29,6 +29,12 @@ struct Driver {
             std::abort();
         }
     }
+    void pause(PortIndex port, bool on) {
+        if (paused.contains(port) == on) {
+            std::abort();
+        }
+        on ? static_cast<void>(paused.insert(port)) : static_cast<void>(paused.erase(port));
+    }
     std::uint64_t copy(std::uint64_t handle) {
         mark(handle);
         alive.insert(next);
@@ -36,6 +42,7 @@ struct Driver {
     }
 
     std::set<std::uint64_t> alive;
+    std::set<PortIndex> paused;
     std::uint64_t next = 0;
 };
 
@@ -58,6 +65,7 @@ ForwarderConfig config_from(base::ByteSource& from) {
                         .ageing = base::microseconds(from.number(1, 60'000))};
     config.most_rules = static_cast<std::uint32_t>(from.number(0, 40));
     config.floods_unknown = from.coin();
+    config.mirror = from.coin() ? PortIndex(from.byte() % kPorts) : PortIndex::none();
     return config;
 }
 
@@ -81,7 +89,13 @@ Match match_from(base::ByteSource& from) {
 }
 
 void change(Forwarder& forwarder, base::ByteSource& from) {
-    switch (from.byte() % 7) {
+    switch (from.byte() % 9) {
+        case 8:
+            forwarder.set_pause(RingIndex(from.byte() % kRings), from.byte());
+            break;
+        case 7:
+            forwarder.set_mirrored(RingIndex(from.byte() % kRings), from.coin());
+            break;
         case 0:
             forwarder.set_rule(match_from(from), from.byte(),
                                {.what = static_cast<Action::What>(from.byte() % 4),
@@ -150,6 +164,7 @@ void play(base::ByteSource from) {
             forwarder.in({&arrived, 1}, PortIndex(from.byte() % kPorts), now, driver);
         } else {
             forwarder.advance(now);
+            forwarder.look_at_pauses(driver);
             const std::size_t room = from.byte() % (handles.size() + 1);
             const std::size_t count =
                 forwarder.out(PortIndex(from.byte() % kPorts), now, std::span(handles).first(room));
@@ -162,7 +177,8 @@ void play(base::ByteSource from) {
         }
     }
     forwarder.queues().drain([&](std::uint64_t handle) { driver.drop(handle); });
-    if (!driver.alive.empty()) {
+    forwarder.look_at_pauses(driver);
+    if (!driver.alive.empty() || !driver.paused.empty()) {
         std::abort();
     }
 }

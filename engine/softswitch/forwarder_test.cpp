@@ -89,6 +89,10 @@ class Driver {
         take(handle);
         ++dropped_;
     }
+    void pause(PortIndex port, bool on) { pauses_.emplace_back(port.value(), on); }
+    [[nodiscard]] const std::vector<std::pair<std::uint16_t, bool>>& pauses() const {
+        return pauses_;
+    }
     void mark(std::uint64_t handle) {
         EXPECT_TRUE(alive_.contains(handle));
         marked_.push_back(handle);
@@ -125,6 +129,7 @@ class Driver {
     Forwarder forwarder_;
     std::map<std::uint64_t, std::uint64_t> alive_;  ///< by handle, the original
     std::vector<std::uint64_t> marked_;
+    std::vector<std::pair<std::uint16_t, bool>> pauses_;
     std::uint64_t next_ = 0;
     std::uint64_t dropped_ = 0;
     std::uint64_t copies_ = 0;
@@ -336,6 +341,69 @@ TEST(Forwarder, LosesNothingThatIsNotCounted) {
         sent += left;
     }
     EXPECT_GT(sent, 30'000U);
+}
+
+TEST(Forwarder, FramesOfAMirroredRingAreCopiedToAPort) {
+    ForwarderConfig config = config_of(1, {.port = PortIndex(1), .packets = 2});
+    config.mirror = PortIndex(3);
+    Driver driver(config);
+    const RingIndex ring(kPorts);
+    driver.forwarder().set_rule(to_ip(5), 0, {.what = Action::What::queue, .ring = ring});
+    const auto plain = driver.in(0, frame_of(host(1), host(2), 5));
+    EXPECT_EQ(driver.ports_of(plain), (std::vector<std::uint16_t>{1}));
+    driver.forwarder().set_mirrored(ring, true);
+    driver.forwarder().set_mirrored(ring, true);
+    const auto copied = driver.in(0, frame_of(host(1), host(2), 5));
+    EXPECT_EQ(driver.ports_of(copied), (std::vector<std::uint16_t>{1, 3}));
+    for (int i = 0; i < 3; ++i) {  // also the one that has no room
+        driver.in(0, frame_of(host(1), host(2), 5));
+    }
+    EXPECT_EQ(driver.counted(0).full, 1U);
+    EXPECT_EQ(driver.counted(0).mirrored, 4U);
+    EXPECT_EQ(driver.out(1).size(), 2U);
+    EXPECT_EQ(driver.out(3).size(), 3U);
+    driver.forwarder().set_mirrored(ring, false);
+    const auto again = driver.in(0, frame_of(host(1), host(2), 5));
+    EXPECT_EQ(driver.ports_of(again), (std::vector<std::uint16_t>{1}));
+    EXPECT_EQ(driver.alive(), 0U);
+}
+
+TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
+    Driver driver(config_of());
+    Forwarder& forwarder = driver.forwarder();
+    forwarder.fix_address(host(2), 0, PortIndex(1));
+    forwarder.set_pause(RingIndex(1), 10);
+    using Told = std::vector<std::pair<std::uint16_t, bool>>;
+    for (int i = 0; i < 10; ++i) {
+        driver.in(0, frame_of(host(1), host(2)));
+    }
+    EXPECT_EQ(driver.pauses(), Told{});
+    driver.in(0, frame_of(host(1), host(2)));
+    driver.in(0, frame_of(host(1), host(2)));  // it has been told
+    driver.in(2, frame_of(host(3), host(2)));
+    EXPECT_EQ(driver.pauses(), (Told{{0, true}, {2, true}}));
+    EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(3)));  // it sends to others
+    driver.out(1, {}, 7);
+    forwarder.look_at_pauses(driver);
+    EXPECT_EQ(driver.pauses().size(), 2U);  // six are left
+    driver.out(1, {}, 1);
+    forwarder.look_at_pauses(driver);
+    EXPECT_EQ(driver.pauses(), (Told{{0, true}, {2, true}, {0, false}, {2, false}}));
+    // A port that two rings pause goes on when both let it.
+    forwarder.fix_address(host(4), 0, PortIndex(3));
+    forwarder.set_pause(RingIndex(3), 2);
+    for (int i = 0; i < 12; ++i) {
+        driver.in(0, frame_of(host(1), host(2)));
+        driver.in(0, frame_of(host(1), host(4)));
+    }
+    EXPECT_TRUE(forwarder.pauses().is_paused(PortIndex(0)));
+    driver.out(1);
+    forwarder.look_at_pauses(driver);
+    EXPECT_TRUE(forwarder.pauses().is_paused(PortIndex(0)));
+    driver.out(3);
+    forwarder.look_at_pauses(driver);
+    EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(0)));
+    EXPECT_EQ(driver.pauses().size(), 6U);
 }
 
 TEST(Forwarder, FramesOfEveryLengthHaveOneFate) {

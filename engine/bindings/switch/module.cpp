@@ -73,6 +73,10 @@ void bind_config(nb::module_& module) {
             "floods_unknown",
             [](const SwitchConfig& self) { return self.forwarder.floods_unknown; },
             [](SwitchConfig& self, bool does) { self.forwarder.floods_unknown = does; })
+        .def_prop_rw(
+            "mirror", [](const SwitchConfig& self) { return self.forwarder.mirror; },
+            [](SwitchConfig& self, PortIndex port) { self.forwarder.mirror = port; },
+            "Port that gets copies of frames into mirrored rings; -1: none.")
         .def_rw("longest_sleep_s", &SwitchConfig::longest_sleep);
 }
 
@@ -196,6 +200,18 @@ void bind_switch(nb::module_& module) {
                 self.change([&](Forwarder& to) { to.queues().set_mark(ring, bytes); });
             },
             nb::arg("ring"), nb::arg("bytes"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "set_pause",
+            [](Switch& self, RingIndex ring, std::uint32_t packets) {
+                self.change([&](Forwarder& to) { to.set_pause(ring, packets); });
+            },
+            nb::arg("ring"), nb::arg("packets"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "set_mirrored",
+            [](Switch& self, RingIndex ring, bool is) {
+                self.change([&](Forwarder& to) { to.set_mirrored(ring, is); });
+            },
+            nb::arg("ring"), nb::arg("is_mirrored"), nb::call_guard<nb::gil_scoped_release>())
         .def(
             "set_rule",
             [](Switch& self, const Match& match, std::uint16_t priority, const Action& action) {

@@ -52,6 +52,7 @@ bool PollLoop::turn() {
     for (std::size_t port = 0; port < devices_.size() && is_open_; ++port) {
         moved += receive(port, begin);
     }
+    look_at_pauses(begin);
     forwarder_.advance(begin);
     for (std::size_t port = 0; port < devices_.size(); ++port) {
         moved += send(port, begin);
@@ -142,6 +143,45 @@ std::size_t PollLoop::waiting() const {
 }
 
 void PollLoop::drop(std::uint64_t handle) { rte_pktmbuf_free(buffer_of(handle)); }
+
+void PollLoop::look_at_pauses(Time now) {
+    constexpr Time again = base::milliseconds(1);
+    forwarder_.look_at_pauses(*this);
+    if (!forwarder_.pauses().any() || now - pauses_seen_ < again) {
+        return;
+    }
+    pauses_seen_ = now;
+    for (std::size_t port = 0; port < devices_.size(); ++port) {
+        if (forwarder_.pauses().is_paused(PortIndex(port))) {
+            send_pause(port, true);
+        }
+    }
+}
+
+void PollLoop::pause(PortIndex port, bool on) { send_pause(port.value(), on); }
+
+void PollLoop::send_pause(std::size_t port, bool on) {
+    rte_mbuf* buffer = rte_pktmbuf_alloc(devices_.buffers());
+    if (buffer == nullptr) {
+        return;  // it is sent again, and what comes meanwhile has no buffer either
+    }
+    constexpr std::size_t size = 60;
+    auto* const frame = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_append(buffer, size));
+    std::fill_n(frame, size, std::uint8_t{0});
+    constexpr std::array<std::uint8_t, 6> address{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
+    constexpr std::array<std::uint8_t, 4> pause_frame{0x88, 0x08, 0x00, 0x01};
+    rte_ether_addr own{};
+    rte_eth_macaddr_get(devices_.id(port), &own);
+    std::copy(address.begin(), address.end(), frame);
+    std::copy_n(own.addr_bytes, 6, frame + 6);
+    std::copy(pause_frame.begin(), pause_frame.end(), frame + 12);
+    frame[16] = frame[17] = on ? 0xff : 0;  // times of 512 bits
+    if (rte_eth_tx_burst(devices_.id(port), 0, &buffer, 1) == 0) {
+        rte_pktmbuf_free(buffer);
+    } else {
+        ++counters_.pauses;
+    }
+}
 
 void PollLoop::mark(std::uint64_t handle) {
     rte_mbuf* const buffer = buffer_of(handle);

@@ -191,6 +191,32 @@ TEST(PollLoop, AStuckPortHurtsNoOther) {
     EXPECT_EQ(stuck.drops, 1'000U - stuck.packets);
 }
 
+/// Pause frames go to the port that fills a long ring, and when it is short again one that ends it.
+TEST(PollLoop, PausesThePortThatFillsALongRing) {
+    Wired wired(config_of(3, {.packets = 100}));
+    wired.forwarder().fix_address({0x020000000001}, 0, PortIndex(1));
+    wired.forwarder().queues().set_rate(RingIndex(1), {1});  // nothing more leaves
+    wired.forwarder().set_pause(RingIndex(1), 10);
+    for (int i = 0; i < 10; ++i) {
+        wired.put(0, frame(9, 1, i));
+    }
+    wired.loop().turn();
+    EXPECT_TRUE(wired.taken(0).empty());  // one has left
+    wired.put(0, frame(9, 1, 10));
+    wired.put(0, frame(9, 1, 11));
+    wired.loop().turn();
+    EXPECT_EQ(wired.loop().counters().pauses, 1U);
+    EXPECT_EQ(wired.taken(0).size(), 1U);
+    EXPECT_TRUE(wired.taken(2).empty());
+    wired.forwarder().queues().drain([&](std::uint64_t handle) { wired.loop().drop(handle); });
+    wired.loop().turn();
+    EXPECT_EQ(wired.taken(0).size(), 1U);
+    EXPECT_EQ(wired.loop().counters().pauses, 2U);
+    EXPECT_FALSE(wired.forwarder().pauses().is_paused(PortIndex(0)));
+    wired.taken(1);
+    EXPECT_EQ(wired.buffers_free(), kBuffers);
+}
+
 TEST(PollLoop, WhatIsHeldAtTheEndIsGivenBack) {
     Wired wired(config_of(2, {.rate = {1'000}}));
     for (int i = 0; i < 50; ++i) {

@@ -143,10 +143,10 @@ class Service:
         await self._server.start()
         return int(bound)
 
-    async def close(self) -> None:
-        """End all connections."""
+    async def close(self, grace_s: float = 0) -> None:
+        """End all connections, those with calls under way after `grace_s` at the latest."""
         if self._server is not None:
-            await self._server.stop(grace=0)
+            await self._server.stop(grace=grace_s)
 
     def _handler(self) -> grpc.GenericRpcHandler:
         known: dict[str, Any] = {

@@ -37,6 +37,7 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
     config.ageing_s = switch.addresses.ageing
     config.floods_unknown = switch.addresses.unknown == "flood"
     config.longest_sleep_s = runs.sleep
+    config.mirror = -1 if switch.mirror is None else port_number(switch, switch.mirror)
     config.rings = [
         *(
             ring

@@ -142,6 +142,12 @@ class Ring(Matching):
     IP header allows it; "0 B" = never (B)."""
     rate: BitRateOrNone = 0
     """Pace at which its packets leave; "0 b/s" = as fast as the port can (b/s)."""
+    pause_at: int = Field(default=0, ge=0, le=MOST_PACKETS)
+    """Packets in it above which it pauses the ports by which more come, by pause frames of IEEE
+    802.3, until it has fallen to half of them: lossless towards sources that obey, which then wait
+    with what they have for others, too; 0 = never."""
+    mirrored: bool = False
+    """Whether frames that go into it are copied to the mirror port, also those that it drops."""
     traffic_class: int = Field(default=0, ge=0, lt=CLASSES)
     """Class of the port in which it is served: a higher one is always served before a lower one,
     the rings of one take turns."""
@@ -223,6 +229,8 @@ class SwitchFile(Part):
     classes: int = Field(default=1, ge=1, le=CLASSES)
     """Classes of each port by the priority in VLAN tags, for frames that have no ring of their
     own."""
+    mirror: NodeName | None = None
+    """Port that gets a copy of each frame of mirrored rings, for a capture."""
     runs: Runs = Field(default_factory=Runs)
     """Where and how it runs."""
     ports: dict[NodeName, Port] = Field(min_length=1, max_length=MOST_PORTS)
@@ -242,6 +250,10 @@ class SwitchFile(Part):
             if name is not None and name not in self.ports:
                 known = ", ".join(list(self.ports)[:8])
                 raise ValueError(f'{path} = "{name}" is no port of the switch; there are {known}')
+        if self.mirror is None and (
+            of := next((r for r in self.rings if self.rings[r].mirrored), "")
+        ):
+            raise ValueError(f"rings.{of} is mirrored, and there is no mirror; give mirror a port")
         devices = [port.device.partition(",")[0] for port in self.ports.values()]
         if twice := next((each for each in devices if devices.count(each) > 1), None):
             raise ValueError(f'ports have the device "{twice}" twice; each needs one of its own')
@@ -253,7 +265,7 @@ class SwitchFile(Part):
             "rules": self.rules,
             "addresses.fixed": self.addresses.fixed,
         }
-        return [
+        return [("mirror", self.mirror)] + [
             (f"{table}.{name}.{key}", getattr(entry, key))
             for table, entries in tables.items()
             for name, entry in entries.items()

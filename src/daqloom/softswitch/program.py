@@ -105,7 +105,7 @@ class _Program:
             # The service goes on: others may watch it drain.
             await asyncio.to_thread(self._running.drain, drain_s)
             status = self._running.status()
-        await service.close()
+            await service.close(grace_s=1.0)  # whoever stopped it gets the answer
         return status
 
     def steer(self, body: bytes) -> bytes:

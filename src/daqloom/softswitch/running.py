@@ -96,6 +96,10 @@ class RunningSwitch:
         first = after.classes * len(after.ports)
         for number, (name, ring) in enumerate(after.rings.items(), first):
             old = before.rings.get(name)
+            if ring.pause_at != (0 if old is None else old.pause_at):
+                self._switch.set_pause(number, ring.pause_at)
+            if ring.mirrored != (old is not None and old.mirrored):
+                self._switch.set_mirrored(number, ring.mirrored)
             if old is not None and ring.rate != old.rate:
                 self._switch.set_rate(number, ring.rate)
             if old is not None and (ring.packets, ring.bytes) != (old.packets, old.bytes):
@@ -199,4 +203,13 @@ def _table(switch: SwitchFile, path: str) -> Any:
     entry = getattr(switch, table).get(name)
     if entry is None or table == "rules":
         return entry
-    return entry.model_copy(update={"rate": 0, "packets": 0, "bytes": 0, "ecn_threshold": 0})
+    return entry.model_copy(
+        update={
+            "rate": 0,
+            "packets": 0,
+            "bytes": 0,
+            "ecn_threshold": 0,
+            "pause_at": 0,
+            "mirrored": False,
+        }
+    )

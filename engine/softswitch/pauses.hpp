@@ -1,0 +1,76 @@
+// Which ports are to pause, as rings that they fill are long: lossless towards the sources.
+//
+// A ring above its threshold pauses each port by which more frames for it come; when it has fallen
+// to half of the threshold, these may go on. A port is paused as long as any ring pauses it. That
+// holds up all that comes by that port, also what is for others: the price of losing nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "softswitch/output_queues.hpp"
+#include "softswitch/packet.hpp"
+
+namespace daqloom::softswitch {
+
+class Pauses {
+  public:
+    Pauses(std::size_t rings, std::size_t ports)
+        : thresholds_(rings), by_ring_(rings), rings_of_(ports) {}
+
+    /// Packets above which a ring pauses ports; 0: it never does.
+    void set_threshold(RingIndex ring, std::uint32_t packets) {
+        any_ = any_ || packets > 0;
+        thresholds_[ring.value()] = packets;
+    }
+    [[nodiscard]] bool any() const { return any_; }
+
+    /// A frame for this ring came by a port. Calls out.pause(port, true) if the port is to pause.
+    template <class Out>
+    void came(RingIndex ring, PortIndex ingress, const OutputQueues& queues, Out& out) {
+        const std::uint32_t threshold = thresholds_[ring.value()];
+        if (threshold == 0 || queues.held_packets(ring) <= threshold) [[likely]] {
+            return;
+        }
+        std::vector<PortIndex>& paused = by_ring_[ring.value()];
+        if (std::ranges::find(paused, ingress) != paused.end()) {
+            return;
+        }
+        if (paused.empty()) {
+            long_rings_.push_back(ring);
+        }
+        paused.push_back(ingress);
+        if (++rings_of_[ingress.value()] == 1) {
+            out.pause(ingress, true);
+        }
+    }
+
+    /// Calls out.pause(port, false) for ports that may go on.
+    template <class Out>
+    void look(const OutputQueues& queues, Out& out) {
+        std::erase_if(long_rings_, [&](RingIndex ring) {
+            if (queues.held_packets(ring) > thresholds_[ring.value()] / 2) {
+                return false;
+            }
+            for (const PortIndex port : by_ring_[ring.value()]) {
+                if (--rings_of_[port.value()] == 0) {
+                    out.pause(port, false);
+                }
+            }
+            by_ring_[ring.value()].clear();
+            return true;
+        });
+    }
+
+    [[nodiscard]] bool is_paused(PortIndex port) const { return rings_of_[port.value()] > 0; }
+
+  private:
+    bool any_ = false;
+    std::vector<std::uint32_t> thresholds_;
+    std::vector<std::vector<PortIndex>> by_ring_;  ///< ports that a ring pauses
+    std::vector<RingIndex> long_rings_;            ///< those that pause any
+    std::vector<std::uint32_t> rings_of_;          ///< how many pause each port
+};
+
+}  // namespace daqloom::softswitch

@@ -1,0 +1,57 @@
+"""The real switch over packet sockets: a burst that fits its ring, one that does not, a cable that
+goes down."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from switches import RUNS
+
+pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
+
+FILE = (
+    RUNS
+    + """
+[ports.dcm]
+device = "net_af_packet0,iface=sdcm,framecnt=2048"
+[ports.ros]
+device = "net_af_packet1,iface=sros,framecnt=2048"
+[rings.dcm]
+port = "dcm"
+to = "10.0.0.1"
+rate = "50 Mb/s"
+packets = 1000
+"""
+)
+
+
+def test_bursts_are_held_or_counted(tmp_path: Path) -> None:
+    file = tmp_path / "switch.toml"
+    file.write_text(FILE)
+    as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    inside = Path(__file__).parent / "switch_inside.py"
+    done = subprocess.run(
+        ["unshare", *as_root, "--net", sys.executable, str(inside), str(file)],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
+    )
+    if "unshare failed" in done.stderr:
+        pytest.skip("this machine allows no network namespaces")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    # A ring of 1000 holds the burst of 800: all came, in order.
+    assert (told["large"]["packets"], told["large"]["drops"]) == (800, 0)
+    assert told["large_came"] == [number % 251 for number in range(800)]
+    assert told["large"]["peak_packets"] <= 800
+    # One of 300 does not: what is missing is what was counted, and what was held is what it can.
+    assert told["small"]["packets"] + told["small"]["drops"] == 1600
+    assert told["small"]["drops"] > 0
+    assert told["small_came"] == told["small"]["packets"] - 800
+    assert told["after_down"] == [0, 1, 2, 3, 4]
+    assert told["last"]["ports"][1]["frames"]["full"] == told["small"]["drops"]
+    assert told["last"]["memory"]["free_buffers"] == 8191
