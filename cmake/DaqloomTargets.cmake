@@ -91,7 +91,7 @@ function(daqloom_add_switch_io)
   list(TRANSFORM sources PREPEND "${PROJECT_SOURCE_DIR}/")
   add_library(daqloom_softswitch_io STATIC ${sources})
   target_link_libraries(daqloom_softswitch_io
-    PUBLIC daqloom_softswitch PkgConfig::DAQLOOM_DPDK PRIVATE daqloom_warnings)
+    PUBLIC daqloom_softswitch PkgConfig::DAQLOOM_DPDK rte_net_ring PRIVATE daqloom_warnings)
 endfunction()
 
 # For find_package(daqloom): the libraries of these folders, their headers, and how to link them.
@@ -133,7 +133,7 @@ function(daqloom_add_tests)
         target_link_libraries(${target} PRIVATE
           daqloom_${library} daqloom_warnings GTest::gtest_main)
         if(folder STREQUAL "softswitch/io")
-          target_link_libraries(${target} PRIVATE daqloom_softswitch_io rte_net_ring)
+          target_link_libraries(${target} PRIVATE daqloom_softswitch_io)
         endif()
         # Tests check behaviour, not speed: do not pay for a link-time optimisation per executable.
         set_target_properties(${target} PROPERTIES

@@ -50,10 +50,10 @@ OutputQueues::OutputQueues(const OutputConfig& config)
 
 void OutputQueues::set_rate(RingIndex ring, BitRate rate) {
     constexpr std::int64_t ps_per_byte = 8'000'000'000'000;  // at 1 b/s
+    const std::int64_t bps = std::max(rate.bps, kLeastPace.bps);
     rings_[ring.value()].ps_per_byte_q20 =
         rate.bps <= 0 ? 0
-                      : ((ps_per_byte / rate.bps) << 20) +
-                            (((ps_per_byte % rate.bps) << 20) + rate.bps / 2) / rate.bps;
+                      : ((ps_per_byte / bps) << 20) + (((ps_per_byte % bps) << 20) + bps / 2) / bps;
 }
 
 void OutputQueues::set_limits(RingIndex ring, std::uint32_t packets, Bytes bytes) {

@@ -26,6 +26,8 @@
 namespace daqloom::softswitch {
 
 inline constexpr std::uint32_t kClasses = 8;
+/// A slower pace is this one, so that the time of a frame of 20 kB has 64 bits.
+inline constexpr base::BitRate kLeastPace{20'000};
 inline constexpr base::Bytes kMostRingBytes = (base::Bytes{1} << 32) - 65'536;
 
 struct RingConfig {

@@ -11,6 +11,7 @@
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
 #include "softswitch/io/dpdk_switch.hpp"
+#include "softswitch/io/dpdk_trial.hpp"
 
 namespace daqloom::bindings {
 
@@ -163,6 +164,31 @@ void bind_state(nb::module_& module) {
         .def_ro("at_s", &SwitchState::at);
 }
 
+void bind_trials(nb::module_& module) {
+    using io::TrialConfig;
+    using io::Trials;
+    nb::class_<TrialConfig>(module, "TrialConfig")
+        .def(nb::init<>())
+        .def_rw("eal", &TrialConfig::eal)
+        .def_rw("destinations", &TrialConfig::destinations)
+        .def_rw("ring_packets", &TrialConfig::ring_packets)
+        .def_rw("pace_bps", &TrialConfig::pace)
+        .def_rw("frame_bytes", &TrialConfig::frame_bytes)
+        .def_rw("descriptors", &TrialConfig::descriptors);
+    bind_report<io::TrialResult>(module, "TrialResult", "What came of a trial.");
+    nb::class_<Trials>(module, "Trials", "A switch between two wires, and a generator.")
+        .def(nb::new_([](const TrialConfig& config) {
+                 return without_lock([&] { return Trials::make(config); });
+             }),
+             nb::arg("config"))
+        .def(
+            "run",
+            [](Trials& self, double frames_per_second, base::Time duration) {
+                return without_lock([&] { return self.run(frames_per_second, duration); });
+            },
+            nb::arg("frames_per_second"), nb::arg("duration_s"));
+}
+
 /// What a change between two turns returns.
 template <class Change>
 auto changed(Switch& self, const Change& change) {
@@ -261,4 +287,5 @@ NB_MODULE(_switch, module) {
     daqloom::bindings::bind_rules(module);
     daqloom::bindings::bind_state(module);
     daqloom::bindings::bind_switch(module);
+    daqloom::bindings::bind_trials(module);
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daqloom.cli.app import group
 from daqloom.cli.console import note, plain_failures, print_json
 from daqloom.cli.measure import Address, Certificates
-from daqloom.cli.options import Json, Name, Set, argument, option
+from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
 
 if TYPE_CHECKING:
     from daqloom.softswitch.document import SwitchFile
@@ -207,6 +207,85 @@ def stop(
         from daqloom.softswitch.status import Stop
 
         _ask(Stop(drain_s=drain), address, certificates)
+
+
+@app.command()
+def benchmark(
+    frame_size: Annotated[
+        int, option("BYTES", "Size of frames, check sequence included.", min=64, max=2000)
+    ] = 64,
+    destinations: Annotated[
+        int, option("N", "Destinations, each with a ring.", min=1, max=65_536)
+    ] = 144,
+    ring_packets: Annotated[
+        int, option("N", "Packets that each ring holds.", min=1, max=1_000_000)
+    ] = 512,
+    pace: Annotated[
+        str, option("RATE", 'Pace of each ring, such as "0.78 Gb/s"; "0 b/s": none.')
+    ] = "0 b/s",
+    descriptors: Annotated[
+        int, option("N", "Descriptors of each port: a power of two.", min=64, max=65_536)
+    ] = 512,
+    loss: Annotated[float, option("RATIO", "Loss that is allowed.", min=0, max=0.99)] = 0.0,
+    width: Annotated[float, option("RATIO", "Precision of the result.", min=0.001, max=0.5)] = 0.02,
+    seconds: Annotated[
+        float, option("S", "About how long the search takes.", min=1, max=3600)
+    ] = 60.0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure the rate that the switch forwards without loss on this machine, by MLRsearch.
+
+    One core runs the switch, another one sends frames and counts those that come back; between them
+    are rings in memory in place of network cards. A trial counts if what was sent differs from what
+    was to be sent by no more than a thousandth, and is read when the switch has drained. A machine
+    whose cores are taken away for longer than the descriptors last loses at any rate: allow some
+    --loss there.
+
+    \b
+    Examples:
+      daqloom switch benchmark
+      daqloom switch benchmark --frame-size 1518 --destinations 4096 --json
+    """
+    with plain_failures():
+        from daqloom.measure import MeasureError
+        from daqloom.scenario.errors import ScenarioError
+        from daqloom.scenario.quantities import RATE
+
+        _needs_dpdk()
+        try:
+            from daqloom.softswitch import benchmark as mlr
+        except ImportError:
+            raise MeasureError(
+                "the benchmark needs the Python package MLRsearch; install daqloom[benchmark]"
+            ) from None
+        try:
+            pace_bps = int(RATE.parse(pace))
+        except ValueError as error:
+            raise ScenarioError(f"--pace {pace[:40]} {error}") from None
+
+        def said(trial: mlr.Trial) -> None:
+            if not quiet:
+                lost = 1 - trial.forwarded / max(1, trial.offered)
+                note(
+                    f"{trial.load_hz / 1e6:.3f} million frames a second: "
+                    + ("not sent as asked for" if trial.rejected else f"{lost:.4%} lost")
+                )
+
+        rig = mlr.trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
+        found = mlr.search(
+            rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
+        )
+        if json:
+            print_json(found.document())
+        elif found.forwarded_hz:
+            print(
+                f"{found.forwarded_hz / 1e6:.3f} million frames of {frame_size} B a second, "
+                f"{found.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
+                f"{destinations} rings; {len(found.trials)} trials"
+            )
+        else:
+            print(f"no rate is forwarded with a loss of at most {loss:g}; see --loss")
 
 
 def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -> SwitchFile:

@@ -2,8 +2,9 @@
 
 from daqloom.softswitch.document import SwitchFile
 
-BUFFER_OVERHEAD_BYTES = 128 + 128 + 64
+BUFFER_OVERHEAD_BYTES = 128 + 128 + 128
 """Of a packet buffer beside its frame: DPDK's own head, room before the frame, and the pool's."""
+PAGE_BYTES = 4096
 DPDK_BYTES = 48 << 20
 """What DPDK takes beside buffers."""
 IN_FLIGHT = 1024
@@ -20,6 +21,12 @@ def buffers_of(switch: SwitchFile) -> int:
 
 def memory_of(switch: SwitchFile) -> int:
     """Return the memory that DPDK takes for the buffers and itself (B)."""
-    of_one = switch.runs.buffer_size + BUFFER_OVERHEAD_BYTES
     queues = 4096 * switch.runs.descriptors * len(switch.ports)
+    of_one = memory_of_a_buffer(switch.runs.buffer_size, huge_pages=switch.runs.huge_pages)
     return DPDK_BYTES + queues + buffers_of(switch) * of_one
+
+
+def memory_of_a_buffer(buffer_bytes: int, *, huge_pages: bool) -> int:
+    """Return what a packet buffer takes (B); without huge pages it shares none of its pages."""
+    size = buffer_bytes + BUFFER_OVERHEAD_BYTES
+    return size if huge_pages else -(-size // PAGE_BYTES) * PAGE_BYTES

@@ -1,0 +1,226 @@
+#include "softswitch/io/dpdk_trial.hpp"
+
+#include <fmt/format.h>
+#include <rte_cycles.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <future>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "softswitch/forwarder.hpp"
+#include "softswitch/io/dpdk_eal.hpp"
+#include "softswitch/io/dpdk_poll_loop.hpp"
+#include "softswitch/io/dpdk_ports.hpp"
+
+namespace daqloom::softswitch::io {
+
+using base::Time;
+
+namespace {
+
+constexpr std::size_t kBatch = 32;
+constexpr std::uint32_t kCheckSequence = 4;
+constexpr std::uint32_t kCollectors = 0x0a000000;  ///< 10.0.0.0
+
+/// A datagram of UDP to a destination; the rest of the frame is not looked at.
+void write_headers(std::uint8_t* frame, std::uint32_t destination) {
+    std::fill_n(frame, 42, std::uint8_t{0});
+    frame[0] = frame[6] = 2;
+    frame[5] = 1;
+    frame[11] = 2;
+    frame[12] = 0x08;
+    frame[14] = 0x45;
+    frame[23] = static_cast<std::uint8_t>(IpProtocol::udp);
+    const std::uint32_t to = kCollectors + destination;
+    for (std::size_t i = 0; i < 4; ++i) {
+        frame[30 + i] = static_cast<std::uint8_t>(to >> (24 - 8 * i));
+    }
+}
+
+ForwarderConfig config_of(const TrialConfig& config) {
+    ForwarderConfig forwarder;
+    forwarder.output.ports = 2;
+    forwarder.output.rings.assign(2, {.packets = config.ring_packets});
+    forwarder.output.rings[1].port = PortIndex(1);
+    forwarder.output.rings.resize(
+        2 + config.destinations,
+        {.port = PortIndex(1), .rate = config.pace, .packets = config.ring_packets});
+    return forwarder;
+}
+
+base::expected<void> check(const TrialConfig& config) {
+    if (config.destinations < 1 || config.destinations > 65'536 || config.ring_packets < 1 ||
+        config.ring_packets > 1'000'000 || config.frame_bytes < 64 || config.frame_bytes > 2'000 ||
+        !std::has_single_bit(config.descriptors) || config.descriptors < 64 ||
+        config.descriptors > 65'536) {
+        return base::failure(std::string(
+            "a trial with 1 to 65536 destinations, rings of 1 to 1000000 packets, frames of 64 to "
+            "2000 B and a power of two of descriptors, 64 to 65536, is what there can be"));
+    }
+    return {};
+}
+
+}  // namespace
+
+struct Trials::Set {
+    explicit Set(const TrialConfig& given) : config(given) {}
+    ~Set() {
+        if (loop) {
+            loop->stop();
+            switches.join();
+        }
+    }
+
+    base::expected<void> start() {
+        DAQLOOM_TRY(environment, Eal::start(config.eal));
+        eal.emplace(std::move(environment));
+        DevicesConfig devices_config;
+        for (std::size_t port = 0; port < 2; ++port) {
+            for (rte_ring** wire : {&in[port], &out[port]}) {
+                const std::string name =
+                    fmt::format("wire{}{}", port, wire == &in[port] ? 'i' : 'o');
+                *wire = rte_ring_create(name.c_str(), config.descriptors, 0,
+                                        RING_F_SP_ENQ | RING_F_SC_DEQ);
+            }
+            if (in[port] == nullptr || out[port] == nullptr ||
+                rte_eth_from_rings(fmt::format("wire{}", port).c_str(), &in[port], 1, &out[port], 1,
+                                   0) < 0) {
+                return base::system_failure(
+                    std::string("DPDK has no memory for the wires; give it more (-m)"));
+            }
+            std::array<char, RTE_ETH_NAME_MAX_LEN> device{};
+            rte_eth_dev_get_name_by_port(static_cast<std::uint16_t>(port), device.data());
+            devices_config.names.emplace_back(device.data());
+        }
+        devices_config.buffers =
+            4 * config.descriptors + config.destinations * config.ring_packets + 8'192;
+        DAQLOOM_TRY(opened, Devices::open(devices_config));
+        devices.emplace(std::move(opened));
+        DAQLOOM_TRY(made, Forwarder::make(config_of(config)));
+        forwarder.emplace(std::move(made));
+        for (std::uint32_t i = 0; i < config.destinations; ++i) {
+            forwarder->set_rule({.to = IpAddress::v4(kCollectors + i)}, 0,
+                                {.what = Action::What::queue, .ring = RingIndex(2 + i)});
+        }
+        loop.emplace(*forwarder, *devices);
+        // Threads of DPDK's own, so that each has a cache of buffers.
+        switches = std::thread([this] {
+            rte_thread_register();
+            loop->run(Time::zero());
+            rte_thread_unregister();
+        });
+        return {};
+    }
+
+    /// Sends so many frames that come next, as many as there are buffers for; returns how many.
+    std::size_t send(std::size_t count, TrialResult& result) {
+        std::array<rte_mbuf*, kBatch> frames;
+        count = std::min(count, frames.size());
+        if (rte_pktmbuf_alloc_bulk(devices->buffers(), frames.data(),
+                                   static_cast<unsigned>(count)) != 0) {
+            result.missed += count;  // all buffers are in the switch
+            return count;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::uint32_t bytes = config.frame_bytes - kCheckSequence;
+            frames[i]->data_len = static_cast<std::uint16_t>(bytes);
+            frames[i]->pkt_len = bytes;
+            write_headers(rte_pktmbuf_mtod(frames[i], std::uint8_t*), next++ % config.destinations);
+        }
+        const unsigned taken = rte_ring_enqueue_burst(
+            in[0], reinterpret_cast<void**>(frames.data()), static_cast<unsigned>(count), nullptr);
+        rte_pktmbuf_free_bulk(frames.data() + taken, static_cast<unsigned>(count) - taken);
+        result.missed += count - taken;
+        return count;
+    }
+    std::size_t receive() {
+        std::array<rte_mbuf*, kBatch> frames;
+        const unsigned count = rte_ring_dequeue_burst(
+            out[1], reinterpret_cast<void**>(frames.data()), kBatch, nullptr);
+        rte_pktmbuf_free_bulk(frames.data(), count);
+        return count;
+    }
+
+    TrialResult trial(double frames_per_second, Time duration) {
+        rte_thread_register();
+        const double cycles = static_cast<double>(rte_get_tsc_hz());
+        const double per_cycle = frames_per_second / cycles;
+        TrialResult result;
+        result.intended = static_cast<std::uint64_t>(frames_per_second * duration.seconds());
+        const std::uint64_t begin = rte_rdtsc();
+        const auto end = begin + static_cast<std::uint64_t>(cycles * duration.seconds());
+        std::uint64_t now = begin;
+        // What is late is sent at once, but not after the trial: that would stretch it.
+        while (result.offered < result.intended && (now = rte_rdtsc()) <= end) {
+            const auto due = std::min(
+                result.intended,
+                static_cast<std::uint64_t>(static_cast<double>(now - begin) * per_cycle) + 1);
+            if (due > result.offered) {
+                result.offered += send(due - result.offered, result);
+            }
+            result.forwarded += receive();
+        }
+        result.duration = Time::from_seconds(static_cast<double>(now - begin) / cycles);
+        bool is_empty = false;
+        while (!is_empty || rte_ring_count(out[1]) > 0) {
+            result.forwarded += receive();
+            loop->do_between([&] {
+                is_empty = rte_ring_count(in[0]) == 0 && forwarder->queues().held() == 0 &&
+                           loop->waiting() == 0;
+            });
+        }
+        rte_thread_unregister();
+        return result;
+    }
+
+    TrialConfig config;
+    std::optional<Eal> eal;
+    std::array<rte_ring*, 2> in{};
+    std::array<rte_ring*, 2> out{};
+    std::optional<Devices> devices;
+    std::optional<Forwarder> forwarder;
+    std::optional<PollLoop> loop;
+    std::thread switches;
+    std::uint32_t next = 0;
+};
+
+Trials::Trials() = default;
+Trials::~Trials() = default;
+
+base::expected<std::unique_ptr<Trials>> Trials::make(const TrialConfig& config) {
+    DAQLOOM_CHECK(check(config));
+    std::unique_ptr<Trials> made(new Trials);
+    made->set_ = std::make_unique<Set>(config);
+    // EAL binds the thread that starts it to one core.
+    base::expected<void> started;
+    std::thread([&] { started = made->set_->start(); }).join();
+    if (!started) {
+        return tl::unexpected(started.error());
+    }
+    return made;
+}
+
+base::expected<TrialResult> Trials::run(double frames_per_second, Time duration) {
+    if (!(frames_per_second >= 1 && frames_per_second <= 1e9) || duration <= Time::zero() ||
+        duration > base::seconds(3'600)) {
+        return base::failure(
+            fmt::format("a trial of {} frames a second for {} s; expected 1 to 1e9 "
+                        "frames, and up to an hour",
+                        frames_per_second, duration.seconds()));
+    }
+    TrialResult result;
+    std::thread([&] { result = set_->trial(frames_per_second, duration); }).join();
+    return result;
+}
+
+}  // namespace daqloom::softswitch::io

@@ -1,0 +1,52 @@
+// Trials of the switch on this machine: one core sends frames at a rate and counts those that come
+// back, another one runs the switch. Between them are devices that are rings in memory.
+//
+//   generator ──> [ wire ] ──> port 0 ── switch ── port 1 ──> [ wire ] ──> generator
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/fields.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::softswitch::io {
+
+struct TrialConfig {
+    std::vector<std::string> eal;      ///< arguments of DPDK's environment
+    std::uint32_t destinations = 144;  ///< each with a ring
+    std::uint32_t ring_packets = 512;
+    base::BitRate pace{0};            ///< of each ring; 0: none
+    std::uint32_t frame_bytes = 64;   ///< on the wire, check sequence included
+    std::uint32_t descriptors = 512;  ///< of each wire: a power of two
+};
+
+struct TrialResult {
+    DAQLOOM_FIELDS(TrialResult, (std::uint64_t, intended, "Frames that were to be sent."),
+                   (std::uint64_t, offered,
+                    "Frames sent, those that found the wire full included."),
+                   (std::uint64_t, missed,
+                    "Frames that found the wire full: the switch was too slow."),
+                   (std::uint64_t, forwarded, "Frames that came back, until the switch was empty."),
+                   (base::Time, duration, "From the first frame sent to the last."))
+};
+
+/// One for a process and its life: DPDK starts once.
+class Trials {
+  public:
+    static base::expected<std::unique_ptr<Trials>> make(const TrialConfig& config);
+    ~Trials();
+
+    /// Counters are read when the switch has drained.
+    base::expected<TrialResult> run(double frames_per_second, base::Time duration);
+
+  private:
+    struct Set;
+    Trials();
+    std::unique_ptr<Set> set_;
+};
+
+}  // namespace daqloom::softswitch::io

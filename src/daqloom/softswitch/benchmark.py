@@ -1,0 +1,160 @@
+"""How many frames a second the switch forwards without loss on this machine, by MLRsearch
+(draft-ietf-bmwg-mlrsearch): trials at loads that a search chooses, until the highest load is known
+at which at least half of the trials lose nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from MLRsearch import (
+    AbstractMeasurer,
+    Config,
+    MeasurementResult,
+    MultipleLossRatioSearch,
+    SearchGoal,
+)
+
+from daqloom._switch import TrialConfig, Trials
+from daqloom.measure import MeasureError
+from daqloom.softswitch.sizes import memory_of_a_buffer
+
+STRETCHED = 0.001
+"""Share by which what was sent may differ from what was to be sent, or a trial is not one."""
+MOST_REPEATS = 5
+"""Trials at a load that are repeated as they were not what was asked for."""
+LEAST_HZ, MOST_HZ = 10_000.0, 200e6
+TRIAL_S = 0.5
+"""Length of a trial (s)."""
+WIRE_OVERHEAD_BYTES = 20
+"""Preamble and gap."""
+
+
+@dataclass
+class Trial:
+    """A trial and what came of it."""
+
+    load_hz: float
+    offered: int
+    missed: int
+    forwarded: int
+    rejected: bool
+    """What was sent differed from what was to be sent by more than a thousandth."""
+
+
+@dataclass
+class Throughput:
+    """The result of a search."""
+
+    frame_bytes: int
+    loss_ratio: float
+    forwarded_hz: float
+    """Frames forwarded a second at the highest load with at most that loss, the conditional
+    throughput of the draft; 0: there is no such load."""
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def wire_bps(self) -> float:
+        """Bits a second on the wire, preambles and gaps included."""
+        return 8 * (self.frame_bytes + WIRE_OVERHEAD_BYTES) * self.forwarded_hz
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as JSON has it."""
+        return {
+            "schema": 1,
+            "method": "MLRsearch, draft-ietf-bmwg-mlrsearch",
+            "frame_bytes": self.frame_bytes,
+            "loss_ratio": self.loss_ratio,
+            "frame_rate_hz": self.forwarded_hz,
+            "wire_rate_bps": self.wire_bps,
+            "trials": [vars(trial) for trial in self.trials],
+        }
+
+
+Run = Callable[[float, float], Any]
+"""Runs a trial: frames a second, length (s) → a result of the engine."""
+
+
+class _Measurer(AbstractMeasurer):  # type: ignore[misc]
+    def __init__(self, run: Run, found: Throughput, said: Callable[[Trial], None]) -> None:
+        self._run, self._found, self._said = run, found, said
+
+    def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+        """Run a trial until it is the one that was asked for."""
+        for _ in range(MOST_REPEATS):
+            result = self._run(intended_load, intended_duration)
+            differs = abs(result.offered - result.intended) > STRETCHED * result.intended
+            trial = Trial(
+                intended_load, result.offered, result.missed, result.forwarded, bool(differs)
+            )
+            self._found.trials.append(trial)
+            self._said(trial)
+            if not differs:
+                break
+        # A trial that was never as asked for counts what was not sent as lost.
+        return MeasurementResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            intended_count=result.intended,
+            offered_count=result.offered,
+            forwarding_count=result.forwarded,
+            offered_duration=result.duration_s,
+        )
+
+
+def trials(
+    frame_bytes: int, destinations: int, ring_packets: int, pace_bps: int, descriptors: int
+) -> Trials:
+    """Start a switch between two wires, and a generator. Raises MeasureError."""
+    config = TrialConfig()
+    buffers = 4 * descriptors + destinations * ring_packets + 8_192
+    memory = (128 << 20) + buffers * memory_of_a_buffer(2048, huge_pages=False)
+    config.eal = [
+        *("--no-telemetry", "--log-level=error", "--no-huge", "--no-shconf", "--no-pci"),
+        *("-m", str(memory >> 20)),
+    ]
+    config.frame_bytes, config.destinations = frame_bytes, destinations
+    config.ring_packets, config.pace_bps = ring_packets, pace_bps
+    config.descriptors = descriptors
+    try:
+        return Trials(config)
+    except (ValueError, OSError) as error:
+        raise MeasureError(str(error)) from None
+
+
+def search(
+    run: Run,
+    frame_bytes: int,
+    *,
+    loss_ratio: float = 0.0,
+    seconds: float = 60.0,
+    width: float = 0.02,
+    said: Callable[[Trial], None] = lambda trial: None,
+) -> Throughput:
+    """Search the highest load with at most `loss_ratio`, to within `width` of it, in about
+    `seconds`."""
+    found = Throughput(frame_bytes, loss_ratio, 0.0)
+    goal = SearchGoal(
+        loss_ratio=loss_ratio,
+        exceed_ratio=0.5,
+        relative_width=width,
+        initial_trial_duration=TRIAL_S,
+        final_trial_duration=TRIAL_S,
+        duration_sum=max(TRIAL_S, min(21.0, seconds / 10)),
+        preceding_targets=2,
+        expansion_coefficient=2,
+        fail_fast=False,
+    )
+    config = Config()
+    config.goals = [goal]
+    config.max_load, config.min_load = MOST_HZ, LEAST_HZ
+    config.search_duration_max = 10 * seconds
+    config.warmup_duration = TRIAL_S
+    try:
+        result = MultipleLossRatioSearch(config).search(_Measurer(run, found, said))
+    except RuntimeError as error:
+        raise MeasureError(f"the search of the loss-free rate does not end: {error}") from None
+    best = result[goal]
+    throughput = None if best is None else best.conditional_throughput
+    found.forwarded_hz = 0.0 if throughput is None else float(throughput)
+    return found
