@@ -68,7 +68,7 @@ def test_the_real_switch_is_measured() -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
