@@ -72,6 +72,13 @@ def test_all_to_one_sends_9790_packets_over_110_flows():
     assert scenario.network.switch.tor.pace == 780_000_000
 
 
+def test_another_model_drops_the_numbers_of_the_replaced_one_on_every_level():
+    for model in ("infinite", "qfx5120-48y"):
+        changed = load("lossless-switch-all-to-all", {"network.switch.spine.model": model})
+        assert changed.network.switch.spine.model == model
+        assert changed.network.switch.spine.pace == 0
+
+
 def test_the_shallow_switch_is_a_shared_memory_with_the_papers_numbers():
     tor = load("atlas-lab", ["network.switch.tor.model=qfx5120-48y"]).network.switch.tor
     assert tor.architecture == "shared-memory"

@@ -13,7 +13,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys, knows, named_as, nearest
 from daqloom.scenario.inputs import is_scheme
 from daqloom.scenario.models import FILES, Scenario
-from daqloom.scenario.switches import COMMON_KEYS, OF_A_PRODUCT, USUAL
+from daqloom.scenario.switches import COMMON_KEYS, LEVELS, OF_A_PRODUCT, USUAL
 from daqloom.scenario.toml import IntegerError, TomlError, parse_toml
 
 FILE_KEYS = FILES.keys() | {
@@ -92,7 +92,7 @@ def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
 
 def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
     """Remove the numbers of a switch model that an override replaces."""
-    for table in ("network.switch.core", "network.switch.tor"):
+    for table in (f"network.switch.{level}" for level in LEVELS):
         if _is_replaced(document, changes, f"{table}.model", "infinite"):
             for key in look(document, table).keys() - COMMON_KEYS:
                 forget(document, f"{table}.{key}")
