@@ -1,9 +1,9 @@
 """Draw where the packets of a burst wait, with and without a pace in the software switch.
 
-Run it as `python examples/ring_depth.py ring-depth.png`. 110 sources answer one collector at once, 9790
-packets, through a software switch whose port has 10 Gb/s, and a further switch behind it whose port to
-the collector has 1 Gb/s. With a pace of 0.78 Gb/s the burst waits in the ring; without one it is handed
-on to the next hop, which then needs the memory.
+Run it as `python examples/ring_depth.py ring-depth.png`. 110 sources answer one collector at once,
+9790 packets, through a software switch whose port has 10 Gb/s, and a further switch behind it whose
+port to the collector has 1 Gb/s. With a pace of 0.78 Gb/s the burst waits in the ring; without one
+it is handed on to the next hop, which then needs the memory.
 """
 
 import sys
