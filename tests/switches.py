@@ -1,6 +1,7 @@
 """A software switch as a process, between files of captured frames."""
 
 import json
+import os
 import re
 import struct
 import subprocess
@@ -9,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 DAQLOOM = (sys.executable, "-m", "daqloom")
 
@@ -55,6 +58,24 @@ def read_pcap(path: Path) -> list[bytes]:
         frames.append(data[at + 16 : at + 16 + size])
         at += 16 + size
     return frames
+
+
+def in_a_namespace(script: str, *words: str) -> Any:
+    """What a script of this folder prints as JSON, run as root of a network namespace of its own.
+    Skips the test where this machine allows none."""
+    as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    inside = str(Path(__file__).parent / script)
+    done = subprocess.run(
+        ["unshare", *as_root, "--net", sys.executable, inside, *words],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
+    )
+    if "unshare failed" in done.stderr:
+        pytest.skip("this machine allows no network namespaces")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 class Running:

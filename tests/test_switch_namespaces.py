@@ -1,14 +1,10 @@
 """The real switch over packet sockets: a burst that fits its ring, one that does not, a cable that
 goes down."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from switches import RUNS
+from switches import RUNS, in_a_namespace
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
@@ -31,19 +27,7 @@ packets = 1000
 def test_bursts_are_held_or_counted(tmp_path: Path) -> None:
     file = tmp_path / "switch.toml"
     file.write_text(FILE)
-    as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
-    inside = Path(__file__).parent / "switch_inside.py"
-    done = subprocess.run(
-        ["unshare", *as_root, "--net", sys.executable, str(inside), str(file)],
-        capture_output=True,
-        text=True,
-        timeout=250,
-        env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
-    )
-    if "unshare failed" in done.stderr:
-        pytest.skip("this machine allows no network namespaces")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = in_a_namespace("switch_inside.py", str(file))
     # A ring of 1000 holds the burst of 800: all came, in order.
     assert (told["large"]["packets"], told["large"]["drops"]) == (800, 0)
     assert told["large_came"] == [number % 251 for number in range(800)]

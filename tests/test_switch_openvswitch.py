@@ -1,13 +1,11 @@
 """What a real Open vSwitch is told of a software switch."""
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from switches import in_a_namespace
 
 from daqloom.measure import MeasureError
 from daqloom.softswitch.load import build
@@ -85,23 +83,9 @@ def test_devices_are_interfaces_or_cards():
     reason="Open vSwitch is not installed",
 )
 def test_a_real_open_vswitch_forwards_as_it_was_told(tmp_path: Path) -> None:
-    as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     file = tmp_path / "switch.toml"
     file.write_text(FILE)
-    done = subprocess.run(
-        [
-            *("unshare", *as_root, "--net", sys.executable),
-            *(str(Path(__file__).parent / "openvswitch_inside.py"), str(tmp_path), str(file)),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
-    )
-    if "unshare failed" in done.stderr:
-        pytest.skip("this machine allows no network namespaces")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = in_a_namespace("openvswitch_inside.py", str(tmp_path), str(file))
     assert sorted(told["rates"]) == ["max-rate=2000000", "max-rate=5000000"]
     assert (told["queues"], told["qos"]) == (2, 1)
     assert len(told["flows"]) == 6

@@ -30,7 +30,7 @@ def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
             f"{port.frames['packets']:,}",
             f"{port.device_counts['sent']:,}",
             f"{port.frames['flooded']:,}",
-            f"{sum(port.frames[cause] for cause in CAUSES):,}",
+            f"{port.dropped:,}",
             f"{port.device_counts['missed']:,}",
             f"{port.device_counts['no_buffers']:,}",
         ]
@@ -47,14 +47,11 @@ def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
             f"{ring.counts['peak_packets']:,}",
             f"{ring.most_packets:,}",
             f"{ring.counts['packets']:,}",
-            f"{_dropped(ring):,}",
+            f"{ring.dropped:,}",
         ]
         for ring in _first(status)
     ]
     yield from fitted(head, rows, width, names=2)
-
-
-CAUSES = ("malformed", "link_local", "by_rule", "unknown", "back", "full")
 
 
 def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Group:
@@ -70,7 +67,6 @@ def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Gr
         came = port.frames["bytes"] - (old.frames["bytes"] if old else 0)
         left = port.device_counts["sent_bytes"] - (old.device_counts["sent_bytes"] if old else 0)
         frames = port.frames["packets"] - (old.frames["packets"] if old else 0)
-        dropped = sum(port.frames[cause] for cause in CAUSES)
         ports.append(
             [
                 port.name,
@@ -78,7 +74,7 @@ def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Gr
                 _rate(came, took_s),
                 _rate(left, took_s),
                 f"{frames / took_s:,.0f}",
-                f"{dropped:,}",
+                f"{port.dropped:,}",
             ]
         )
     rings = []
@@ -90,7 +86,7 @@ def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Gr
                 _bar(ring),
                 f"{ring.packets:,}",
                 f"{ring.counts['peak_packets']:,}",
-                f"{_dropped(ring):,}",
+                f"{ring.dropped:,}",
             ]
         )
     state = "drains" if now.stopping else "runs"
@@ -104,12 +100,8 @@ def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Gr
 def _first(status: SwitchStatus) -> list[RingStatus]:
     """As many rings as are shown: those that drop and hold most first, then in their order."""
     order = {ring.name: place for place, ring in enumerate(status.rings)}
-    found = sorted(status.rings, key=lambda ring: (-_dropped(ring), -ring.counts["peak_packets"]))
+    found = sorted(status.rings, key=lambda ring: (-ring.dropped, -ring.counts["peak_packets"]))
     return sorted(found[:MOST_ROWS], key=lambda ring: order[ring.name])
-
-
-def _dropped(ring: RingStatus) -> int:
-    return ring.counts["drops"] + ring.counts["memory_drops"]
 
 
 def _pace(ring: RingStatus) -> str:

@@ -10,7 +10,6 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.scheduling import CLASSES, Scheduling
 from daqloom.scenario.switches import Switch
 from daqloom.simulate.graph import by_kind, set_graph
-from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
 
 
@@ -18,14 +17,16 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
     """Return the network: link 2c leads from end a of cable c to its end b, link 2c + 1 back."""
     config, network = _engine.EthernetConfig(), system.network
     set_graph(config, system)
-    single = {switch.name: switch for switch in network.switch.named}
-    if unknown := sorted(single.keys() - {switch.name for switch in system.fabric.switches}):
+    if unknown := sorted(
+        {switch.name for switch in network.switch.named}
+        - {switch.name for switch in system.fabric.switches}
+    ):
         raise ScenarioError(
             f"network.switch.named has {unknown[0]}, which is no switch of the network; expected "
             f"one such as {system.fabric.switches[0].name}"
         )
-    for number, (node, level) in enumerate(zip(system.fabric.switches, system.levels, strict=True)):
-        of = single.get(node.name) or network.switch.of(level)
+    for number in range(len(system.fabric.switches)):
+        of = system.switch_at(number)
         switch = switch_config(of)
         if of.architecture == "software":
             switch.software = _software(of, system)
@@ -64,9 +65,7 @@ def _software(of: Switch, system: FabricSystem) -> _engine.SoftwareSwitchConfig:
     switch.ring_packets = of.queue_packets
     switch.pace_bps = of.pace
     switch.pace_counts_wire = of.pace_counts == "wire"
-    builders = hosts_of(system.builders)
-    is_for_all = of.rings == "hosts" or not builders
-    switch.destinations = list(range(len(system.fabric.hosts))) if is_for_all else builders
+    switch.destinations = system.with_rings(of)
     switch.cores = of.cores
     switch.packet_cost_s = of.packet_cost
     switch.batch_cost_s = of.batch_cost

@@ -17,6 +17,7 @@ from MLRsearch import (
 
 from daqloom._switch import TrialConfig, Trials
 from daqloom.measure import MeasureError
+from daqloom.scenario.links import WIRE_OVERHEAD_BYTES
 from daqloom.softswitch.sizes import memory_of_a_buffer
 
 STRETCHED = 0.001
@@ -26,8 +27,6 @@ MOST_REPEATS = 5
 LEAST_HZ, MOST_HZ = 10_000.0, 200e6
 TRIAL_S = 0.5
 """Length of a trial (s)."""
-WIRE_OVERHEAD_BYTES = 20
-"""Preamble and gap."""
 
 
 @dataclass

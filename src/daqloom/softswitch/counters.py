@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from daqloom.softswitch.status import SwitchStatus
+from daqloom.softswitch.status import DROPS, SwitchStatus
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
-
-DROPS = ("malformed", "link_local", "by_rule", "unknown", "back", "full")
-"""Why a frame that came in by a port was dropped."""
 
 
 class SwitchCollector:
@@ -48,8 +45,7 @@ class SwitchCollector:
             frames.add_metric([port.name], port.frames["packets"])
             size.add_metric([port.name], port.frames["bytes"])
             sent.add_metric([port.name], port.device_counts["sent"])
-            lost = port.device_counts["missed"] + port.device_counts["no_buffers"]
-            missed.add_metric([port.name], lost)
+            missed.add_metric([port.name], port.missed)
             up.add_metric([port.name], float(port.is_up))
             for cause in DROPS:
                 dropped.add_metric([port.name, cause], port.frames[cause])
@@ -73,5 +69,5 @@ class SwitchCollector:
             held.add_metric(labels, ring.packets)
             peak.add_metric(labels, ring.counts["peak_packets"])
             taken.add_metric(labels, ring.counts["packets"])
-            drops.add_metric(labels, ring.counts["drops"] + ring.counts["memory_drops"])
+            drops.add_metric(labels, ring.dropped)
         yield from (held, peak, taken, drops)

@@ -8,7 +8,6 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import RATE, SIZE
 from daqloom.scenario.switches import Switch
-from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem, fabric_system
 
 
@@ -23,8 +22,7 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
     names = _port_names(system, number)
     towards = system.ways.first(system.fabric).ports[number].tolist()
     rings = {}
-    destinations = hosts_of(system.builders) if of.rings == "builders" else []
-    for host in destinations or range(len(system.fabric.hosts)):
+    for host in system.with_rings(of):
         port = towards[host]
         if port in names:
             ring: dict[str, Any] = {"port": names[port], "to": addresses[host]}
@@ -50,10 +48,9 @@ def _chosen(scenario: Scenario, system: FabricSystem, name: str) -> tuple[int, S
             f'network.technology = "{network.technology}" has no software switches; they forward '
             "Ethernet"
         )
-    single = {each.name: each for each in network.switch.named}
     found: list[tuple[int, Switch]] = []
-    for number, (node, level) in enumerate(zip(system.fabric.switches, system.levels, strict=True)):
-        of = single.get(node.name) or network.switch.of(level)
+    for number, node in enumerate(system.fabric.switches):
+        of = system.switch_at(number)
         if of.architecture == "software" and name in ("", node.name):
             found.append((number, of))
     if len(found) != 1:

@@ -133,7 +133,7 @@ def statistics_of(port: PortStatus) -> dict[str, int]:
     return {
         "rx_packets": counts["received"],
         "rx_bytes": counts["received_bytes"],
-        "rx_dropped": counts["missed"] + counts["no_buffers"],
+        "rx_dropped": port.missed,
         "rx_errors": counts["errors"],
         "tx_packets": counts["sent"],
         "tx_bytes": counts["sent_bytes"],

@@ -12,6 +12,9 @@ LARGEST_REQUEST_BYTES = 16 << 20
 
 Counts = dict[str, Count]
 
+DROPS = ("malformed", "link_local", "by_rule", "unknown", "back", "full")
+"""Why a frame that came in by a port was dropped."""
+
 
 class PortStatus(Message):
     """A port: frames that came in by it, and what its device counts."""
@@ -22,6 +25,16 @@ class PortStatus(Message):
     frames: Counts
     """By what became of them; see the operations page."""
     device_counts: Counts
+
+    @property
+    def dropped(self) -> int:
+        """Frames that came in and were dropped."""
+        return sum(self.frames[cause] for cause in DROPS)
+
+    @property
+    def missed(self) -> int:
+        """Frames that the device could not take in."""
+        return self.device_counts["missed"] + self.device_counts["no_buffers"]
 
 
 class RingStatus(Message):
@@ -38,6 +51,11 @@ class RingStatus(Message):
     waits: tuple[Count, ...]
     """Packets, one in eight, by the time that they waited: below 2^16 ps, and in each bucket twice
     as long."""
+
+    @property
+    def dropped(self) -> int:
+        """Packets that found it full, or no memory."""
+        return self.counts["drops"] + self.counts["memory_drops"]
 
 
 class SwitchStatus(Message):

@@ -11,6 +11,7 @@ from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.network import Network
+from daqloom.scenario.switches import Switch
 from daqloom.topology.cabled import Cabled, cabled
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.links import LinkName, link_names, switch_levels
@@ -72,6 +73,17 @@ class FabricSystem:
     def levels(self) -> list[str]:
         """Level of each switch."""
         return switch_levels(self.network, self.fabric)
+
+    def switch_at(self, number: int) -> Switch:
+        """The buffers of an Ethernet switch, by its place in `fabric.switches`."""
+        given, name = self.network.switch, self.fabric.switches[number].name
+        single = next((each for each in given.named if each.name == name), None)
+        return single or given.of(self.levels[number])
+
+    def with_rings(self, switch: Switch) -> list[int]:
+        """Hosts that have a ring of their own in a software switch."""
+        builders = hosts_of(self.builders) if switch.rings == "builders" else []
+        return builders or list(range(len(self.fabric.hosts)))
 
     @property
     def hosts(self) -> list[int]:
