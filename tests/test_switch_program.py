@@ -89,6 +89,20 @@ def test_it_changes_while_it_runs(tmp_path):
         assert "rings.slow.port cannot change while the switch runs" in added.stderr
 
 
+def test_of_a_change_that_does_not_fit_nothing_stays(tmp_path):
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n[addresses]\nmost = 1\n'
+    with switch(two_ports(tmp_path, [], ring)) as running:
+        first = ("addresses.fixed.a.address=02:00:00:00:00:07", "addresses.fixed.a.port=up")
+        assert running.command("set", *first).returncode == 0
+        more = ("addresses.fixed.b.address=02:00:00:00:00:08", "addresses.fixed.b.port=down")
+        refused = running.command("set", "rings.dcm.rate=2 Gb/s", *more)
+        assert refused.returncode == 2
+        assert "addresses.fixed.b: the table of addresses is full" in refused.stderr
+        status = running.status()
+        assert status["rings"][2]["rate_bps"] == 0
+        assert (status["addresses"]["known"], status["addresses"]["fixed"]) == (1, 1)
+
+
 def test_a_mirrored_ring_is_copied_to_a_capture(tmp_path):
     ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\nmirrored = true\n'
     frames = [frame(mark=mark) for mark in range(20)]

@@ -2,10 +2,15 @@
 // built where DPDK is installed: all else works without it.
 #include <nanobind/nanobind.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bindings/errors.hpp"
@@ -189,13 +194,96 @@ void bind_trials(nb::module_& module) {
             nb::arg("frames_per_second"), nb::arg("duration_s"));
 }
 
-/// What a change between two turns returns.
-template <class Change>
-auto changed(Switch& self, const Change& change) {
-    const nb::gil_scoped_release release;
-    decltype(change(std::declval<Forwarder&>())) result{};
-    self.change([&](Forwarder& forwarder) { result = change(forwarder); });
-    return result;
+/// What is to change between two turns, in this order. A step that finds a table full is false, and
+/// ends it.
+struct Changes {
+    using Step = std::function<bool(Forwarder&)>;
+
+    template <class Do>
+    void add(Do step) {
+        steps.push_back([step = std::move(step)](Forwarder& to) {
+            if constexpr (std::is_void_v<decltype(step(to))>) {
+                step(to);
+                return true;
+            } else {
+                return step(to);
+            }
+        });
+    }
+    /// The number of the step that was false; -1: none was.
+    std::int64_t apply(Forwarder& to) const {
+        const auto refused =
+            std::ranges::find_if(steps, [&](const Step& step) { return !step(to); });
+        return refused == steps.end() ? -1 : refused - steps.begin();
+    }
+
+    std::vector<Step> steps;
+};
+
+void bind_changes(nb::module_& module) {
+    nb::class_<Changes>(module, "Changes",
+                        "What is to change between two turns of the switch, step by step.")
+        .def(nb::init<>())
+        .def("__len__", [](const Changes& self) { return self.steps.size(); })
+        .def(
+            "set_rate",
+            [](Changes& self, RingIndex ring, base::BitRate rate) {
+                self.add([=](Forwarder& to) { to.queues().set_rate(ring, rate); });
+            },
+            nb::arg("ring"), nb::arg("rate_bps"))
+        .def(
+            "set_limits",
+            [](Changes& self, RingIndex ring, std::uint32_t packets, base::Bytes bytes) {
+                self.add([=](Forwarder& to) { to.queues().set_limits(ring, packets, bytes); });
+            },
+            nb::arg("ring"), nb::arg("packets"), nb::arg("bytes"))
+        .def(
+            "set_mark",
+            [](Changes& self, RingIndex ring, base::Bytes bytes) {
+                self.add([=](Forwarder& to) { to.queues().set_mark(ring, bytes); });
+            },
+            nb::arg("ring"), nb::arg("bytes"))
+        .def(
+            "set_pause",
+            [](Changes& self, RingIndex ring, std::uint32_t packets) {
+                self.add([=](Forwarder& to) { to.set_pause(ring, packets); });
+            },
+            nb::arg("ring"), nb::arg("packets"))
+        .def(
+            "set_mirrored",
+            [](Changes& self, RingIndex ring, bool is) {
+                self.add([=](Forwarder& to) { to.set_mirrored(ring, is); });
+            },
+            nb::arg("ring"), nb::arg("is_mirrored"))
+        .def(
+            "set_rule",
+            [](Changes& self, const Match& match, std::uint16_t priority, const Action& action) {
+                self.add([=](Forwarder& to) { return to.set_rule(match, priority, action); });
+            },
+            nb::arg("match"), nb::arg("priority"), nb::arg("action"),
+            "Refused where there are as many rules as may be.")
+        .def(
+            "remove_rule",
+            [](Changes& self, const Match& match, std::uint16_t priority) {
+                self.add([=](Forwarder& to) { std::ignore = to.remove_rule(match, priority); });
+            },
+            nb::arg("match"), nb::arg("priority"))
+        .def(
+            "fix_address",
+            [](Changes& self, std::uint64_t address, std::uint16_t vlan, PortIndex port) {
+                self.add(
+                    [=](Forwarder& to) { return to.fix_address(MacAddress{address}, vlan, port); });
+            },
+            nb::arg("address"), nb::arg("vlan"), nb::arg("port"),
+            "Refused where there is no place for it.")
+        .def(
+            "forget_address",
+            [](Changes& self, std::uint64_t address, std::uint16_t vlan) {
+                self.add([=](Forwarder& to) {
+                    std::ignore = to.forget_address(MacAddress{address}, vlan);
+                });
+            },
+            nb::arg("address"), nb::arg("vlan"));
 }
 
 void bind_switch(nb::module_& module) {
@@ -208,68 +296,16 @@ void bind_switch(nb::module_& module) {
              "Frames are taken from now on: when its rules are there.")
         .def("state", &Switch::state, nb::call_guard<nb::gil_scoped_release>())
         .def(
-            "set_rate",
-            [](Switch& self, RingIndex ring, base::BitRate rate) {
-                self.change([&](Forwarder& to) { to.queues().set_rate(ring, rate); });
+            "apply",
+            [](Switch& self, const Changes& changes) {
+                std::int64_t refused = -1;
+                self.change([&](Forwarder& to) { refused = changes.apply(to); });
+                return refused;
             },
-            nb::arg("ring"), nb::arg("rate_bps"), nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "set_limits",
-            [](Switch& self, RingIndex ring, std::uint32_t packets, base::Bytes bytes) {
-                self.change([&](Forwarder& to) { to.queues().set_limits(ring, packets, bytes); });
-            },
-            nb::arg("ring"), nb::arg("packets"), nb::arg("bytes"),
-            nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "set_mark",
-            [](Switch& self, RingIndex ring, base::Bytes bytes) {
-                self.change([&](Forwarder& to) { to.queues().set_mark(ring, bytes); });
-            },
-            nb::arg("ring"), nb::arg("bytes"), nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "set_pause",
-            [](Switch& self, RingIndex ring, std::uint32_t packets) {
-                self.change([&](Forwarder& to) { to.set_pause(ring, packets); });
-            },
-            nb::arg("ring"), nb::arg("packets"), nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "set_mirrored",
-            [](Switch& self, RingIndex ring, bool is) {
-                self.change([&](Forwarder& to) { to.set_mirrored(ring, is); });
-            },
-            nb::arg("ring"), nb::arg("is_mirrored"), nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "set_rule",
-            [](Switch& self, const Match& match, std::uint16_t priority, const Action& action) {
-                return changed(self,
-                               [&](Forwarder& to) { return to.set_rule(match, priority, action); });
-            },
-            nb::arg("match"), nb::arg("priority"), nb::arg("action"),
-            "False: there are as many rules as may be.")
-        .def(
-            "remove_rule",
-            [](Switch& self, const Match& match, std::uint16_t priority) {
-                return changed(self,
-                               [&](Forwarder& to) { return to.remove_rule(match, priority); });
-            },
-            nb::arg("match"), nb::arg("priority"), "False: there is no such rule.")
-        .def(
-            "fix_address",
-            [](Switch& self, std::uint64_t address, std::uint16_t vlan, PortIndex port) {
-                return changed(self, [&](Forwarder& to) {
-                    return to.fix_address(MacAddress{address}, vlan, port);
-                });
-            },
-            nb::arg("address"), nb::arg("vlan"), nb::arg("port"),
-            "False: there is no place for it.")
-        .def(
-            "forget_address",
-            [](Switch& self, std::uint64_t address, std::uint16_t vlan) {
-                return changed(self, [&](Forwarder& to) {
-                    return to.forget_address(MacAddress{address}, vlan);
-                });
-            },
-            nb::arg("address"), nb::arg("vlan"), "False: it is not there.")
+            nb::arg("changes"), nb::call_guard<nb::gil_scoped_release>(),
+            "All of them between the same two turns. Returns the number of the one that was "
+            "refused, "
+            "with which it ended, or -1.")
         .def("drain", &Switch::drain, nb::arg("timeout_s"),
              nb::call_guard<nb::gil_scoped_release>(),
              "Takes no more frames, and waits until those held have left at their pace. False: "
@@ -286,6 +322,7 @@ NB_MODULE(_switch, module) {
     daqloom::bindings::bind_config(module);
     daqloom::bindings::bind_rules(module);
     daqloom::bindings::bind_state(module);
+    daqloom::bindings::bind_changes(module);
     daqloom::bindings::bind_switch(module);
     daqloom::bindings::bind_trials(module);
 }

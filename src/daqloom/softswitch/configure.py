@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from daqloom._switch import Action, Match, RingConfig, SwitchConfig
 from daqloom.softswitch.document import Matching, Port, Ring, Rule, SwitchFile
@@ -15,11 +15,13 @@ PROTOCOLS = {"tcp": 6, "udp": 17}
 
 @dataclass(frozen=True)
 class Entry:
-    """A rule as the engine takes it."""
+    """A rule as the engine takes it; equal to another one that says the same."""
 
-    match: Match
+    match: Match = field(compare=False)
     priority: int
-    action: Action
+    action: Action = field(compare=False)
+    said: tuple[object, ...]
+    """What matches, and what is done."""
 
 
 def config_of(switch: SwitchFile) -> SwitchConfig:
@@ -112,13 +114,17 @@ def entries_of(switch: SwitchFile) -> dict[str, Entry]:
     """Return all rules, those of rings included, by the dotted names of their tables."""
     first = switch.classes * len(switch.ports)
     found = {}
-    for number, (name, ring) in enumerate(switch.rings.items()):
-        found[f"rings.{name}"] = Entry(
-            match_of(switch, ring), ring.priority, Action.queue(first + number)
-        )
+    for number, (name, ring) in enumerate(switch.rings.items(), first):
+        found[f"rings.{name}"] = _entry(switch, ring, Action.queue(number), number)
     for name, rule in switch.rules.items():
-        found[f"rules.{name}"] = Entry(match_of(switch, rule), rule.priority, _action(switch, rule))
+        action = _action(switch, rule)
+        found[f"rules.{name}"] = _entry(switch, rule, action, rule.action, rule.port)
     return found
+
+
+def _entry(switch: SwitchFile, given: Matching, action: Action, *said: object) -> Entry:
+    keys = (getattr(given, key) for key in Matching.model_fields)
+    return Entry(match_of(switch, given), given.priority, action, (*keys, *said))
 
 
 def _action(switch: SwitchFile, rule: Rule) -> Action:

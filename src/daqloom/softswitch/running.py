@@ -8,14 +8,9 @@ from typing import Any
 from daqloom._switch import Switch, SwitchState
 from daqloom.measure import MeasureError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.softswitch.configure import (
-    address_number,
-    config_of,
-    entries_of,
-    port_number,
-    ring_names,
-)
-from daqloom.softswitch.document import FixedAddress, SwitchFile
+from daqloom.softswitch.changes import changes_between
+from daqloom.softswitch.configure import config_of, ring_names
+from daqloom.softswitch.document import SwitchFile
 from daqloom.softswitch.load import altered
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
@@ -92,47 +87,12 @@ class RunningSwitch:
                 )
 
     def _enter(self, before: SwitchFile, after: SwitchFile) -> None:
-        """Tell the engine what differs. Raises ScenarioError where a table is full."""
-        first = after.classes * len(after.ports)
-        for number, (name, ring) in enumerate(after.rings.items(), first):
-            old = before.rings.get(name)
-            if ring.pause_at != (0 if old is None else old.pause_at):
-                self._switch.set_pause(number, ring.pause_at)
-            if ring.mirrored != (old is not None and old.mirrored):
-                self._switch.set_mirrored(number, ring.mirrored)
-            if old is not None and ring.rate != old.rate:
-                self._switch.set_rate(number, ring.rate)
-            if old is not None and (ring.packets, ring.bytes) != (old.packets, old.bytes):
-                self._switch.set_limits(number, ring.packets, ring.bytes)
-            if old is not None and ring.ecn_threshold != old.ecn_threshold:
-                self._switch.set_mark(number, ring.ecn_threshold)
-        old_entries, new_entries = entries_of(before), entries_of(after)
-        for name, entry in old_entries.items():
-            if _table(before, name) != _table(after, name):
-                self._switch.remove_rule(entry.match, entry.priority)
-        for name, entry in new_entries.items():
-            is_new = _table(before, name) != _table(after, name)
-            if is_new and not self._switch.set_rule(entry.match, entry.priority, entry.action):
-                raise ScenarioError(
-                    f"{name}: the table of rules is full, or has more than 32 kinds of them; leave "
-                    "some out, or let them match on the same keys"
-                )
-        self._enter_addresses(before.addresses.fixed, after.addresses.fixed)
-
-    def _enter_addresses(
-        self, before: Mapping[str, FixedAddress], after: Mapping[str, FixedAddress]
-    ) -> None:
-        for name, old in before.items():
-            if after.get(name) != old:
-                self._switch.forget_address(address_number(old.address), old.vlan or 0)
-        for name, new in after.items():
-            port = port_number(self.file, new.port)
-            number = address_number(new.address)
-            is_new = before.get(name) != new
-            if is_new and not self._switch.fix_address(number, new.vlan or 0, port):
-                raise ScenarioError(
-                    f"addresses.fixed.{name}: the table of addresses is full; raise addresses.most"
-                )
+        """Tell the engine what differs, all of it between the same two turns. Raises ScenarioError
+        where a table is full; then it is as before."""
+        changes, refusals = changes_between(before, after)
+        if (refused := self._switch.apply(changes)) >= 0:
+            self._switch.apply(changes_between(after, before)[0])
+            raise ScenarioError(refusals[refused])
 
     def _ports(self, state: SwitchState) -> list[PortStatus]:
         return [
@@ -195,21 +155,3 @@ def _fixed_part(switch: SwitchFile) -> dict[str, Any]:
     for name, ring in document.pop("rings").items():
         flat |= {f"rings.{name}.{key}": ring[key] for key in ("port", "traffic_class")}
     return flat | document
-
-
-def _table(switch: SwitchFile, path: str) -> Any:
-    """Return the rule of a ring or a rule: what matches, and what is done."""
-    table, _, name = path.partition(".")
-    entry = getattr(switch, table).get(name)
-    if entry is None or table == "rules":
-        return entry
-    return entry.model_copy(
-        update={
-            "rate": 0,
-            "packets": 0,
-            "bytes": 0,
-            "ecn_threshold": 0,
-            "pause_at": 0,
-            "mirrored": False,
-        }
-    )

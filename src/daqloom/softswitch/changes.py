@@ -1,0 +1,48 @@
+"""What differs between two files of a switch, as steps that the engine takes between two turns."""
+
+from daqloom._switch import Changes
+from daqloom.softswitch.configure import address_number, entries_of, port_number
+from daqloom.softswitch.document import SwitchFile
+
+RULES_FULL = (
+    "{}: the table of rules is full, or has more than 32 kinds of them; leave some out, or let "
+    "them match on the same keys"
+)
+ADDRESSES_FULL = "addresses.fixed.{}: the table of addresses is full; raise addresses.most"
+
+
+def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dict[int, str]]:
+    """Return the steps from one file to the other, and by the number of a step that may be refused
+    why it was. The two have the same ports, and `before` the rings of `after` or none: the engine's
+    configuration has their rates and sizes already."""
+    changes, refusals = Changes(), dict[int, str]()
+    for number, (name, ring) in enumerate(after.rings.items(), after.classes * len(after.ports)):
+        old = before.rings.get(name)
+        if ring.pause_at != (0 if old is None else old.pause_at):
+            changes.set_pause(number, ring.pause_at)
+        if ring.mirrored != (old is not None and old.mirrored):
+            changes.set_mirrored(number, ring.mirrored)
+        if old is not None and ring.rate != old.rate:
+            changes.set_rate(number, ring.rate)
+        if old is not None and (ring.packets, ring.bytes) != (old.packets, old.bytes):
+            changes.set_limits(number, ring.packets, ring.bytes)
+        if old is not None and ring.ecn_threshold != old.ecn_threshold:
+            changes.set_mark(number, ring.ecn_threshold)
+    old_entries, entries = entries_of(before), entries_of(after)
+    for name, entry in old_entries.items():
+        if entries.get(name) != entry:
+            changes.remove_rule(entry.match, entry.priority)
+    for name, entry in entries.items():
+        if old_entries.get(name) != entry:
+            refusals[len(changes)] = RULES_FULL.format(name)
+            changes.set_rule(entry.match, entry.priority, entry.action)
+    old_addresses, addresses = before.addresses.fixed, after.addresses.fixed
+    for name, old_address in old_addresses.items():
+        if addresses.get(name) != old_address:
+            changes.forget_address(address_number(old_address.address), old_address.vlan or 0)
+    for name, address in addresses.items():
+        if old_addresses.get(name) != address:
+            refusals[len(changes)] = ADDRESSES_FULL.format(name)
+            port = port_number(after, address.port)
+            changes.fix_address(address_number(address.address), address.vlan or 0, port)
+    return changes, refusals
