@@ -1,7 +1,9 @@
 """The software switch of a scenario: its ports, rings and paces as a file."""
 
 import pytest
+from typer.testing import CliRunner
 
+from daqloom.cli.main import app
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.from_scenario import document_of
 from daqloom.softswitch.load import build
@@ -67,3 +69,10 @@ def test_what_has_no_such_switch_is_refused(name, changes, hosts, switch, said):
     with pytest.raises(ScenarioError) as refused:
         document_of(load(name, changes), hosts, switch)
     assert said in str(refused.value)
+
+
+def test_a_scenario_without_the_addresses_of_its_hosts_is_told_from_a_file() -> None:
+    for options in ((), ("--switch", "tor")):
+        done = CliRunner().invoke(app, ["switch", "check", "lossless-switch-all-to-one", *options])
+        assert done.exit_code == 2
+        assert "whose hosts need addresses; give --hosts" in done.stderr

@@ -291,6 +291,7 @@ def benchmark(
 def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -> SwitchFile:
     """Return the switch of a file, or with the network of its `hosts` of a scenario."""
     from daqloom.scenario.errors import ScenarioError
+    from daqloom.scenario.load import presets
     from daqloom.softswitch.load import build, load
 
     if hosts:
@@ -299,8 +300,11 @@ def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -
 
         document = document_of(load_scenario(file), hosts, switch)
         return build(document, changes or (), source=f"the software switch of {file}")
-    if switch:
-        raise ScenarioError("--switch is for a scenario, whose hosts --hosts has to give")
+    if switch or file in presets():
+        raise ScenarioError(
+            f"{file} is to be a scenario, whose hosts need addresses; give --hosts, such as "
+            "10.0.0.0/16"
+        )
     return load(file, changes or ())
 
 
