@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "softswitch/flow_table.hpp"
 #include "softswitch/packet.hpp"
 
 namespace daqloom::softswitch {
@@ -59,6 +60,7 @@ class FlowCache {
         std::array<std::uint64_t, 5> words{};
         base::Time until{-1};  ///< what was decided holds no longer
         RingIndex ring{};
+        FlowIndex entry = FlowIndex::none();  ///< of the flow table, which counts it
         std::uint32_t generation = 0;
     };
     static_assert(sizeof(Flow) == 64);
@@ -68,17 +70,17 @@ class FlowCache {
         : flows_(flows), shift_(static_cast<std::uint32_t>(33 - std::bit_width(flows))) {}
 
     void prefetch(const FlowKey& key) const { __builtin_prefetch(&flows_[place(key)]); }
-    /// None: nothing is known, or what was has to be decided anew.
-    [[nodiscard]] RingIndex find(const FlowKey& key, base::Time now) const {
+    /// Null: nothing is known, or what was has to be decided anew.
+    [[nodiscard]] const Flow* find(const FlowKey& key, base::Time now) const {
         const Flow& flow = flows_[place(key)];
         std::uint64_t differs = flow.generation ^ generation_;
         for (std::size_t i = 0; i < key.words.size(); ++i) {
             differs |= flow.words[i] ^ key.words[i];  // without a branch for each
         }
-        return differs == 0 && now <= flow.until ? flow.ring : RingIndex::none();
+        return differs == 0 && now <= flow.until ? &flow : nullptr;
     }
-    void put(const FlowKey& key, RingIndex ring, base::Time until) {
-        flows_[place(key)] = {key.words, until, ring, generation_};
+    void put(const FlowKey& key, RingIndex ring, FlowIndex entry, base::Time until) {
+        flows_[place(key)] = {key.words, until, ring, entry, generation_};
     }
     /// Nothing of what was decided holds any more.
     void forget() { ++generation_; }

@@ -15,7 +15,7 @@ constexpr std::uint64_t kLinkLocal = 0x0180c2000000;
 constexpr std::uint64_t kLinkLocalMask = 0xfffffffffff0;
 
 /// What a rule does, as the value of its match.
-constexpr std::uint32_t kWhat = 30;
+constexpr std::uint32_t kWhat = 29;
 constexpr std::uint32_t kNumber = (std::uint32_t{1} << kWhat) - 1;
 
 std::uint32_t value_of(const Action& action) {
@@ -23,6 +23,18 @@ std::uint32_t value_of(const Action& action) {
                                  : action.what == Action::What::port ? action.port.value()
                                                                      : 0;
     return static_cast<std::uint32_t>(action.what) << kWhat | number;
+}
+
+Action action_of(std::uint32_t value) {
+    const std::uint32_t number = value & kNumber;
+    Action action;
+    action.what = static_cast<Action::What>(value >> kWhat);
+    if (action.what == Action::What::queue) {
+        action.ring = RingIndex(number);
+    } else if (action.what == Action::What::port) {
+        action.port = PortIndex(number);
+    }
+    return action;
 }
 
 base::expected<void> check(const ForwarderConfig& config) {
@@ -76,6 +88,7 @@ Forwarder::Forwarder(const ForwarderConfig& config)
       queues_(config.output),
       pauses_(config.output.rings.size(), config.output.ports),
       addresses_(config.addresses),
+      flow_table_(config.most_flow_entries, config.most_meters),
       rules_(config.most_rules),
       counters_(config.output.ports) {
     for (const RingConfig& ring : config.output.rings) {
@@ -90,12 +103,27 @@ void Forwarder::set_mirrored(RingIndex ring, bool is) {
     }
 }
 
+bool Forwarder::is_there(const Action& action) const {
+    return (action.what != Action::What::queue || action.ring.value() < port_of_.size()) &&
+           (action.what != Action::What::port || action.port.value() < ports());
+}
+
 bool Forwarder::set_rule(const Match& match, std::uint16_t priority, const Action& action) {
-    const bool is_there =
-        (action.what != Action::What::queue || action.ring.value() < port_of_.size()) &&
-        (action.what != Action::What::port || action.port.value() < ports());
     flows_.forget();
-    return is_there && rules_.set(match, priority, value_of(action));
+    return is_there(action) && rules_.set(match, priority, value_of(action));
+}
+
+bool Forwarder::set_flow(FlowIndex index, const FlowEntry& entry) {
+    flows_.forget();
+    return is_there(entry.action) && flow_table_.set(index, entry);
+}
+
+bool Forwarder::set_meter(MeterIndex index, const MeterConfig& config) {
+    if (index.value() >= flow_table_.meters().size()) {
+        return false;
+    }
+    flow_table_.meters().set(index, config);
+    return true;
 }
 
 Forwarder::Decision Forwarder::decide(std::span<const std::uint8_t> frame, PortIndex ingress,
@@ -108,22 +136,35 @@ Forwarder::Decision Forwarder::decide(std::span<const std::uint8_t> frame, PortI
     if ((headers.destination.value & kLinkLocalMask) == kLinkLocal) {
         return {.cause = &PortCounters::link_local};
     }
+    const FlowIndex entry = flow_table_.find(headers, ingress.value());
+    const Action action = entry == FlowIndex::none() ? Action{} : flow_table_.action(entry);
+    Decision decision = action.what == Action::What::forward ? by_rule(headers, ingress, now)
+                                                             : done(action, headers);
+    decision.entry = entry;
+    return decision;
+}
+
+Forwarder::Decision Forwarder::by_rule(const Headers& headers, PortIndex ingress, Time now) const {
     const auto rule = rules_.find(headers, ingress.value());
-    if (!rule) {
-        return by_address(headers, ingress, now);
-    }
-    const std::uint32_t number = *rule & kNumber;
-    switch (static_cast<Action::What>(*rule >> kWhat)) {
+    const Action action = rule ? action_of(*rule) : Action{};
+    return action.what == Action::What::forward ? by_address(headers, ingress, now)
+                                                : done(action, headers);
+}
+
+/// Precondition: the action is not `forward`.
+Forwarder::Decision Forwarder::done(const Action& action, const Headers& headers) const {
+    switch (action.what) {
         case Action::What::queue:
-            return {.ring = RingIndex(number)};
+            return {.ring = action.ring};
         case Action::What::port:
-            return {.ring = ring_of(PortIndex(number), headers.priority)};
-        case Action::What::drop:
-            return {.cause = &PortCounters::by_rule};
+            return {.ring = ring_of(action.port, headers.priority)};
+        case Action::What::flood:
         case Action::What::forward:
+            return {.priority = headers.priority};
+        case Action::What::drop:
             break;
     }
-    return by_address(headers, ingress, now);
+    return {.cause = &PortCounters::by_rule};
 }
 
 Forwarder::Decision Forwarder::by_address(const Headers& headers, PortIndex ingress,

@@ -1,7 +1,7 @@
 // The switch without its ports: frames come in, are looked at, wait in the rings of the ports by
 // which they go, and leave at their pace.
 //
-//   frame ──> headers ──> rules ──────────────> ring ──> (OutputQueues) ──> port
+//   frame ──> headers ──> flow table, rules ──> ring ──> (OutputQueues) ──> port
 //                │           └ none: address ─> ring of that port and class
 //                └ learned         └ unknown ─> those of all ports, or none
 //
@@ -23,7 +23,9 @@
 #include "base/expected.hpp"
 #include "base/fields.hpp"
 #include "base/units.hpp"
+#include "softswitch/action.hpp"
 #include "softswitch/flow_cache.hpp"
+#include "softswitch/flow_table.hpp"
 #include "softswitch/headers.hpp"
 #include "softswitch/mac_table.hpp"
 #include "softswitch/match_table.hpp"
@@ -33,19 +35,6 @@
 
 namespace daqloom::softswitch {
 
-/// What is done with frames that a rule matches.
-struct Action {
-    enum class What : std::uint8_t {
-        queue,    ///< into a ring
-        port,     ///< into the ring of a port for its class
-        forward,  ///< where the address is, as without a rule
-        drop,
-    };
-    What what = What::forward;
-    RingIndex ring{};
-    PortIndex port{};
-};
-
 struct ForwarderConfig {
     /// The rings, the first of which are those of the ports without a rule: for each port in turn
     /// one for each of `classes`. Frames without a tag are of class 0.
@@ -53,6 +42,8 @@ struct ForwarderConfig {
     std::uint32_t classes = 1;
     MacTableConfig addresses;
     std::uint32_t most_rules = 65'536;
+    std::uint32_t most_flow_entries = 0;  ///< of a controller
+    std::uint32_t most_meters = 0;
     bool floods_unknown = true;  ///< frames to addresses that nobody knows; else they are dropped
     PortIndex mirror = PortIndex::none();  ///< gets copies of frames into mirrored rings
 };
@@ -66,6 +57,7 @@ struct PortCounters {
                    (std::uint64_t, malformed, "Frames dropped, as they have no Ethernet header."),
                    (std::uint64_t, link_local, "Frames dropped, as they are for this link only."),
                    (std::uint64_t, by_rule, "Frames dropped, as a rule says."),
+                   (std::uint64_t, metered, "Frames dropped, as they exceed the rate of a meter."),
                    (std::uint64_t, unknown, "Frames dropped, as nobody knows their address."),
                    (std::uint64_t, back,
                     "Frames dropped, as they would leave by the port they came by."),
@@ -98,9 +90,13 @@ class Forwarder {
             const Arrived& arrived = batch[i];
             counted.bytes += arrived.bytes;
             const FlowKey& key = keys_[i];
-            RingIndex ring = key.is_flow ? flows_.find(key, now) : RingIndex::none();
-            if (ring == RingIndex::none()) [[unlikely]] {
+            RingIndex ring = RingIndex::none();
+            const FlowCache::Flow* known = key.is_flow ? flows_.find(key, now) : nullptr;
+            if (known == nullptr) [[unlikely]] {
                 ring = look_at(arrived, key, ingress, now, counted, out);
+            } else if (known->entry == FlowIndex::none() ||
+                       passes(known->entry, arrived, now, counted, out)) [[likely]] {
+                ring = known->ring;
             }
             if (ring != RingIndex::none()) [[likely]] {
                 packets_[count++] = {arrived.handle, arrived.bytes, ring};
@@ -140,6 +136,14 @@ class Forwarder {
         flows_.forget();
         return rules_.remove(match, priority);
     }
+    /// See FlowTable.
+    bool set_flow(FlowIndex index, const FlowEntry& entry);
+    void remove_flow(FlowIndex index) {
+        flows_.forget();
+        flow_table_.remove(index);
+    }
+    /// False: there is no such meter.
+    bool set_meter(MeterIndex index, const MeterConfig& config);
     /// See MacTable.
     bool fix_address(MacAddress address, std::uint16_t vlan, PortIndex port) {
         flows_.forget();
@@ -164,6 +168,7 @@ class Forwarder {
     [[nodiscard]] const OutputQueues& queues() const { return queues_; }
     [[nodiscard]] const MacTable& addresses() const { return addresses_; }
     [[nodiscard]] const MatchTable& rules() const { return rules_; }
+    [[nodiscard]] const FlowTable& flow_table() const { return flow_table_; }
     [[nodiscard]] const Pauses& pauses() const { return pauses_; }
     [[nodiscard]] std::size_t ports() const { return counters_.size(); }
     [[nodiscard]] const PortCounters& counters(PortIndex port) const {
@@ -184,14 +189,30 @@ class Forwarder {
         RingIndex ring = RingIndex::none();            ///< none: all ports
         std::uint64_t PortCounters::*cause = nullptr;  ///< of its being dropped
         std::uint8_t priority = 0;
+        FlowIndex entry = FlowIndex::none();  ///< of the flow table, that it matched
     };
 
     explicit Forwarder(const ForwarderConfig& config);
 
     /// Learns where it came from, too.
     Decision decide(std::span<const std::uint8_t> frame, PortIndex ingress, base::Time now);
+    [[nodiscard]] Decision by_rule(const Headers& headers, PortIndex ingress, base::Time now) const;
     [[nodiscard]] Decision by_address(const Headers& headers, PortIndex ingress,
                                       base::Time now) const;
+    [[nodiscard]] Decision done(const Action& action, const Headers& headers) const;
+    [[nodiscard]] bool is_there(const Action& action) const;
+
+    /// Counts a frame of an entry. False: its meter has dropped it.
+    template <class Out>
+    [[gnu::noinline]] bool passes(FlowIndex entry, const Arrived& arrived, base::Time now,
+                                  PortCounters& counted, Out& out) {
+        if (flow_table_.passes(entry, arrived.bytes, now)) {
+            return true;
+        }
+        ++counted.metered;
+        out.drop(arrived.handle);
+        return false;
+    }
 
     /// None: it has been flooded, or dropped.
     template <class Out>
@@ -199,6 +220,10 @@ class Forwarder {
                                         PortIndex ingress, base::Time now, PortCounters& counted,
                                         Out& out) {
         const Decision decision = decide(arrived.frame, ingress, now);
+        if (decision.entry != FlowIndex::none() &&
+            !passes(decision.entry, arrived, now, counted, out)) {
+            return RingIndex::none();
+        }
         if (decision.cause != nullptr) {
             ++(counted.*decision.cause);
             out.drop(arrived.handle);
@@ -206,7 +231,7 @@ class Forwarder {
             ++counted.flooded;
             flood(arrived, ingress, decision.priority, now, counted, out);
         } else if (key.is_flow) {
-            flows_.put(key, decision.ring, now + kRemembered);
+            flows_.put(key, decision.ring, decision.entry, now + kRemembered);
         }
         return decision.ring;
     }
@@ -264,6 +289,7 @@ class Forwarder {
     Pauses pauses_;
     FlowCache flows_{kFlows};
     MacTable addresses_;
+    FlowTable flow_table_;
     MatchTable rules_;
     std::vector<PortCounters> counters_;
 };

@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint16_t kPorts = 3;
 constexpr std::uint32_t kRings = 2 * kPorts + 3;
+constexpr std::uint32_t kFlowEntries = 6;
+constexpr std::uint32_t kMeters = 2;
 
 /// Whoever drives the switch: aborts where a handle comes back that it has not given away.
 struct Driver {
@@ -64,6 +66,8 @@ ForwarderConfig config_from(base::ByteSource& from) {
     config.addresses = {.most = static_cast<std::uint32_t>(from.number(1, 50)),
                         .ageing = base::microseconds(from.number(1, 60'000))};
     config.most_rules = static_cast<std::uint32_t>(from.number(0, 40));
+    config.most_flow_entries = kFlowEntries;
+    config.most_meters = kMeters;
     config.floods_unknown = from.coin();
     config.mirror = from.coin() ? PortIndex(from.byte() % kPorts) : PortIndex::none();
     return config;
@@ -88,8 +92,32 @@ Match match_from(base::ByteSource& from) {
     return match;
 }
 
+Action action_from(base::ByteSource& from) {
+    return {.what = static_cast<Action::What>(from.byte() % 5),
+            .ring = RingIndex(from.byte()),
+            .port = PortIndex(from.byte())};
+}
+
 void change(Forwarder& forwarder, base::ByteSource& from) {
-    switch (from.byte() % 9) {
+    switch (from.byte() % 12) {
+        case 11:
+            forwarder.set_flow(FlowIndex(from.byte() % (kFlowEntries + 1)),
+                               {.match = match_from(from),
+                                .priority = from.byte(),
+                                .action = action_from(from),
+                                .meter = from.coin() ? MeterIndex(from.byte() % (kMeters + 1))
+                                                     : MeterIndex::none()});
+            break;
+        case 10:
+            forwarder.remove_flow(FlowIndex(from.byte() % (kFlowEntries + 1)));
+            break;
+        case 9:
+            forwarder.set_meter(
+                MeterIndex(from.byte() % (kMeters + 1)),
+                {.unit = from.coin() ? MeterConfig::Unit::bits : MeterConfig::Unit::packets,
+                 .per_second = static_cast<std::uint64_t>(from.number(0, 1'000'000'000)),
+                 .burst = static_cast<std::uint64_t>(from.number(0, 1'000'000'000'000'000'000))});
+            break;
         case 8:
             forwarder.set_pause(RingIndex(from.byte() % kRings), from.byte());
             break;
@@ -97,10 +125,7 @@ void change(Forwarder& forwarder, base::ByteSource& from) {
             forwarder.set_mirrored(RingIndex(from.byte() % kRings), from.coin());
             break;
         case 0:
-            forwarder.set_rule(match_from(from), from.byte(),
-                               {.what = static_cast<Action::What>(from.byte() % 4),
-                                .ring = RingIndex(from.byte()),
-                                .port = PortIndex(from.byte())});
+            forwarder.set_rule(match_from(from), from.byte(), action_from(from));
             break;
         case 1:
             forwarder.remove_rule(match_from(from), from.byte());

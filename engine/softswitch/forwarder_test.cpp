@@ -222,6 +222,53 @@ TEST(Forwarder, RulesComeBeforeAddresses) {
     EXPECT_EQ(sent_to(7), (std::vector<std::uint16_t>{1}));
 }
 
+TEST(Forwarder, EntriesOfAControllerComeBeforeRules) {
+    ForwarderConfig config = config_of(1, {.port = PortIndex(3)});
+    config.most_flow_entries = 2;
+    config.most_meters = 1;
+    Driver driver(config);
+    Forwarder& forwarder = driver.forwarder();
+    const auto goes = [&](std::uint32_t to, Time now) {
+        return driver.ports_of(driver.in(0, frame_of(host(1), host(9), to), now), now);
+    };
+    const std::vector<std::uint16_t> nowhere;
+    ASSERT_TRUE(
+        forwarder.set_rule(to_ip(5), 9, {.what = Action::What::queue, .ring = RingIndex(4)}));
+    EXPECT_EQ(goes(5, {}), (std::vector<std::uint16_t>{3}));
+    FlowEntry entry{.match = to_ip(5),
+                    .action = {.what = Action::What::port, .port = PortIndex(1)}};
+    ASSERT_TRUE(forwarder.set_flow(FlowIndex(0), entry));
+    EXPECT_EQ(goes(5, {}), (std::vector<std::uint16_t>{1}));
+    EXPECT_EQ(goes(5, {}), (std::vector<std::uint16_t>{1}));  // of the cache
+    entry.action = {.what = Action::What::flood};
+    ASSERT_TRUE(forwarder.set_flow(FlowIndex(0), entry));
+    EXPECT_EQ(goes(5, {}), (std::vector<std::uint16_t>{1, 2, 3}));
+    entry.action = {.what = Action::What::drop};
+    ASSERT_TRUE(forwarder.set_flow(FlowIndex(0), entry));
+    EXPECT_EQ(goes(5, {}), nowhere);
+    EXPECT_EQ(driver.counted(0).by_rule, 1U);
+    // A meter that allows two frames of 64 B at once, and one more after 64 us at 8 Mb/s.
+    ASSERT_TRUE(forwarder.set_meter(MeterIndex(0), {.per_second = 8'000'000, .burst = 512}));
+    EXPECT_FALSE(forwarder.set_meter(MeterIndex(1), {}));
+    entry.action = {.what = Action::What::forward};  // as the rule says
+    entry.meter = MeterIndex(0);
+    ASSERT_TRUE(forwarder.set_flow(FlowIndex(0), entry));
+    const Time later = base::milliseconds(2);
+    EXPECT_EQ(goes(5, later), (std::vector<std::uint16_t>{3}));
+    EXPECT_EQ(goes(5, later), (std::vector<std::uint16_t>{3}));
+    EXPECT_EQ(goes(5, later), nowhere);
+    EXPECT_EQ(driver.counted(0).metered, 1U);
+    EXPECT_EQ(goes(5, later + base::microseconds(64)), (std::vector<std::uint16_t>{3}));
+    EXPECT_EQ(forwarder.flow_table().counters(FlowIndex(0)).packets, 8U);
+    EXPECT_EQ(forwarder.flow_table().counters(FlowIndex(0)).bytes, 8 * 64U);
+    forwarder.remove_flow(FlowIndex(0));
+    EXPECT_EQ(goes(5, later), (std::vector<std::uint16_t>{3}));
+    EXPECT_EQ(forwarder.flow_table().counters(FlowIndex(0)).packets, 8U);
+    entry.action = {.what = Action::What::port, .port = PortIndex(kPorts)};
+    EXPECT_FALSE(forwarder.set_flow(FlowIndex(0), entry));  // no such port
+    EXPECT_EQ(driver.alive(), 0U);
+}
+
 TEST(Forwarder, ClassesOfAPortHaveRingsOfTheirOwn) {
     ForwarderConfig config;
     config.classes = 2;

@@ -76,6 +76,13 @@ void bind_config(nb::module_& module) {
             "ageing_s", [](const SwitchConfig& self) { return self.forwarder.addresses.ageing; },
             [](SwitchConfig& self, base::Time time) { self.forwarder.addresses.ageing = time; })
         .def_prop_rw(
+            "flow_entries",
+            [](const SwitchConfig& self) { return self.forwarder.most_flow_entries; },
+            [](SwitchConfig& self, std::uint32_t most) { self.forwarder.most_flow_entries = most; })
+        .def_prop_rw(
+            "meters", [](const SwitchConfig& self) { return self.forwarder.most_meters; },
+            [](SwitchConfig& self, std::uint32_t most) { self.forwarder.most_meters = most; })
+        .def_prop_rw(
             "floods_unknown",
             [](const SwitchConfig& self) { return self.forwarder.floods_unknown; },
             [](SwitchConfig& self, bool does) { self.forwarder.floods_unknown = does; })
@@ -138,6 +145,7 @@ void bind_rules(nb::module_& module) {
             "port", [](PortIndex port) { return Action{.what = Action::What::port, .port = port}; },
             nb::arg("port"))
         .def_static("forward", [] { return Action{.what = Action::What::forward}; })
+        .def_static("flood", [] { return Action{.what = Action::What::flood}; })
         .def_static("drop", [] { return Action{.what = Action::What::drop}; });
 }
 
@@ -269,6 +277,35 @@ void bind_changes(nb::module_& module) {
             },
             nb::arg("match"), nb::arg("priority"))
         .def(
+            "set_flow",
+            [](Changes& self, FlowIndex index, const Match& match, std::uint16_t priority,
+               const Action& action, MeterIndex meter) {
+                self.add([index, entry = FlowEntry{match, priority, action, meter}](Forwarder& to) {
+                    return to.set_flow(index, entry);
+                });
+            },
+            nb::arg("index"), nb::arg("match"), nb::arg("priority"), nb::arg("action"),
+            nb::arg("meter"),
+            "An entry of the flow table; meter -1: none. Refused where there are too many kinds of "
+            "matches.")
+        .def(
+            "remove_flow",
+            [](Changes& self, FlowIndex index) {
+                self.add([=](Forwarder& to) { to.remove_flow(index); });
+            },
+            nb::arg("index"))
+        .def(
+            "set_meter",
+            [](Changes& self, MeterIndex index, bool is_of_packets, std::uint64_t per_second,
+               std::uint64_t burst) {
+                const MeterConfig config{
+                    is_of_packets ? MeterConfig::Unit::packets : MeterConfig::Unit::bits,
+                    per_second, burst};
+                self.add([=](Forwarder& to) { return to.set_meter(index, config); });
+            },
+            nb::arg("index"), nb::arg("is_of_packets"), nb::arg("per_second"), nb::arg("burst"),
+            "Bits or packets; it counts anew. Refused where there is no such meter.")
+        .def(
             "fix_address",
             [](Changes& self, std::uint64_t address, std::uint16_t vlan, PortIndex port) {
                 self.add(
@@ -306,6 +343,40 @@ void bind_switch(nb::module_& module) {
             "All of them between the same two turns. Returns the number of the one that was "
             "refused, "
             "with which it ended, or -1.")
+        .def(
+            "flow_counts",
+            [](Switch& self, const std::vector<FlowIndex>& indices) {
+                std::vector<std::tuple<std::uint64_t, std::uint64_t>> counts;
+                self.change([&](const Forwarder& of) {
+                    for (const FlowIndex index : indices) {
+                        if (index.value() < of.flow_table().most()) {
+                            const auto& counted = of.flow_table().counters(index);
+                            counts.emplace_back(counted.packets, counted.bytes);
+                        }
+                    }
+                });
+                return counts;
+            },
+            nb::arg("indices"), nb::call_guard<nb::gil_scoped_release>(),
+            "Packets and bytes that matched each of these entries of the flow table.")
+        .def(
+            "meter_counts",
+            [](Switch& self, const std::vector<MeterIndex>& indices) {
+                std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>>
+                    counts;
+                self.change([&](const Forwarder& of) {
+                    for (const MeterIndex index : indices) {
+                        if (index.value() < of.flow_table().meters().size()) {
+                            const auto& counted = of.flow_table().meters().counters(index);
+                            counts.emplace_back(counted.packets, counted.bytes, counted.dropped,
+                                                counted.dropped_bytes);
+                        }
+                    }
+                });
+                return counts;
+            },
+            nb::arg("indices"), nb::call_guard<nb::gil_scoped_release>(),
+            "Packets, bytes, and those of both that were dropped, of each of these meters.")
         .def("drain", &Switch::drain, nb::arg("timeout_s"),
              nb::call_guard<nb::gil_scoped_release>(),
              "Takes no more frames, and waits until those held have left at their pace. False: "

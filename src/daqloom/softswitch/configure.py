@@ -10,6 +10,8 @@ from daqloom.softswitch.sizes import buffers_of, memory_of
 
 OVERHEAD_BYTES = {"wire": 24, "ip": -14}
 """Of each frame beside its bytes without check sequence, in the bits to which paces refer."""
+MOST_ENTRIES, MOST_METERS = 16_384, 1024
+"""Of controllers of OpenFlow."""
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
@@ -38,6 +40,8 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
     config.addresses = switch.addresses.most
     config.ageing_s = switch.addresses.ageing
     config.floods_unknown = switch.addresses.unknown == "flood"
+    if switch.control.openflow:
+        config.flow_entries, config.meters = MOST_ENTRIES, MOST_METERS
     config.longest_sleep_s = runs.sleep
     config.mirror = -1 if switch.mirror is None else port_number(switch, switch.mirror)
     config.rings = [

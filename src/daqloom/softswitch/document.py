@@ -214,6 +214,14 @@ class Control(Part):
     "unix:/run/openvswitch/db.sock"; empty: none."""
     bridge: Annotated[str, Field(max_length=40)] = "br0"
     """Bridge in that database that is this switch."""
+    openflow: tuple[Annotated[str, Field(max_length=200)], ...] = Field(
+        default=(), max_length=8, strict=False
+    )
+    """Controllers of OpenFlow 1.3: "tcp:HOST:PORT" or "ssl:HOST:PORT" to look for one,
+    "ptcp:PORT" (of loopback) or "punix:PATH" to listen for them. Their entries come before rings'
+    matches and rules."""
+    datapath: int = Field(default=1, ge=1, lt=1 << 64)
+    """Number by which controllers of OpenFlow know the switch."""
     prometheus: Annotated[str, Field(max_length=200)] = ""
     """Address at which it shows its counters to Prometheus, host:port; empty: none."""
 

@@ -8,7 +8,7 @@ import secrets
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from daqloom.softswitch.running import RunningSwitch
 from daqloom.softswitch.status import SWITCH, Ask, Change, Stop, SwitchStatus, read_request
 
 if TYPE_CHECKING:
+    from daqloom.softswitch.openflow.datapath import Datapath
     from daqloom.softswitch.ovsdb import OvsdbClient
 
 DRAIN_S = 10.0
@@ -58,6 +59,17 @@ def _follow(running: RunningSwitch, control: Control) -> OvsdbClient:
     return OvsdbClient(running, control.ovsdb, control.bridge)
 
 
+def _steered(running: RunningSwitch) -> AbstractAsyncContextManager[Datapath]:
+    """Let controllers of OpenFlow steer a switch. Raises MeasureError."""
+    try:
+        from daqloom.softswitch.openflow.datapath import steered
+    except ImportError:
+        raise MeasureError(
+            "control.openflow needs the Python package python-openflow; install daqloom[openflow]"
+        ) from None
+    return steered(running)
+
+
 @contextmanager
 def _socket() -> Iterator[str]:
     """The address of a socket that only this user reaches."""
@@ -75,6 +87,7 @@ class _Program:
     def __init__(self, running: RunningSwitch, certificates: Certificates | None) -> None:
         self._running, self._certificates = running, certificates
         self._steering = secrets.token_bytes(16)
+        self._datapath: Datapath | None = None
         self._stop: asyncio.Future[float]
 
     async def run(self, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
@@ -84,7 +97,7 @@ class _Program:
             self, steering=self._steering, certificates=self._certificates, refused=Counter()
         )
         host, port = split(control.listen)
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             # Loopback is another one in each network namespace; a socket is the same.
             socket = "" if self._certificates else stack.enter_context(_socket())
             bound = await service.listen(
@@ -99,12 +112,14 @@ class _Program:
                 stack.callback(exporter.close)
             if control.ovsdb:
                 stack.callback(_follow(self._running, control).close)
+            if control.openflow:
+                self._datapath = await stack.enter_async_context(_steered(self._running))
             stack.enter_context(self._stopped_by_signals())
-            on_start(address, self._running.status())
+            on_start(address, self._status())
             drain_s = await self._stop
             # The service goes on: others may watch it drain.
             await asyncio.to_thread(self._running.drain, drain_s)
-            status = self._running.status()
+            status = self._status()
             await service.close(grace_s=1.0)  # whoever stopped it gets the answer
         return status
 
@@ -122,7 +137,11 @@ class _Program:
                     failure = str(error)
             case Stop(drain_s=drain_s):
                 self._end(drain_s)
-        return self._running.status(failure).encode()
+        return self._status(failure).encode()
+
+    def _status(self, failure: str = "") -> SwitchStatus:
+        openflow = {} if self._datapath is None else self._datapath.counts()
+        return self._running.status(failure).model_copy(update={"openflow": openflow})
 
     def _end(self, drain_s: float) -> None:
         if not self._stop.done():

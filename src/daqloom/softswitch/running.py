@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from daqloom._switch import Switch, SwitchState
+from daqloom._switch import Changes, Switch, SwitchState
 from daqloom.measure import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.changes import changes_between
@@ -67,6 +67,32 @@ class RunningSwitch:
             failure=failure,
         )
 
+    def apply(self, changes: Changes) -> int:
+        """Make changes between two turns that are none of its file; return the number of the step
+        that was refused, or -1."""
+        return self._switch.apply(changes)
+
+    def flow_counts(self, indices: list[int]) -> list[tuple[int, int]]:
+        """Return packets and bytes of entries of the flow table."""
+        return self._switch.flow_counts(indices)
+
+    def meter_counts(self, indices: list[int]) -> list[tuple[int, int, int, int]]:
+        """Return packets and bytes of meters, and those of both that were dropped."""
+        return self._switch.meter_counts(indices)
+
+    def ring_of(self, port: int, queue: int) -> int | None:
+        """Return the number of the ring that is a queue of a port: 1, 2, … are its rings in the
+        order of the file."""
+        names = list(self.file.ports)
+        own = [
+            number
+            for number, ring in enumerate(
+                self.file.rings.values(), self.file.classes * len(self.file.ports)
+            )
+            if ring.port == names[port]
+        ]
+        return own[queue - 1] if 1 <= queue <= len(own) else None
+
     def drain(self, timeout_s: float) -> bool:
         """Take no more frames, and wait until those held have left. False: some are left."""
         self._stopping = True
@@ -109,15 +135,16 @@ class RunningSwitch:
     def _rings(self, state: SwitchState) -> list[RingStatus]:
         file = self.file
         of_ports = [
-            (name, 0, port.packets)
+            (name, True, 0, port.packets)
             for name, port in file.ports.items()
             for _ in range(file.classes)
         ]
-        of_rings = [(ring.port, ring.rate, ring.packets) for ring in file.rings.values()]
+        of_rings = [(ring.port, False, ring.rate, ring.packets) for ring in file.rings.values()]
         return [
             RingStatus(
                 name=name,
                 port=port,
+                is_of_port=is_of_port,
                 rate_bps=rate_bps,
                 most_packets=most,
                 packets=found.packets,
@@ -125,7 +152,7 @@ class RunningSwitch:
                 counts=_counts(found.counters),
                 waits=tuple(found.waits),
             )
-            for name, (port, rate_bps, most), found in zip(
+            for name, (port, is_of_port, rate_bps, most), found in zip(
                 ring_names(file), of_ports + of_rings, state.rings, strict=True
             )
         ]

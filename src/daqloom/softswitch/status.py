@@ -12,7 +12,7 @@ LARGEST_REQUEST_BYTES = 16 << 20
 
 Counts = dict[str, Count]
 
-DROPS = ("malformed", "link_local", "by_rule", "unknown", "back", "full")
+DROPS = ("malformed", "link_local", "by_rule", "metered", "unknown", "back", "full")
 """Why a frame that came in by a port was dropped."""
 
 
@@ -42,6 +42,8 @@ class RingStatus(Message):
 
     name: Text
     port: Text
+    is_of_port: bool
+    """Whether it is one of its port, for frames without a ring of their own."""
     rate_bps: Count
     most_packets: Count
     packets: Count
@@ -71,6 +73,8 @@ class SwitchStatus(Message):
     addresses: Counts
     loop: Counts
     memory: Counts
+    openflow: Counts = Field(default_factory=dict)
+    """Controllers, entries and meters; empty: the switch has no OpenFlow."""
     failure: Text = ""
     """Why a request was refused; empty: it was not."""
 

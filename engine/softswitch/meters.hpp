@@ -1,0 +1,86 @@
+// Meters of OpenFlow: what exceeds a rate is dropped, without a queue.
+//
+// A token bucket, as the generic cell rate algorithm has it (ITU-T I.371): each frame moves the
+// time at which the bucket would be full again, and one that would move it further ahead than a
+// burst takes is dropped, and moves nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/index.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::softswitch {
+
+using MeterIndex = base::Index<struct SwitchMeterTag>;
+
+struct MeterConfig {
+    enum class Unit : std::uint8_t { bits, packets };
+    Unit unit = Unit::bits;
+    std::uint64_t per_second = 0;  ///< bits of frames without check sequence, or packets
+    std::uint64_t burst = 0;       ///< of them that may come at once, on top of one frame
+};
+
+struct MeterCounters {
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t dropped = 0;  ///< packets of these
+    std::uint64_t dropped_bytes = 0;
+};
+
+/// Nothing is allocated after construction.
+class Meters {
+  public:
+    /// A slower rate is this one, so that times have 64 bits.
+    static constexpr std::uint64_t kLeastRate = 1;
+    static constexpr base::Time kLongestBurst = base::seconds(100'000);
+
+    explicit Meters(std::size_t most) : meters_(most) {}
+
+    /// Counts anew.
+    void set(MeterIndex index, const MeterConfig& config) {
+        Meter& meter = meters_[index.value()];
+        meter = {};
+        meter.unit = config.unit;
+        meter.ps_per_unit = 1e12 / static_cast<double>(std::max(config.per_second, kLeastRate));
+        meter.burst = {static_cast<std::int64_t>(
+            std::min(static_cast<double>(config.burst) * meter.ps_per_unit,
+                     static_cast<double>(kLongestBurst.ps)))};
+    }
+
+    /// False: this frame is one too many.
+    bool passes(MeterIndex index, std::uint32_t bytes, base::Time now) {
+        Meter& meter = meters_[index.value()];
+        ++meter.counted.packets;
+        meter.counted.bytes += bytes;
+        meter.full_at = std::max(meter.full_at, now);
+        if (meter.full_at - now > meter.burst) {
+            ++meter.counted.dropped;
+            meter.counted.dropped_bytes += bytes;
+            return false;
+        }
+        const double units = meter.unit == MeterConfig::Unit::bits ? 8.0 * bytes : 1.0;
+        meter.full_at += base::Time{static_cast<std::int64_t>(units * meter.ps_per_unit)};
+        return true;
+    }
+
+    [[nodiscard]] std::size_t size() const { return meters_.size(); }
+    [[nodiscard]] const MeterCounters& counters(MeterIndex index) const {
+        return meters_[index.value()].counted;
+    }
+
+  private:
+    struct Meter {
+        MeterCounters counted;
+        base::Time full_at;
+        base::Time burst;
+        double ps_per_unit = 0;
+        MeterConfig::Unit unit = MeterConfig::Unit::bits;
+    };
+
+    std::vector<Meter> meters_;
+};
+
+}  // namespace daqloom::softswitch

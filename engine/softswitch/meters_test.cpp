@@ -1,0 +1,69 @@
+#include "softswitch/meters.hpp"
+
+#include <gtest/gtest.h>
+
+namespace daqloom::softswitch {
+namespace {
+
+using base::Time;
+using enum MeterConfig::Unit;
+
+constexpr MeterIndex kMeter{1};
+
+Meters meters_with(const MeterConfig& config) {
+    Meters meters(2);
+    meters.set(kMeter, config);
+    return meters;
+}
+
+/// Of so many frames, one each so often.
+std::uint64_t passing(Meters& meters, int frames, std::uint32_t bytes, Time every,
+                      Time first = {}) {
+    std::uint64_t passed = 0;
+    for (int i = 0; i < frames; ++i) {
+        passed += meters.passes(kMeter, bytes, first + every * i) ? 1 : 0;
+    }
+    return passed;
+}
+
+TEST(Meters, WhatKeepsTheRatePasses) {
+    // 1000 B are 8 us at 1 Gb/s.
+    Meters meters = meters_with({.unit = bits, .per_second = 1'000'000'000});
+    EXPECT_EQ(passing(meters, 1000, 1000, base::microseconds(8)), 1000U);
+    EXPECT_EQ(meters.counters(kMeter).dropped, 0U);
+}
+
+TEST(Meters, WhatExceedsTheRateIsDroppedToIt) {
+    // Frames of 1000 B each 2 us offer four times 1 Gb/s: one in four passes.
+    Meters meters = meters_with({.unit = bits, .per_second = 1'000'000'000});
+    EXPECT_EQ(passing(meters, 1000, 1000, base::microseconds(2)), 250U);
+    EXPECT_EQ(meters.counters(kMeter).packets, 1000U);
+    EXPECT_EQ(meters.counters(kMeter).bytes, 1'000'000U);
+    EXPECT_EQ(meters.counters(kMeter).dropped, 750U);
+    EXPECT_EQ(meters.counters(kMeter).dropped_bytes, 750'000U);
+}
+
+TEST(Meters, ABurstPassesAtOnceAndAgainAfterAPause) {
+    // Ten packets on top of one; at a thousand a second ten of them are allowed anew after 10 ms.
+    Meters meters = meters_with({.unit = packets, .per_second = 1000, .burst = 10});
+    EXPECT_EQ(passing(meters, 50, 9000, {}), 11U);
+    EXPECT_EQ(passing(meters, 50, 9000, {}, base::milliseconds(10)), 10U);
+    EXPECT_EQ(passing(meters, 50, 9000, {}, base::seconds(10)), 11U);
+}
+
+TEST(Meters, ASetMeterCountsAnew) {
+    Meters meters = meters_with({.unit = packets, .per_second = 1});
+    EXPECT_EQ(passing(meters, 2, 100, {}), 1U);
+    meters.set(kMeter, {.unit = packets, .per_second = 0});  // the slowest that there is
+    EXPECT_EQ(meters.counters(kMeter).packets, 0U);
+    EXPECT_EQ(passing(meters, 2, 100, {}), 1U);
+}
+
+TEST(Meters, TheLongestFramesAndBurstsHaveTimes) {
+    Meters meters = meters_with({.unit = bits, .per_second = 0, .burst = ~std::uint64_t{0}});
+    // A frame of 16 kB is 128 000 s at 1 b/s: longer than the longest burst.
+    EXPECT_EQ(passing(meters, 100, 16'000, base::milliseconds(1)), 1U);
+}
+
+}  // namespace
+}  // namespace daqloom::softswitch
