@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 VERSION = 4
 """Of OpenFlow 1.3 on the wire."""
 HEADER_BYTES = 8
-ERROR_BYTES = 64
+MULTIPART_BYTES = 16
+ERROR_BYTES = 1024
 """Of the request that an error shows."""
 LARGEST_BODY_BYTES = 60_000
 _REFUSED_TYPES = {
@@ -46,6 +47,21 @@ _REFUSED_TYPES = {
     Type.OFPT_TABLE_MOD: TableModFailedCode.OFPTMFC_EPERM,
     Type.OFPT_EXPERIMENTER: BadRequestCode.OFPBRC_BAD_EXPERIMENTER,
 }
+_WITHOUT_BODY = (
+    Type.OFPT_ECHO_REQUEST,
+    Type.OFPT_ECHO_REPLY,
+    Type.OFPT_FEATURES_REQUEST,
+    Type.OFPT_GET_CONFIG_REQUEST,
+    Type.OFPT_BARRIER_REQUEST,
+)
+_WITH_BODY = (
+    MultipartType.OFPMP_FLOW,
+    MultipartType.OFPMP_AGGREGATE,
+    MultipartType.OFPMP_PORT_STATS,
+    MultipartType.OFPMP_QUEUE,
+    MultipartType.OFPMP_METER,
+    MultipartType.OFPMP_METER_CONFIG,
+)
 _CHANGES = (Type.OFPT_FLOW_MOD, Type.OFPT_METER_MOD)
 
 
@@ -240,9 +256,19 @@ def _unpacked(data: bytes) -> Any:
     if header.message_type == Type.OFPT_MULTIPART_REQUEST and not _is_known(data):
         raise RefusedError(BadRequestCode.OFPBRC_BAD_MULTIPART)
     try:
-        return unpack_message(data)
+        message = unpack_message(data)
     except Exception:  # the library raises whatever comes of what it did not expect
         raise RefusedError(BadRequestCode.OFPBRC_BAD_LEN) from None
+    if len(data) < _least_bytes(message):  # where nothing is left the library leaves numbers out
+        raise RefusedError(BadRequestCode.OFPBRC_BAD_LEN)
+    return message
+
+
+def _least_bytes(message: Any) -> int:
+    kind = message.header.message_type
+    if kind == Type.OFPT_MULTIPART_REQUEST:
+        return MULTIPART_BYTES + (1 if message.multipart_type in _WITH_BODY else 0)
+    return HEADER_BYTES + (0 if kind in _WITHOUT_BODY else 1)
 
 
 def _is_known(request: bytes) -> bool:

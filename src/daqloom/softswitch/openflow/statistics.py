@@ -13,7 +13,7 @@ from pyof.v0x04.asynchronous.error_msg import (
     MeterModFailedCode,
     QueueOpFailedCode,
 )
-from pyof.v0x04.common.port import Port, PortConfig, PortNo, PortState
+from pyof.v0x04.common.port import Port, PortNo, PortState
 from pyof.v0x04.controller2switch.common import MultipartType
 from pyof.v0x04.controller2switch.meter_mod import (
     Meter,
@@ -251,7 +251,7 @@ def _port(number: int, port: PortStatus) -> Port:
         port_no=number,
         hw_addr=f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}",
         name=port.name[:NAME_BYTES],
-        config=PortConfig(0),
+        config=0,
         state=PortState.OFPPS_LIVE if port.is_up else PortState.OFPPS_LINK_DOWN,
         curr=0,
         advertised=0,
