@@ -117,7 +117,7 @@ docs/reference/software-switch.md: .venv/daqloom
 packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-16 clang-format-16 libbenchmark-dev \
-	libclang-rt-16-dev libdpdk-dev libgtest-dev openvswitch-switch \
+	libclang-rt-16-dev libdpdk-dev libgtest-dev openvswitch-switch python3-os-ken \
 	pkg-config tshark
 packages_bench := $(packages_develop) iproute2 libopenmpi-dev openmpi-bin
 

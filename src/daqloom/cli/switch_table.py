@@ -52,6 +52,10 @@ def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
         for ring in _first(status)
     ]
     yield from fitted(head, rows, width, names=2)
+    if status.openflow:
+        names = ("controllers", "entries", "meters")
+        head = ["controllers", "flow entries", "meters"]
+        yield from fitted(head, [[f"{status.openflow[name]:,}" for name in names]], width)
 
 
 def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Group:

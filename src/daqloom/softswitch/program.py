@@ -62,7 +62,7 @@ def _follow(running: RunningSwitch, control: Control) -> OvsdbClient:
 def _steered(running: RunningSwitch) -> AbstractAsyncContextManager[Datapath]:
     """Let controllers of OpenFlow steer a switch. Raises MeasureError."""
     try:
-        from daqloom.softswitch.openflow.datapath import steered
+        from daqloom.softswitch.openflow.connection import steered
     except ImportError:
         raise MeasureError(
             "control.openflow needs the Python package python-openflow; install daqloom[openflow]"

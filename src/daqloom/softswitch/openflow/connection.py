@@ -13,15 +13,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import is_loopback, joined, split
+from daqloom.softswitch.openflow.datapath import Datapath
 from daqloom.softswitch.openflow.session import HungUpError, Session
+from daqloom.softswitch.openflow.statistics import Statistics
+from daqloom.softswitch.openflow.table import FlowTable
+from daqloom.softswitch.running import RunningSwitch
 from daqloom.words import reason_of
-
-if TYPE_CHECKING:
-    from daqloom.softswitch.openflow.datapath import Datapath
 
 DEFAULT_PORT = 6653
 AT_ONCE_BYTES = 1 << 16
@@ -73,6 +73,19 @@ def address_of(text: str, key: str) -> Address:
 
 
 @asynccontextmanager
+async def steered(running: RunningSwitch) -> AsyncIterator[Datapath]:
+    """Let the controllers of its file steer a switch. Raises MeasureError."""
+    control = running.file.control
+    table = FlowTable(running, len(running.file.ports))
+    statistics = Statistics(table, running.status, running.meter_counts)
+    datapath = Datapath(control.datapath, table, statistics)
+    addresses = [address_of(text, "control.openflow") for text in control.openflow]
+    certificates = Path(control.certificates) if control.certificates else None
+    async with controllers(datapath, addresses, certificates):
+        yield datapath
+
+
+@asynccontextmanager
 async def controllers(
     datapath: Datapath, addresses: list[Address], certificates: Path | None
 ) -> AsyncIterator[None]:
@@ -101,8 +114,7 @@ async def controllers(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for session in list(datapath.sessions):
-            session.close()
+        datapath.sessions.clear()
         for path in paths:
             Path(path).unlink(missing_ok=True)
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyof.v0x04.asynchronous.flow_removed import FlowRemoved
 from pyof.v0x04.asynchronous.port_status import PortReason, PortStatus
 from pyof.v0x04.controller2switch.common import ControllerRole
 from pyof.v0x04.controller2switch.flow_mod import FlowModFlags
 
-from daqloom.softswitch.openflow.connection import address_of, controllers
-from daqloom.softswitch.openflow.session import Session
 from daqloom.softswitch.openflow.statistics import Statistics
 from daqloom.softswitch.openflow.table import TABLE, FlowTable, Removed
-from daqloom.softswitch.running import RunningSwitch
+
+
+class Controller(Protocol):
+    """One of them, as all others see it."""
+
+    role: ControllerRole
+
+    def send(self, message: Any) -> None:
+        """Send a message that answers none."""
 
 
 class Datapath:
@@ -26,7 +29,7 @@ class Datapath:
         self.number, self.table, self.statistics = number, table, statistics
         self.generation: int | None = None
         """Of the newest master."""
-        self.sessions: list[Session] = []
+        self.sessions: list[Controller] = []
 
     def tell_removed(self, removed: list[Removed]) -> None:
         """Tell all controllers that may change the switch of entries that are gone."""
@@ -54,20 +57,6 @@ class Datapath:
             "entries": len(self.table),
             "meters": len(self.table.meters.by_number),
         }
-
-
-@asynccontextmanager
-async def steered(running: RunningSwitch) -> AsyncIterator[Datapath]:
-    """Let the controllers of its file steer a switch. Raises MeasureError."""
-    control = running.file.control
-    table = FlowTable(running, len(running.file.ports))
-    datapath = Datapath(
-        control.datapath, table, Statistics(table, running.status, running.meter_counts)
-    )
-    addresses = [address_of(text, "control.openflow") for text in control.openflow]
-    certificates = Path(control.certificates) if control.certificates else None
-    async with controllers(datapath, addresses, certificates):
-        yield datapath
 
 
 def _flow_removed(removed: Removed, now_s: float) -> FlowRemoved:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyof.foundation.basic_types import BinaryData, UBInt16
 from pyof.foundation.exceptions import UnpackException
@@ -29,10 +29,8 @@ from pyof.v0x04.symmetric.echo_reply import EchoReply
 from pyof.v0x04.symmetric.echo_request import EchoRequest
 from pyof.v0x04.symmetric.hello import Hello, HelloElemType
 
+from daqloom.softswitch.openflow.datapath import Datapath
 from daqloom.softswitch.openflow.refused import RefusedError
-
-if TYPE_CHECKING:
-    from daqloom.softswitch.openflow.datapath import Datapath
 
 VERSION = 4
 """Of OpenFlow 1.3 on the wire."""
