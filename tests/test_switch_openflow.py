@@ -1,17 +1,19 @@
 """The software switch under controllers of OpenFlow 1.3: ovs-ofctl, os-ken, and hostile bytes."""
 
+import asyncio
 import json
 import os
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from switches import RUNS, Running, frame, switch, write_pcap
+from switches import DAQLOOM, RUNS, Running, frame, switch, write_pcap
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 pytest.importorskip("pyof", reason="the Python package python-openflow is not installed")
@@ -52,6 +54,8 @@ from pyof.v0x04.controller2switch.multipart_request import FlowStatsRequest, Mul
 from pyof.v0x04.controller2switch.role_request import RoleRequest
 from pyof.v0x04.symmetric.hello import Hello
 
+from daqloom.measure import MeasureError
+from daqloom.softswitch.openflow.connection import Address, address_of, controllers
 from daqloom.softswitch.openflow.datapath import Datapath
 from daqloom.softswitch.openflow.match import FlowMatch, Network, match_of
 from daqloom.softswitch.openflow.refused import RefusedError
@@ -504,6 +508,49 @@ def test_all_fields_reach_the_engine():
     assert match.to == Network(0x2001 << 112, 16)
     with pytest.raises(RefusedError):
         match_of(Match(match_type=0), PORTS)
+
+
+def test_addresses_are_those_of_open_vswitch():
+    assert address_of("tcp:10.0.0.1", "x") == Address("tcp", "10.0.0.1", 6653)
+    assert address_of("ssl:[::1]:77", "x") == Address("ssl", "::1", 77)
+    assert address_of("ptcp:", "x") == Address("ptcp", "127.0.0.1", 6653)
+    assert address_of("punix:/x/y", "x") == Address("punix", path="/x/y")
+    with pytest.raises(MeasureError, match="listens to others"):
+        address_of("ptcp:6653:0.0.0.0", "x")
+    with pytest.raises(MeasureError, match="is no controller"):
+        address_of("udp:10.0.0.1:6653", "x")
+
+
+def test_a_controller_with_tls_is_one_of_the_same_authority(tmp_path):
+    command = [*DAQLOOM, "control", "certificates", str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+
+    async def hello() -> bytes:
+        """What a switch says to a controller."""
+        said = asyncio.get_running_loop().create_future()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tmp_path / "ca.pem")
+        context.load_cert_chain(tmp_path / "control.pem", tmp_path / "control.key")
+        context.verify_mode = ssl.CERT_REQUIRED
+
+        async def came(reader, writer):
+            said.set_result(await reader.read(8))
+            writer.close()
+
+        server = await asyncio.start_server(came, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        switch = Switch()
+        at = [Address("ssl", "127.0.0.1", port)]
+        async with server, controllers(switch.datapath, at, tmp_path):
+            return await asyncio.wait_for(said, 60)
+
+    assert asyncio.run(hello()) == b"\x04\x00\x00\x08\0\0\0\1"
+    with pytest.raises(MeasureError, match="ssl needs"):
+        asyncio.run(_nobody())
+
+
+async def _nobody() -> None:
+    async with controllers(Switch().datapath, [Address("ssl", "127.0.0.1", 1)], None):
+        pass
 
 
 # ---- real clients of a real switch

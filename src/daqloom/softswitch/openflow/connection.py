@@ -165,7 +165,8 @@ async def _talk(
     try:
         while quiet < 3 and writer.transport.get_write_buffer_size() < MOST_UNSENT_BYTES:
             try:
-                data = await asyncio.wait_for(reader.read(AT_ONCE_BYTES), QUIET_S)
+                async with asyncio.timeout(QUIET_S):
+                    data = await reader.read(AT_ONCE_BYTES)
             except TimeoutError:
                 quiet += 1
                 session.ask_for_echo()
@@ -174,7 +175,8 @@ async def _talk(
                 break
             quiet = 0
             session.receive(data)
-            await asyncio.wait_for(writer.drain(), QUIET_S)
+            async with asyncio.timeout(QUIET_S):
+                await writer.drain()
     except (HungUpError, OSError, TimeoutError):
         pass
     finally:
