@@ -69,6 +69,30 @@ def test_a_full_ring_drops_and_others_do_not(tmp_path):
     assert len(came) == 40 + slow["counts"]["packets"]
 
 
+def test_shared_memory_drops_what_the_switch_that_it_stands_for_would(tmp_path):
+    # 100 cells of 256 B, of which 20 are dedicated to two ports. A frame of 1000 B, with 64 B of
+    # metadata, takes five; a port gets its 10 and, with alpha 1, half of the pool of 80: 10 frames.
+    memory = """
+[shared_memory]
+buffer = "25.6 kB"
+dedicated = "5.12 kB"
+[rings.slow]
+port = "down"
+to = "10.0.0.1"
+rate = "1 Mb/s"
+"""
+    frames = [frame(mark=mark, size=1000) for mark in range(40)]
+    with switch(two_ports(tmp_path, frames, memory)) as running:
+        running.until(40)
+        status = running.status()
+        running.command("stop", "--drain", "0 s")
+    slow = status["rings"][2]
+    # At most two have left at their pace, of a frame in 8 ms, before all had come.
+    assert 10 <= slow["counts"]["packets"] <= 12
+    assert slow["counts"]["memory_drops"] == 40 - slow["counts"]["packets"]
+    assert status["ports"][0]["frames"]["full"] == slow["counts"]["memory_drops"]
+
+
 def test_it_changes_while_it_runs(tmp_path):
     ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n'
     with switch(two_ports(tmp_path, [frame()], ring)) as running:

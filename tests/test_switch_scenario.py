@@ -7,6 +7,7 @@ from daqloom.cli.main import app
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.from_scenario import document_of
 from daqloom.softswitch.load import build
+from daqloom.softswitch.sizes import buffers_of
 from daqloom.topology.loaded import load
 
 
@@ -46,6 +47,20 @@ def test_a_rack_has_a_port_for_its_uplink_and_each_builder():
     assert "rate" not in first
     with pytest.raises(ScenarioError, match=r"ports\.core-1 = .* lacks the key device"):
         build(document)
+
+
+def test_it_stands_in_for_a_switch_of_shared_memory():
+    rack = load("small-rack", {"network.switch.tor.model": "qfx5120-48y"})
+    document = document_of(rack, "10.1.0.0/24", "tor")
+    assert "rings" not in document
+    devices = {f"ports.{name}.device": f"net_null{n}" for n, name in enumerate(document["ports"])}
+    switch = build(document, devices)
+    memory = switch.shared_memory
+    assert (memory.buffer, memory.dedicated, memory.ports) == (32_000_000, 5_000_000, 56)
+    assert (memory.cell_size, memory.cell_metadata, memory.alpha) == (256, 64, 1.0)
+    # As many packets as it has cells find a buffer.
+    assert all(port.packets == 125_000 for port in switch.ports.values())
+    assert buffers_of(switch) > 125_000
 
 
 @pytest.mark.parametrize(

@@ -619,20 +619,18 @@ base::expected<void> Network::check_conservation() const {
     std::int64_t dropped = 0;
     for (const SwitchNode& node : switches_) {
         std::int64_t held = 0;
-        std::int64_t cells = 0;
         for (const SwitchBuffer::Port& port : node.buffer.ports()) {
             dropped += port.dropped_bytes;
             held += port.held;
-            cells += port.cells;
         }
         if (held != node.buffer.held()) {
             return base::defect(fmt::format("a switch holds {} B, its ports {} B together",
                                             node.buffer.held(), held));
         }
-        if (node.buffer.cells_taken() != node.buffer.cells_freed() + cells) {
+        const softswitch::SharedMemory& memory = node.buffer.memory();
+        if (memory.taken() != memory.freed() + memory.held()) {
             return base::defect(fmt::format("{} cells were taken, but {} freed and {} are held",
-                                            node.buffer.cells_taken(), node.buffer.cells_freed(),
-                                            cells));
+                                            memory.taken(), memory.freed(), memory.held()));
         }
     }
     if (sent_bytes_ !=

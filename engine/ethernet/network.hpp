@@ -302,11 +302,11 @@ class Network {
     void record_least_buffer(SwitchNode& node, std::uint16_t port, base::Bytes frame,
                              base::Time now) {
         sim::TimeSeries& least = *node.least_buffer;
-        const base::Bytes bound = node.buffer.least_buffer(port, frame);
+        const base::Bytes bound = node.buffer.memory().least_buffer(port, frame);
         const base::Bytes peak = least.peak().value;
         if (bound > peak || least.would_raise(now, bound - peak / 256)) [[unlikely]] {
             settle(node, now);
-            least.set(now, node.buffer.least_buffer(port, frame));
+            least.set(now, node.buffer.memory().least_buffer(port, frame));
             least.set(now, 0);
         }
     }

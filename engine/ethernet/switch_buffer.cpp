@@ -18,16 +18,14 @@ SwitchBuffer::SwitchBuffer(const SwitchConfig& config, std::uint32_t ports)
       ports_(ports),
       buffer_(or_unlimited(config.buffer)),
       queue_frames_(or_unlimited(config.queue_packets)),
-      port_limit_(or_unlimited(config.port_limit)) {
-    if (config.model == BufferModel::shared_memory) {
-        cell_bytes_ = config.cell_size == 0 ? 1 : config.cell_size;
-        const std::uint32_t sharers = config.dedicated_ports == 0 ? ports : config.dedicated_ports;
-        dedicated_ = config.dedicated / sharers / cell_bytes_;
-        pool_ = (config.buffer - config.dedicated) / cell_bytes_;
-        if (config.port_limit != 0) {
-            port_limit_ = config.port_limit / cell_bytes_;
-        }
-    }
-}
+      port_limit_(or_unlimited(config.port_limit)),
+      memory_({.buffer = config.buffer,
+               .dedicated = config.dedicated,
+               .dedicated_ports = config.dedicated_ports,
+               .alpha = config.alpha,
+               .port_limit = config.port_limit,
+               .cell_size = config.cell_size,
+               .cell_metadata = config.cell_metadata},
+              ports) {}
 
 }  // namespace daqloom::ethernet

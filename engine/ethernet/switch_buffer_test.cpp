@@ -39,25 +39,25 @@ TEST(SharedMemory, CountsCellsWithMetadataInTheFirst) {
     config.cell_size = 256;
     config.cell_metadata = 64;
     const SwitchBuffer buffer(config, 1);
-    EXPECT_EQ(buffer.cells_of(64), 1);
-    EXPECT_EQ(buffer.cells_of(192), 1);
-    EXPECT_EQ(buffer.cells_of(193), 2);
-    EXPECT_EQ(buffer.cells_of(1518), 7);   // (1518 + 64) / 256 = 6.2
-    EXPECT_EQ(buffer.cells_of(9018), 36);  // (9018 + 64) / 256 = 35.5
+    EXPECT_EQ(buffer.memory().cells_of(64), 1);
+    EXPECT_EQ(buffer.memory().cells_of(192), 1);
+    EXPECT_EQ(buffer.memory().cells_of(193), 2);
+    EXPECT_EQ(buffer.memory().cells_of(1518), 7);   // (1518 + 64) / 256 = 6.2
+    EXPECT_EQ(buffer.memory().cells_of(9018), 36);  // (9018 + 64) / 256 = 35.5
 }
 
 TEST(SharedMemory, CountsCellsOf208BytesWithoutMetadata) {
     SwitchConfig config = shared_memory(1 << 20);
     config.cell_size = 208;
     const SwitchBuffer buffer(config, 1);
-    EXPECT_EQ(buffer.cells_of(208), 1);
-    EXPECT_EQ(buffer.cells_of(209), 2);
-    EXPECT_EQ(buffer.cells_of(1518), 8);  // 7.3
+    EXPECT_EQ(buffer.memory().cells_of(208), 1);
+    EXPECT_EQ(buffer.memory().cells_of(209), 2);
+    EXPECT_EQ(buffer.memory().cells_of(1518), 8);  // 7.3
 }
 
 TEST(SharedMemory, IsCountedByTheByteWithoutCells) {
     const SwitchBuffer buffer(shared_memory(1 << 20), 1);
-    EXPECT_EQ(buffer.cells_of(1518), 1518);
+    EXPECT_EQ(buffer.memory().cells_of(1518), 1518);
 }
 
 /// 10 kB, 4 kB of it dedicated to 4 ports: 1000 B each, and a pool of 6000 B.
@@ -66,13 +66,13 @@ TEST(SharedMemory, TakesTheDedicatedPartFirstAndThenThePool) {
     for (int i = 0; i < 10; ++i) {
         ASSERT_TRUE(buffer.fits(0, 100));
         buffer.charge(0, 100);
-        EXPECT_EQ(buffer.shared_cells_used(), 0);
+        EXPECT_EQ(buffer.memory().used(), 0);
     }
     buffer.charge(0, 100);
-    EXPECT_EQ(buffer.shared_cells_used(), 100);
-    EXPECT_EQ(buffer.shared_cells(), 6'000);
+    EXPECT_EQ(buffer.memory().used(), 100);
+    EXPECT_EQ(buffer.memory().pool(), 6'000);
     buffer.release(0, 100);
-    EXPECT_EQ(buffer.shared_cells_used(), 0);
+    EXPECT_EQ(buffer.memory().used(), 0);
     EXPECT_EQ(buffer.held(), 1'000);
 }
 
@@ -80,9 +80,9 @@ TEST(SharedMemory, AFrameMayLiePartlyInTheDedicatedPart) {
     SwitchBuffer buffer(shared_memory(10'000, 4'000), 4);
     buffer.charge(0, 900);
     buffer.charge(0, 300);
-    EXPECT_EQ(buffer.shared_cells_used(), 200);
+    EXPECT_EQ(buffer.memory().used(), 200);
     buffer.release(0, 900);
-    EXPECT_EQ(buffer.shared_cells_used(), 0);
+    EXPECT_EQ(buffer.memory().used(), 0);
 }
 
 TEST(SharedMemory, AnExhaustedPoolLeavesOtherPortsTheirDedicatedPart) {
@@ -122,16 +122,16 @@ TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
     config.alpha = 0.5;
     SwitchBuffer buffer(config, 4);
     buffer.charge(0, 500);
-    EXPECT_EQ(buffer.least_buffer(0, 500), 4'000);
+    EXPECT_EQ(buffer.memory().least_buffer(0, 500), 4'000);
     for (int i = 1; i < 8; ++i) {
         buffer.charge(0, 500);
     }
-    EXPECT_EQ(buffer.least_buffer(0, 500), 4'000 + 2'500 + 5'001);
+    EXPECT_EQ(buffer.memory().least_buffer(0, 500), 4'000 + 2'500 + 5'001);
     // Port 1 has used nothing of the pool: of its frame 200 B lie there, beside the 3000 B.
     buffer.charge(1, 900);
-    EXPECT_EQ(buffer.least_buffer(1, 900), 4'000);
+    EXPECT_EQ(buffer.memory().least_buffer(1, 900), 4'000);
     buffer.charge(1, 300);
-    EXPECT_EQ(buffer.least_buffer(1, 300), 4'000 + 3'000 + 200);
+    EXPECT_EQ(buffer.memory().least_buffer(1, 300), 4'000 + 3'000 + 200);
 }
 
 /// The same books in a switch of just that size, or of a cell less.
@@ -148,7 +148,7 @@ TEST(SharedMemory, AdmitsInTheLeastBufferAndInNoSmallerOne) {
             const auto port = static_cast<std::uint32_t>(random.uniform_int(4));
             const auto frame = static_cast<Bytes>(64 + random.uniform_int(9'000));
             large.charge(port, frame);
-            const Bytes least = large.least_buffer(port, frame);
+            const Bytes least = large.memory().least_buffer(port, frame);
             for (const Bytes size : {least, least - 256}) {
                 config.buffer = size;
                 SwitchBuffer other(config, 4);
@@ -184,7 +184,7 @@ TEST(SharedMemory, GreedyPortsSettleAtTheFixedPointOfTheDynamicThreshold) {
             }
             const double expected = alpha * cells / (1 + n * alpha);
             for (std::uint32_t port = 0; port < n; ++port) {
-                EXPECT_NEAR(static_cast<double>(buffer.port(port).cells), expected, 1.0)
+                EXPECT_NEAR(static_cast<double>(buffer.memory().cells(port)), expected, 1.0)
                     << n << " ports, alpha " << alpha;
             }
         }
@@ -340,7 +340,7 @@ TEST(SwitchBuffer, TheBooksBalanceUnderAnySequence) {
             held += frame;
             held_by[port] += frame;
             frames_by[port] += 1;
-            cells_by[port] += buffer.cells_of(frame);
+            cells_by[port] += buffer.memory().cells_of(frame);
         }
         ASSERT_EQ(buffer.held(), held);
         std::int64_t cells = 0;
@@ -356,9 +356,9 @@ TEST(SwitchBuffer, TheBooksBalanceUnderAnySequence) {
             beyond_dedicated += std::max<std::int64_t>(cells_by[port] - own, 0);
         }
         if (config.model == BufferModel::shared_memory) {
-            ASSERT_EQ(buffer.cells_taken(), buffer.cells_freed() + cells);
-            ASSERT_EQ(buffer.shared_cells_used(), beyond_dedicated);
-            ASSERT_LE(buffer.shared_cells_used(), buffer.shared_cells());
+            ASSERT_EQ(buffer.memory().taken(), buffer.memory().freed() + cells);
+            ASSERT_EQ(buffer.memory().used(), beyond_dedicated);
+            ASSERT_LE(buffer.memory().used(), buffer.memory().pool());
             ASSERT_LE(cells * cell, config.buffer);
         }
         if (config.model == BufferModel::voq || config.model == BufferModel::drop_tail) {

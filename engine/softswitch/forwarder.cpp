@@ -66,6 +66,15 @@ base::expected<void> check(const ForwarderConfig& config) {
                             given.rate.bps, output.ports, kClasses));
         }
     }
+    const SharedMemoryConfig& shared = output.shared;
+    if (shared.buffer < 0 || shared.dedicated < 0 || shared.dedicated > shared.buffer ||
+        !(shared.alpha > 0) || shared.port_limit < 0 || shared.cell_size < 0 ||
+        shared.cell_metadata < 0) {
+        return base::failure(
+            fmt::format("shared memory of {} B, of which {} B are dedicated, with alpha {}; "
+                        "expected a dedicated part no larger than all, and alpha above 0",
+                        shared.buffer, shared.dedicated, shared.alpha));
+    }
     if (config.mirror != PortIndex::none() && config.mirror.value() >= output.ports) {
         return base::failure(fmt::format("mirror port {}; expected one of the {} ports",
                                          config.mirror.value(), output.ports));

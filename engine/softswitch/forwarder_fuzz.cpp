@@ -62,6 +62,15 @@ ForwarderConfig config_from(base::ByteSource& from) {
              .mark_bytes = from.coin() ? from.number(1, 5'000) : 0});
     }
     config.output.packets = static_cast<std::uint64_t>(from.number(1, 200));
+    if (from.coin()) {
+        config.output.shared = {.buffer = from.number(0, 100'000),
+                                .dedicated = from.number(0, 50'000),
+                                .dedicated_ports = from.byte(),
+                                .alpha = from.byte() / 64.0,
+                                .port_limit = from.number(0, 50'000),
+                                .cell_size = from.number(0, 300),
+                                .cell_metadata = from.byte()};
+    }
     config.output.quantum = static_cast<std::uint32_t>(from.number(1'600, 10'000));
     config.addresses = {.most = static_cast<std::uint32_t>(from.number(1, 50)),
                         .ageing = base::microseconds(from.number(1, 60'000))};

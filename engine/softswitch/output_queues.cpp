@@ -30,6 +30,9 @@ OutputQueues::OutputQueues(const OutputConfig& config)
       counters_(config.rings.size()),
       waits_(config.rings.size()),
       ports_(config.ports) {
+    if (config.shared.buffer > 0) {
+        shared_.emplace(config.shared, config.ports);
+    }
     for (std::uint32_t number = 0; number < rings_.size(); ++number) {
         const RingConfig& given = config.rings[number];
         rings_[number].port = given.port.value();

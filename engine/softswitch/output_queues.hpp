@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "base/units.hpp"
 #include "softswitch/packet.hpp"
 #include "softswitch/ring_memory.hpp"
+#include "softswitch/shared_memory.hpp"
 #include "softswitch/timing_wheel.hpp"
 
 namespace daqloom::softswitch {
@@ -49,6 +51,9 @@ struct OutputConfig {
     std::int32_t overhead = 24;
     std::uint32_t quantum = 1600;              ///< bytes that a ring may send in its turn
     base::Time slot = base::nanoseconds(500);  ///< of the timing wheel
+    /// As a switch with so much packet memory would, rings drop what that has no room for, too;
+    /// without a buffer nothing is.
+    SharedMemoryConfig shared;
 };
 
 /// Of a ring, from the start on. Those that each packet touches are in one cache line.
@@ -149,6 +154,7 @@ class OutputQueues {
     }
     [[nodiscard]] const Waits& waits(RingIndex ring) const { return waits_[ring.value()]; }
     [[nodiscard]] const RingMemory& memory() const { return memory_; }
+    [[nodiscard]] const std::optional<SharedMemory>& shared() const { return shared_; }
 
   private:
     static constexpr std::uint32_t kAhead = 4;
@@ -204,9 +210,13 @@ class OutputQueues {
             counted.dropped_bytes += packet.bytes;
             return fate.drop(packet.handle);
         }
-        if (!append(ring, packet, now)) [[unlikely]] {
+        const bool has_room = !shared_ || shared_->fits(ring.port, packet.bytes);
+        if (!has_room || !append(ring, packet, now)) [[unlikely]] {
             ++counted.memory_drops;
             return fate.drop(packet.handle);
+        }
+        if (shared_) [[unlikely]] {
+            shared_->charge(ring.port, packet.bytes);
         }
         if (ring.bytes > ring.mark_bytes) [[unlikely]] {
             ++counted.marks;
@@ -322,6 +332,9 @@ class OutputQueues {
 
     void remove_first(Ring& ring) {
         const Held& first = memory_.at(ring.head, ring.head_place);
+        if (shared_) [[unlikely]] {
+            shared_->release(ring.port, first.bytes);
+        }
         ring.bytes -= first.bytes;
         --ring.packets;
         ++ring.head_place;
@@ -351,6 +364,7 @@ class OutputQueues {
     std::uint32_t quantum_;
     std::uint32_t drawn_ = 1;
     RingMemory memory_;
+    std::optional<SharedMemory> shared_;
     TimingWheel wheel_;
     std::vector<Ring> rings_;
     std::vector<RingCounters> counters_;

@@ -322,5 +322,43 @@ TEST(OutputQueues, LosesNothingThatIsNotCounted) {
     }
 }
 
+TEST(OutputQueues, SharedMemoryAdmitsAsTheSwitchThatItStandsFor) {
+    // 10 kB in cells of 100 B, 1 kB of it for each of two ports, alpha 0.5: of a pool of 80 cells a
+    // port gets at most a third, as then it has half of what is free: 26 or 27 cells beyond its 10.
+    OutputConfig config;
+    config.ports = 2;
+    config.rings = {{.port = PortIndex(0)}, {.port = PortIndex(1)}};
+    config.shared = {.buffer = 10'000, .dedicated = 2'000, .alpha = 0.5, .cell_size = 100};
+    OutputQueues queues(config);
+    int dropped = 0;
+    struct Fate {
+        void drop(std::uint64_t) { ++dropped; }
+        void mark(std::uint64_t) {}
+        int& dropped;
+    };
+    const auto fill = [&](std::uint32_t ring, int packets) {
+        for (int i = 0; i < packets; ++i) {
+            const Packet packet{0, 100, RingIndex(ring)};
+            queues.in({&packet, 1}, {}, Fate{dropped});
+        }
+    };
+    fill(0, 100);
+    EXPECT_EQ(queues.held_packets(RingIndex(0)), 10U + 27U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).memory_drops, 63U);
+    // The other one: half of what these 27 leave free, 53, less its own: 18 at most.
+    fill(1, 100);
+    EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 18U);
+    EXPECT_EQ(dropped, 63 + 72);
+    // What leaves is free again, for others, too.
+    std::array<std::uint64_t, 37> handles{};
+    EXPECT_EQ(queues.out(PortIndex(0), {}, handles), 37U);
+    EXPECT_EQ(queues.shared()->used(), 18);
+    fill(1, 100);
+    EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 27U);
+    queues.drain([](std::uint64_t) {});
+    EXPECT_EQ(queues.shared()->held(), 0);
+    EXPECT_EQ(queues.shared()->taken(), queues.shared()->freed());
+}
+
 }  // namespace
 }  // namespace daqloom::softswitch

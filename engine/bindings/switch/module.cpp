@@ -37,6 +37,16 @@ void bind_config(nb::module_& module) {
         .def_rw("packets", &RingConfig::packets)
         .def_rw("bytes", &RingConfig::bytes)
         .def_rw("mark_bytes", &RingConfig::mark_bytes);
+    nb::class_<SharedMemoryConfig>(module, "SharedMemoryConfig",
+                                   "Packet memory that all outputs share.")
+        .def(nb::init<>())
+        .def_rw("buffer", &SharedMemoryConfig::buffer)
+        .def_rw("dedicated", &SharedMemoryConfig::dedicated)
+        .def_rw("dedicated_ports", &SharedMemoryConfig::dedicated_ports)
+        .def_rw("alpha", &SharedMemoryConfig::alpha)
+        .def_rw("port_limit", &SharedMemoryConfig::port_limit)
+        .def_rw("cell_size", &SharedMemoryConfig::cell_size)
+        .def_rw("cell_metadata", &SharedMemoryConfig::cell_metadata);
     nb::class_<SwitchConfig>(module, "SwitchConfig")
         .def(nb::init<>())
         .def_rw("eal", &SwitchConfig::eal)
@@ -66,6 +76,11 @@ void bind_config(nb::module_& module) {
         .def_prop_rw(
             "overhead", [](const SwitchConfig& self) { return self.forwarder.output.overhead; },
             [](SwitchConfig& self, std::int32_t bytes) { self.forwarder.output.overhead = bytes; })
+        .def_prop_rw(
+            "shared", [](const SwitchConfig& self) { return self.forwarder.output.shared; },
+            [](SwitchConfig& self, const SharedMemoryConfig& shared) {
+                self.forwarder.output.shared = shared;
+            })
         .def_prop_rw(
             "classes", [](const SwitchConfig& self) { return self.forwarder.classes; },
             [](SwitchConfig& self, std::uint32_t count) { self.forwarder.classes = count; })

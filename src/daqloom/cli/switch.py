@@ -82,9 +82,14 @@ def file_of(
 ) -> None:
     """Print the file of the software switch that a scenario describes, to be given devices.
 
+    With --switch also of one of the model "shared-memory", for which the software switch then
+    stands in: it drops what a switch with so much packet memory would.
+
     \b
-    Example:
+    Examples:
       daqloom switch file lossless-switch-all-to-all --hosts 10.0.0.0/16 > switch.toml
+      daqloom switch file small-rack --set network.switch.tor.model=qfx5120-48y \
+          --switch tor --hosts 10.0.0.0/16 > tor.toml
     """
     with plain_failures():
         from daqloom.scenario.show import document_text

@@ -4,8 +4,8 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from daqloom._switch import Action, Match, RingConfig, SwitchConfig
-from daqloom.softswitch.document import Matching, Port, Ring, Rule, SwitchFile
+from daqloom._switch import Action, Match, RingConfig, SharedMemoryConfig, SwitchConfig
+from daqloom.softswitch.document import Matching, Port, Ring, Rule, SharedMemory, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 
 OVERHEAD_BYTES = {"wire": 24, "ip": -14}
@@ -40,6 +40,7 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
     config.addresses = switch.addresses.most
     config.ageing_s = switch.addresses.ageing
     config.floods_unknown = switch.addresses.unknown == "flood"
+    config.shared = _shared(switch.shared_memory)
     if switch.control.openflow:
         config.flow_entries, config.meters = MOST_ENTRIES, MOST_METERS
     config.longest_sleep_s = runs.sleep
@@ -52,6 +53,15 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
         ),
         *(ring_config(switch, ring) for ring in switch.rings.values()),
     ]
+    return config
+
+
+def _shared(memory: SharedMemory) -> SharedMemoryConfig:
+    config = SharedMemoryConfig()
+    config.buffer, config.dedicated = memory.buffer, memory.dedicated
+    config.dedicated_ports, config.alpha = memory.ports, memory.alpha
+    config.port_limit = memory.port_limit
+    config.cell_size, config.cell_metadata = memory.cell_size, memory.cell_metadata
     return config
 
 

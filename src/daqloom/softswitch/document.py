@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from daqloom.scenario.names import NodeName
-from daqloom.scenario.part import Part
+from daqloom.scenario.part import Number, Part
 from daqloom.scenario.quantities import (
     BitRateOrNone,
     Bytes,
@@ -177,6 +177,31 @@ class Rule(Matching):
         return self
 
 
+class SharedMemory(Part):
+    """The packet memory of a switch for which this one stands in: it drops what that would."""
+
+    buffer: Bytes = 0
+    """All of it, the dedicated part included; "0 B" = only rings have limits (B)."""
+    dedicated: Bytes = 0
+    """Part of it that is spread evenly over the ports (B)."""
+    ports: int = Field(default=0, ge=0, le=10_000)
+    """Ports that share the dedicated part; 0 = those that the switch has."""
+    alpha: Number = Field(default=1.0, gt=0, le=1e6)
+    """Dynamic threshold: a port may hold alpha × the free rest, besides its dedicated part."""
+    port_limit: Bytes = 0
+    """Largest part of the buffer that a port may hold; "0 B" = no such limit (B)."""
+    cell_size: Bytes = 256
+    """Packets occupy whole cells of this size; "0 B" = counted by the byte (B)."""
+    cell_metadata: Bytes = 64
+    """Metadata in the first cell of each packet (B)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.dedicated > self.buffer:
+            raise ValueError("dedicated is larger than buffer, of which it is a part")
+        return self
+
+
 class FixedAddress(Part):
     """An Ethernet address that is where it is said to be, and is not learned."""
 
@@ -239,6 +264,8 @@ class SwitchFile(Part):
     own."""
     mirror: NodeName | None = None
     """Port that gets a copy of each frame of mirrored rings, for a capture."""
+    shared_memory: SharedMemory = Field(default_factory=SharedMemory)
+    """Packet memory that all ports share."""
     runs: Runs = Field(default_factory=Runs)
     """Where and how it runs."""
     ports: dict[NodeName, Port] = Field(min_length=1, max_length=MOST_PORTS)

@@ -1,4 +1,5 @@
-"""The file of the software switch that a scenario describes."""
+"""The file of a software switch that a scenario describes, or that stands in for one of its
+shallow switches."""
 
 import ipaddress
 from collections import Counter
@@ -8,18 +9,26 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import RATE, SIZE
 from daqloom.scenario.switches import Switch
+from daqloom.softswitch.document import Runs
+from daqloom.softswitch.sizes import IN_FLIGHT
 from daqloom.topology.system import FabricSystem, fabric_system
+
+SMALLEST_FRAME_BYTES = 60
+"""Without check sequence."""
 
 
 def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, Any]:
     """Return the file, as a document, of a software switch of a scenario, the only one unless named
-    by `switch`. Its ports are named after the nodes at the other ends of their cables, and have no
-    devices; the first host has the first address of the network `hosts`, the next one the next.
-    Raises ScenarioError."""
+    by `switch`, which may also be one whose outputs share a memory. Its ports are named after the
+    nodes at the other ends of their cables, and have no devices; the first host has the first
+    address of the network `hosts`, the next one the next. Raises ScenarioError."""
     system = fabric_system(scenario)
     number, of = _chosen(scenario, system, switch)
     addresses = _addresses(hosts, len(system.fabric.hosts))
     names = _port_names(system, number)
+    title = f"{system.fabric.switches[number].name} of {scenario.name}"[:200]
+    if of.architecture == "shared-memory":
+        return {"title": title, **_stand_in(of, list(names.values()))}
     towards = system.ways.first(system.fabric).ports[number].tolist()
     rings = {}
     for host in system.with_rings(of):
@@ -33,11 +42,29 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
                 ring["ecn_threshold"] = SIZE.format(of.ecn_threshold)
             rings[system.fabric.hosts[host].name.replace(".", "-")] = ring
     return {
-        "title": f"{system.fabric.switches[number].name} of {scenario.name}"[:200],
+        "title": title,
         "pace_counts": of.pace_counts,
         "runs": {"descriptors": max(32, of.descriptors)},
         "ports": {name: {} for name in names.values()},
         "rings": rings,
+    }
+
+
+def _stand_in(of: Switch, ports: list[str]) -> dict[str, Any]:
+    """Return the file of a switch without rings, which drops what the memory of `of` would."""
+    packets = of.buffer // (of.cell_size or SMALLEST_FRAME_BYTES)  # each takes a cell at least
+    return {
+        "runs": {"buffers": packets + 2 * len(ports) * Runs().descriptors + IN_FLIGHT},
+        "ports": {name: {"packets": packets} for name in ports},
+        "shared_memory": {
+            "buffer": SIZE.format(of.buffer),
+            "dedicated": SIZE.format(of.dedicated),
+            "ports": of.ports,
+            "alpha": of.alpha,
+            "port_limit": SIZE.format(of.port_limit),
+            "cell_size": SIZE.format(of.cell_size),
+            "cell_metadata": SIZE.format(of.cell_metadata),
+        },
     }
 
 
@@ -51,7 +78,8 @@ def _chosen(scenario: Scenario, system: FabricSystem, name: str) -> tuple[int, S
     found: list[tuple[int, Switch]] = []
     for number, node in enumerate(system.fabric.switches):
         of = system.switch_at(number)
-        if of.architecture == "software" and name in ("", node.name):
+        may_be = ("software",) if not name else ("software", "shared-memory")
+        if of.architecture in may_be and name in ("", node.name):
             found.append((number, of))
     if len(found) != 1:
         known = ", ".join(system.fabric.switches[number].name for number, _ in found[:8])
@@ -59,7 +87,8 @@ def _chosen(scenario: Scenario, system: FabricSystem, name: str) -> tuple[int, S
             f"{scenario.name} has {len(found)} software switches, {known}; choose one with --switch"
             if found
             else f"{scenario.name} has no software switch{f' {name}' if name else ''}; give one of "
-            'network.switch the model "software"'
+            'network.switch the model "software", or name one of the model "shared-memory" for '
+            "which the software switch is to stand in"
         )
     return found[0]
 

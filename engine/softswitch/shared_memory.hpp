@@ -1,0 +1,120 @@
+// The packet memory of a switch that all outputs share: a frame is admitted to cells first of its
+// output's dedicated part, then of the pool, up to alpha × what is free of it (Choudhury and Hahne,
+// "Dynamic queue length thresholds for shared-memory packet switches", 1998).
+//
+// It only counts. Of a simulated switch, and of the real one that stands in for such a switch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace daqloom::softswitch {
+
+struct SharedMemoryConfig {
+    base::Bytes buffer = 0;             ///< all of it
+    base::Bytes dedicated = 0;          ///< of that, spread evenly over `dedicated_ports`
+    std::uint32_t dedicated_ports = 0;  ///< 0: all ports
+    double alpha = 1.0;
+    base::Bytes port_limit = 0;     ///< for one output; 0: none
+    base::Bytes cell_size = 0;      ///< 0: counted by the byte
+    base::Bytes cell_metadata = 0;  ///< taken from the first cell of a packet
+};
+
+class SharedMemory {
+  public:
+    SharedMemory(const SharedMemoryConfig& config, std::uint32_t ports)
+        : config_(config), cells_(ports) {
+        cell_bytes_ = config.cell_size == 0 ? 1 : config.cell_size;
+        const std::uint32_t sharers = config.dedicated_ports == 0 ? ports : config.dedicated_ports;
+        dedicated_ = config.dedicated / std::max<std::uint32_t>(sharers, 1) / cell_bytes_;
+        pool_ = (config.buffer - config.dedicated) / cell_bytes_;
+        if (config.port_limit != 0) {
+            port_limit_ = config.port_limit / cell_bytes_;
+        }
+    }
+
+    [[nodiscard]] bool fits(std::uint32_t port, base::Bytes frame) const {
+        const std::int64_t cells = cells_[port] + cells_of(frame);
+        if (cells > port_limit_) {
+            return false;
+        }
+        if (cells <= dedicated_) {
+            return true;
+        }
+        const std::int64_t used_by_port = beyond_dedicated(cells_[port]);
+        const std::int64_t free = pool_ - used_;
+        return beyond_dedicated(cells) - used_by_port <= free &&
+               static_cast<double>(used_by_port) < config_.alpha * static_cast<double>(free);
+    }
+    void charge(std::uint32_t port, base::Bytes frame) {
+        const std::int64_t cells = cells_of(frame);
+        add(cells_[port], cells);
+        taken_ += cells;
+    }
+    [[gnu::always_inline]] void release(std::uint32_t port, base::Bytes frame) {
+        const std::int64_t cells = cells_of(frame);
+        add(cells_[port], -cells);
+        freed_ += cells;
+    }
+
+    /// The smallest `buffer` with which this memory would have admitted the frame charged last to
+    /// this port, with everything else unchanged: the pool holds what is used beyond the dedicated
+    /// parts, and enough of it is free that the frame fits and the port was below its threshold.
+    /// Exact if the counters are up to date, otherwise an upper bound.
+    [[nodiscard]] base::Bytes least_buffer(std::uint32_t port, base::Bytes frame) const {
+        const std::int64_t cells = cells_[port];
+        const std::int64_t used_by_port = beyond_dedicated(cells - cells_of(frame));
+        const std::int64_t more = beyond_dedicated(cells) - used_by_port;
+        if (more == 0) {
+            return config_.dedicated;
+        }
+        const auto above_threshold =
+            static_cast<std::int64_t>(static_cast<double>(used_by_port) / config_.alpha) + 1;
+        const std::int64_t pool = used_ - more + std::max(more, above_threshold);
+        return config_.dedicated + pool * cell_bytes_;
+    }
+
+    /// Cells a frame occupies; bytes where memory is not divided into cells.
+    [[nodiscard]] std::int64_t cells_of(base::Bytes frame) const {
+        return config_.cell_size == 0
+                   ? frame
+                   : (frame + config_.cell_metadata + config_.cell_size - 1) / config_.cell_size;
+    }
+    /// Cells of all ports.
+    [[nodiscard]] std::int64_t held() const {
+        return std::accumulate(cells_.begin(), cells_.end(), std::int64_t{0});
+    }
+    [[nodiscard]] std::int64_t cells(std::uint32_t port) const { return cells_[port]; }
+    /// Of the pool.
+    [[nodiscard]] std::int64_t used() const { return used_; }
+    [[nodiscard]] std::int64_t pool() const { return pool_; }
+    [[nodiscard]] std::int64_t taken() const { return taken_; }
+    [[nodiscard]] std::int64_t freed() const { return freed_; }
+
+  private:
+    [[nodiscard]] std::int64_t beyond_dedicated(std::int64_t cells) const {
+        return cells > dedicated_ ? cells - dedicated_ : 0;
+    }
+    void add(std::int64_t& of_port, std::int64_t cells) {
+        used_ -= beyond_dedicated(of_port);
+        of_port += cells;
+        used_ += beyond_dedicated(of_port);
+    }
+
+    SharedMemoryConfig config_;
+    std::vector<std::int64_t> cells_;  ///< of each port
+    std::int64_t cell_bytes_ = 1;
+    std::int64_t port_limit_ = std::numeric_limits<std::int64_t>::max() / 2;
+    std::int64_t dedicated_ = 0;  ///< of each port
+    std::int64_t pool_ = 0;
+    std::int64_t used_ = 0;
+    std::int64_t taken_ = 0;
+    std::int64_t freed_ = 0;
+};
+
+}  // namespace daqloom::softswitch
