@@ -32,6 +32,7 @@ OutputQueues::OutputQueues(const OutputConfig& config)
       ports_(config.ports) {
     if (config.shared.buffer > 0) {
         shared_.emplace(config.shared, config.ports);
+        limits_.resize(config.rings.size());
     }
     for (std::uint32_t number = 0; number < rings_.size(); ++number) {
         const RingConfig& given = config.rings[number];
@@ -60,7 +61,10 @@ void OutputQueues::set_rate(RingIndex ring, BitRate rate) {
 }
 
 void OutputQueues::set_limits(RingIndex ring, std::uint32_t packets, Bytes bytes) {
-    rings_[ring.value()].most_packets = packets;
+    rings_[ring.value()].most_packets = shared_ ? 0 : packets;
+    if (shared_) {
+        limits_[ring.value()] = packets;
+    }
     rings_[ring.value()].most_bytes =
         static_cast<std::uint32_t>(std::clamp(bytes, Bytes{0}, kMostRingBytes));
 }

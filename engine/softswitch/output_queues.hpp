@@ -206,17 +206,18 @@ class OutputQueues {
         RingCounters& counted = counters_[packet.ring.value()];
         if (ring.packets >= ring.most_packets || ring.bytes + packet.bytes > ring.most_bytes)
             [[unlikely]] {
-            ++counted.drops;
-            counted.dropped_bytes += packet.bytes;
-            return fate.drop(packet.handle);
+            if (!shared_ || !takes_from_shared(packet, ring)) {
+                ++counted.drops;
+                counted.dropped_bytes += packet.bytes;
+                return fate.drop(packet.handle);
+            }
         }
-        const bool has_room = !shared_ || shared_->fits(ring.port, packet.bytes);
-        if (!has_room || !append(ring, packet, now)) [[unlikely]] {
+        if (!append(ring, packet, now)) [[unlikely]] {
+            if (shared_) {
+                shared_->release(ring.port, packet.bytes);
+            }
             ++counted.memory_drops;
             return fate.drop(packet.handle);
-        }
-        if (shared_) [[unlikely]] {
-            shared_->charge(ring.port, packet.bytes);
         }
         if (ring.bytes > ring.mark_bytes) [[unlikely]] {
             ++counted.marks;
@@ -235,6 +236,18 @@ class OutputQueues {
             ring.next_at = std::max(ring.next_at, now);
             schedule(packet.ring.value(), ring, now);
         }
+    }
+
+    /// Of a ring that is never below its limit, as those of a shared memory are, so that others do
+    /// not pay for it: whether it is below its real one, and the memory has taken the packet in.
+    [[gnu::noinline]] bool takes_from_shared(const Packet& packet, const Ring& ring) {
+        const bool has_room = ring.packets < limits_[packet.ring.value()] &&
+                              ring.bytes + packet.bytes <= ring.most_bytes &&
+                              shared_->fits(ring.port, packet.bytes);
+        if (has_room) {
+            shared_->charge(ring.port, packet.bytes);
+        }
+        return has_room;
     }
 
     bool append(Ring& ring, const Packet& packet, base::Time now) {
@@ -365,6 +378,7 @@ class OutputQueues {
     std::uint32_t drawn_ = 1;
     RingMemory memory_;
     std::optional<SharedMemory> shared_;
+    std::vector<std::uint32_t> limits_;  ///< packets of each ring, with a shared memory
     TimingWheel wheel_;
     std::vector<Ring> rings_;
     std::vector<RingCounters> counters_;

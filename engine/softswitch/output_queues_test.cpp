@@ -344,7 +344,7 @@ TEST(OutputQueues, SharedMemoryAdmitsAsTheSwitchThatItStandsFor) {
     };
     fill(0, 100);
     EXPECT_EQ(queues.held_packets(RingIndex(0)), 10U + 27U);
-    EXPECT_EQ(queues.counters(RingIndex(0)).memory_drops, 63U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).drops, 63U);
     // The other one: half of what these 27 leave free, 53, less its own: 18 at most.
     fill(1, 100);
     EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 18U);
