@@ -34,6 +34,18 @@ def test_a_file_is_read_with_overrides(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
+        (
+            {"runs.cores": [1, 2], "shared_memory.buffer": "1 MB"},
+            "shared_memory.buffer needs one core",
+        ),
+        (
+            {"runs.cores": [1, 2], "rings.dcm1.pause_at": 5},
+            "rings.dcm1.pause_at needs one core",
+        ),
+        (
+            {"shared_memory.buffer": "1 MB", "shared_memory.dedicated": "2 MB"},
+            "dedicated is larger than buffer",
+        ),
         ({"ports.up.rate": "1 Gb/s"}, 'unknown key "ports.up.rate"'),
         ({"rings.dcm1.port": "left"}, 'rings.dcm1.port = "left" is no port of the switch'),
         ({"rings.dcm1.to": "10.0.0.300"}, "is not an IP address or network"),

@@ -1,5 +1,6 @@
 """The program of the software switch: frames from captures, through rings, into captures."""
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -47,6 +48,27 @@ def test_frames_pass_in_order_and_are_all_counted(tmp_path):
     of_port, dcm = last["rings"][1:]
     assert (of_port["name"], of_port["counts"]["packets"]) == ("port down", 0)
     assert (dcm["name"], dcm["counts"]["packets"], dcm["packets"]) == ("dcm", 50, 0)
+    assert last["memory"]["free_buffers"] == 8191
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one core")
+def test_two_cores_are_one_switch(tmp_path):
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    frames = [frame(mark=mark) for mark in range(100)]
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n'
+    file = two_ports(tmp_path, frames, ring)
+    with switch(file, "--set", f"runs.cores=[{first},{second}]") as running:
+        running.until(100)
+        assert running.command("set", "rings.dcm.packets=7").returncode == 0
+        last = running.last()
+    # In by the port of one core, out by that of the other one, in order.
+    assert marks(tmp_path / "down.pcap") == list(range(100))
+    assert last["ports"][0]["frames"]["packets"] == 100
+    assert last["rings"][2]["counts"]["packets"] == 100
+    assert last["rings"][2]["most_packets"] == 7
+    assert last["loop"]["behind"] == 0
+    assert (last["loop"]["received"], last["loop"]["sent"]) == (100, 100)
+    assert last["addresses"]["known"] == 1
     assert last["memory"]["free_buffers"] == 8191
 
 

@@ -45,4 +45,14 @@ template <class Fields>
     return all;
 }
 
+/// What two have counted together, field by field.
+template <class Fields>
+[[nodiscard]] Fields together(Fields all, const Fields& more) {
+    Fields::each([&](const char*, auto member, const char*) {
+        auto& field = all.*member;
+        field = static_cast<std::remove_reference_t<decltype(field)>>(field + more.*member);
+    });
+    return all;
+}
+
 }  // namespace daqloom::base

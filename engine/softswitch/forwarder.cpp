@@ -75,6 +75,13 @@ base::expected<void> check(const ForwarderConfig& config) {
                         "expected a dedicated part no larger than all, and alpha above 0",
                         shared.buffer, shared.dedicated, shared.alpha));
     }
+    if (config.share.of < 1 || config.share.number >= config.share.of ||
+        (config.share.of > 1 && shared.buffer > 0)) {
+        return base::failure(
+            fmt::format("core {} of {}; expected a number below that, and one core for a shared "
+                        "memory",
+                        config.share.number, config.share.of));
+    }
     if (config.mirror != PortIndex::none() && config.mirror.value() >= output.ports) {
         return base::failure(fmt::format("mirror port {}; expected one of the {} ports",
                                          config.mirror.value(), output.ports));
@@ -91,6 +98,7 @@ base::expected<Forwarder> Forwarder::make(const ForwarderConfig& config) {
 
 Forwarder::Forwarder(const ForwarderConfig& config)
     : classes_(config.classes),
+      share_(config.share),
       floods_unknown_(config.floods_unknown),
       mirror_(config.mirror),
       is_mirrored_(config.output.rings.size()),
@@ -141,15 +149,16 @@ Forwarder::Decision Forwarder::decide(std::span<const std::uint8_t> frame, PortI
     if (!headers.is_frame) {
         return {.cause = &PortCounters::malformed};
     }
-    addresses_.learn(headers.source, headers.vlan, ingress, now);
+    const bool is_news = addresses_.learn(headers.source, headers.vlan, ingress, now);
     if ((headers.destination.value & kLinkLocalMask) == kLinkLocal) {
-        return {.cause = &PortCounters::link_local};
+        return {.cause = &PortCounters::link_local, .is_news = is_news};
     }
     const FlowIndex entry = flow_table_.find(headers, ingress.value());
     const Action action = entry == FlowIndex::none() ? Action{} : flow_table_.action(entry);
     Decision decision = action.what == Action::What::forward ? by_rule(headers, ingress, now)
                                                              : done(action, headers);
     decision.entry = entry;
+    decision.is_news = is_news;
     return decision;
 }
 

@@ -10,6 +10,7 @@
 //   out.copy(handle) -> handle another one of the same frame, to be sent as well
 //   out.mark(handle)           it met congestion, which its IP header is to say if it can
 //   out.pause(port, on)        whoever sends to this port is to pause, or may go on
+//   out.tell(core, message)    another core has to know, or to have it: see Share
 #pragma once
 
 #include <algorithm>
@@ -46,6 +47,7 @@ struct ForwarderConfig {
     std::uint32_t most_meters = 0;
     bool floods_unknown = true;  ///< frames to addresses that nobody knows; else they are dropped
     PortIndex mirror = PortIndex::none();  ///< gets copies of frames into mirrored rings
+    Share share;
 };
 
 /// Of a port that frames came in by, from the start on.
@@ -102,16 +104,30 @@ class Forwarder {
                 packets_[count++] = {arrived.handle, arrived.bytes, ring};
                 queues_.prefetch(ring);
                 if (mirrors_ > 0 && is_mirrored_[ring.value()]) [[unlikely]] {
-                    copy_to_mirror(arrived, now, counted, out);
+                    copy_to_mirror(arrived, ingress, now, counted, out);
                 }
             }
         }
         counted.packets += batch.size();
+        if (share_.of > 1) [[unlikely]] {
+            count = pass(count, ingress, out);
+        }
         queue({packets_.data(), count}, now, counted, out);
         if (pauses_.any()) [[unlikely]] {
             for (std::size_t i = 0; i < count; ++i) {
                 pauses_.came(packets_[i].ring, ingress, queues_, out);
             }
+        }
+    }
+    /// What another core has told.
+    template <class Out>
+    void hear(const Message& message, base::Time now, Out& out) {
+        if (message.what == Message::What::frame) {
+            queue(std::span(&message.packet, 1), now, counters_[message.ingress.value()], out);
+        } else {
+            addresses_.learn({message.packet.handle},
+                             static_cast<std::uint16_t>(message.packet.bytes), message.ingress,
+                             now);
         }
     }
     /// Before `out`, whenever time has gone on.
@@ -169,11 +185,13 @@ class Forwarder {
     [[nodiscard]] const MacTable& addresses() const { return addresses_; }
     [[nodiscard]] const MatchTable& rules() const { return rules_; }
     [[nodiscard]] const FlowTable& flow_table() const { return flow_table_; }
+    [[nodiscard]] const Share& share() const { return share_; }
     [[nodiscard]] const Pauses& pauses() const { return pauses_; }
     [[nodiscard]] std::size_t ports() const { return counters_.size(); }
     [[nodiscard]] const PortCounters& counters(PortIndex port) const {
         return counters_[port.value()];
     }
+    [[nodiscard]] PortIndex port_of(RingIndex ring) const { return port_of_[ring.value()]; }
     /// Of a port without a rule.
     [[nodiscard]] RingIndex ring_of(PortIndex port, std::uint8_t priority) const {
         return RingIndex(port.value() * classes_ + std::min<std::uint32_t>(priority, classes_ - 1));
@@ -189,6 +207,7 @@ class Forwarder {
         RingIndex ring = RingIndex::none();            ///< none: all ports
         std::uint64_t PortCounters::*cause = nullptr;  ///< of its being dropped
         std::uint8_t priority = 0;
+        bool is_news = false;                 ///< where it came from
         FlowIndex entry = FlowIndex::none();  ///< of the flow table, that it matched
     };
 
@@ -220,6 +239,9 @@ class Forwarder {
                                         PortIndex ingress, base::Time now, PortCounters& counted,
                                         Out& out) {
         const Decision decision = decide(arrived.frame, ingress, now);
+        if (decision.is_news && share_.of > 1) [[unlikely]] {
+            tell_where(arrived.frame, ingress, out);
+        }
         if (decision.entry != FlowIndex::none() &&
             !passes(decision.entry, arrived, now, counted, out)) {
             return RingIndex::none();
@@ -249,14 +271,46 @@ class Forwarder {
         queues_.in(packets, now, Fate{counted, out});
     }
     template <class Out>
-    void queue(const Packet& packet, base::Time now, PortCounters& counted, Out& out) {
-        queue(std::span(&packet, 1), now, counted, out);
+    void queue(const Packet& packet, PortIndex ingress, base::Time now, PortCounters& counted,
+               Out& out) {
+        const std::uint32_t core = share_.core_of(port_of_[packet.ring.value()]);
+        if (core != share_.number) {
+            out.tell(core, Message{packet, ingress});
+        } else {
+            queue(std::span(&packet, 1), now, counted, out);
+        }
+    }
+    /// Of the first packets of the batch those for other cores go there; returns how many are left.
+    template <class Out>
+    [[gnu::noinline]] std::size_t pass(std::size_t count, PortIndex ingress, Out& out) {
+        std::size_t left = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::uint32_t core = share_.core_of(port_of_[packets_[i].ring.value()]);
+            if (core != share_.number) {
+                out.tell(core, Message{packets_[i], ingress});
+            } else {
+                packets_[left++] = packets_[i];
+            }
+        }
+        return left;
     }
     template <class Out>
-    [[gnu::noinline]] void copy_to_mirror(const Arrived& arrived, base::Time now,
+    [[gnu::noinline]] void tell_where(std::span<const std::uint8_t> frame, PortIndex ingress,
+                                      Out& out) {
+        const Headers headers = headers_of(frame);
+        const Packet address{headers.source.value, headers.vlan, RingIndex{}};
+        for (std::uint32_t core = 0; core < share_.of; ++core) {
+            if (core != share_.number) {
+                out.tell(core, Message{address, ingress, Message::What::address});
+            }
+        }
+    }
+    template <class Out>
+    [[gnu::noinline]] void copy_to_mirror(const Arrived& arrived, PortIndex ingress, base::Time now,
                                           PortCounters& counted, Out& out) {
         ++counted.mirrored;
-        queue({out.copy(arrived.handle), arrived.bytes, ring_of(mirror_, 0)}, now, counted, out);
+        queue({out.copy(arrived.handle), arrived.bytes, ring_of(mirror_, 0)}, ingress, now, counted,
+              out);
     }
     template <class Out>
     void flood(const Arrived& arrived, PortIndex ingress, std::uint8_t priority, base::Time now,
@@ -268,11 +322,11 @@ class Forwarder {
         const PortIndex last(ports() - (ingress.value() + 1U == ports() ? 2U : 1U));
         for (PortIndex port{}; port < last; ++port) {
             if (port != ingress) {
-                queue({out.copy(arrived.handle), arrived.bytes, ring_of(port, priority)}, now,
-                      counted, out);
+                queue({out.copy(arrived.handle), arrived.bytes, ring_of(port, priority)}, ingress,
+                      now, counted, out);
             }
         }
-        queue({arrived.handle, arrived.bytes, ring_of(last, priority)}, now, counted, out);
+        queue({arrived.handle, arrived.bytes, ring_of(last, priority)}, ingress, now, counted, out);
     }
 
     /// Of the batch at hand; here, so that they are not cleared for each.
@@ -280,6 +334,7 @@ class Forwarder {
     std::array<Packet, kMostInBatch> packets_{};
 
     std::uint32_t classes_;
+    Share share_;
     bool floods_unknown_;
     PortIndex mirror_;
     std::size_t mirrors_ = 0;        ///< mirrored rings

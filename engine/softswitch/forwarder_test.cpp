@@ -97,6 +97,10 @@ class Driver {
         EXPECT_TRUE(alive_.contains(handle));
         marked_.push_back(handle);
     }
+    void tell(std::uint32_t core, const Message& message) { told_.emplace_back(core, message); }
+    [[nodiscard]] std::vector<std::pair<std::uint32_t, Message>> told() {
+        return std::exchange(told_, {});
+    }
     std::uint64_t copy(std::uint64_t handle) {
         alive_[next_] = alive_.at(handle);
         ++copies_;
@@ -129,6 +133,7 @@ class Driver {
     Forwarder forwarder_;
     std::map<std::uint64_t, std::uint64_t> alive_;  ///< by handle, the original
     std::vector<std::uint64_t> marked_;
+    std::vector<std::pair<std::uint32_t, Message>> told_;
     std::vector<std::pair<std::uint16_t, bool>> pauses_;
     std::uint64_t next_ = 0;
     std::uint64_t dropped_ = 0;
@@ -267,6 +272,46 @@ TEST(Forwarder, EntriesOfAControllerComeBeforeRules) {
     entry.action = {.what = Action::What::port, .port = PortIndex(kPorts)};
     EXPECT_FALSE(forwarder.set_flow(FlowIndex(0), entry));  // no such port
     EXPECT_EQ(driver.alive(), 0U);
+}
+
+TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
+    // Ports 0 and 2 are those of core 0. Frames between its own ports stay with it, others are
+    // passed on, and so is where addresses are; what it hears it treats as its own.
+    ForwarderConfig config = config_of();
+    config.share = {.number = 0, .of = 2};
+    Driver core(config);
+    const auto kinds = [&core] {
+        std::vector<std::pair<Message::What, PortIndex>> found;
+        for (const auto& [other, message] : core.told()) {
+            EXPECT_EQ(other, 1U);
+            found.emplace_back(message.what, message.ingress);
+        }
+        return found;
+    };
+    using Told = std::vector<std::pair<Message::What, PortIndex>>;
+    constexpr auto frame = Message::What::frame;
+    constexpr auto address = Message::What::address;
+    core.in(0, frame_of(host(1), kBroadcast));
+    EXPECT_EQ(core.out(2).size(), 1U);
+    EXPECT_EQ(kinds(),
+              (Told{{address, PortIndex(0)}, {frame, PortIndex(0)}, {frame, PortIndex(0)}}));
+    core.in(2, frame_of(host(2), host(1)));
+    EXPECT_EQ(core.out(0).size(), 1U);
+    EXPECT_EQ(kinds(), (Told{{address, PortIndex(2)}}));
+    core.in(2, frame_of(host(2), host(1)));  // it is no news any more
+    EXPECT_EQ(kinds(), Told{});
+    const Packet where{host(3).value, 0, RingIndex{}};
+    core.forwarder().hear({where, PortIndex(1), address}, {}, core);
+    core.in(0, frame_of(host(1), host(3)));
+    EXPECT_EQ(kinds(), (Told{{frame, PortIndex(0)}}));
+    EXPECT_EQ(core.out(0).size(), 1U);
+    // A frame that another core took in, for a ring that is full: counted where it came in.
+    config.output.rings[0].packets = 1;
+    Driver full(config);
+    const Arrived held{full.in(2, frame_of(host(2), kBroadcast)), {}, 64};
+    std::ignore = full.told();
+    full.forwarder().hear({{held.handle + 1, 64, RingIndex(0)}, PortIndex(3)}, {}, full);
+    EXPECT_EQ(full.counted(3).full, 1U);
 }
 
 TEST(Forwarder, ClassesOfAPortHaveRingsOfTheirOwn) {

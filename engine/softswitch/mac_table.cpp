@@ -51,27 +51,32 @@ std::optional<PortIndex> MacTable::find(MacAddress address, std::uint16_t vlan, 
     return entry == nullptr || is_old(*entry, now) ? std::nullopt : std::optional(entry->port);
 }
 
-void MacTable::learn(MacAddress address, std::uint16_t vlan, PortIndex port, Time now) {
+bool MacTable::learn(MacAddress address, std::uint16_t vlan, PortIndex port, Time now) {
     if (address.is_group()) {
-        return;
+        return false;
     }
     const std::uint64_t key = key_of(address, vlan);
     if (Entry* entry = known(key)) {
-        if (!entry->is_fixed) {
-            counters_.moved += entry->port == port ? 0 : 1;
-            entry->port = port;
-            entry->seen = now;
+        if (entry->is_fixed) {
+            return false;
         }
-        return;
+        const bool has_moved = entry->port != port;
+        const bool is_news = has_moved || now - entry->told > config_.ageing / kToldAgain;
+        counters_.moved += has_moved ? 1 : 0;
+        entry->port = port;
+        entry->seen = now;
+        entry->told = is_news ? now : entry->told;
+        return is_news;
     }
     Entry* entry = free_place(key, now);
     if (entry == nullptr) {
         ++counters_.full;
-        return;
+        return false;
     }
-    *entry = {key, now, port, false};
+    *entry = {key, now, now, port, false};
     ++size_;
     ++counters_.learned;
+    return true;
 }
 
 bool MacTable::fix(MacAddress address, std::uint16_t vlan, PortIndex port) {
@@ -84,7 +89,7 @@ bool MacTable::fix(MacAddress address, std::uint16_t vlan, PortIndex port) {
         }
         ++size_;
     }
-    *entry = {key, {}, port, true};
+    *entry = {key, {}, {}, port, true};
     return true;
 }
 

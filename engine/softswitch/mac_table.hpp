@@ -36,8 +36,9 @@ class MacTable {
     /// None: nobody knows.
     [[nodiscard]] std::optional<PortIndex> find(MacAddress address, std::uint16_t vlan,
                                                 base::Time now) const;
-    /// A frame from this address came in by this port. Addresses of groups are not learned.
-    void learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
+    /// A frame from this address came in by this port. Addresses of groups are not learned. True:
+    /// that is news, or has not been for a while, to those that have tables of their own.
+    bool learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
     /// It stays where it is. False: there is no place.
     bool fix(MacAddress address, std::uint16_t vlan, PortIndex port);
     /// Also one that was given. False: it is not there.
@@ -51,10 +52,13 @@ class MacTable {
 
   private:
     static constexpr std::size_t kPlaces = 16;  ///< in which an address may be
+    /// Times that an address in use is news before it would be too old.
+    static constexpr int kToldAgain = 4;
 
     struct Entry {
         std::uint64_t key = kFree;  ///< address and VLAN
         base::Time seen;
+        base::Time told;  ///< when that was news
         PortIndex port;
         bool is_fixed = false;
     };

@@ -20,4 +20,21 @@ struct Packet {
 };
 static_assert(sizeof(Packet) == 16);
 
+/// What a core of the switch tells another one: a frame for a ring of that, or where an address is.
+struct Message {
+    enum class What : std::uint16_t { frame, address };
+    Packet packet;  ///< of an address: it, as the handle, and its VLAN, as the bytes
+    PortIndex ingress{};
+    What what = What::frame;
+};
+
+/// Of several cores, each of which has a forwarder of its own: that of this number has the rings of
+/// each port whose number has this remainder.
+struct Share {
+    std::uint32_t number = 0;
+    std::uint32_t of = 1;
+
+    [[nodiscard]] std::uint32_t core_of(PortIndex port) const { return port.value() % of; }
+};
+
 }  // namespace daqloom::softswitch

@@ -105,6 +105,10 @@ void bind_config(nb::module_& module) {
             "mirror", [](const SwitchConfig& self) { return self.forwarder.mirror; },
             [](SwitchConfig& self, PortIndex port) { self.forwarder.mirror = port; },
             "Port that gets copies of frames into mirrored rings; -1: none.")
+        .def_rw("cores", &SwitchConfig::cores)
+        .def_prop_rw(
+            "receive_queues", [](const SwitchConfig& self) { return self.devices.receive_queues; },
+            [](SwitchConfig& self, std::uint16_t count) { self.devices.receive_queues = count; })
         .def_rw("longest_sleep_s", &SwitchConfig::longest_sleep);
 }
 
@@ -361,12 +365,13 @@ void bind_switch(nb::module_& module) {
         .def(
             "flow_counts",
             [](Switch& self, const std::vector<FlowIndex>& indices) {
-                std::vector<std::tuple<std::uint64_t, std::uint64_t>> counts;
+                std::vector<std::tuple<std::uint64_t, std::uint64_t>> counts(indices.size());
                 self.change([&](const Forwarder& of) {
-                    for (const FlowIndex index : indices) {
-                        if (index.value() < of.flow_table().most()) {
-                            const auto& counted = of.flow_table().counters(index);
-                            counts.emplace_back(counted.packets, counted.bytes);
+                    for (std::size_t i = 0; i < indices.size(); ++i) {
+                        if (indices[i].value() < of.flow_table().most()) {
+                            const auto& counted = of.flow_table().counters(indices[i]);
+                            std::get<0>(counts[i]) += counted.packets;
+                            std::get<1>(counts[i]) += counted.bytes;
                         }
                     }
                 });
@@ -378,13 +383,15 @@ void bind_switch(nb::module_& module) {
             "meter_counts",
             [](Switch& self, const std::vector<MeterIndex>& indices) {
                 std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>>
-                    counts;
+                    counts(indices.size());
                 self.change([&](const Forwarder& of) {
-                    for (const MeterIndex index : indices) {
-                        if (index.value() < of.flow_table().meters().size()) {
-                            const auto& counted = of.flow_table().meters().counters(index);
-                            counts.emplace_back(counted.packets, counted.bytes, counted.dropped,
-                                                counted.dropped_bytes);
+                    for (std::size_t i = 0; i < indices.size(); ++i) {
+                        if (indices[i].value() < of.flow_table().meters().size()) {
+                            const auto& counted = of.flow_table().meters().counters(indices[i]);
+                            std::get<0>(counts[i]) += counted.packets;
+                            std::get<1>(counts[i]) += counted.bytes;
+                            std::get<2>(counts[i]) += counted.dropped;
+                            std::get<3>(counts[i]) += counted.dropped_bytes;
                         }
                     }
                 });

@@ -21,12 +21,27 @@ rte_mbuf* buffer_of(std::uint64_t handle) { return reinterpret_cast<rte_mbuf*>(h
 
 }  // namespace
 
-PollLoop::PollLoop(Forwarder& forwarder, Devices& devices)
+PollLoop::PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange)
     : forwarder_(forwarder),
       devices_(devices),
+      exchange_(exchange),
       sending_(devices.size()),
+      telling_(forwarder.share().of),
       ps_per_cycle_(1e12 / static_cast<double>(rte_get_tsc_hz())),
-      begin_(rte_rdtsc()) {}
+      begin_(rte_rdtsc()) {
+    const Share& share = forwarder.share();
+    for (std::uint16_t port = 0; port < devices.size(); ++port) {
+        if (share.core_of(PortIndex(port)) == share.number) {
+            outputs_.push_back(port);
+        }
+        // The first queue belongs to the core of the port, the further ones to those behind it.
+        for (std::uint16_t queue = 0; queue < devices.receive_queues(); ++queue) {
+            if ((port + queue) % share.of == share.number) {
+                inputs_.push_back({port, queue});
+            }
+        }
+    }
+}
 
 /// What is still held is given back.
 PollLoop::~PollLoop() {
@@ -35,6 +50,17 @@ PollLoop::~PollLoop() {
     for (const Sending& sending : sending_) {
         for (std::size_t i = 0; i < sending.count; ++i) {
             drop(sending.handles[i]);
+        }
+    }
+    std::array<Message, kBatch> messages;
+    for (std::uint32_t core = 0; exchange_ != nullptr && core < telling_.size(); ++core) {
+        while (const std::size_t count =
+                   exchange_->take(core, forwarder_.share().number, messages)) {
+            for (const Message& message : std::span(messages).first(count)) {
+                if (message.what == Message::What::frame) {
+                    drop(message.packet.handle);
+                }
+            }
         }
     }
 }
@@ -49,12 +75,17 @@ bool PollLoop::turn() {
     }
     std::size_t moved = 0;
     const Time begin = now();
-    for (std::size_t port = 0; port < devices_.size() && is_open_; ++port) {
-        moved += receive(port, begin);
+    if (is_open_) [[likely]] {
+        for (const Input input : inputs_) {
+            moved += receive(input, begin);
+        }
+    }
+    if (exchange_ != nullptr) {
+        moved += hear(begin);
     }
     look_at_pauses(begin);
     forwarder_.advance(begin);
-    for (std::size_t port = 0; port < devices_.size(); ++port) {
+    for (const std::uint16_t port : outputs_) {
         moved += send(port, begin);
     }
     ++counters_.turns;
@@ -62,10 +93,10 @@ bool PollLoop::turn() {
     return moved > 0;
 }
 
-std::size_t PollLoop::receive(std::size_t port, Time now) {
+std::size_t PollLoop::receive(Input input, Time now) {
     std::array<rte_mbuf*, kBatch> buffers;
-    const std::uint16_t count =
-        rte_eth_rx_burst(devices_.id(port), 0, buffers.data(), static_cast<std::uint16_t>(kBatch));
+    const std::uint16_t count = rte_eth_rx_burst(
+        devices_.id(input.port), input.queue, buffers.data(), static_cast<std::uint16_t>(kBatch));
     if (count == 0) {
         return 0;
     }
@@ -78,8 +109,44 @@ std::size_t PollLoop::receive(std::size_t port, Time now) {
                      buffers[i]->pkt_len};
     }
     counters_.received += count;
-    forwarder_.in({batch_.data(), count}, PortIndex(port), now, *this);
+    forwarder_.in({batch_.data(), count}, PortIndex(input.port), now, *this);
     return count;
+}
+
+void PollLoop::tell(std::uint32_t core, const Message& message) {
+    Telling& telling = telling_[core];
+    telling.messages[telling.count++] = message;
+    if (telling.count == kBatch) {
+        send_told(core);
+    }
+}
+
+/// A core that is far behind loses what it is told: waiting for it would hold up all other ports.
+void PollLoop::send_told(std::uint32_t core) {
+    Telling& telling = telling_[core];
+    const std::span all(telling.messages.data(), telling.count);
+    telling.count = 0;
+    for (const Message& message :
+         all.subspan(exchange_->put(forwarder_.share().number, core, all))) {
+        if (message.what == Message::What::frame) {
+            ++counters_.behind;
+            drop(message.packet.handle);
+        }
+    }
+}
+
+std::size_t PollLoop::hear(Time now) {
+    std::array<Message, kBatch> messages;
+    std::size_t heard = 0;
+    for (std::uint32_t core = 0; core < telling_.size(); ++core) {
+        send_told(core);
+        const std::size_t count = exchange_->take(core, forwarder_.share().number, messages);
+        for (const Message& message : std::span(messages).first(count)) {
+            forwarder_.hear(message, now, *this);
+        }
+        heard += count;
+    }
+    return heard;
 }
 
 std::size_t PollLoop::send(std::size_t port, Time now) {
@@ -138,6 +205,9 @@ std::size_t PollLoop::waiting() const {
     std::size_t all = 0;
     for (const Sending& sending : sending_) {
         all += sending.count;
+    }
+    for (std::uint32_t core = 0; exchange_ != nullptr && core < telling_.size(); ++core) {
+        all += telling_[core].count + exchange_->waiting(core, forwarder_.share().number);
     }
     return all;
 }

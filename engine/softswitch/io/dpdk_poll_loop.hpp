@@ -1,4 +1,6 @@
-// Frames from devices of DPDK into the switch, and out of it, in turns: one core does it all.
+// Frames from devices of DPDK into the switch, and out of it, in turns of a core. One core does it
+// all, or each of several has its share of the ports (see Share) and of their receive queues, and
+// tells others what is theirs.
 #pragma once
 
 #include <array>
@@ -12,6 +14,7 @@
 #include "base/fields.hpp"
 #include "base/units.hpp"
 #include "softswitch/forwarder.hpp"
+#include "softswitch/io/dpdk_exchange.hpp"
 #include "softswitch/io/dpdk_ports.hpp"
 
 namespace daqloom::softswitch::io {
@@ -21,15 +24,18 @@ struct LoopCounters {
                    (std::uint64_t, idle_turns, "Turns in which nothing came or left."),
                    (std::uint64_t, received, "Frames taken from devices."),
                    (std::uint64_t, sent, "Frames given to devices."),
-                   (std::uint64_t, pauses, "Pause frames sent, those that end a pause included."))
+                   (std::uint64_t, pauses, "Pause frames sent, those that end a pause included."),
+                   (std::uint64_t, behind,
+                    "Frames dropped, as the core of their port was behind with those of others."))
 };
 
 class PollLoop {
   public:
     static constexpr std::size_t kBatch = 32;
 
-    /// Both outlive it, and belong to the thread of `turn`.
-    PollLoop(Forwarder& forwarder, Devices& devices);
+    /// These outlive it, and the forwarder belongs to the thread of `turn`. `exchange`: with other
+    /// cores; null if there are none.
+    PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange = nullptr);
     ~PollLoop();
     PollLoop(const PollLoop&) = delete;
     PollLoop& operator=(const PollLoop&) = delete;
@@ -48,7 +54,8 @@ class PollLoop {
     void set_open(bool is_open) { is_open_ = is_open; }
 
     [[nodiscard]] const LoopCounters& counters() const { return counters_; }
-    /// Frames that the switch does not hold, but no device has taken yet.
+    /// Frames that the switch does not hold, but no device has taken yet; also those that this core
+    /// has not heard of yet.
     [[nodiscard]] std::size_t waiting() const;
     [[nodiscard]] base::Time now() const;
 
@@ -60,6 +67,7 @@ class PollLoop {
     void pause(PortIndex port, bool on);
     /// Only where nobody else holds the frame, and it can say so.
     void mark(std::uint64_t handle);
+    void tell(std::uint32_t core, const Message& message);
 
   private:
     /// What a port has been given to send, and has not taken.
@@ -68,7 +76,20 @@ class PollLoop {
         std::size_t count = 0;
     };
 
-    std::size_t receive(std::size_t port, base::Time now);
+    /// A receive queue of a port.
+    struct Input {
+        std::uint16_t port = 0;
+        std::uint16_t queue = 0;
+    };
+    /// What another core is to be told next.
+    struct Telling {
+        std::array<Message, kBatch> messages;
+        std::size_t count = 0;
+    };
+
+    std::size_t receive(Input input, base::Time now);
+    void send_told(std::uint32_t core);
+    std::size_t hear(base::Time now);
     void look_at_pauses(base::Time now);
     void send_pause(std::size_t port, bool on);
     std::size_t send(std::size_t port, base::Time now);
@@ -79,7 +100,11 @@ class PollLoop {
     Devices& devices_;
     /// Of a turn; here, so that it is not cleared in each.
     std::array<Arrived, kBatch> batch_{};
+    Exchange* exchange_;
+    std::vector<Input> inputs_;           ///< of this core
+    std::vector<std::uint16_t> outputs_;  ///< ports of this core
     std::vector<Sending> sending_;
+    std::vector<Telling> telling_;  ///< for each core
     bool is_open_ = true;
     LoopCounters counters_;
     base::Time pauses_seen_;

@@ -13,6 +13,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -229,6 +231,107 @@ TEST(PollLoop, WhatIsHeldAtTheEndIsGivenBack) {
 }
 
 /// Rates and rules are changed by the thread of the loop, between two turns.
+/// So many cores over the devices of a switch.
+class Cores {
+  public:
+    Cores(const ForwarderConfig& config, Devices& devices, std::uint32_t cores)
+        : exchange_(Exchange::make(cores, 256).value()) {
+        for (std::uint32_t core = 0; core < cores; ++core) {
+            ForwarderConfig its = config;
+            its.share = {.number = core, .of = cores};
+            forwarders_.push_back(std::make_unique<Forwarder>(Forwarder::make(its).value()));
+            loops_.push_back(std::make_unique<PollLoop>(*forwarders_.back(), devices, &exchange_));
+        }
+    }
+    PollLoop& loop(std::size_t core) { return *loops_[core]; }
+    Forwarder& forwarder(std::size_t core) { return *forwarders_[core]; }
+    /// Each core in turn until none has anything to do.
+    void turn() {
+        bool moved = true;
+        while (moved) {
+            moved = false;
+            for (const std::unique_ptr<PollLoop>& loop : loops_) {
+                moved = loop->turn() || moved || loop->waiting() > 0;
+            }
+        }
+    }
+
+  private:
+    Exchange exchange_;
+    std::vector<std::unique_ptr<Forwarder>> forwarders_;
+    std::vector<std::unique_ptr<PollLoop>> loops_;  ///< end before the forwarders
+};
+
+TEST(PollLoop, SeveralCoresAreOneSwitch) {
+    constexpr std::uint16_t kPorts = 5;
+    Wired wired(config_of(kPorts));
+    Cores cores(config_of(kPorts), wired.devices(), 3);
+    // All learn from one broadcast of each host where it is.
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        wired.put(port, frame(port, 255, port));
+        cores.turn();
+        for (std::uint16_t other = 0; other < kPorts; ++other) {
+            EXPECT_EQ(wired.taken(other),
+                      other == port ? std::vector<int>{} : std::vector<int>{port});
+        }
+    }
+    // Between each pair of ports frames stay in order, and go nowhere else.
+    std::vector<int> sent(100);
+    std::iota(sent.begin(), sent.end(), 0);
+    for (std::uint16_t from = 0; from < kPorts; ++from) {
+        for (std::uint16_t to = 0; to < kPorts; ++to) {
+            if (from == to) {
+                continue;
+            }
+            for (const int mark : sent) {
+                wired.put(from, frame(from, to, mark));
+            }
+            cores.turn();
+            EXPECT_EQ(wired.taken(to), sent);
+        }
+    }
+    std::uint64_t flooded = 0;
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        EXPECT_TRUE(wired.taken(port).empty());
+        for (std::size_t core = 0; core < 3; ++core) {
+            const PortCounters& counted = cores.forwarder(core).counters(PortIndex(port));
+            flooded += counted.flooded;
+            // Each port is received by the core that has it.
+            EXPECT_EQ(counted.packets, core == port % 3U ? 1 + 4 * 100U : 0U);
+        }
+    }
+    EXPECT_EQ(flooded, std::uint64_t{kPorts});
+    EXPECT_EQ(wired.buffers_free(), kBuffers);
+}
+
+TEST(PollLoop, ACoreThatIsBehindLosesWhatIsCounted) {
+    Wired wired(config_of(2));
+    std::uint64_t sent = 0;
+    {
+        Cores cores(config_of(2), wired.devices(), 2);
+        const auto dropped = [&] { return cores.loop(0).counters().behind; };
+        while (dropped() == 0 && wired.buffers_free() > 64) {
+            for (int i = 0; i < 32; ++i, ++sent) {
+                wired.put(0, frame(0, 255, 1));
+            }
+            cores.loop(0).turn();  // the other one does not turn
+        }
+        EXPECT_EQ(dropped(), sent + 1 - 255);
+        EXPECT_EQ(cores.loop(1).waiting() + dropped(), sent + 1);  // and where the host is
+        std::size_t came = 0;
+        while (cores.loop(1).turn() || cores.loop(1).waiting() > 0) {
+            came += wired.taken(1).size();
+        }
+        came += wired.taken(1).size();
+        EXPECT_EQ(came + dropped(), sent);
+        for (int i = 0; i < 5; ++i) {  // held by nobody but the ring between the cores
+            wired.put(0, frame(0, 255, 1));
+        }
+        cores.loop(0).turn();
+    }
+    EXPECT_EQ(wired.buffers_free(), kBuffers);
+}
+
 TEST(PollLoop, DoesWhatIsAskedBetweenTwoTurns) {
     Wired wired(config_of(2));
     std::thread runs([&] { wired.loop().run(base::milliseconds(1)); });

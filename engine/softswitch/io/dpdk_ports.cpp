@@ -35,6 +35,7 @@ std::uint32_t most_mtu(const rte_eth_dev_info& info) {
 
 base::expected<Devices> Devices::open(const DevicesConfig& config) {
     Devices devices;
+    devices.receive_queues_ = config.receive_queues;
     const auto room = static_cast<std::uint16_t>(config.buffer_bytes + RTE_PKTMBUF_HEADROOM);
     devices.pool_ = rte_pktmbuf_pool_create(fmt::format("buffers{}", rte_rdtsc() & 0xffff).c_str(),
                                             config.buffers, std::min(256U, config.buffers / 2), 0,
@@ -66,15 +67,27 @@ base::expected<void> Devices::start(const DevicesConfig& config, const std::stri
         const auto mtu = static_cast<std::uint32_t>(config.buffer_bytes - kEthernetHeader);
         configuration.rxmode.mtu = std::min(mtu, most_mtu(info));
     }
-    DAQLOOM_CHECK(check(rte_eth_dev_configure(id, 1, 1, &configuration), name, "to configure it"));
+    if (config.receive_queues > 1) {
+        if (config.receive_queues > info.max_rx_queues) {
+            return base::failure(fmt::format("device {} has {} receive queues; expected {}", name,
+                                             info.max_rx_queues, config.receive_queues));
+        }
+        configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        configuration.rx_adv_conf.rss_conf.rss_hf =
+            info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+    }
+    DAQLOOM_CHECK(check(rte_eth_dev_configure(id, config.receive_queues, 1, &configuration), name,
+                        "to configure it"));
     std::uint16_t in = config.descriptors;
     std::uint16_t out = config.descriptors;
     DAQLOOM_CHECK(check(rte_eth_dev_adjust_nb_rx_tx_desc(id, &in, &out), name,
                         "to choose how many descriptors it has"));
     const int socket = rte_eth_dev_socket_id(id);
     const auto node = static_cast<unsigned>(socket < 0 ? 0 : socket);
-    DAQLOOM_CHECK(check(rte_eth_rx_queue_setup(id, 0, in, node, nullptr, pool_), name,
-                        "to set up its receive queue"));
+    for (std::uint16_t queue = 0; queue < config.receive_queues; ++queue) {
+        DAQLOOM_CHECK(check(rte_eth_rx_queue_setup(id, queue, in, node, nullptr, pool_), name,
+                            "to set up its receive queue"));
+    }
     DAQLOOM_CHECK(
         check(rte_eth_tx_queue_setup(id, 0, out, node, nullptr), name, "to set up its send queue"));
     DAQLOOM_CHECK(check(rte_eth_dev_start(id), name, "to start it"));
@@ -84,7 +97,9 @@ base::expected<void> Devices::start(const DevicesConfig& config, const std::stri
 }
 
 Devices::Devices(Devices&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), ids_(std::exchange(other.ids_, {})) {}
+    : pool_(std::exchange(other.pool_, nullptr)),
+      receive_queues_(other.receive_queues_),
+      ids_(std::exchange(other.ids_, {})) {}
 
 Devices::~Devices() {
     for (const std::uint16_t id : ids_) {

@@ -1,5 +1,5 @@
-// The ports of the switch: devices of DPDK, each with one queue in each direction, and the buffers
-// of all.
+// The ports of the switch: devices of DPDK, each with a send queue and one or more receive queues,
+// and the buffers of all.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,8 @@ struct DevicesConfig {
     std::uint16_t descriptors = 512;    ///< of each queue: short, as the rings hold what waits
     std::uint32_t buffers = 65'536;     ///< for what all rings and queues hold
     std::uint16_t buffer_bytes = 2048;  ///< for the largest frame
+    /// Of each device, which spreads flows over them (RSS).
+    std::uint16_t receive_queues = 1;
 };
 
 /// What a device counted, from the start on.
@@ -46,6 +48,7 @@ class Devices {
     [[nodiscard]] std::size_t size() const { return ids_.size(); }
     /// As DPDK numbers it.
     [[nodiscard]] std::uint16_t id(std::size_t port) const { return ids_[port]; }
+    [[nodiscard]] std::uint16_t receive_queues() const { return receive_queues_; }
     [[nodiscard]] rte_mempool* buffers() const { return pool_; }
     [[nodiscard]] DeviceCounters counters(std::size_t port) const;
 
@@ -54,6 +57,7 @@ class Devices {
     base::expected<void> start(const DevicesConfig& config, const std::string& name);
 
     rte_mempool* pool_ = nullptr;
+    std::uint16_t receive_queues_ = 1;
     std::vector<std::uint16_t> ids_;
 };
 

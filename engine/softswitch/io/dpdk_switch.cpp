@@ -1,73 +1,139 @@
 #include "softswitch/io/dpdk_switch.hpp"
 
+#include <fmt/format.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
 #include <rte_mempool.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/fields.hpp"
 #include "softswitch/io/dpdk_eal.hpp"
+#include "softswitch/io/dpdk_exchange.hpp"
 
 namespace daqloom::softswitch::io {
 
 using base::Time;
 
+namespace {
+
+/// A core of the switch.
+struct Worker {
+    Worker(Forwarder forwarding, Devices& devices, Exchange* exchange)
+        : forwarder(std::move(forwarding)), loop(forwarder, devices, exchange) {
+        loop.set_open(false);
+    }
+
+    Forwarder forwarder;
+    PollLoop loop;
+    Time longest_sleep;
+};
+
+int turn(void* worker) {
+    auto& of = *static_cast<Worker*>(worker);
+    of.loop.run(of.longest_sleep);
+    return 0;
+}
+
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+base::expected<Workers> workers_of(const SwitchConfig& config, Devices& devices,
+                                   Exchange* exchange) {
+    Workers workers;
+    for (std::uint32_t core = 0; core < config.cores; ++core) {
+        ForwarderConfig its = config.forwarder;
+        its.share = {.number = core, .of = config.cores};
+        DAQLOOM_TRY(forwarder, Forwarder::make(its));
+        workers.push_back(std::make_unique<Worker>(std::move(forwarder), devices, exchange));
+        workers.back()->longest_sleep = config.longest_sleep;
+    }
+    return workers;
+}
+
+}  // namespace
+
 struct Switch::Running {
-    std::mutex alive;  ///< held while the loop is spoken to, and to end it
-    PollLoop* loop = nullptr;
-    Forwarder* forwarder = nullptr;
+    std::mutex alive;  ///< held while cores are spoken to, and to end them
+    Workers workers;   ///< none: it has stopped
     Devices* devices = nullptr;
     std::thread thread;
 
-    /// The whole life of the switch; `started` is told when its loop turns, or why it does not.
+    /// The whole life of the switch; `started` is told when its cores turn, or why they do not.
     void live(const SwitchConfig& config, std::promise<base::expected<void>>& started) {
         auto eal = Eal::start(config.eal);
         if (!eal) {
             return started.set_value(base::failure(eal.error().message));
         }
+        if (rte_lcore_count() < config.cores) {
+            return started.set_value(base::failure(
+                fmt::format("DPDK has {} cores; expected {}, each of which this process may use",
+                            rte_lcore_count(), config.cores)));
+        }
         auto opened = Devices::open(config.devices);
         if (!opened) {
             return started.set_value(base::failure(opened.error().message));
         }
-        auto made = Forwarder::make(config.forwarder);
+        auto exchange = Exchange::make(config.cores);
+        if (!exchange) {
+            return started.set_value(base::failure(exchange.error().message));
+        }
+        auto made = workers_of(config, *opened, config.cores > 1 ? &*exchange : nullptr);
         if (!made) {
             return started.set_value(base::failure(made.error().message));
         }
-        PollLoop turning(*made, *opened);
-        loop = &turning;
-        forwarder = &*made;
+        workers = std::move(*made);
         devices = &*opened;
-        turning.set_open(false);
+        unsigned lcore = rte_get_main_lcore();
+        for (std::size_t core = 1; core < workers.size(); ++core) {
+            lcore = rte_get_next_lcore(lcore, 1, 1);
+            rte_eal_remote_launch(turn, workers[core].get(), lcore);
+        }
         started.set_value({});
-        turning.run(config.longest_sleep);
+        turn(workers.front().get());
+        rte_eal_mp_wait_lcore();
+        workers.clear();  // before the devices, whose buffers they hold
     }
-    /// Does this between two turns; not, if it has stopped.
-    void between(const std::function<void()>& what) {
+    /// Between two turns of each core, one after the other; not, if it has stopped.
+    void between(const std::function<void(Worker&)>& what) {
         const std::lock_guard lock(alive);
-        if (loop != nullptr) {
-            loop->do_between(what);
+        for (const std::unique_ptr<Worker>& worker : workers) {
+            worker->loop.do_between([&] { what(*worker); });
         }
     }
-    SwitchState state() const {
-        SwitchState state;
-        state.at = loop->now();
-        state.loop = loop->counters();
+    /// Adds what a core knows.
+    void add(const Worker& worker, SwitchState& state) const {
+        const Forwarder& forwarder = worker.forwarder;
+        if (state.ports.empty()) {  // the first one
+            state.ports.resize(devices->size());
+            state.rings.resize(forwarder.queues().rings());
+            for (std::size_t port = 0; port < devices->size(); ++port) {
+                state.ports[port].device = devices->counters(port);
+            }
+            state.at = worker.loop.now();
+            state.rules = forwarder.rules().size();
+            state.free_buffers = rte_mempool_avail_count(devices->buffers());
+        }
+        state.loop = base::together(state.loop, worker.loop.counters());
         for (std::size_t port = 0; port < devices->size(); ++port) {
-            state.ports.push_back({devices->counters(port), forwarder->counters(PortIndex(port))});
+            PortCounters& counted = state.ports[port].frames;
+            counted = base::together(counted, forwarder.counters(PortIndex(port)));
         }
-        const OutputQueues& queues = forwarder->queues();
+        const OutputQueues& queues = forwarder.queues();
         for (RingIndex ring{}; ring.value() < queues.rings(); ++ring) {
-            state.rings.push_back({queues.counters(ring), queues.held_packets(ring),
-                                   queues.held_bytes(ring), queues.waits(ring)});
+            if (forwarder.share().core_of(forwarder.port_of(ring)) == forwarder.share().number) {
+                state.rings[ring.value()] = {queues.counters(ring), queues.held_packets(ring),
+                                             queues.held_bytes(ring), queues.waits(ring)};
+            }
         }
-        state.addresses = forwarder->addresses().counters();
-        state.known_addresses = forwarder->addresses().size();
-        state.rules = forwarder->rules().size();
-        state.ring_memory = static_cast<base::Bytes>(queues.memory().touched());
-        state.free_buffers = rte_mempool_avail_count(devices->buffers());
-        return state;
+        state.addresses = base::together(state.addresses, forwarder.addresses().counters());
+        state.known_addresses = std::max(state.known_addresses, forwarder.addresses().size());
+        state.ring_memory += static_cast<base::Bytes>(queues.memory().touched());
     }
 };
 
@@ -91,27 +157,29 @@ base::expected<std::unique_ptr<Switch>> Switch::start(const SwitchConfig& config
 }
 
 void Switch::change(const std::function<void(Forwarder&)>& what) {
-    running_->between([&] { what(*running_->forwarder); });
+    running_->between([&](Worker& worker) { what(worker.forwarder); });
 }
 
 void Switch::open() {
-    running_->between([this] { running_->loop->set_open(true); });
+    running_->between([](Worker& worker) { worker.loop.set_open(true); });
 }
 
 SwitchState Switch::state() {
     SwitchState state;
-    running_->between([&] { state = running_->state(); });
+    running_->between([&](const Worker& worker) { running_->add(worker, state); });
     return state;
 }
 
 bool Switch::drain(Time timeout) {
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout.ps / 1000);
-    running_->between([this] { running_->loop->set_open(false); });
+    running_->between([](Worker& worker) { worker.loop.set_open(false); });
     while (true) {
+        // All cores are closed, and tell others no more: what one has told, the other counts.
         bool is_empty = true;
-        running_->between([&] {
-            is_empty = running_->forwarder->queues().held() == 0 && running_->loop->waiting() == 0;
+        running_->between([&](const Worker& worker) {
+            is_empty =
+                is_empty && worker.forwarder.queues().held() == 0 && worker.loop.waiting() == 0;
         });
         if (is_empty || std::chrono::steady_clock::now() > until) {
             return is_empty;
@@ -122,10 +190,11 @@ bool Switch::drain(Time timeout) {
 
 void Switch::stop() {
     const std::lock_guard lock(running_->alive);
-    if (running_->loop != nullptr) {
-        running_->loop->stop();
+    if (running_->thread.joinable()) {
+        for (const std::unique_ptr<Worker>& worker : running_->workers) {
+            worker->loop.stop();
+        }
         running_->thread.join();
-        running_->loop = nullptr;
     }
 }
 

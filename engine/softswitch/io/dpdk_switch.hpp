@@ -19,6 +19,7 @@ struct SwitchConfig {
     std::vector<std::string> eal;  ///< arguments of DPDK's environment: cores, memory, devices
     DevicesConfig devices;
     ForwarderConfig forwarder;
+    std::uint32_t cores = 1;   ///< of EAL's, the first ones: each has its share of the ports
     base::Time longest_sleep;  ///< while nothing comes and nothing is due; 0: it polls all the time
 };
 
@@ -45,8 +46,8 @@ struct SwitchState {
     base::Time at;  ///< since its start
 };
 
-/// One for a process and its life: DPDK starts once. Its thread is that of EAL, so that no other
-/// thread of the process is bound to the switch's core. All calls may come from any thread.
+/// One for a process and its life: DPDK starts once. Its threads are those of EAL, so that no other
+/// thread of the process is bound to the switch's cores. All calls may come from any thread.
 class Switch {
   public:
     /// It takes no frames before `open`, so that rules are there before the first one.
@@ -55,7 +56,8 @@ class Switch {
     ~Switch();
 
     void open();
-    /// Between two turns: no frame is lost, nor sees half of what changes.
+    /// Between two turns of a core, for the forwarder of each in turn: no frame is lost, nor does
+    /// one that goes through one core see half of what changes.
     void change(const std::function<void(Forwarder&)>& what);
     [[nodiscard]] SwitchState state();
     /// Takes no more frames from devices, and waits until those that it holds have left at their

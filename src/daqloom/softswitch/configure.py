@@ -42,7 +42,9 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
     config.floods_unknown = switch.addresses.unknown == "flood"
     config.shared = _shared(switch.shared_memory)
     if switch.control.openflow:
-        config.flow_entries, config.meters = MOST_ENTRIES, MOST_METERS
+        config.flow_entries = MOST_ENTRIES
+        config.meters = MOST_METERS if cores_of(switch) == 1 else 0  # of which each would have one
+    config.cores, config.receive_queues = cores_of(switch), runs.receive_queues
     config.longest_sleep_s = runs.sleep
     config.mirror = -1 if switch.mirror is None else port_number(switch, switch.mirror)
     config.rings = [
@@ -54,6 +56,11 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
         *(ring_config(switch, ring) for ring in switch.rings.values()),
     ]
     return config
+
+
+def cores_of(switch: SwitchFile) -> int:
+    """Return the number of cores on which a switch runs."""
+    return max(1, len(switch.runs.cores))
 
 
 def _shared(memory: SharedMemory) -> SharedMemoryConfig:

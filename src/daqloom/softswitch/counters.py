@@ -50,6 +50,11 @@ class SwitchCollector:
             for cause in DROPS:
                 dropped.add_metric([port.name, cause], port.frames[cause])
         yield from (frames, size, dropped, sent, missed, up)
+        yield CounterMetricFamily(
+            "daqloom_switch_behind_frames",
+            "Frames dropped, as the core of their ring was behind with those of others.",
+            value=status.loop["behind"],
+        )
         held = GaugeMetricFamily(
             "daqloom_switch_ring_packets", "Packets that a ring holds.", labels=of_ring
         )

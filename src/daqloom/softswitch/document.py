@@ -61,10 +61,15 @@ class Runs(Part):
     """Cores, memory and devices' queues."""
 
     cores: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(
-        default=(), max_length=1, strict=False
+        default=(), max_length=64, strict=False
     )
-    """Core on which the switch runs, to which nothing else should be bound; without it the first
-    of those that the process may use."""
+    """Cores on which the switch runs, to which nothing else should be bound; without them the first
+    of those that the process may use. Of several each has the rings of its share of the ports:
+    those whose numbers, in the order of the file, have the same remainder."""
+    receive_queues: int = Field(default=1, ge=1, le=64)
+    """Receive queues of each device, over which the device spreads flows (RSS): the first is looked
+    at by the core of the port, the further ones by the cores behind it. One = a core looks at all
+    that comes in by its ports."""
     memory: Bytes = 0
     """Memory for DPDK; "0 B" = what the buffers take (B)."""
     huge_pages: bool = True
@@ -285,6 +290,8 @@ class SwitchFile(Part):
             if name is not None and name not in self.ports:
                 known = ", ".join(list(self.ports)[:8])
                 raise ValueError(f'{path} = "{name}" is no port of the switch; there are {known}')
+        if len(self.runs.cores) > 1:
+            self._check_several_cores()
         if self.mirror is None and (
             of := next((r for r in self.rings if self.rings[r].mirrored), "")
         ):
@@ -293,6 +300,16 @@ class SwitchFile(Part):
         if twice := next((each for each in devices if devices.count(each) > 1), None):
             raise ValueError(f'ports have the device "{twice}" twice; each needs one of its own')
         return self
+
+    def _check_several_cores(self) -> None:
+        """Refuse what one core alone can decide."""
+        if self.shared_memory.buffer:
+            raise ValueError("shared_memory.buffer needs one core; give runs.cores one")
+        if of := next((r for r in self.rings if self.rings[r].pause_at), ""):
+            raise ValueError(
+                f"rings.{of}.pause_at needs one core, as another one may look at the port that is "
+                "to pause; give runs.cores one, or leave it out"
+            )
 
     def _ports_named(self) -> list[tuple[str, str | None]]:
         tables: dict[str, Any] = {

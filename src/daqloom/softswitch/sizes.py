@@ -7,6 +7,8 @@ BUFFER_OVERHEAD_BYTES = 128 + 128 + 128
 PAGE_BYTES = 4096
 DPDK_BYTES = 48 << 20
 """What DPDK takes beside buffers."""
+BETWEEN_CORES = 4096
+"""Buffers on their way from one core to another one."""
 IN_FLIGHT = 1024
 """Buffers between devices and rings, and in DPDK's caches."""
 
@@ -15,7 +17,10 @@ def buffers_of(switch: SwitchFile) -> int:
     """Return the number of packet buffers."""
     held = sum(ring.packets for ring in switch.rings.values())
     held += switch.classes * sum(port.packets for port in switch.ports.values())
-    in_queues = 2 * switch.runs.descriptors * len(switch.ports)
+    runs = switch.runs
+    in_queues = (1 + runs.receive_queues) * runs.descriptors * len(switch.ports)
+    if len(runs.cores) > 1:
+        in_queues += BETWEEN_CORES * len(runs.cores) * (len(runs.cores) - 1)
     return switch.runs.buffers or held + in_queues + IN_FLIGHT
 
 

@@ -118,7 +118,9 @@ class FlowTable:
         RefusedError."""
         changes = Changes()
         gone = self.meters.modify(message, changes, self.clock())
-        self._engine.apply(changes)
+        if self._engine.apply(changes) >= 0:  # a switch of several cores has none
+            del self.meters.by_number[message.meter_id.value]
+            raise RefusedError(MeterModFailedCode.OFPMMFC_OUT_OF_METERS)
         without = [entry for entry in self._entries.values() if entry.done.meter in gone]
         return self._remove(without, FlowRemovedReason.OFPRR_DELETE)
 
