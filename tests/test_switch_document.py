@@ -46,6 +46,7 @@ def test_a_file_is_read_with_overrides(tmp_path):
             {"shared_memory.buffer": "1 MB", "shared_memory.dedicated": "2 MB"},
             "dedicated is larger than buffer",
         ),
+        ({"control.openflow": ["10.0.0.1:6653"]}, "is no controller of OpenFlow; expected tcp:"),
         ({"ports.up.rate": "1 Gb/s"}, 'unknown key "ports.up.rate"'),
         ({"rings.dcm1.port": "left"}, 'rings.dcm1.port = "left" is no port of the switch'),
         ({"rings.dcm1.to": "10.0.0.300"}, "is not an IP address or network"),

@@ -23,6 +23,7 @@ MOST_PACKETS = 1 << 30
 MOST_BYTES = (1 << 32) - (1 << 16)
 
 _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", re.IGNORECASE)
+_CONTROLLER = re.compile(r"(?:tcp|ssl|punix):\S{1,190}|ptcp:\S{0,190}")
 _DEVICE = re.compile(r"[A-Za-z0-9_.:/=,@-]{1,300}")
 
 
@@ -50,9 +51,19 @@ def _device(value: object) -> str:
     )
 
 
+def _controller(value: object) -> str:
+    if isinstance(value, str) and _CONTROLLER.fullmatch(value):
+        return value
+    raise ValueError(
+        "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to look for it, or "
+        "ptcp:PORT or punix:PATH to listen for it"
+    )
+
+
 Mac = Annotated[str, BeforeValidator(_mac)]
 IpNetwork = Annotated[str, BeforeValidator(_network)]
 Device = Annotated[str, BeforeValidator(_device)]
+Controller = Annotated[str, BeforeValidator(_controller)]
 Vlan = Annotated[int, Field(ge=1, le=4094)]
 Layer4Port = Annotated[int, Field(ge=0, le=65_535)]
 
@@ -244,9 +255,7 @@ class Control(Part):
     "unix:/run/openvswitch/db.sock"; empty: none."""
     bridge: Annotated[str, Field(max_length=40)] = "br0"
     """Bridge in that database that is this switch."""
-    openflow: tuple[Annotated[str, Field(max_length=200)], ...] = Field(
-        default=(), max_length=8, strict=False
-    )
+    openflow: tuple[Controller, ...] = Field(default=(), max_length=8, strict=False)
     """Controllers of OpenFlow 1.3: "tcp:HOST:PORT" or "ssl:HOST:PORT" to look for one,
     "ptcp:PORT" (of loopback) or "punix:PATH" to listen for them. Their entries come before rings'
     matches and rules."""
