@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -191,6 +192,34 @@ TEST(PollLoop, AStuckPortHurtsNoOther) {
     // 255 taken, a batch that the device does not take, and 64 in the ring.
     EXPECT_EQ(stuck.packets, 255U + PollLoop::kBatch + 64);
     EXPECT_EQ(stuck.drops, 1'000U - stuck.packets);
+}
+
+TEST(PollLoop, AFullRingDelaysNoOtherOfItsPortByMoreThanABatch) {
+    // Of port 1 host 2 has a ring with the slowest pace, which is full, and host 3 one without.
+    ForwarderConfig config = config_of(2);
+    config.output.rings.push_back({.port = PortIndex(1), .rate = kLeastPace, .packets = 100});
+    config.output.rings.push_back({.port = PortIndex(1)});
+    Wired wired(config);
+    for (const std::uint32_t host : {2U, 3U}) {
+        Match match;
+        match.destination = MacAddress{0x020000000000U + host};
+        ASSERT_TRUE(wired.forwarder().set_rule(
+            match, 0, {.what = Action::What::queue, .ring = RingIndex(host)}));
+    }
+    for (int i = 0; i < 200; ++i) {
+        wired.put(0, frame(1, 2, 2));
+    }
+    while (wired.loop().turn()) {
+    }
+    EXPECT_EQ(wired.forwarder().queues().held_packets(RingIndex(2)), 100U);
+    std::ignore = wired.taken(1);
+    // What comes behind a batch for the full ring leaves in the turn in which it came in.
+    for (std::size_t i = 0; i < PollLoop::kBatch; ++i) {
+        wired.put(0, frame(1, i + 1 < PollLoop::kBatch ? 2 : 3, 3));
+    }
+    wired.loop().turn();
+    EXPECT_EQ(wired.taken(1), (std::vector<int>{3}));
+    EXPECT_EQ(wired.forwarder().queues().counters(RingIndex(3)).drops, 0U);
 }
 
 /// Pause frames go to the port that fills a long ring, and when it is short again one that ends it.
