@@ -65,6 +65,7 @@ def test_the_real_switch_is_measured() -> None:
         [
             *(*DAQLOOM, "switch", "benchmark", "--seconds", "5", "--destinations", "12"),
             *("--loss", "0.5", "--width", "0.2", "--json", "--quiet"),
+            *("--soak", "2.5"),
         ],
         capture_output=True,
         text=True,
@@ -78,6 +79,10 @@ def test_the_real_switch_is_measured() -> None:
         # Whatever the machine does: frames are forwarded, missed or dropped, and none is invented.
         assert 0 <= trial["forwarded"] <= trial["offered"] - trial["missed"]
     assert any(trial["forwarded"] > 0 for trial in trials)
+    soak = told["soak"]
+    assert soak["load_hz"] == pytest.approx(0.9 * told["frame_rate_hz"])
+    assert soak["changes"] == 2
+    assert 0 < soak["forwarded"] <= soak["offered"] - soak["missed"]
 
 
 def test_a_result_is_a_document() -> None:

@@ -37,7 +37,8 @@ struct Driver {
         }
         on ? static_cast<void>(paused.insert(port)) : static_cast<void>(paused.erase(port));
     }
-    static void tell(std::uint32_t, const Message&) { std::abort(); }  // there is one core
+    /// There is one core.
+    static void tell(std::uint32_t, const Message&) { std::abort(); }
     std::uint64_t copy(std::uint64_t handle) {
         mark(handle);
         alive.insert(next);

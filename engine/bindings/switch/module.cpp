@@ -215,10 +215,13 @@ void bind_trials(nb::module_& module) {
              nb::arg("config"))
         .def(
             "run",
-            [](Trials& self, double frames_per_second, base::Time duration) {
-                return without_lock([&] { return self.run(frames_per_second, duration); });
+            [](Trials& self, double frames_per_second, base::Time duration,
+               base::Time change_every) {
+                return without_lock(
+                    [&] { return self.run(frames_per_second, duration, change_every); });
             },
-            nb::arg("frames_per_second"), nb::arg("duration_s"));
+            nb::arg("frames_per_second"), nb::arg("duration_s"),
+            nb::arg("change_every_s") = base::Time::zero());
 }
 
 /// What is to change between two turns, in this order. A step that finds a table full is false, and

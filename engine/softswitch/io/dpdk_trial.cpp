@@ -30,6 +30,7 @@ namespace {
 
 constexpr std::size_t kBatch = 32;
 constexpr std::uint32_t kCheckSequence = 4;
+constexpr std::uint32_t kWireOverhead = 20;        ///< preamble and gap
 constexpr std::uint32_t kCollectors = 0x0a000000;  ///< 10.0.0.0
 
 /// A datagram of UDP to a destination; the rest of the frame is not looked at.
@@ -151,7 +152,21 @@ struct Trials::Set {
         return count;
     }
 
-    TrialResult trial(double frames_per_second, Time duration) {
+    /// Rings get by turns the pace of all trials, and one that twice this load would keep.
+    void change_paces(double frames_per_second, TrialResult& result) {
+        const double share =
+            8.0 * (config.frame_bytes + kWireOverhead) * frames_per_second / config.destinations;
+        const bool is_odd = ++result.changes % 2 == 1;
+        const base::BitRate pace =
+            is_odd ? base::BitRate{static_cast<std::int64_t>(2 * share)} : config.pace;
+        loop->do_between([&] {
+            for (std::uint32_t i = 0; i < config.destinations; ++i) {
+                forwarder->queues().set_rate(RingIndex(2 + i), pace);
+            }
+        });
+    }
+
+    TrialResult trial(double frames_per_second, Time duration, Time change_every) {
         rte_thread_register();
         const double cycles = static_cast<double>(rte_get_tsc_hz());
         const double per_cycle = frames_per_second / cycles;
@@ -159,6 +174,8 @@ struct Trials::Set {
         result.intended = static_cast<std::uint64_t>(frames_per_second * duration.seconds());
         const std::uint64_t begin = rte_rdtsc();
         const auto end = begin + static_cast<std::uint64_t>(cycles * duration.seconds());
+        const auto between_changes = static_cast<std::uint64_t>(cycles * change_every.seconds());
+        std::uint64_t change_at = change_every > Time::zero() ? begin + between_changes : end + 1;
         std::uint64_t now = begin;
         // What is late is sent at once, but not after the trial: that would stretch it.
         while (result.offered < result.intended && (now = rte_rdtsc()) <= end) {
@@ -169,6 +186,10 @@ struct Trials::Set {
                 result.offered += send(due - result.offered, result);
             }
             result.forwarded += receive();
+            if (now >= change_at) [[unlikely]] {
+                change_at += between_changes;
+                change_paces(frames_per_second, result);
+            }
         }
         result.duration = Time::from_seconds(static_cast<double>(now - begin) / cycles);
         bool is_empty = false;
@@ -210,7 +231,8 @@ base::expected<std::unique_ptr<Trials>> Trials::make(const TrialConfig& config) 
     return made;
 }
 
-base::expected<TrialResult> Trials::run(double frames_per_second, Time duration) {
+base::expected<TrialResult> Trials::run(double frames_per_second, Time duration,
+                                        Time change_every) {
     if (!(frames_per_second >= 1 && frames_per_second <= 1e9) || duration <= Time::zero() ||
         duration > base::seconds(3'600)) {
         return base::failure(
@@ -219,7 +241,7 @@ base::expected<TrialResult> Trials::run(double frames_per_second, Time duration)
                         frames_per_second, duration.seconds()));
     }
     TrialResult result;
-    std::thread([&] { result = set_->trial(frames_per_second, duration); }).join();
+    std::thread([&] { result = set_->trial(frames_per_second, duration, change_every); }).join();
     return result;
 }
 

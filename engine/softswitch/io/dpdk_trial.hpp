@@ -31,6 +31,7 @@ struct TrialResult {
                    (std::uint64_t, missed,
                     "Frames that found the wire full: the switch was too slow."),
                    (std::uint64_t, forwarded, "Frames that came back, until the switch was empty."),
+                   (std::uint64_t, changes, "Times that the paces of all rings were changed."),
                    (base::Time, duration, "From the first frame sent to the last."))
 };
 
@@ -40,8 +41,10 @@ class Trials {
     static base::expected<std::unique_ptr<Trials>> make(const TrialConfig& config);
     ~Trials();
 
-    /// Counters are read when the switch has drained.
-    base::expected<TrialResult> run(double frames_per_second, base::Time duration);
+    /// Counters are read when the switch has drained. `change_every`: so often all rings get
+    /// another pace, by turns the one of the trials and twice their share of the load; zero: never.
+    base::expected<TrialResult> run(double frames_per_second, base::Time duration,
+                                    base::Time change_every = base::Time::zero());
 
   private:
     struct Set;

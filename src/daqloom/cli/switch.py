@@ -236,6 +236,16 @@ def benchmark(
     seconds: Annotated[
         float, option("S", "About how long the search takes.", min=1, max=3600)
     ] = 60.0,
+    soak: Annotated[
+        float,
+        option(
+            "S",
+            "Then send for so long at 90 % of what was found, and change the paces of all rings "
+            "each second.",
+            min=0,
+            max=3600,
+        ),
+    ] = 0.0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -251,6 +261,7 @@ def benchmark(
     Examples:
       daqloom switch benchmark
       daqloom switch benchmark --frame-size 1518 --destinations 4096 --json
+      daqloom switch benchmark --soak 600
     """
     with plain_failures():
         from daqloom.measure import MeasureError
@@ -281,6 +292,10 @@ def benchmark(
         found = mlr.search(
             rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
         )
+        if soak and found.forwarded_hz:
+            if not quiet:
+                note(f"90 % of {found.forwarded_hz / 1e6:.3f} million frames a second: {soak:g} s")
+            found.soak = mlr.soak(rig, found.forwarded_hz, soak)
         if json:
             print_json(found.document())
         elif found.forwarded_hz:
@@ -289,6 +304,12 @@ def benchmark(
                 f"{found.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
                 f"{destinations} rings; {len(found.trials)} trials"
             )
+            if long := found.soak:
+                print(
+                    f"{long.lost:,} of {long.offered:,} frames lost in {long.duration_s:.0f} s at "
+                    f"{long.load_hz / 1e6:.3f} million a second, with {long.changes:,} changes of "
+                    "all paces"
+                )
         else:
             print(f"no rate is forwarded with a loss of at most {loss:g}; see --loss")
 

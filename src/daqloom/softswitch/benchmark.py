@@ -41,6 +41,30 @@ class Trial:
     """What was sent differed from what was to be sent by more than a thousandth."""
 
 
+SOAK_SHARE = 0.9
+"""Of the loss-free rate, at which a long trial has to lose nothing."""
+CHANGE_EVERY_S = 1.0
+"""How often it changes the paces of all rings (s)."""
+
+
+@dataclass
+class Soak:
+    """A long trial below the loss-free rate, with paces changed under way."""
+
+    load_hz: float
+    duration_s: float
+    changes: int
+    """Times that all rings got another pace."""
+    offered: int
+    missed: int
+    forwarded: int
+
+    @property
+    def lost(self) -> int:
+        """Frames that did not come back."""
+        return self.offered - self.forwarded
+
+
 @dataclass
 class Throughput:
     """The result of a search."""
@@ -51,6 +75,7 @@ class Throughput:
     """Frames forwarded a second at the highest load with at most that loss, the conditional
     throughput of the draft; 0: there is no such load."""
     trials: list[Trial] = field(default_factory=list)
+    soak: Soak | None = None
 
     @property
     def wire_bps(self) -> float:
@@ -67,7 +92,22 @@ class Throughput:
             "frame_rate_hz": self.forwarded_hz,
             "wire_rate_bps": self.wire_bps,
             "trials": [vars(trial) for trial in self.trials],
+            "soak": None if self.soak is None else vars(self.soak),
         }
+
+
+def soak(rig: Trials, loss_free_hz: float, seconds: float) -> Soak:
+    """Run a long trial at 90 % of the loss-free rate."""
+    load_hz = SOAK_SHARE * loss_free_hz
+    result = rig.run(load_hz, seconds, CHANGE_EVERY_S)
+    return Soak(
+        load_hz=load_hz,
+        duration_s=result.duration_s,
+        changes=result.changes,
+        offered=result.offered,
+        missed=result.missed,
+        forwarded=result.forwarded,
+    )
 
 
 Run = Callable[[float, float], Any]
