@@ -221,7 +221,9 @@ void bind_trials(nb::module_& module) {
                     [&] { return self.run(frames_per_second, duration, change_every); });
             },
             nb::arg("frames_per_second"), nb::arg("duration_s"),
-            nb::arg("change_every_s") = base::Time::zero());
+            nb::arg("change_every_s") = base::Time::zero())
+        .def("stop", &Trials::stop,
+             "From any thread: a trial that runs ends now, with what it has been so far.");
 }
 
 /// What is to change between two turns, in this order. A step that finds a table full is false, and

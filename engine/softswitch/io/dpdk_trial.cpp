@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <future>
@@ -178,7 +179,8 @@ struct Trials::Set {
         std::uint64_t change_at = change_every > Time::zero() ? begin + between_changes : end + 1;
         std::uint64_t now = begin;
         // What is late is sent at once, but not after the trial: that would stretch it.
-        while (result.offered < result.intended && (now = rte_rdtsc()) <= end) {
+        while (result.offered < result.intended && (now = rte_rdtsc()) <= end &&
+               !stops.load(std::memory_order_relaxed)) {
             const auto due = std::min(
                 result.intended,
                 static_cast<std::uint64_t>(static_cast<double>(now - begin) * per_cycle) + 1);
@@ -213,6 +215,7 @@ struct Trials::Set {
     std::optional<PollLoop> loop;
     std::thread switches;
     std::uint32_t next = 0;
+    std::atomic<bool> stops = false;
 };
 
 Trials::Trials() = default;
@@ -244,5 +247,7 @@ base::expected<TrialResult> Trials::run(double frames_per_second, Time duration,
     std::thread([&] { result = set_->trial(frames_per_second, duration, change_every); }).join();
     return result;
 }
+
+void Trials::stop() { set_->stops.store(true, std::memory_order_relaxed); }
 
 }  // namespace daqloom::softswitch::io

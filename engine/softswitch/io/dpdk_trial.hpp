@@ -45,6 +45,8 @@ class Trials {
     /// another pace, by turns the one of the trials and twice their share of the load; zero: never.
     base::expected<TrialResult> run(double frames_per_second, base::Time duration,
                                     base::Time change_every = base::Time::zero());
+    /// From any thread: a trial that runs ends now, with what it has been so far.
+    void stop();
 
   private:
     struct Set;

@@ -293,9 +293,14 @@ def benchmark(
             rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
         )
         if soak and found.forwarded_hz:
-            if not quiet:
-                note(f"90 % of {found.forwarded_hz / 1e6:.3f} million frames a second: {soak:g} s")
-            found.soak = mlr.soak(rig, found.forwarded_hz, soak)
+
+            def lasts(seconds: float) -> None:
+                if not quiet:
+                    load = mlr.SOAK_SHARE * found.forwarded_hz / 1e6
+                    note(f"{load:.3f} million frames a second: {seconds:.0f} s of {soak:g} s")
+
+            lasts(0.0)
+            found.soak = mlr.soak(rig, found.forwarded_hz, soak, lasts)
         if json:
             print_json(found.document())
         elif found.forwarded_hz:

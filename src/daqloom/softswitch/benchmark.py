@@ -3,7 +3,9 @@
 at which at least half of the trials lose nothing.
 """
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +45,8 @@ class Trial:
 
 SOAK_SHARE = 0.9
 """Of the loss-free rate, at which a long trial has to lose nothing."""
+SAYS_EVERY_S = 20.0
+"""How often a long trial says how far it is (s)."""
 CHANGE_EVERY_S = 1.0
 """How often it changes the paces of all rings (s)."""
 
@@ -96,10 +100,25 @@ class Throughput:
         }
 
 
-def soak(rig: Trials, loss_free_hz: float, seconds: float) -> Soak:
-    """Run a long trial at 90 % of the loss-free rate."""
+def soak(
+    rig: Trials,
+    loss_free_hz: float,
+    seconds: float,
+    said: Callable[[float], None] = lambda seconds: None,
+) -> Soak:
+    """Run a long trial at 90 % of the loss-free rate. `said`: is told now and then how long it has
+    run. Ctrl-C ends it early."""
     load_hz = SOAK_SHARE * loss_free_hz
-    result = rig.run(load_hz, seconds, CHANGE_EVERY_S)
+    begin_s = time.monotonic()
+    # The engine is deaf to signals as long as it runs: this thread hears them.
+    with ThreadPoolExecutor(1) as thread:
+        trial = thread.submit(rig.run, load_hz, seconds, CHANGE_EVERY_S)
+        try:
+            while not wait([trial], SAYS_EVERY_S).done:
+                said(time.monotonic() - begin_s)
+        except KeyboardInterrupt:
+            rig.stop()
+    result = trial.result()
     return Soak(
         load_hz=load_hz,
         duration_s=result.duration_s,
