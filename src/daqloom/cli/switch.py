@@ -313,7 +313,7 @@ def benchmark(
                 print(
                     f"{long.lost:,} of {long.offered:,} frames lost in {long.duration_s:.0f} s at "
                     f"{long.load_hz / 1e6:.3f} million a second, with {long.changes:,} changes of "
-                    "all paces"
+                    "all paces" + ("; it was not sent as asked for" if long.rejected else "")
                 )
         else:
             print(f"no rate is forwarded with a loss of at most {loss:g}; see --loss")

@@ -62,6 +62,8 @@ class Soak:
     offered: int
     missed: int
     forwarded: int
+    rejected: bool
+    """What was sent differed from what was to be sent by more than a thousandth."""
 
     @property
     def lost(self) -> int:
@@ -126,7 +128,12 @@ def soak(
         offered=result.offered,
         missed=result.missed,
         forwarded=result.forwarded,
+        rejected=_differs(result),
     )
+
+
+def _differs(result: Any) -> bool:
+    return bool(abs(result.offered - result.intended) > STRETCHED * result.intended)
 
 
 Run = Callable[[float, float], Any]
@@ -141,10 +148,8 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
         """Run a trial until it is the one that was asked for."""
         for _ in range(MOST_REPEATS):
             result = self._run(intended_load, intended_duration)
-            differs = abs(result.offered - result.intended) > STRETCHED * result.intended
-            trial = Trial(
-                intended_load, result.offered, result.missed, result.forwarded, bool(differs)
-            )
+            differs = _differs(result)
+            trial = Trial(intended_load, result.offered, result.missed, result.forwarded, differs)
             self._found.trials.append(trial)
             self._said(trial)
             if not differs:
