@@ -72,6 +72,35 @@ def test_two_cores_are_one_switch(tmp_path):
     assert last["memory"]["free_buffers"] == 8191
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one core")
+def test_receive_queues_of_two_cores_lose_nothing_that_is_not_counted(tmp_path):
+    # A device that receives without end, from whose two queues each core takes.
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    path = tmp_path / "switch.toml"
+    path.write_text(f"""
+{RUNS}
+cores = [{first}, {second}]
+receive_queues = 2
+[ports.in]
+device = "net_null0,size=64"
+[ports.out]
+device = "net_null1,no-rx=1"
+[rings.all]
+port = "out"
+ingress = "in"
+""")
+    with switch(path) as running:
+        running.until(100_000)
+        last = running.last()
+    counts = last["rings"][2]["counts"]
+    frames = last["ports"][0]["frames"]
+    assert frames["packets"] == last["loop"]["received"]
+    assert frames["packets"] == counts["packets"] + counts["drops"] + last["loop"]["behind"]
+    assert frames["full"] == counts["drops"]
+    assert last["loop"]["sent"] == counts["packets"] == last["ports"][1]["device_counts"]["sent"]
+    assert last["memory"]["free_buffers"] == 8191
+
+
 def test_a_full_ring_drops_and_others_do_not(tmp_path):
     # A pace of a frame in 1.24 s: those that come at once meet a ring with room for ten.
     paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "1 Mb/s"\npackets = 10\n'
