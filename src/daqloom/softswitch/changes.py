@@ -1,7 +1,7 @@
 """What differs between two files of a switch, as steps that the engine takes between two turns."""
 
 from daqloom._switch import Changes
-from daqloom.softswitch.configure import address_number, entries_of, port_number
+from daqloom.softswitch.configure import address_number, entries_of, first_ring, port_number
 from daqloom.softswitch.document import SwitchFile
 
 RULES_FULL = (
@@ -16,7 +16,7 @@ def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dic
     why it was. The two have the same ports, and `before` the rings of `after` or none: the engine's
     configuration has their rates and sizes already."""
     changes, refusals = Changes(), dict[int, str]()
-    for number, (name, ring) in enumerate(after.rings.items(), after.classes * len(after.ports)):
+    for number, (name, ring) in enumerate(after.rings.items(), first_ring(after)):
         old = before.rings.get(name)
         if ring.pause_at != (0 if old is None else old.pause_at):
             changes.set_pause(number, ring.pause_at)

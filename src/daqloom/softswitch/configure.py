@@ -120,6 +120,11 @@ def port_number(switch: SwitchFile, name: str) -> int:
     return list(switch.ports).index(name)
 
 
+def first_ring(switch: SwitchFile) -> int:
+    """Return the engine's number of the first ring: before it are those of ports."""
+    return switch.classes * len(switch.ports)
+
+
 def ring_names(switch: SwitchFile) -> list[str]:
     """Return the names of all rings in the engine's order: those of ports first, for each of their
     classes."""
@@ -133,9 +138,8 @@ def ring_names(switch: SwitchFile) -> list[str]:
 
 def entries_of(switch: SwitchFile) -> dict[str, Entry]:
     """Return all rules, those of rings included, by the dotted names of their tables."""
-    first = switch.classes * len(switch.ports)
     found = {}
-    for number, (name, ring) in enumerate(switch.rings.items(), first):
+    for number, (name, ring) in enumerate(switch.rings.items(), first_ring(switch)):
         found[f"rings.{name}"] = _entry(switch, ring, Action.queue(number), number)
     for name, rule in switch.rules.items():
         action = _action(switch, rule)

@@ -310,6 +310,11 @@ class SwitchFile(Part):
             raise ValueError(f'ports have the device "{twice}" twice; each needs one of its own')
         return self
 
+    def queues(self, port: str) -> dict[int, str]:
+        """Return the names of the rings of a port by the numbers that Open vSwitch and controllers
+        have for them as its queues: 1, 2, … in the order of the file."""
+        return dict(enumerate((r for r, of in self.rings.items() if of.port == port), 1))
+
     def _check_several_cores(self) -> None:
         """Refuse what one core alone can decide."""
         if self.shared_memory.buffer:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daqloom.measure import MeasureError
-from daqloom.softswitch.document import Matching, Ring, SwitchFile
+from daqloom.softswitch.document import Matching, SwitchFile
 
 Datapath = Literal["system", "netdev"]
 MARK = "external_ids:daqloom"
@@ -94,7 +94,9 @@ def transaction(
     commands += [["destroy", table, uuid] for table, uuid in old]
     for name, port in switch.ports.items():
         queues = [
-            (number, ring.rate) for number, (of, ring) in queues_of(switch, name) if ring.rate
+            (number, switch.rings[ring].rate)
+            for number, ring in switch.queues(name).items()
+            if switch.rings[ring].rate
         ]
         if not queues:
             continue
@@ -117,16 +119,10 @@ def transaction(
     return words
 
 
-def queues_of(switch: SwitchFile, port: str) -> Iterator[tuple[int, tuple[str, Ring]]]:
-    """Yield the rings of a port as queues, numbered from 1."""
-    of_port = [(name, ring) for name, ring in switch.rings.items() if ring.port == port]
-    yield from enumerate(of_port, 1)
-
-
 def flows_of(switch: SwitchFile) -> Iterator[str]:
     """Yield the flows, as `ovs-ofctl` takes them."""
     numbers = {
-        name: number for port in switch.ports for number, (name, _) in queues_of(switch, port)
+        name: number for port in switch.ports for number, name in switch.queues(port).items()
     }
     for name, ring in switch.rings.items():
         out = interface(switch.ports[ring.port].device)[0]

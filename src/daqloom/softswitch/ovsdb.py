@@ -89,15 +89,15 @@ class OvsdbClient:
         file = self._running.file
         self._refused = {}
         for name, port in self._ports().items():
-            rings = [ring for ring, of in file.rings.items() if of.port == name]
+            rings = file.queues(name)
             queues = port.qos[0].queues if port.qos else {}
             keys = {}
             for number, queue in queues.items():
                 rate = queue.other_config.get("max-rate", "0")
-                if 1 <= number <= len(rings) and rate.isascii() and rate.isdigit():
+                if number in rings and rate.isascii() and rate.isdigit():
                     given = f"{rate} b/s"
-                    if file.rings[rings[number - 1]].rate != int(rate):
-                        keys[f"rings.{rings[number - 1]}.rate"] = given
+                    if file.rings[rings[number]].rate != int(rate):
+                        keys[f"rings.{rings[number]}.rate"] = given
             try:
                 if keys:
                     self._running.change(keys)

@@ -9,7 +9,7 @@ from daqloom._switch import Changes, Switch, SwitchState
 from daqloom.measure import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.changes import changes_between
-from daqloom.softswitch.configure import config_of, ring_names
+from daqloom.softswitch.configure import config_of, first_ring, ring_names
 from daqloom.softswitch.document import SwitchFile
 from daqloom.softswitch.load import altered
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
@@ -81,17 +81,9 @@ class RunningSwitch:
         return self._switch.meter_counts(indices)
 
     def ring_of(self, port: int, queue: int) -> int | None:
-        """Return the number of the ring that is a queue of a port: 1, 2, … are its rings in the
-        order of the file."""
-        names = list(self.file.ports)
-        own = [
-            number
-            for number, ring in enumerate(
-                self.file.rings.values(), self.file.classes * len(self.file.ports)
-            )
-            if ring.port == names[port]
-        ]
-        return own[queue - 1] if 1 <= queue <= len(own) else None
+        """Return the engine's number of the ring that is a queue of a port."""
+        name = self.file.queues(list(self.file.ports)[port]).get(queue)
+        return None if name is None else first_ring(self.file) + list(self.file.rings).index(name)
 
     def drain(self, timeout_s: float) -> bool:
         """Take no more frames, and wait until those held have left. False: some are left."""
