@@ -55,6 +55,7 @@ from pyof.v0x04.controller2switch.role_request import RoleRequest
 from pyof.v0x04.symmetric.hello import Hello
 
 from daqloom.measure import MeasureError
+from daqloom.softswitch.configure import MOST_METERS
 from daqloom.softswitch.openflow.connection import Address, address_of, controllers
 from daqloom.softswitch.openflow.datapath import Datapath
 from daqloom.softswitch.openflow.match import FlowMatch, Network, match_of
@@ -136,10 +137,10 @@ class Engine:
 class Switch:
     """A flow table with a clock, and one controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, meters: int = MOST_METERS) -> None:
         self.now_s = 0.0
         self.engine = Engine()
-        self.table = FlowTable(self.engine, PORTS, lambda: self.now_s)
+        self.table = FlowTable(self.engine, PORTS, lambda: self.now_s, meters)
         counts = [(10, 1000, 3, 300)]
         statistics = Statistics(self.table, status, lambda numbers: counts * len(numbers))
         self.datapath = Datapath(0xABC, self.table, statistics)
@@ -476,6 +477,28 @@ def test_hostile_bytes_end_the_conversation_or_are_refused():
             switch.session.receive(bytes(message) + bytes(rng.randrange(70)))
         for each in switch.sent:
             assert int.from_bytes(each[2:4]) == len(each)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(MultipartType.OFPMP_FLOW, MultipartType.OFPMP_AGGREGATE, MultipartType.OFPMP_QUEUE),
+        *(MultipartType.OFPMP_PORT_STATS, MultipartType.OFPMP_METER),
+        MultipartType.OFPMP_METER_CONFIG,
+    ],
+)
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_a_request_that_is_cut_off_is_refused(kind, size):
+    switch = Switch()
+    message = MultipartRequest(5, kind, 0, BinaryData(b"\xff" * size) if size else b"")
+    assert switch.refusal(message) == BadRequestCode.OFPBRC_BAD_LEN
+
+
+def test_without_meters_none_is_added():
+    switch = Switch(meters=0)
+    assert switch.refusal(meter()) == MeterModFailedCode.OFPMMFC_OUT_OF_METERS
+    assert switch.table.meters.by_number == {}
+    assert switch.engine.steps == 0
 
 
 def test_messages_come_in_pieces_of_any_size():

@@ -43,7 +43,7 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
     config.shared = _shared(switch.shared_memory)
     if switch.control.openflow:
         config.flow_entries = MOST_ENTRIES
-        config.meters = MOST_METERS if cores_of(switch) == 1 else 0  # of which each would have one
+        config.meters = meters_of(switch)
     config.cores, config.receive_queues = cores_of(switch), runs.receive_queues
     config.longest_sleep_s = runs.sleep
     config.mirror = -1 if switch.mirror is None else port_number(switch, switch.mirror)
@@ -61,6 +61,12 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
 def cores_of(switch: SwitchFile) -> int:
     """Return the number of cores on which a switch runs."""
     return max(1, len(switch.runs.cores))
+
+
+def meters_of(switch: SwitchFile) -> int:
+    """Return how many meters controllers may have: none with several cores, each of which would
+    have its own."""
+    return MOST_METERS if cores_of(switch) == 1 else 0
 
 
 def _shared(memory: SharedMemory) -> SharedMemoryConfig:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import is_loopback, joined, split
+from daqloom.softswitch.configure import meters_of
 from daqloom.softswitch.openflow.datapath import Datapath
 from daqloom.softswitch.openflow.session import HungUpError, Session
 from daqloom.softswitch.openflow.statistics import Statistics
@@ -76,7 +77,7 @@ def address_of(text: str, key: str) -> Address:
 async def steered(running: RunningSwitch) -> AsyncIterator[Datapath]:
     """Let the controllers of its file steer a switch. Raises MeasureError."""
     control = running.file.control
-    table = FlowTable(running, len(running.file.ports))
+    table = FlowTable(running, len(running.file.ports), meters=meters_of(running.file))
     statistics = Statistics(table, running.status, running.meter_counts)
     datapath = Datapath(control.datapath, table, statistics)
     addresses = [address_of(text, "control.openflow") for text in control.openflow]

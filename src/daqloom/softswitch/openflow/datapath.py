@@ -10,7 +10,7 @@ from pyof.v0x04.controller2switch.common import ControllerRole
 from pyof.v0x04.controller2switch.flow_mod import FlowModFlags
 
 from daqloom.softswitch.openflow.statistics import Statistics
-from daqloom.softswitch.openflow.table import TABLE, FlowTable, Removed
+from daqloom.softswitch.openflow.table import TABLE, FlowTable, Removed, duration
 
 
 class Controller(Protocol):
@@ -66,8 +66,7 @@ def _flow_removed(removed: Removed, now_s: float) -> FlowRemoved:
         priority=entry.priority,
         reason=removed.reason,
         table_id=TABLE,
-        duration_sec=int(age_s),
-        duration_nsec=int(age_s % 1 * 1e9),
+        **duration(age_s),
         idle_timeout=entry.idle_timeout_s,
         hard_timeout=entry.hard_timeout_s,
         packet_count=removed.packets,

@@ -12,7 +12,6 @@ from pyof.v0x04.controller2switch.meter_mod import (
 )
 
 from daqloom._switch import Changes
-from daqloom.softswitch.configure import MOST_METERS
 from daqloom.softswitch.openflow.refused import RefusedError
 
 KNOWN_FLAGS = (
@@ -39,9 +38,10 @@ class MeterEntry:
 
 
 class Meters:
-    """Meters by their numbers, from 1."""
+    """Meters by their numbers, from 1 to `most`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
         self.by_number: dict[int, MeterEntry] = {}
 
     def modify(self, message: Any, changes: Changes, now_s: float) -> list[int]:
@@ -56,7 +56,7 @@ class Meters:
             for each in gone:
                 del self.by_number[each]
             return gone
-        if not 1 <= number <= MOST_METERS:
+        if not 1 <= number <= self.most:
             raise RefusedError(
                 MeterModFailedCode.OFPMMFC_OUT_OF_METERS
                 if 1 <= number <= Meter.OFPM_MAX

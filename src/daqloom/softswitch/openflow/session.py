@@ -24,6 +24,7 @@ from pyof.v0x04.controller2switch.common import ControllerRole, MultipartType
 from pyof.v0x04.controller2switch.features_reply import Capabilities, FeaturesReply
 from pyof.v0x04.controller2switch.get_config_reply import GetConfigReply
 from pyof.v0x04.controller2switch.multipart_reply import MultipartReply, MultipartReplyFlags
+from pyof.v0x04.controller2switch.multipart_request import MeterMultipartRequest
 from pyof.v0x04.controller2switch.role_reply import RoleReply
 from pyof.v0x04.symmetric.echo_reply import EchoReply
 from pyof.v0x04.symmetric.echo_request import EchoRequest
@@ -255,6 +256,11 @@ def _unpacked(data: bytes) -> Any:
         raise RefusedError(BadRequestCode.OFPBRC_BAD_MULTIPART)
     try:
         message = unpack_message(data)
+        if (
+            getattr(message, "multipart_type", None) == MultipartType.OFPMP_METER_CONFIG
+        ):  # which the library leaves packed
+            packed, message.body = message.body, MeterMultipartRequest()
+            message.body.unpack(packed.value)
     except Exception:  # the library raises whatever comes of what it did not expect
         raise RefusedError(BadRequestCode.OFPBRC_BAD_LEN) from None
     if len(data) < _least_bytes(message):  # where nothing is left the library leaves numbers out

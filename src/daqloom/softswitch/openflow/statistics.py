@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyof.foundation.base import GenericStruct
-from pyof.foundation.basic_types import BinaryData, FixedTypeList, UBInt64
+from pyof.foundation.basic_types import FixedTypeList, UBInt64
 from pyof.v0x04.asynchronous.error_msg import (
     BadRequestCode,
     MeterModFailedCode,
@@ -33,14 +33,12 @@ from pyof.v0x04.controller2switch.multipart_reply import (
     QueueStats,
     TableStats,
 )
-from pyof.v0x04.controller2switch.multipart_request import MeterMultipartRequest
 from pyof.v0x04.controller2switch.table_mod import Table
 
-from daqloom.softswitch.configure import MOST_METERS
 from daqloom.softswitch.openflow.features import features_of
 from daqloom.softswitch.openflow.meters import KNOWN_FLAGS
 from daqloom.softswitch.openflow.refused import RefusedError
-from daqloom.softswitch.openflow.table import TABLE, FlowTable
+from daqloom.softswitch.openflow.table import TABLE, FlowTable, duration
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
 UNKNOWN = 2**64 - 1
@@ -105,8 +103,7 @@ class Statistics:
             match, instructions = entry.said
             flow = FlowStats(
                 table_id=TABLE,
-                duration_sec=int(now_s - entry.since_s),
-                duration_nsec=int((now_s - entry.since_s) % 1 * 1e9),
+                **duration(now_s - entry.since_s),
                 priority=entry.priority,
                 idle_timeout=entry.idle_timeout_s,
                 hard_timeout=entry.hard_timeout_s,
@@ -194,8 +191,7 @@ class Statistics:
                 flow_count=self._table.with_meter(number),
                 packet_in_count=packets,
                 byte_in_count=size,
-                duration_sec=int(age_s),
-                duration_nsec=int(age_s % 1 * 1e9),
+                **duration(age_s),
                 band_stats=ListOfBandStats([band]),
             )
             stats.update_length()
@@ -215,7 +211,7 @@ class Statistics:
     def _meter_features(self, _: Any) -> list[GenericStruct]:
         return [
             MeterFeatures(
-                max_meter=MOST_METERS,
+                max_meter=self._table.meters.most,
                 band_types=1 << MeterBandType.OFPMBT_DROP,
                 capabilities=KNOWN_FLAGS,
                 max_bands=1,
@@ -225,9 +221,6 @@ class Statistics:
 
     def _numbers(self, request: Any) -> list[int]:
         """Return the numbers of the meters that a request means. Raises RefusedError."""
-        if isinstance(request, BinaryData):  # the library does not look into all of them
-            packed, request = request, MeterMultipartRequest()
-            request.unpack(packed.value)
         number, known = request.meter_id.value, self._table.meters.by_number
         if number == Meter.OFPM_ALL:
             return sorted(known)
@@ -278,8 +271,7 @@ def _port_stats(number: int, port: PortStatus, time_s: float) -> PortStats:
         rx_over_err=port.missed,
         rx_crc_err=UBInt64(UNKNOWN),
         collisions=0,
-        duration_sec=int(time_s),
-        duration_nsec=int(time_s % 1 * 1e9),
+        **duration(time_s),
     )
 
 
@@ -290,8 +282,7 @@ def _queue_stats(port: int, queue: int, ring: RingStatus, time_s: float) -> Queu
         tx_bytes=ring.counts["bytes"] - ring.bytes,
         tx_packets=ring.counts["packets"] - ring.packets,
         tx_errors=ring.dropped,
-        duration_sec=int(time_s),
-        duration_nsec=int(time_s % 1 * 1e9),
+        **duration(time_s),
     )
 
 

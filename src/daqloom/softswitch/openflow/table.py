@@ -20,7 +20,7 @@ from pyof.v0x04.controller2switch.group_mod import Group
 from pyof.v0x04.controller2switch.table_mod import Table
 
 from daqloom._switch import Changes
-from daqloom.softswitch.configure import MOST_ENTRIES
+from daqloom.softswitch.configure import MOST_ENTRIES, MOST_METERS
 from daqloom.softswitch.openflow.actions import Done, done_of, for_engine
 from daqloom.softswitch.openflow.match import FlowMatch, match_of
 from daqloom.softswitch.openflow.meters import Meters
@@ -84,13 +84,18 @@ class Removed:
 
 
 class FlowTable:
-    """Entries by priority and match. `clock`: seconds that do not go back."""
+    """Entries by priority and match. `meters`: that there may be; `clock`: seconds that do not go
+    back."""
 
     def __init__(
-        self, engine: Engine, ports: int, clock: Callable[[], float] = time.monotonic
+        self,
+        engine: Engine,
+        ports: int,
+        clock: Callable[[], float] = time.monotonic,
+        meters: int = MOST_METERS,
     ) -> None:
         self.clock = clock
-        self.meters = Meters()
+        self.meters = Meters(meters)
         self._engine, self._ports = engine, ports
         self._entries: dict[tuple[int, FlowMatch], Entry] = {}
         self._free = list(range(MOST_ENTRIES - 1, -1, -1))
@@ -118,9 +123,7 @@ class FlowTable:
         RefusedError."""
         changes = Changes()
         gone = self.meters.modify(message, changes, self.clock())
-        if self._engine.apply(changes) >= 0:  # a switch of several cores has none
-            del self.meters.by_number[message.meter_id.value]
-            raise RefusedError(MeterModFailedCode.OFPMMFC_OUT_OF_METERS)
+        self._engine.apply(changes)
         without = [entry for entry in self._entries.values() if entry.done.meter in gone]
         return self._remove(without, FlowRemovedReason.OFPRR_DELETE)
 
@@ -173,9 +176,10 @@ class FlowTable:
     def counts(self, entries: Iterable[Entry]) -> list[tuple[Entry, tuple[int, int]]]:
         """Return packets and bytes of entries."""
         asked = list(entries)
-        return list(
-            zip(asked, self._engine.flow_counts([entry.index for entry in asked]), strict=True)
-        )
+        if not asked:
+            return []  # the switch is not disturbed for it
+        counted = self._engine.flow_counts([entry.index for entry in asked])
+        return list(zip(asked, counted, strict=True))
 
     def with_meter(self, number: int) -> int:
         """Return how many entries have this meter."""
@@ -262,6 +266,11 @@ class FlowTable:
             used_s = now_s
             self._used[entry.index] = (packets, used_s)
         return now_s - used_s
+
+
+def duration(seconds: float) -> dict[str, int]:
+    """Return how long something has been there, as the fields of messages have it."""
+    return {"duration_sec": int(seconds), "duration_nsec": int(seconds % 1 * 1e9)}
 
 
 def _check_table(message: Any, *, or_all: bool = False) -> None:
