@@ -139,11 +139,12 @@ class Switch:
 
     def __init__(self, meters: int = MOST_METERS) -> None:
         self.now_s = 0.0
+        self.links = [True, True, False]
         self.engine = Engine()
         self.table = FlowTable(self.engine, PORTS, lambda: self.now_s, meters)
         counts = [(10, 1000, 3, 300)]
         statistics = Statistics(self.table, status, lambda numbers: counts * len(numbers))
-        self.datapath = Datapath(0xABC, self.table, statistics)
+        self.datapath = Datapath(0xABC, self.table, statistics, lambda: list(self.links))
         self.sent: list[bytes] = []
         self.session = Session(self.datapath, self.sent.append)
         self.session.receive(Hello(xid=1).pack())
@@ -366,6 +367,19 @@ def test_entries_end_after_their_time_and_are_told_of():
     idle, hard = FlowRemovedReason.OFPRR_IDLE_TIMEOUT, FlowRemovedReason.OFPRR_HARD_TIMEOUT
     assert gone == [(4, 3, idle), (7, 2, idle), (10, 1, hard)]
     assert len(switch.table) == 1
+
+
+def test_controllers_are_told_of_links_that_come_and_go():
+    switch = Switch()
+    switch.sent.clear()
+    switch.datapath.look_at_links()
+    assert switch.sent == []  # nothing has changed
+    switch.links = [True, False, True]
+    switch.datapath.look_at_links()
+    told = [unpack_message(each) for each in switch.sent]
+    assert [(message.reason, message.desc.port_no.value) for message in told] == [(2, 2), (2, 3)]
+    switch.datapath.look_at_links()
+    assert len(switch.sent) == 2
 
 
 def test_a_meter_that_is_deleted_takes_its_entries_with_it():

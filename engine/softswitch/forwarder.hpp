@@ -110,7 +110,7 @@ class Forwarder {
         }
         counted.packets += batch.size();
         if (share_.of > 1) [[unlikely]] {
-            count = pass(count, ingress, out);
+            count = keep_own(count, ingress, out);
         }
         queue({packets_.data(), count}, now, counted, out);
         if (pauses_.any()) [[unlikely]] {
@@ -273,22 +273,26 @@ class Forwarder {
     template <class Out>
     void queue(const Packet& packet, PortIndex ingress, base::Time now, PortCounters& counted,
                Out& out) {
-        const std::uint32_t core = share_.core_of(port_of_[packet.ring.value()]);
-        if (core != share_.number) {
-            out.tell(core, Message{packet, ingress});
-        } else {
+        if (!hand_over(packet, ingress, out)) {
             queue(std::span(&packet, 1), now, counted, out);
         }
     }
+    /// True: its ring is that of another core, which has it now.
+    template <class Out>
+    bool hand_over(const Packet& packet, PortIndex ingress, Out& out) {
+        const std::uint32_t core = share_.core_of(port_of_[packet.ring.value()]);
+        if (core == share_.number) {
+            return false;
+        }
+        out.tell(core, Message{packet, ingress});
+        return true;
+    }
     /// Of the first packets of the batch those for other cores go there; returns how many are left.
     template <class Out>
-    [[gnu::noinline]] std::size_t pass(std::size_t count, PortIndex ingress, Out& out) {
+    [[gnu::noinline]] std::size_t keep_own(std::size_t count, PortIndex ingress, Out& out) {
         std::size_t left = 0;
         for (std::size_t i = 0; i < count; ++i) {
-            const std::uint32_t core = share_.core_of(port_of_[packets_[i].ring.value()]);
-            if (core != share_.number) {
-                out.tell(core, Message{packets_[i], ingress});
-            } else {
+            if (!hand_over(packets_[i], ingress, out)) {
                 packets_[left++] = packets_[i];
             }
         }

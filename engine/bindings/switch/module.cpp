@@ -3,6 +3,8 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -347,6 +349,24 @@ void bind_changes(nb::module_& module) {
             nb::arg("address"), nb::arg("vlan"));
 }
 
+/// What all cores have counted of each of these, which `of` finds in a core that has so `many`; of
+/// others nothing.
+template <std::size_t numbers, class Index, class Many, class Of>
+std::vector<std::array<std::uint64_t, numbers>> counted(Switch& self,
+                                                        const std::vector<Index>& indices,
+                                                        Many many, Of of) {
+    std::vector<std::array<std::uint64_t, numbers>> all(indices.size());
+    self.change([&](const Forwarder& core) {
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            if (indices[i].value() < many(core.flow_table())) {
+                const std::array<std::uint64_t, numbers> its = of(core.flow_table(), indices[i]);
+                std::ranges::transform(all[i], its, all[i].begin(), std::plus{});
+            }
+        }
+    });
+    return all;
+}
+
 void bind_switch(nb::module_& module) {
     nb::class_<Switch>(module, "Switch", "One for a process and its life.")
         .def(nb::new_([](const SwitchConfig& config) {
@@ -360,50 +380,39 @@ void bind_switch(nb::module_& module) {
             "apply",
             [](Switch& self, const Changes& changes) {
                 std::int64_t refused = -1;
-                self.change([&](Forwarder& to) { refused = changes.apply(to); });
+                self.change(
+                    [&](Forwarder& to) { refused = refused >= 0 ? refused : changes.apply(to); });
                 return refused;
             },
             nb::arg("changes"), nb::call_guard<nb::gil_scoped_release>(),
-            "All of them between the same two turns. Returns the number of the one that was "
-            "refused, "
-            "with which it ended, or -1.")
+            "All of them between the same two turns of a core, for one core after the other. "
+            "Returns the number of the one that was refused, with which it ended, or -1.")
         .def(
             "flow_counts",
             [](Switch& self, const std::vector<FlowIndex>& indices) {
-                std::vector<std::tuple<std::uint64_t, std::uint64_t>> counts(indices.size());
-                self.change([&](const Forwarder& of) {
-                    for (std::size_t i = 0; i < indices.size(); ++i) {
-                        if (indices[i].value() < of.flow_table().most()) {
-                            const auto& counted = of.flow_table().counters(indices[i]);
-                            std::get<0>(counts[i]) += counted.packets;
-                            std::get<1>(counts[i]) += counted.bytes;
-                        }
-                    }
-                });
-                return counts;
+                return counted<2>(
+                    self, indices, [](const FlowTable& of) { return of.most(); },
+                    [](const FlowTable& of, FlowIndex index) {
+                        const FlowTable::Counters& its = of.counters(index);
+                        return std::array{its.packets, its.bytes};
+                    });
             },
             nb::arg("indices"), nb::call_guard<nb::gil_scoped_release>(),
             "Packets and bytes that matched each of these entries of the flow table.")
         .def(
             "meter_counts",
             [](Switch& self, const std::vector<MeterIndex>& indices) {
-                std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>>
-                    counts(indices.size());
-                self.change([&](const Forwarder& of) {
-                    for (std::size_t i = 0; i < indices.size(); ++i) {
-                        if (indices[i].value() < of.flow_table().meters().size()) {
-                            const auto& counted = of.flow_table().meters().counters(indices[i]);
-                            std::get<0>(counts[i]) += counted.packets;
-                            std::get<1>(counts[i]) += counted.bytes;
-                            std::get<2>(counts[i]) += counted.dropped;
-                            std::get<3>(counts[i]) += counted.dropped_bytes;
-                        }
-                    }
-                });
-                return counts;
+                return counted<4>(
+                    self, indices, [](const FlowTable& of) { return of.meters().size(); },
+                    [](const FlowTable& of, MeterIndex index) {
+                        const MeterCounters& its = of.meters().counters(index);
+                        return std::array{its.packets, its.bytes, its.dropped, its.dropped_bytes};
+                    });
             },
             nb::arg("indices"), nb::call_guard<nb::gil_scoped_release>(),
             "Packets, bytes, and those of both that were dropped, of each of these meters.")
+        .def("links", &Switch::links, nb::call_guard<nb::gil_scoped_release>(),
+             "Whether the link of each port is up; the switch is not held up for it.")
         .def("drain", &Switch::drain, nb::arg("timeout_s"),
              nb::call_guard<nb::gil_scoped_release>(),
              "Takes no more frames, and waits until those held have left at their pace. False: "

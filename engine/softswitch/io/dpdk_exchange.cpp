@@ -14,6 +14,10 @@ base::expected<Exchange> Exchange::make(std::uint32_t cores, std::uint32_t messa
     Exchange made(cores);
     const std::uint64_t unique = rte_rdtsc() & 0xffff;
     for (std::uint32_t number = 0; number < cores * cores; ++number) {
+        if (number / cores == number % cores) {  // nobody tells itself
+            made.rings_.push_back(nullptr);
+            continue;
+        }
         const std::string name = fmt::format("cores{}-{}", unique, number);
         rte_ring* ring =
             rte_ring_create_elem(name.c_str(), sizeof(Message), messages,

@@ -30,6 +30,11 @@ PollLoop::PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange)
       ps_per_cycle_(1e12 / static_cast<double>(rte_get_tsc_hz())),
       begin_(rte_rdtsc()) {
     const Share& share = forwarder.share();
+    for (std::uint32_t core = 0; core < share.of; ++core) {
+        if (core != share.number) {
+            others_.push_back(core);
+        }
+    }
     for (std::uint16_t port = 0; port < devices.size(); ++port) {
         if (share.core_of(PortIndex(port)) == share.number) {
             outputs_.push_back(port);
@@ -53,7 +58,7 @@ PollLoop::~PollLoop() {
         }
     }
     std::array<Message, kBatch> messages;
-    for (std::uint32_t core = 0; exchange_ != nullptr && core < telling_.size(); ++core) {
+    for (const std::uint32_t core : others_) {
         while (const std::size_t count =
                    exchange_->take(core, forwarder_.share().number, messages)) {
             for (const Message& message : std::span(messages).first(count)) {
@@ -80,7 +85,7 @@ bool PollLoop::turn() {
             moved += receive(input, begin);
         }
     }
-    if (exchange_ != nullptr) {
+    if (!others_.empty()) {
         moved += hear(begin);
     }
     look_at_pauses(begin);
@@ -138,7 +143,7 @@ void PollLoop::send_told(std::uint32_t core) {
 std::size_t PollLoop::hear(Time now) {
     std::array<Message, kBatch> messages;
     std::size_t heard = 0;
-    for (std::uint32_t core = 0; core < telling_.size(); ++core) {
+    for (const std::uint32_t core : others_) {
         send_told(core);
         const std::size_t count = exchange_->take(core, forwarder_.share().number, messages);
         for (const Message& message : std::span(messages).first(count)) {
@@ -206,7 +211,7 @@ std::size_t PollLoop::waiting() const {
     for (const Sending& sending : sending_) {
         all += sending.count;
     }
-    for (std::uint32_t core = 0; exchange_ != nullptr && core < telling_.size(); ++core) {
+    for (const std::uint32_t core : others_) {
         all += telling_[core].count + exchange_->waiting(core, forwarder_.share().number);
     }
     return all;

@@ -34,7 +34,7 @@ class PollLoop {
     static constexpr std::size_t kBatch = 32;
 
     /// These outlive it, and the forwarder belongs to the thread of `turn`. `exchange`: with other
-    /// cores; null if there are none.
+    /// cores; it may be null if there are none.
     PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange = nullptr);
     ~PollLoop();
     PollLoop(const PollLoop&) = delete;
@@ -104,7 +104,8 @@ class PollLoop {
     std::vector<Input> inputs_;           ///< of this core
     std::vector<std::uint16_t> outputs_;  ///< ports of this core
     std::vector<Sending> sending_;
-    std::vector<Telling> telling_;  ///< for each core
+    std::vector<Telling> telling_;       ///< for each core
+    std::vector<std::uint32_t> others_;  ///< cores
     bool is_open_ = true;
     LoopCounters counters_;
     base::Time pauses_seen_;

@@ -111,8 +111,6 @@ Devices::~Devices() {
 DeviceCounters Devices::counters(std::size_t port) const {
     rte_eth_stats stats{};
     rte_eth_stats_get(ids_[port], &stats);
-    rte_eth_link link{};
-    rte_eth_link_get_nowait(ids_[port], &link);
     return {.received = stats.ipackets,
             .received_bytes = stats.ibytes,
             .sent = stats.opackets,
@@ -120,7 +118,13 @@ DeviceCounters Devices::counters(std::size_t port) const {
             .missed = stats.imissed,
             .errors = stats.ierrors + stats.oerrors,
             .no_buffers = stats.rx_nombuf,
-            .is_up = link.link_status == RTE_ETH_LINK_UP};
+            .is_up = is_up(port)};
+}
+
+bool Devices::is_up(std::size_t port) const {
+    rte_eth_link link{};
+    rte_eth_link_get_nowait(ids_[port], &link);
+    return link.link_status == RTE_ETH_LINK_UP;
 }
 
 }  // namespace daqloom::softswitch::io

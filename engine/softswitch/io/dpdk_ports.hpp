@@ -51,6 +51,8 @@ class Devices {
     [[nodiscard]] std::uint16_t receive_queues() const { return receive_queues_; }
     [[nodiscard]] rte_mempool* buffers() const { return pool_; }
     [[nodiscard]] DeviceCounters counters(std::size_t port) const;
+    /// Whether its link is up.
+    [[nodiscard]] bool is_up(std::size_t port) const;
 
   private:
     Devices() = default;

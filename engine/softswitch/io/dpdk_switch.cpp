@@ -25,8 +25,8 @@ namespace {
 
 /// A core of the switch.
 struct Worker {
-    Worker(Forwarder forwarding, Devices& devices, Exchange* exchange)
-        : forwarder(std::move(forwarding)), loop(forwarder, devices, exchange) {
+    Worker(Forwarder forwarding, Devices& devices, Exchange& exchange)
+        : forwarder(std::move(forwarding)), loop(forwarder, devices, &exchange) {
         loop.set_open(false);
     }
 
@@ -44,7 +44,7 @@ int turn(void* worker) {
 using Workers = std::vector<std::unique_ptr<Worker>>;
 
 base::expected<Workers> workers_of(const SwitchConfig& config, Devices& devices,
-                                   Exchange* exchange) {
+                                   Exchange& exchange) {
     Workers workers;
     for (std::uint32_t core = 0; core < config.cores; ++core) {
         ForwarderConfig its = config.forwarder;
@@ -83,7 +83,7 @@ struct Switch::Running {
         if (!exchange) {
             return started.set_value(base::failure(exchange.error().message));
         }
-        auto made = workers_of(config, *opened, config.cores > 1 ? &*exchange : nullptr);
+        auto made = workers_of(config, *opened, *exchange);
         if (!made) {
             return started.set_value(base::failure(made.error().message));
         }
@@ -168,6 +168,16 @@ SwitchState Switch::state() {
     SwitchState state;
     running_->between([&](const Worker& worker) { running_->add(worker, state); });
     return state;
+}
+
+std::vector<bool> Switch::links() {
+    const std::lock_guard lock(running_->alive);
+    std::vector<bool> found;
+    for (std::size_t port = 0; !running_->workers.empty() && port < running_->devices->size();
+         ++port) {
+        found.push_back(running_->devices->is_up(port));
+    }
+    return found;
 }
 
 bool Switch::drain(Time timeout) {

@@ -60,6 +60,8 @@ class Switch {
     /// one that goes through one core see half of what changes.
     void change(const std::function<void(Forwarder&)>& what);
     [[nodiscard]] SwitchState state();
+    /// Whether the link of each port is up; no core is held up for it.
+    [[nodiscard]] std::vector<bool> links();
     /// Takes no more frames from devices, and waits until those that it holds have left at their
     /// pace. False: some are left after this time.
     bool drain(base::Time timeout);

@@ -74,11 +74,18 @@ class RunningSwitch:
 
     def flow_counts(self, indices: list[int]) -> list[tuple[int, int]]:
         """Return packets and bytes of entries of the flow table."""
-        return self._switch.flow_counts(indices)
+        return [(packets, size) for packets, size in self._switch.flow_counts(indices)]
 
     def meter_counts(self, indices: list[int]) -> list[tuple[int, int, int, int]]:
         """Return packets and bytes of meters, and those of both that were dropped."""
-        return self._switch.meter_counts(indices)
+        return [
+            (packets, size, dropped, dropped_size)
+            for packets, size, dropped, dropped_size in self._switch.meter_counts(indices)
+        ]
+
+    def links(self) -> list[bool]:
+        """Return whether the link of each port is up; the switch is not held up for it."""
+        return self._switch.links()
 
     def ring_of(self, port: int, queue: int) -> int | None:
         """Return the engine's number of the ring that is a queue of a port."""

@@ -9,6 +9,8 @@ DPDK_BYTES = 48 << 20
 """What DPDK takes beside buffers."""
 BETWEEN_CORES = 4096
 """Buffers on their way from one core to another one."""
+MESSAGE_BYTES = 24
+"""Of a message between cores."""
 IN_FLIGHT = 1024
 """Buffers between devices and rings, and in DPDK's caches."""
 
@@ -19,8 +21,7 @@ def buffers_of(switch: SwitchFile) -> int:
     held += switch.classes * sum(port.packets for port in switch.ports.values())
     runs = switch.runs
     in_queues = (1 + runs.receive_queues) * runs.descriptors * len(switch.ports)
-    if len(runs.cores) > 1:
-        in_queues += BETWEEN_CORES * len(runs.cores) * (len(runs.cores) - 1)
+    in_queues += _between_cores(switch)
     return switch.runs.buffers or held + in_queues + IN_FLIGHT
 
 
@@ -28,7 +29,14 @@ def memory_of(switch: SwitchFile) -> int:
     """Return the memory that DPDK takes for the buffers and itself (B)."""
     queues = 4096 * switch.runs.descriptors * len(switch.ports)
     of_one = memory_of_a_buffer(switch.runs.buffer_size, huge_pages=switch.runs.huge_pages)
-    return DPDK_BYTES + queues + buffers_of(switch) * of_one
+    between_cores = MESSAGE_BYTES * _between_cores(switch)
+    return DPDK_BYTES + queues + between_cores + buffers_of(switch) * of_one
+
+
+def _between_cores(switch: SwitchFile) -> int:
+    """Return how many messages the rings between cores hold."""
+    cores = max(1, len(switch.runs.cores))
+    return BETWEEN_CORES * cores * (cores - 1)
 
 
 def memory_of_a_buffer(buffer_bytes: int, *, huge_pages: bool) -> int:

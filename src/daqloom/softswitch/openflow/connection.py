@@ -79,7 +79,7 @@ async def steered(running: RunningSwitch) -> AsyncIterator[Datapath]:
     control = running.file.control
     table = FlowTable(running, len(running.file.ports), meters=meters_of(running.file))
     statistics = Statistics(table, running.status, running.meter_counts)
-    datapath = Datapath(control.datapath, table, statistics)
+    datapath = Datapath(control.datapath, table, statistics, running.links)
     addresses = [address_of(text, "control.openflow") for text in control.openflow]
     certificates = Path(control.certificates) if control.certificates else None
     async with controllers(datapath, addresses, certificates):
@@ -187,12 +187,10 @@ async def _talk(
 
 async def _look_after(datapath: Datapath) -> None:
     """Remove what is too old, and tell of links that come and go."""
-    links = datapath.links()
     while True:
         await asyncio.sleep(LOOKS_EVERY_S)
         datapath.tell_removed(datapath.table.expire())
-        before, links = links, datapath.links()
-        datapath.tell_links(before, links)
+        datapath.look_at_links()
 
 
 def _context(folder: Path | None) -> ssl.SSLContext:

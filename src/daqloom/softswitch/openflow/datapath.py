@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from pyof.v0x04.asynchronous.flow_removed import FlowRemoved
@@ -23,10 +24,18 @@ class Controller(Protocol):
 
 
 class Datapath:
-    """What all controllers of a switch share. `number`: by which they know it."""
+    """What all controllers of a switch share. `number`: by which they know it; `links`: whether
+    that of each port is up."""
 
-    def __init__(self, number: int, table: FlowTable, statistics: Statistics) -> None:
+    def __init__(
+        self,
+        number: int,
+        table: FlowTable,
+        statistics: Statistics,
+        links: Callable[[], list[bool]],
+    ) -> None:
         self.number, self.table, self.statistics = number, table, statistics
+        self._links, self._links_up = links, links()
         self.generation: int | None = None
         """Of the newest master."""
         self.sessions: list[Controller] = []
@@ -39,16 +48,15 @@ class Datapath:
                     if session.role != ControllerRole.OFPCR_ROLE_SLAVE:
                         session.send(_flow_removed(each, self.table.clock()))
 
-    def links(self) -> list[Any]:
-        """Return the ports as they are now."""
-        return self.statistics.port_descriptions()
-
-    def tell_links(self, before: list[Any], now: list[Any]) -> None:
-        """Tell all controllers of ports whose link has come or gone."""
-        for old, new in zip(before, now, strict=True):
-            if old.state != new.state:
-                for session in self.sessions:
-                    session.send(PortStatus(reason=PortReason.OFPPR_MODIFY, desc=new))
+    def look_at_links(self) -> None:
+        """Tell all controllers of ports whose link has come or gone since it was looked at."""
+        before, self._links_up = self._links_up, self._links()
+        if before != self._links_up:
+            ports = self.statistics.port_descriptions()
+            for was_up, is_up, port in zip(before, self._links_up, ports, strict=True):
+                if was_up != is_up:
+                    for session in self.sessions:
+                        session.send(PortStatus(reason=PortReason.OFPPR_MODIFY, desc=port))
 
     def counts(self) -> dict[str, int]:
         """Return what there is of OpenFlow."""
