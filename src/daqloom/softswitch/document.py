@@ -23,8 +23,6 @@ MOST_PACKETS = 1 << 30
 MOST_BYTES = (1 << 32) - (1 << 16)
 
 _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", re.IGNORECASE)
-_CONTROLLER = re.compile(r"(?:tcp|ssl|punix):\S{1,190}|ptcp:\S{0,190}")
-_DEVICE = re.compile(r"[A-Za-z0-9_.:/=,@-]{1,300}")
 
 
 def _mac(value: object) -> str:
@@ -42,28 +40,35 @@ def _network(value: object) -> str:
     raise ValueError('is not an IP address or network; expected one such as "10.0.0.0/24"')
 
 
-def _device(value: object) -> str:
-    if isinstance(value, str) and _DEVICE.fullmatch(value):
-        return value
-    raise ValueError(
-        "is not a device of DPDK; expected a PCI address or a virtual device, such as "
-        '"0000:3b:00.0" or "net_af_packet0,iface=eth1"'
-    )
+def _written(pattern: re.Pattern[str], otherwise: str) -> BeforeValidator:
+    """Refuse what is not written so."""
 
+    def check(value: object) -> str:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        raise ValueError(otherwise)
 
-def _controller(value: object) -> str:
-    if isinstance(value, str) and _CONTROLLER.fullmatch(value):
-        return value
-    raise ValueError(
-        "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to look for it, or "
-        "ptcp:PORT or punix:PATH to listen for it"
-    )
+    return BeforeValidator(check)
 
 
 Mac = Annotated[str, BeforeValidator(_mac)]
 IpNetwork = Annotated[str, BeforeValidator(_network)]
-Device = Annotated[str, BeforeValidator(_device)]
-Controller = Annotated[str, BeforeValidator(_controller)]
+Device = Annotated[
+    str,
+    _written(
+        re.compile(r"[A-Za-z0-9_.:/=,@-]{1,300}"),
+        "is not a device of DPDK; expected a PCI address or a virtual device, such as "
+        '"0000:3b:00.0" or "net_af_packet0,iface=eth1"',
+    ),
+]
+Controller = Annotated[
+    str,
+    _written(
+        re.compile(r"(?:tcp|ssl|punix):\S{1,190}|ptcp:\S{0,190}"),
+        "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to look for it, or "
+        "ptcp:PORT or punix:PATH to listen for it",
+    ),
+]
 Vlan = Annotated[int, Field(ge=1, le=4094)]
 Layer4Port = Annotated[int, Field(ge=0, le=65_535)]
 
