@@ -234,3 +234,19 @@ def test_what_cannot_run_is_said_in_one_sentence(tmp_path):
     )
     assert done.returncode == 1
     assert "control.listen = 0.0.0.0 is reachable from other machines" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('control.openflow=["punix:/nonexistent/x"]', "cannot listen at /nonexistent/x"),
+        ("control.prometheus=192.0.2.1:99", "cannot serve counters for Prometheus"),
+        ("control.ovsdb=unix:/nonexistent/x", "no ovsdb-server answers there"),
+    ],
+)
+def test_what_it_cannot_serve_is_said_in_one_line(tmp_path, setting, said):
+    command = [*DAQLOOM, "switch", "run", str(two_ports(tmp_path, [])), "--set", setting]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert said in line

@@ -98,6 +98,8 @@ class _Program:
         )
         host, port = split(control.listen)
         async with AsyncExitStack() as stack:
+            # Whoever stopped it gets the answer.
+            stack.push_async_callback(service.close, grace_s=1.0)
             # Loopback is another one in each network namespace; a socket is the same.
             socket = "" if self._certificates else stack.enter_context(_socket())
             bound = await service.listen(
@@ -119,9 +121,7 @@ class _Program:
             drain_s = await self._stop
             # The service goes on: others may watch it drain.
             await asyncio.to_thread(self._running.drain, drain_s)
-            status = self._status()
-            await service.close(grace_s=1.0)  # whoever stopped it gets the answer
-        return status
+            return self._status()
 
     def steer(self, body: bytes) -> bytes:
         """Answer a request of an operator: see `Steered`."""
