@@ -225,7 +225,16 @@ void bind_trials(nb::module_& module) {
             nb::arg("frames_per_second"), nb::arg("duration_s"),
             nb::arg("change_every_s") = base::Time::zero())
         .def("stop", &Trials::stop,
-             "From any thread: a trial that runs ends now, with what it has been so far.");
+             "From any thread: a trial that runs ends now, with what it has been so far.")
+        .def(
+            "turn_time_s",
+            [](Trials& self, std::uint32_t frames, std::uint32_t turns, std::uint32_t among) {
+                return without_lock([&] { return self.turn_time(frames, turns, among); });
+            },
+            nb::arg("frames"), nb::arg("turns"), nb::arg("among"),
+            "Of a turn in which so many frames come and leave, up to 32, on one core: the mean of "
+            "the "
+            "middle half of so many turns. The frames are, by turns, those of `among` buffers.");
 }
 
 /// What is to change between two turns, in this order. A step that finds a table full is false, and

@@ -180,6 +180,7 @@ void PollLoop::run(Time longest_sleep) {
             sleep(longest_sleep);
         }
     }
+    stops_.store(false, std::memory_order_relaxed);  // it may run again
     do_what_is_asked();
 }
 

@@ -13,8 +13,9 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <future>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -60,6 +61,10 @@ ForwarderConfig config_of(const TrialConfig& config) {
     return forwarder;
 }
 
+std::uint32_t buffers_of(const TrialConfig& config) {
+    return 4 * config.descriptors + config.destinations * config.ring_packets + 8'192;
+}
+
 base::expected<void> check(const TrialConfig& config) {
     if (config.destinations < 1 || config.destinations > 65'536 || config.ring_packets < 1 ||
         config.ring_packets > 1'000'000 || config.frame_bytes < 64 || config.frame_bytes > 2'000 ||
@@ -72,16 +77,18 @@ base::expected<void> check(const TrialConfig& config) {
     return {};
 }
 
+/// A thread of DPDK's own has a cache of buffers.
+struct OwnThread {
+    OwnThread() { rte_thread_register(); }
+    ~OwnThread() { rte_thread_unregister(); }
+    OwnThread(const OwnThread&) = delete;
+    OwnThread& operator=(const OwnThread&) = delete;
+};
+
 }  // namespace
 
 struct Trials::Set {
     explicit Set(const TrialConfig& given) : config(given) {}
-    ~Set() {
-        if (loop) {
-            loop->stop();
-            switches.join();
-        }
-    }
 
     base::expected<void> start() {
         DAQLOOM_TRY(environment, Eal::start(config.eal));
@@ -104,8 +111,7 @@ struct Trials::Set {
             rte_eth_dev_get_name_by_port(static_cast<std::uint16_t>(port), device.data());
             devices_config.names.emplace_back(device.data());
         }
-        devices_config.buffers =
-            4 * config.descriptors + config.destinations * config.ring_packets + 8'192;
+        devices_config.buffers = buffers_of(config);
         DAQLOOM_TRY(opened, Devices::open(devices_config));
         devices.emplace(std::move(opened));
         DAQLOOM_TRY(made, Forwarder::make(config_of(config)));
@@ -115,13 +121,20 @@ struct Trials::Set {
                                 {.what = Action::What::queue, .ring = RingIndex(2 + i)});
         }
         loop.emplace(*forwarder, *devices);
-        // Threads of DPDK's own, so that each has a cache of buffers.
-        switches = std::thread([this] {
-            rte_thread_register();
-            loop->run(Time::zero());
-            rte_thread_unregister();
-        });
         return {};
+    }
+
+    void fill(rte_mbuf& frame) {
+        const std::uint32_t bytes = config.frame_bytes - kCheckSequence;
+        frame.data_len = static_cast<std::uint16_t>(bytes);
+        frame.pkt_len = bytes;
+        write_headers(rte_pktmbuf_mtod(&frame, std::uint8_t*), next++ % config.destinations);
+    }
+    std::vector<rte_mbuf*> filled(std::uint32_t count) {
+        std::vector<rte_mbuf*> frames(count);
+        rte_pktmbuf_alloc_bulk(devices->buffers(), frames.data(), count);
+        std::ranges::for_each(frames, [this](rte_mbuf* frame) { fill(*frame); });
+        return frames;
     }
 
     /// Sends so many frames that come next, as many as there are buffers for; returns how many.
@@ -134,10 +147,7 @@ struct Trials::Set {
             return count;
         }
         for (std::size_t i = 0; i < count; ++i) {
-            const std::uint32_t bytes = config.frame_bytes - kCheckSequence;
-            frames[i]->data_len = static_cast<std::uint16_t>(bytes);
-            frames[i]->pkt_len = bytes;
-            write_headers(rte_pktmbuf_mtod(frames[i], std::uint8_t*), next++ % config.destinations);
+            fill(*frames[i]);
         }
         const unsigned taken = rte_ring_enqueue_burst(
             in[0], reinterpret_cast<void**>(frames.data()), static_cast<unsigned>(count), nullptr);
@@ -167,8 +177,20 @@ struct Trials::Set {
         });
     }
 
+    /// While another core runs the switch.
     TrialResult trial(double frames_per_second, Time duration, Time change_every) {
-        rte_thread_register();
+        std::thread switches([this] {
+            const OwnThread thread;
+            loop->run(Time::zero());
+        });
+        const OwnThread thread;
+        const TrialResult result = send_and_receive(frames_per_second, duration, change_every);
+        loop->stop();
+        switches.join();
+        return result;
+    }
+
+    TrialResult send_and_receive(double frames_per_second, Time duration, Time change_every) {
         const double cycles = static_cast<double>(rte_get_tsc_hz());
         const double per_cycle = frames_per_second / cycles;
         TrialResult result;
@@ -202,8 +224,31 @@ struct Trials::Set {
                            loop->waiting() == 0;
             });
         }
-        rte_thread_unregister();
         return result;
+    }
+
+    Time turn_time(std::uint32_t frames, std::uint32_t turns, std::uint32_t among) {
+        const OwnThread thread;
+        std::vector<rte_mbuf*> buffers = filled(among);
+        std::vector<std::uint64_t> cycles(turns);
+        std::size_t at = 0;
+        for (std::uint64_t& each : cycles) {
+            at = at + frames > buffers.size() ? 0 : at;
+            rte_ring_enqueue_bulk(in[0], reinterpret_cast<void**>(&buffers[at]), frames, nullptr);
+            const std::uint64_t begin = rte_rdtsc_precise();
+            loop->turn();
+            each = rte_rdtsc_precise() - begin;
+            rte_ring_dequeue_bulk(out[1], reinterpret_cast<void**>(&buffers[at]), frames, nullptr);
+            at += frames;
+        }
+        rte_pktmbuf_free_bulk(buffers.data(), among);
+        // The mean of the middle half: a clock may tick in steps longer than a cycle, and a core is
+        // taken away now and then.
+        std::ranges::sort(cycles);
+        const std::span middle = std::span(cycles).subspan(turns / 4, (turns + 1) / 2);
+        return Time::from_seconds(
+            static_cast<double>(std::accumulate(middle.begin(), middle.end(), std::uint64_t{0})) /
+            static_cast<double>(middle.size() * rte_get_tsc_hz()));
     }
 
     TrialConfig config;
@@ -213,7 +258,6 @@ struct Trials::Set {
     std::optional<Devices> devices;
     std::optional<Forwarder> forwarder;
     std::optional<PollLoop> loop;
-    std::thread switches;
     std::uint32_t next = 0;
     std::atomic<bool> stops = false;
 };
@@ -246,6 +290,21 @@ base::expected<TrialResult> Trials::run(double frames_per_second, Time duration,
     TrialResult result;
     std::thread([&] { result = set_->trial(frames_per_second, duration, change_every); }).join();
     return result;
+}
+
+base::expected<Time> Trials::turn_time(std::uint32_t frames, std::uint32_t turns,
+                                       std::uint32_t among) {
+    const std::uint32_t most = buffers_of(set_->config) / 2;
+    if (frames > PollLoop::kBatch || turns < 1 || turns > 10'000'000 || among < PollLoop::kBatch ||
+        among > most || set_->config.pace.bps > 0) {
+        return base::failure(fmt::format(
+            "{} turns with {} of {} frames; expected up to 10000000 turns with up to {} of {} to "
+            "{} frames, and rings without a pace",
+            turns, frames, among, PollLoop::kBatch, PollLoop::kBatch, most));
+    }
+    Time found;
+    std::thread([&] { found = set_->turn_time(frames, turns, among); }).join();
+    return found;
 }
 
 void Trials::stop() { set_->stops.store(true, std::memory_order_relaxed); }

@@ -48,6 +48,13 @@ class Trials {
     /// From any thread: a trial that runs ends now, with what it has been so far.
     void stop();
 
+    /// The time of a turn of the switch in which so many frames come by one port and leave by the
+    /// other, on one core: the mean of the middle half of so many turns. 0 frames: none comes. The
+    /// frames are, by turns, those of so many buffers: few are in the caches, many are not. Rings
+    /// are not to have a pace, or frames stay in them.
+    base::expected<base::Time> turn_time(std::uint32_t frames, std::uint32_t turns,
+                                         std::uint32_t among);
+
   private:
     struct Set;
     Trials();

@@ -17,10 +17,10 @@ from MLRsearch import (
     SearchGoal,
 )
 
-from daqloom._switch import TrialConfig, Trials
+from daqloom._switch import Trials
 from daqloom.measure import MeasureError
 from daqloom.scenario.links import WIRE_OVERHEAD_BYTES
-from daqloom.softswitch.sizes import memory_of_a_buffer
+from daqloom.softswitch.energy import Energy
 
 STRETCHED = 0.001
 """Share by which what was sent may differ from what was to be sent, or a trial is not one."""
@@ -64,6 +64,8 @@ class Soak:
     forwarded: int
     rejected: bool
     """What was sent differed from what was to be sent by more than a thousandth."""
+    power_w: float | None = None
+    """Mean power of all processor packages (W); None: this machine does not count it."""
 
     @property
     def lost(self) -> int:
@@ -112,15 +114,18 @@ def soak(
     run. Ctrl-C ends it early."""
     load_hz = SOAK_SHARE * loss_free_hz
     begin_s = time.monotonic()
+    energy = Energy()
     # The engine is deaf to signals as long as it runs: this thread hears them.
     with ThreadPoolExecutor(1) as thread:
         trial = thread.submit(rig.run, load_hz, seconds, CHANGE_EVERY_S)
         try:
             while not wait([trial], SAYS_EVERY_S).done:
+                energy.read()
                 said(time.monotonic() - begin_s)
         except KeyboardInterrupt:
             rig.stop()
     result = trial.result()
+    power_w = energy.power_w()
     return Soak(
         load_hz=load_hz,
         duration_s=result.duration_s,
@@ -129,6 +134,7 @@ def soak(
         missed=result.missed,
         forwarded=result.forwarded,
         rejected=_differs(result),
+        power_w=power_w,
     )
 
 
@@ -163,26 +169,6 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
             forwarding_count=result.forwarded,
             offered_duration=result.duration_s,
         )
-
-
-def trials(
-    frame_bytes: int, destinations: int, ring_packets: int, pace_bps: int, descriptors: int
-) -> Trials:
-    """Start a switch between two wires, and a generator. Raises MeasureError."""
-    config = TrialConfig()
-    buffers = 4 * descriptors + destinations * ring_packets + 8_192
-    memory = (128 << 20) + buffers * memory_of_a_buffer(2048, huge_pages=False)
-    config.eal = [
-        *("--no-telemetry", "--log-level=error", "--no-huge", "--no-shconf", "--no-pci"),
-        *("-m", str(memory >> 20)),
-    ]
-    config.frame_bytes, config.destinations = frame_bytes, destinations
-    config.ring_packets, config.pace_bps = ring_packets, pace_bps
-    config.descriptors = descriptors
-    try:
-        return Trials(config)
-    except (ValueError, OSError) as error:
-        raise MeasureError(str(error)) from None
 
 
 def search(

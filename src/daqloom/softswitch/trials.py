@@ -1,0 +1,25 @@
+"""A switch between two wires in memory, and a generator: what is measured on this machine."""
+
+from daqloom._switch import TrialConfig, Trials
+from daqloom.measure import MeasureError
+from daqloom.softswitch.sizes import memory_of_a_buffer
+
+
+def trials(
+    frame_bytes: int, destinations: int, ring_packets: int, pace_bps: int, descriptors: int
+) -> Trials:
+    """Start a switch between two wires, and a generator. Raises MeasureError."""
+    config = TrialConfig()
+    buffers = 4 * descriptors + destinations * ring_packets + 8_192
+    memory = (128 << 20) + buffers * memory_of_a_buffer(2048, huge_pages=False)
+    config.eal = [
+        *("--no-telemetry", "--log-level=error", "--no-huge", "--no-shconf", "--no-pci"),
+        *("-m", str(memory >> 20)),
+    ]
+    config.frame_bytes, config.destinations = frame_bytes, destinations
+    config.ring_packets, config.pace_bps = ring_packets, pace_bps
+    config.descriptors = descriptors
+    try:
+        return Trials(config)
+    except (ValueError, OSError) as error:
+        raise MeasureError(str(error)) from None
