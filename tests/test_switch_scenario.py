@@ -3,6 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
+import daqloom
 from daqloom.cli.main import app
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.from_scenario import document_of
@@ -34,6 +35,7 @@ def test_a_rack_has_a_port_for_its_uplink_and_each_builder():
             "network.switch.tor.model": "software",
             "network.switch.tor.ecn_threshold": "50 kB",
             "network.links.uplink.count": 2,
+            "network.switch.tor.pause_at": 300,
         },
     )
     document = document_of(rack, "10.1.0.0/24")
@@ -44,9 +46,37 @@ def test_a_rack_has_a_port_for_its_uplink_and_each_builder():
     assert first["port"] == "builder-0"
     assert first["to"] == f"10.1.0.{rack.readout.units + 1}"
     assert first["ecn_threshold"] == "50 kB"
+    assert first["pause_at"] == 300
     assert "rate" not in first
     with pytest.raises(ScenarioError, match=r"ports\.core-1 = .* lacks the key device"):
         build(document)
+
+
+def test_pauses_move_a_burst_that_the_ring_cannot_hold_into_the_switch_before_it():
+    """9790 packets for a ring of 5000, which pauses its uplink above 1000: nothing is lost, the
+    pace of the ring tells how long it takes, as with a ring for all, and the core holds the rest.
+    """
+    tor = "network.switch.tor"
+    one_core = {f"{tor}.cores": 1, "run.duration": "1.5 s", "run.warmup": "0.5 s"}
+    ample = daqloom.load("lossless-switch-all-to-one", one_core).simulate()
+    small = {f"{tor}.queue_packets": 5000, f"{tor}.pause_at": 1000}
+    pausing = daqloom.load("lossless-switch-all-to-one", one_core | small).simulate()
+    assert ample.metric("packets_dropped") == pausing.metric("packets_dropped") == 0
+    latency = "collection_latency_s.mean"
+    assert pausing.metric(latency) == pytest.approx(ample.metric(latency), rel=1e-3)
+    assert pausing.metric("pause_frames") > 0
+    assert ample.metric("pause_frames") is None
+    held = "buffer_peak_bytes"
+    assert pausing.metric(f"{held}.tor") < 1.1 * 1000 * 1518
+    assert pausing.metric(f"{held}.core") > 8 * 1000 * 1518
+
+
+def test_pauses_need_a_single_core():
+    with pytest.raises(ScenarioError, match="pause_at = 5 needs one core"):
+        load(
+            "lossless-switch-all-to-one",
+            {"network.switch.tor.pause_at": 5, "network.switch.tor.cores": 2},
+        )
 
 
 def test_it_stands_in_for_a_switch_of_shared_memory():

@@ -144,7 +144,8 @@ void bind_ethernet(nb::module_& module) {
         .def_rw("packet_cost_s", &SoftwareSwitchConfig::packet_cost)
         .def_rw("batch_cost_s", &SoftwareSwitchConfig::batch_cost)
         .def_rw("descriptors", &SoftwareSwitchConfig::descriptors)
-        .def_rw("memory_bps", &SoftwareSwitchConfig::memory);
+        .def_rw("memory_bps", &SoftwareSwitchConfig::memory)
+        .def_rw("pause_packets", &SoftwareSwitchConfig::pause_packets);
     auto of_switch = nb::class_<SwitchConfig>(module, "SwitchConfig");
     of_switch.def(nb::init<>())
         .def_rw("model", &SwitchConfig::model)

@@ -146,6 +146,9 @@ void bind_simulated(nb::module_& module) {
               "Frames dropped by Ethernet switches after the warm-up.");
     bind_part(cls, "marks", &Report::ethernet, &ethernet::Report::marks,
               "Frames marked for congestion (ECN) after the warm-up.");
+    bind_part(cls, "pauses", &Report::ethernet, &ethernet::Report::pauses,
+              "Pause frames of software switches after the warm-up, those that end a pause "
+              "included.");
     bind_part(
         cls, "links", &Report::ethernet, &ethernet::Report::links,
         "What each link of an Ethernet carried after the warm-up; link 2c leads from end a of "

@@ -128,7 +128,7 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
             scheduled.queue_limit = node.buffer.config().port_limit;
         }
     }
-    if (scheduled.needed() || config.changes) {
+    if (scheduled.needed() || config.changes || may_be_paused(wiring)) {
         schedule(index, scheduled);
     }
     if (config.changes && !wiring.from_host()) {
@@ -167,6 +167,7 @@ Report Network::totals() const {
     all.injected_losses = lost_frames_;
     all.cut = cut_frames_;
     all.marks = marks_;
+    all.pauses = pauses_;
     for (const LinkIndex i : ports_.indices()) {
         const LinkCounters& counted = ports_[i].counters();
         all.links.push_back({counted.frames, counted.ack_frames, counted.wire_bytes(),
@@ -356,8 +357,12 @@ void Network::wake(LinkIndex link, Time now) {
 }
 
 const Frame* Network::on_port_free(LinkIndex link, Time now) {
-    if (link.value() >= kCores) {
-        on_switch_turn(link.value() - kCores, now);
+    if (link.value() >= kGoesOn) [[unlikely]] {
+        if (link.value() >= kCores) {
+            on_switch_turn(link.value() - kCores, now);
+        } else {
+            on_pause(LinkIndex(link.value() % kGoesOn), link.value() >= kHolds, now);
+        }
         return nullptr;
     }
     const std::optional<Frame> next = schedulers_[link]->next();
@@ -442,6 +447,7 @@ struct Network::AroundSwitch {
         }
     }
     void wake(std::uint32_t core) { network.wake_switch(at, core, now); }
+    void pause(std::uint16_t port, bool on) { network.send_pause(node.port_links[port], on, now); }
 
     Network& network;
     SwitchIndex at;
@@ -487,6 +493,31 @@ void Network::on_switch_turn(std::uint32_t index, Time now) {
     if (around.room_at != Time::never()) {
         wake_switch(at, index - of.first, std::max(around.room_at, now));
     }
+}
+
+/// A pause frame (IEEE 802.3, annex 31B) goes behind what the port has begun to send. It takes
+/// nobody's place, as it is short and rare; and it holds until the one that ends it, as a real one
+/// is sent again before it is over.
+void Network::send_pause(LinkIndex back, bool on, Time now) {
+    constexpr Bytes bytes = 64;
+    const FifoPort& port = ports_[back];
+    const Time at = std::max(now, port.free_at()) +
+                    base::WireClock(port.rate())(bytes + kWireOverhead) + port.delay();
+    const LinkIndex paused(back.value() ^ 1U);  // the other direction of the cable
+    events_.push({at, kPortFree, paused.value() + (on ? kHolds : kGoesOn)});
+    ++pauses_;
+}
+
+void Network::on_pause(LinkIndex link, bool on, Time now) {
+    ScheduledPort& port = *schedulers_[link];
+    for (std::uint32_t of = 0; of < kTrafficClasses; ++of) {
+        if (on) {
+            port.hold(TrafficClass(of));
+        } else {
+            port.resume(TrafficClass(of));
+        }
+    }
+    wake(link, now);
 }
 
 void Network::plan_changes(std::uint32_t kind) {

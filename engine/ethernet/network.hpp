@@ -181,6 +181,7 @@ class Network {
     /// Frames lost on a wire: the link went down, or bits had errors.
     [[nodiscard]] std::uint64_t cut_frames() const { return cut_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
+    [[nodiscard]] std::uint64_t pauses() const { return pauses_; }
     /// Null: it is no software switch.
     [[nodiscard]] const SoftwareSwitch* software(SwitchIndex index) const {
         return software_.contains(index) ? software_[index].itself.get() : nullptr;
@@ -199,6 +200,9 @@ class Network {
     static constexpr std::uint32_t kGroups = std::uint32_t{1} << 31;
     /// In place of a link in an event: a core of a software switch, which begins a turn.
     static constexpr std::uint32_t kCores = std::uint32_t{1} << 31;
+    /// In an event, added to a link: a pause frame has come, which holds it or lets it go on.
+    static constexpr std::uint32_t kHolds = std::uint32_t{1} << 30;
+    static constexpr std::uint32_t kGoesOn = std::uint32_t{1} << 29;
 
     struct SwitchNode {
         SwitchNode(const SwitchConfig& config, std::uint32_t ports)
@@ -343,6 +347,12 @@ class Network {
                  base::Time now);
     void wake_switch(SwitchIndex at, std::uint32_t core, base::Time when);
     void on_switch_turn(std::uint32_t core, base::Time now);
+    [[nodiscard]] bool may_be_paused(const Wiring& wiring) const {
+        return !wiring.to_host() &&
+               switches_[wiring.to_switch].buffer.config().software.pause_packets > 0;
+    }
+    void send_pause(LinkIndex back, bool on, base::Time now);
+    void on_pause(LinkIndex link, bool on, base::Time now);
 
     static std::uint32_t hash(std::uint32_t value) {
         value *= 0x9e3779b1U;  // Fibonacci hashing: golden ratio × 2^32
@@ -398,6 +408,7 @@ class Network {
     base::Bytes lost_bytes_ = 0;  ///< of both
     base::Bytes lost_at_hosts_ = 0;
     std::uint64_t marks_ = 0;
+    std::uint64_t pauses_ = 0;
     std::uint64_t unrouted_frames_ = 0;
     base::Bytes unrouted_bytes_ = 0;
     base::Table<NodeIndex, LinkIndex> host_links_;

@@ -26,6 +26,12 @@ base::expected<void> check_software(const SwitchConfig& config) {
                         "packets and descriptors, and 1 to 1024 cores",
                         how.ring_packets, how.cores, how.descriptors, most));
     }
+    if (how.pause_packets > most || (how.pause_packets > 0 && how.cores > 1)) {
+        return base::failure(fmt::format(
+            "a software switch pauses above {} packets, with {} cores; expected 0 to {} packets, "
+            "and of several cores none",
+            how.pause_packets, how.cores, most));
+    }
     if (how.packet_cost < base::Time::zero() || how.batch_cost < base::Time::zero() ||
         how.packet_cost > base::seconds(1) || how.batch_cost > base::seconds(1)) {
         return base::failure(

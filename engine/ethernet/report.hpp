@@ -46,7 +46,9 @@ struct Report {
                    (std::uint64_t, injected_losses, "Frames lost as configured."),
                    (std::uint64_t, cut,
                     "Frames lost on the wire, by bit errors or as the link went down."),
-                   (std::uint64_t, marks, "Frames marked for congestion (ECN)."))
+                   (std::uint64_t, marks, "Frames marked for congestion (ECN)."),
+                   (std::uint64_t, pauses,
+                    "Pause frames of software switches, those that end a pause included."))
 
     std::vector<LinkReport> links;
     std::vector<ClassReport> classes;  ///< that had frames, if there were several

@@ -45,6 +45,14 @@ SoftwareSwitch::SoftwareSwitch(const SoftwareSwitchConfig& config, std::uint32_t
             config.pace_counts_wire ? static_cast<std::int32_t>(kWireOverhead) : kIpOnly;
         cores_.emplace_back(each);
     }
+    if (config.pause_packets > 0) {
+        pauses_.emplace(cores_.front().queues.rings(), ports);
+        for (const auto& [way, first] : ways_) {
+            for (std::uint32_t each = 0; each < classes; ++each) {
+                pauses_->set_threshold(softswitch::RingIndex(first + each), config.pause_packets);
+            }
+        }
+    }
 }
 
 std::optional<Time> SoftwareSwitch::wake(std::uint32_t number, Time at) {

@@ -24,6 +24,7 @@
 #include "ethernet/frame.hpp"
 #include "ethernet/software_switch_config.hpp"
 #include "softswitch/output_queues.hpp"
+#include "softswitch/pauses.hpp"
 
 namespace daqloom::ethernet {
 
@@ -49,7 +50,7 @@ class SoftwareSwitch {
         if (waiting.size() >= config_.descriptors) {
             return false;
         }
-        waiting.push({frames_.put(frame), output});
+        waiting.push({frames_.put(frame), output, input});
         return true;
     }
 
@@ -65,6 +66,7 @@ class SoftwareSwitch {
     ///   out.drop(port, frame)
     ///   out.mark(frame)            it met congestion
     ///   out.wake(core)             it has something to send
+    ///   out.pause(port, on)        whoever sends to this port is to pause, or may go on
     /// Returns when the next turn is due, if one is.
     template <class Out>
     std::optional<base::Time> turn(std::uint32_t number, base::Time now, Out& out) {
@@ -85,6 +87,7 @@ class SoftwareSwitch {
                 goes_on |= sends && core.queues.has_due(softswitch::PortIndex(port));
             }
         }
+        look_at_pauses(core, out);
         for (std::uint16_t port = static_cast<std::uint16_t>(number); port < inputs_.size();
              port = static_cast<std::uint16_t>(port + config_.cores)) {
             const std::size_t before = core.batch.size();
@@ -110,6 +113,7 @@ class SoftwareSwitch {
     struct Arrived {
         std::uint32_t frame = 0;  ///< in the pool
         std::uint16_t output = 0;
+        std::uint16_t input = 0;
     };
     struct Core {
         explicit Core(const softswitch::OutputConfig& config) : queues(config) {}
@@ -149,11 +153,29 @@ class SoftwareSwitch {
             const softswitch::Packet packet{arrived.frame, frame.bytes,
                                             ring_of(arrived.output, frame)};
             cores_[other].queues.in({&packet, 1}, now, Fate{*this, out, arrived.output});
+            if (pauses_) [[unlikely]] {
+                Pausing pausing{out};
+                pauses_->came(packet.ring, softswitch::PortIndex(arrived.input), core.queues,
+                              pausing);
+            }
             if (&cores_[other] != &core) {
                 out.wake(other);
             }
         }
         core.batch.clear();
+    }
+
+    template <class Out>
+    struct Pausing {
+        void pause(softswitch::PortIndex port, bool on) { out.pause(port.value(), on); }
+        Out& out;
+    };
+    template <class Out>
+    void look_at_pauses(const Core& core, Out& out) {
+        if (pauses_) [[unlikely]] {
+            Pausing pausing{out};
+            pauses_->look(core.queues, pausing);
+        }
     }
 
     template <class Out>
@@ -180,6 +202,7 @@ class SoftwareSwitch {
     std::vector<Core> cores_;
     std::vector<std::uint32_t> first_of_;  ///< ring of each port, of its core, without a way
     std::map<std::pair<NodeIndex, std::uint16_t>, std::uint32_t> ways_;
+    std::optional<softswitch::Pauses> pauses_;  ///< of the only core
     base::Time memory_free_at_;
     std::uint64_t missed_ = 0;
 };

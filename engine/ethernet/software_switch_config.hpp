@@ -20,6 +20,9 @@ struct SoftwareSwitchConfig {
     std::uint32_t descriptors = 512;  ///< of each port in each direction
     /// Of the memory, which each byte of a frame crosses twice; 0: not limited.
     base::BitRate memory{0};
+    /// Packets in a ring of a destination above which it pauses the ports by which more come; 0: it
+    /// never does. Needs a single core.
+    std::uint32_t pause_packets = 0;
 };
 
 }  // namespace daqloom::ethernet

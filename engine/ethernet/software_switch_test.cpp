@@ -195,6 +195,54 @@ TEST(SoftwareSwitch, MarksWhatFindsALongRing) {
     EXPECT_EQ(marked, 20U - 12U);
 }
 
+TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
+    const auto paced = [](std::uint32_t ring, std::uint32_t pause) {
+        return software({.ring_packets = ring,
+                         .pace = {800'000'000},
+                         .destinations = {NodeIndex(2)},
+                         .pause_packets = pause});
+    };
+    // Of each source one frame is under way as the ring is full, and one may begin before the pause
+    // frame is there: 51 and 4.
+    Star dropping(4, paced(54, 0));
+    Star pausing(4, paced(54, 50));
+    Star unlimited(4, paced(4'096, 0));
+    for (Star* star : {&dropping, &pausing, &unlimited}) {
+        for (int i = 0; i < 200; ++i) {
+            star->send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
+            star->send(Star::up(1), {.destination = NodeIndex(2)}, Time::zero());
+        }
+        star->run();
+    }
+    EXPECT_GT(dropping.network.link_drops(Star::down(2)), 300U);
+    // The ring is never empty, so that its pace tells when frames leave.
+    EXPECT_EQ(pausing.network.link_drops(Star::down(2)), 0U);
+    EXPECT_EQ(arrivals_at(pausing, 2), arrivals_at(unlimited, 2));
+    // The first 54 frames, and then cycles from 54 down to 25 and up again, while one leaves: 346
+    // frames in eleven of 30, each with a pause and its end for each source.
+    EXPECT_NEAR(static_cast<double>(pausing.network.pauses()), 4 * (1 + 11), 4);
+    EXPECT_EQ(pausing.network.pauses() % 2, 0U);
+    EXPECT_EQ(unlimited.network.pauses(), 0U);
+}
+
+TEST(SoftwareSwitch, APauseHoldsUpAllThatComesByThePort) {
+    Star star(
+        4, software({.pace = {800'000'000}, .destinations = {NodeIndex(2)}, .pause_packets = 10}));
+    for (int i = 0; i < 30; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
+    }
+    star.send(Star::up(0), {.destination = NodeIndex(3)}, Time::zero());
+    star.send(Star::up(1), {.destination = NodeIndex(3), .seq = 1}, Time::zero());
+    star.run();
+    // The innocent one waits behind 30 frames of which most leave at the pace; that of another
+    // source, which sends nothing to the long ring, does not.
+    const std::vector<Time> innocent = arrivals_at(star, 3);
+    ASSERT_EQ(innocent.size(), 2U);
+    EXPECT_EQ(innocent[0], kFrameTime + kFrameTime);
+    EXPECT_GT(innocent[1], microseconds(15 * 10));
+    EXPECT_LT(innocent[1], microseconds(30 * 10));
+}
+
 TEST(SoftwareSwitch, ServesClassesStrictly) {
     SwitchConfig config = software({.descriptors = 1});
     config.schedule = kStrict;
@@ -250,6 +298,7 @@ TEST(SoftwareSwitch, RandomOnesConserveFrames) {
         how.batch_cost = nanoseconds(static_cast<std::int64_t>(random.uniform_int(2) * 300));
         how.descriptors = 1 + static_cast<std::uint32_t>(random.uniform_int(50));
         how.memory = {static_cast<std::int64_t>(random.uniform_int(2)) * 20'000'000'000};
+        how.pause_packets = how.cores > 1 ? 0 : static_cast<std::uint32_t>(random.uniform_int(20));
         Star star(5, software(how));
         Star again(5, software(how));
         send_at_random(star, 5, round, 1'000);

@@ -44,6 +44,9 @@ message_latency_s.* | s | latency of messages | simulate (LEVELS) |
     `level_N.p50`, `level_N.p99`, `level_N.max`.
 packets_marked | packets | packets marked (ECN) | simulate (ETHERNET) |
     Packets marked with congestion experienced (ECN CE) by a switch, after the warm-up.
+pause_frames | frames | pause frames | simulate (ETHERNET) |
+    Pause frames (IEEE 802.3) that software switches sent after the warm-up, those that end a pause
+    included. Absent if none has `pause_at`.
 packets_discarded | packets | packets discarded (PortXmitDiscards) | simulate (INFINIBAND) |
     PortXmitDiscards, summed over outputs, whole run: packets discarded after the head-of-queue
     lifetime in a switch. Absent unless a lifetime or retries are set.

@@ -71,6 +71,7 @@ def _software(of: Switch, system: FabricSystem) -> _engine.SoftwareSwitchConfig:
     switch.batch_cost_s = of.batch_cost
     switch.descriptors = of.descriptors
     switch.memory_bps = of.memory_bandwidth
+    switch.pause_packets = of.pause_at
     return switch
 
 
@@ -101,10 +102,16 @@ def ethernet_metrics(
         ),
         **_by_class(counted.classes),
         "packets_marked": counted.marks,
+        **({"pause_frames": counted.pauses} if _pauses(system) else {}),
         "link_utilisation": _utilisation(system, links, window_s),
         "packet_hops": sum(links.frames.tolist()),
         "ack_hops": sum(links.ack_frames.tolist()),
     }
+
+
+def _pauses(system: FabricSystem) -> bool:
+    """Return whether a switch may pause those that send to it."""
+    return any(system.switch_at(number).pause_at for number in range(len(system.fabric.switches)))
 
 
 FROM_HOSTS = ("source.up", "access.up", "host.up")

@@ -38,6 +38,8 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
             ring["packets"] = of.queue_packets
             if of.pace:
                 ring["rate"] = RATE.format(of.pace)
+            if of.pause_at:
+                ring["pause_at"] = of.pause_at
             if of.ecn_threshold:
                 ring["ecn_threshold"] = SIZE.format(of.ecn_threshold)
             rings[system.fabric.hosts[host].name.replace(".", "-")] = ring
