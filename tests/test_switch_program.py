@@ -250,3 +250,28 @@ def test_what_it_cannot_serve_is_said_in_one_line(tmp_path, setting, said):
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert said in line
+
+
+def test_two_switches_hand_frames_over_through_shared_memory(tmp_path: Path) -> None:
+    write_pcap(tmp_path / "in.pcap", [frame(mark=number) for number in range(100)])
+    write_pcap(tmp_path / "none.pcap", [])
+    memif = f"socket={tmp_path}/memif.sock,socket-abstract=no"
+
+    def file_of(name: str, source: str, role: str) -> Path:
+        path = tmp_path / f"{name}.toml"
+        captured = f"rx_pcap={tmp_path}/{source}.pcap,tx_pcap={tmp_path}/{name}.pcap"
+        path.write_text(
+            f'{RUNS}\n[ports.hosts]\ndevice = "net_pcap0,{captured}"\n'
+            f'[ports.peer]\ndevice = "net_memif0,role={role},{memif}"\n'
+        )
+        return path
+
+    with (
+        switch(file_of("near", "none", "server")) as near,
+        switch(file_of("far", "in", "client")) as far,
+    ):
+        assert near.until(100)["loop"]["received"] == 100
+        assert far.last()["loop"]["sent"] == 100
+        near.last()
+    assert marks(tmp_path / "near.pcap") == list(range(100))
+    assert read_pcap(tmp_path / "far.pcap") == []

@@ -14,7 +14,8 @@ namespace daqloom::softswitch::io {
 
 namespace {
 
-constexpr std::uint16_t kEthernetHeader = 14 + 2 * 4;  ///< with two tags
+/// With two tags, or with one and what virtio puts before it.
+constexpr std::uint16_t kEthernetHeader = 14 + 4 + std::max(4, 12);
 
 base::expected<void> check(int result, const std::string& name, const char* what) {
     return result >= 0 ? base::expected<void>{}
