@@ -64,7 +64,10 @@ Device = Annotated[
 Controller = Annotated[
     str,
     _written(
-        re.compile(r"(?:tcp|ssl|punix):\S{1,190}|ptcp:\S{0,190}"),
+        re.compile(
+            r"(?:tcp|ssl):(?:\[[0-9A-Fa-f:.]{2,60}\]|[^\s:\[\]]{1,180})(?::[0-9]{1,5})?"
+            r"|punix:\S{1,190}|ptcp:[0-9]{0,5}(?::\S{1,180})?"
+        ),
         "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to look for it, or "
         "ptcp:PORT or punix:PATH to listen for it",
     ),
