@@ -167,7 +167,7 @@ def test_what_a_measurement_cannot_break_is_told_in_a_sentence(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"measure.transport": "shm"}, 'requires transport = "libfabric:tcp" and launch = "local"'),
+        ({"measure.transport": "shm"}, 'requires transport = "tcp" or "libfabric:tcp" and launch'),
         ({"measure.network": "10.0.0.0/8"}, "leaves no use for network and prometheus_port"),
     ],
 )

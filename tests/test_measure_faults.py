@@ -158,7 +158,7 @@ def test_a_dead_link_is_noticed_and_damages_nothing() -> None:
     assert result.metric("faults_begun") == result.metric("faults_detected") == 1
 
 
-@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 def test_twenty_faults_in_a_minute_damage_nothing(transport: str) -> None:
     command = [sys.executable, str(SOAK), "--minutes", "0.75", "--faults", "20", "--units", "6"]
     command += ["--transport", transport, "--set", "measure.fault_timeout=1 s"]

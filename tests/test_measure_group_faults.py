@@ -23,7 +23,7 @@ def can_make_networks() -> bool:
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
-@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 def test_no_event_is_recorded_twice_whatever_befalls_all_units_together(transport: str) -> None:
     command = [sys.executable, str(SOAK), "--rounds", "1", "--transport", transport]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -142,7 +142,7 @@ def expect_went_on(metrics: dict) -> None:
     assert metrics["regroupings"] >= 1
 
 
-@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 def test_every_event_of_a_short_run_is_right(transport: str) -> None:
     with Live("1 s", "--transport", transport) as run:
         metrics = run.metrics()
@@ -153,7 +153,7 @@ def test_every_event_of_a_short_run_is_right(transport: str) -> None:
     assert accounts["unfinished"] == 0
 
 
-@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 @pytest.mark.parametrize(
     ("scenario", "more"),
     [
@@ -175,7 +175,7 @@ def test_a_killed_unit_is_left_out_and_comes_back(
     assert metrics["units_lost"] >= 1
 
 
-@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 @pytest.mark.parametrize(
     ("kind", "assignment"),
     [
@@ -212,7 +212,7 @@ def expect_recorded_once(folder: Path, accounts: dict[str, int], *, killed: int 
     assert 0 <= more <= killed * EVENTS_IN_A_MEP
 
 
-@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 @pytest.mark.parametrize("fault", ["all killed", "all stopped", "run control stopped"])
 def test_nothing_is_built_twice_when_all_units_are_lost_together(
     fault: str, transport: str, tmp_path: Path

@@ -52,7 +52,13 @@ def wanted(*overrides):
 
 
 @pytest.mark.parametrize(
-    "overrides", [(), ("readout.streams=4",), ("measure.transport=libfabric:tcp",)]
+    "overrides",
+    [
+        (),
+        ("readout.streams=4",),
+        ("measure.transport=tcp",),
+        ("measure.transport=libfabric:tcp",),
+    ],
 )
 def test_a_run_gets_by_with_what_it_is_said_to_need(overrides):
     options = [part for key in overrides for part in ("--set", key)]

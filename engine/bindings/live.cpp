@@ -58,6 +58,7 @@ void bind_config(nb::module_& module) {
         .def_rw("transport", &Config::transport)
         .def_rw("bind", &Config::bind)
         .def_rw("congestion_control", &Config::congestion_control)
+        .def_rw("tcp_window_bytes", &Config::tcp_window)
         .def_prop_rw(
             "discards_when_full",
             [](const Config& self) { return self.when_full == protocol::WhenFull::discard; },

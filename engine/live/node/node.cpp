@@ -204,7 +204,8 @@ base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
     DAQLOOM_CHECK(node.make_ends(node.members->reads_out(self), node.members->builds(self)));
     DAQLOOM_TRY(transport, make_transport(node.config.transport, node.transport_config(),
                                           {.node = node.config.bind,
-                                           .congestion_control = node.config.congestion_control}));
+                                           .congestion_control = node.config.congestion_control,
+                                           .window = node.config.tcp_window}));
     auto flow = std::make_unique<Flow>();
     flow->doorbell = &node.doorbell;
     flow->transport = std::move(transport);

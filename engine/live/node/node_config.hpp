@@ -47,8 +47,9 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::Pull
 
     // ---- how they reach each other
     std::string transport = "shm";
-    std::string bind = "127.0.0.1";  ///< libfabric: address of the interface
-    std::string congestion_control;  ///< libfabric over TCP; empty: that of the route
+    std::string bind = "127.0.0.1";  ///< over a network: address of the interface
+    std::string congestion_control;  ///< of TCP; empty: that of the route
+    base::Bytes tcp_window = 0;      ///< "tcp": most in flight of a connection; 0: no limit
     Waiting waiting = Waiting::adaptive;
     base::Time polling = base::microseconds(20);
 

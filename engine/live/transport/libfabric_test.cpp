@@ -278,11 +278,11 @@ TEST(MakeTransport, KnowsTransportsByTheirNames) {
     TransportConfig config;
     config.doorbell = &doorbell;
     const auto names = transport_names();
-    for (const std::string name : {"shm", "libfabric:tcp;ofi_rxm"}) {
+    for (const std::string name : {"shm", "tcp", "libfabric:tcp;ofi_rxm"}) {
         EXPECT_TRUE(make_transport(name, config)) << name;
         EXPECT_NE(std::ranges::find(names, name), names.end());
     }
-    for (const std::string name : {"", "tcp", "libfabric:", "libfabric:none", "shm:"}) {
+    for (const std::string name : {"", "tcp;ofi_rxm", "libfabric:", "libfabric:none", "shm:"}) {
         const auto made = make_transport(name, config);
         ASSERT_FALSE(made) << name;
         EXPECT_NE(made.error().message.find("tcp;ofi_rxm"), std::string::npos)

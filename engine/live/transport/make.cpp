@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "live/transport/shm.hpp"
+#include "live/transport/tcp.hpp"
 
 namespace daqloom::live {
 
@@ -29,7 +30,7 @@ base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&
 #endif
 
 std::vector<std::string> transport_names() {
-    std::vector<std::string> names{"shm"};
+    std::vector<std::string> names{"shm", "tcp"};
     for (const auto& provider : libfabric_providers()) {
         names.push_back(fmt::format("{}{}", kLibfabric, provider.name));
     }
@@ -38,10 +39,15 @@ std::vector<std::string> transport_names() {
 
 base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
                                                           const TransportConfig& config,
-                                                          LibfabricConfig libfabric) {
+                                                          const TcpConfig& tcp) {
     if (name.starts_with(kLibfabric)) {
-        libfabric.provider = name.substr(kLibfabric.size());
-        return make_libfabric(config, libfabric);
+        return make_libfabric(config, {.provider = name.substr(kLibfabric.size()),
+                                       .node = tcp.node,
+                                       .congestion_control = tcp.congestion_control});
+    }
+    if (name == "tcp") {
+        DAQLOOM_TRY(made, TcpTransport::create(config, tcp));
+        return std::move(made);
     }
     if (name == "shm") {
         DAQLOOM_TRY(made, ShmTransport::create(config));

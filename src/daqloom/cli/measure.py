@@ -69,7 +69,7 @@ def measure(
         int | None, option("N", "End after this number of events, if that is sooner.")
     ] = None,
     transport: Annotated[
-        str | None, option("NAME", 'In place of measure.transport, such as "libfabric:tcp".')
+        str | None, option("NAME", 'In place of measure.transport, such as "tcp".')
     ] = None,
     json: Json = False,
     trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,

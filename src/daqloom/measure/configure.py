@@ -105,7 +105,7 @@ def files_of_a_unit(scenario: Scenario) -> int:
     """Return how many files a unit opens, of the numbers in `open_files`. Raises ScenarioError for
     what cannot be run live."""
     where = places(scenario)
-    own, each_unit = (20, 8) if scenario.measure.shares_memory else (44, 2)
+    own, each_unit = {"shm": (20, 8), "tcp": (24, 2)}.get(scenario.measure.transport, (44, 2))
     return own + each_unit * where.units + 6 * where.streams
 
 
@@ -115,14 +115,32 @@ def check_live(scenario: Scenario) -> None:
     if measure.congestion and not measure.over_tcp:
         raise ScenarioError(
             f'measure.congestion = "{measure.congestion}" applies to TCP connections only, and '
-            f'measure.transport = "{measure.transport}" has none; use "libfabric:tcp", or leave '
-            "congestion out"
+            f'measure.transport = "{measure.transport}" has none; use "tcp" or "libfabric:tcp", '
+            "or leave congestion out"
         )
     config = _config(scenario, 0, RunInfo("check", bytes(16), 0))
     try:
         config.check()
     except ValueError as error:
         raise ScenarioError(f"measure: {error}") from None
+
+
+KERNEL_CONGESTION = {"newreno": "reno", "static": "reno"}
+"""How Linux calls congestion controls where it does not as a scenario does. The window of a static
+one is clamped by the receiver, below what any congestion control allows without losses."""
+
+
+def _set_tcp(config: _engine.LiveConfig, scenario: Scenario) -> None:
+    """Set what `[transport]` says of connections, where that is TCP."""
+    transport = scenario.transport
+    if transport.kind != "tcp":
+        return
+    if not config.congestion_control:
+        config.congestion_control = KERNEL_CONGESTION.get(
+            transport.congestion, transport.congestion
+        )
+    if transport.congestion == "static":
+        config.tcp_window_bytes = transport.static_window
 
 
 def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
@@ -145,6 +163,8 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     config.slots = slots_of_run(scenario, where)
     config.transport, config.waiting = measure.transport, named(_engine.Waiting, measure.waiting)
     config.congestion_control = measure.congestion
+    if measure.transport == "tcp":
+        _set_tcp(config, scenario)
     config.protocol = named(_engine.Protocol, building.protocol)
     set_shift_rules(config, building, where.barrier_groups)
     set_daqpipe_rules(config, building)

@@ -322,7 +322,7 @@ def _transport(needs: Needs | None, transports: Sequence[str]) -> Verdict:
     if any(name.startswith("libfabric:") for name in transports):
         return "ok", f"{', '.join(transports)}.", ""
     fix = "Install libfabric (Debian: libfabric-dev) and build daqloom anew."
-    return "warn", "No libfabric: units of one machine only.", fix
+    return "warn", f"{', '.join(transports)}; no libfabric, which RDMA needs.", fix
 
 
 def _is_there(transport: str, transports: Sequence[str]) -> bool:

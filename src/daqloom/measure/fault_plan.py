@@ -113,7 +113,7 @@ def _check(name: str, fault: Fault, namespaces: bool) -> None:
     if fault.what in OF_LINKS and not namespaces:
         raise ScenarioError(
             f"{where}: the units of this measurement share the network of their machine; give each "
-            'a link of its own (measure.namespaces = true, measure.transport = "libfabric:tcp"), '
+            'a link of its own (measure.namespaces = true, measure.transport = "tcp"), '
             'or use what = "unit" or "host"'
         )
     if fault.link_retry:

@@ -2,8 +2,8 @@
 
 Sockets, shared memory and doorbells (eventfd) count as files. The numbers are those of
 /proc/PID/fd while `daqloom measure laptop` runs, regroupings included, rounded up: a unit had
-16 + 7 for each unit + 6 for each stream over shared memory and 35 + 2 + 6 over libfabric:tcp, the
-run control 14 + 3 for each unit.
+16 + 7 for each unit + 6 for each stream over shared memory, 19 + 2 + 6 over tcp and 35 + 2 + 6 over
+libfabric:tcp, the run control 14 + 3 for each unit.
 """
 
 import math

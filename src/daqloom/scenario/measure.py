@@ -45,9 +45,9 @@ def _text(form: str, sentence: str) -> BeforeValidator:
 TransportName = Annotated[
     str,
     _text(
-        r"shm|libfabric:[A-Za-z0-9_;-]{1,40}",
-        'is not a transport; expected "shm", or "libfabric:" and a provider that `fi_info` lists, '
-        'such as "libfabric:tcp"',
+        r"shm|tcp|libfabric:[A-Za-z0-9_;-]{1,40}",
+        'is not a transport; expected "shm", "tcp", or "libfabric:" and a provider that `fi_info` '
+        'lists, such as "libfabric:tcp"',
     ),
 ]
 Congestion = Annotated[
@@ -100,17 +100,19 @@ class Measure(Part):
     """[measure]: keys of a measurement alone."""
 
     transport: TransportName = "shm"
-    """"shm": units of one machine write into each other's memory; "libfabric:PROVIDER"
-    ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over a network."""
+    """"shm": units of one machine write into each other's memory; "tcp": over sockets of the kernel,
+    one connection for each pair of units, with the congestion control and, if it is static, the
+    window of `[transport]`; "libfabric:PROVIDER" ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over
+    a network."""
     network: Annotated[str, BeforeValidator(_network)] = ""
-    """Libfabric: network of the addresses of units for their data, such as "10.1.0.0/16"; else each
+    """Over a network: that of the addresses of units for their data, such as "10.1.0.0/16"; else each
     uses the address with which it reaches the run control."""
     namespaces: bool = False
-    """Libfabric over TCP, local: each unit is in a network namespace of its own with a link to one
+    """Over TCP, local: each unit is in a network namespace of its own with a link to one
     bridge, which `[faults.injected]` can break; needs root or user namespaces."""
     congestion: Congestion = ""
-    """Libfabric over TCP: congestion control of the connections, such as "cubic"; else that of the
-    route or the system applies."""
+    """Over TCP: congestion control of the connections, such as "cubic"; else "tcp" has that of
+    `[transport]`, and for libfabric that of the route or the system applies."""
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
     """How a data thread waits: it polls briefly and then sleeps (adaptive), sleeps at once, or
     polls for ever, which needs a core of its own."""
@@ -185,7 +187,7 @@ class Measure(Part):
     @property
     def over_tcp(self) -> bool:
         """Return whether data goes through the kernel's TCP."""
-        return re.match(r"libfabric:(tcp|sockets|net)", self.transport) is not None
+        return re.match(r"tcp$|libfabric:(tcp|sockets|net)", self.transport) is not None
 
     @property
     def shares_memory(self) -> bool:
@@ -219,8 +221,8 @@ class Measure(Part):
             )
         if self.namespaces and not (self.over_tcp and self.launch == "local"):
             raise ValueError(
-                'namespaces requires transport = "libfabric:tcp" and launch = "local"; they are '
-                f'"{self.transport}" and "{self.launch}"'
+                'namespaces requires transport = "tcp" or "libfabric:tcp" and launch = "local"; '
+                f'they are "{self.transport}" and "{self.launch}"'
             )
         if self.namespaces and (self.network or self.prometheus_port):
             raise ValueError(

@@ -1,0 +1,344 @@
+#include "live/transport/tcp.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "live/memory/clock.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+/// Most that one poll takes from, or gives to, a connection: so much keeps a core busy for some
+/// tens of microseconds.
+constexpr std::size_t kBytesPerPoll = 512 << 10;
+constexpr std::size_t kWritesToSelf = 256;
+constexpr std::uint64_t kMeeting = ~std::uint64_t{0};
+
+bool watch(int epoll, int fd, std::uint32_t events, std::uint64_t who) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = who;
+    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+/// What the records of one connection say, told to the unit.
+struct TcpTransport::Receiving {
+    TcpTransport& self;
+    Connection& connection;
+    TransportEvents& events;
+    std::uint32_t written = 0;
+
+    void on_message(std::span<const std::byte> bytes) {
+        ++self.counters_.messages_received;
+        events.on_message(connection.unit, bytes);
+    }
+    void on_write(std::uint32_t immediate) {
+        ++written;
+        ++self.counters_.writes_received;
+        events.on_written(connection.unit, immediate);
+    }
+    [[nodiscard]] bool on_acknowledged(std::uint32_t writes) {
+        for (; writes > 0; --writes) {
+            OutgoingStream::Done done;
+            if (!connection.out.pop_done(done)) {
+                return false;
+            }
+            ++self.counters_.writes;
+            self.counters_.written_bytes += done.bytes;
+            events.on_write_done(done.context);
+        }
+        return true;
+    }
+    [[nodiscard]] bool is_over() const { return connection.is_lost; }
+};
+
+base::expected<std::unique_ptr<TcpTransport>> TcpTransport::create(const TransportConfig& config,
+                                                                   const TcpConfig& tcp) {
+    if (config.doorbell == nullptr || config.self.value() >= config.units) {
+        return base::failure(
+            fmt::format("unit {} of {} for TCP; expected a unit of the run, with a doorbell",
+                        config.self.value(), config.units));
+    }
+    DAQLOOM_TRY(meeting, TcpMeeting::open(config, tcp));
+    OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll || !watch(epoll.get(), meeting.fd(), EPOLLIN, kMeeting)) {
+        return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
+    }
+    return std::unique_ptr<TcpTransport>(
+        new TcpTransport(config, std::move(meeting), std::move(epoll)));
+}
+
+TcpTransport::TcpTransport(const TransportConfig& config, TcpMeeting meeting, OwnedFd epoll)
+    : config_(config),
+      meeting_(std::move(meeting)),
+      epoll_(std::move(epoll)),
+      by_index_(config.units),
+      to_self_(config.self, config.arena, kWritesToSelf),
+      behind_(kBehind),
+      polling_(config.polling) {}
+
+/// What the kernel has taken still arrives.
+TcpTransport::~TcpTransport() {
+    for (const auto& connection : connections_) {
+        if (!connection->is_lost) {
+            send_some(*connection);
+            ::shutdown(connection->socket.get(), SHUT_WR);
+        }
+    }
+}
+
+base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Peer> peers,
+                                                             base::Time until) {
+    DAQLOOM_TRY(met, meeting_.meet(peers, until, counters_));
+    const auto arena = config_.arena != nullptr ? config_.arena->bytes() : std::span<std::byte>();
+    for (MetUnit& unit : met) {
+        connections_.push_back(
+            std::make_unique<Connection>(Connection{.unit = unit.unit,
+                                                    .socket = std::move(unit.socket),
+                                                    .arena = unit.arena,
+                                                    .out = OutgoingStream(kMessageRoom, kWrites),
+                                                    .in = IncomingStream(arena)}));
+        Connection& made = *connections_.back();
+        by_index_[made.unit] = &made;
+        if (!watch(epoll_.get(), made.socket.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                   made.unit.value())) {
+            return base::system_failure(
+                fmt::format("cannot watch unit {}: {}", made.unit.value(), std::strerror(errno)));
+        }
+    }
+    std::vector<UnitIndex> missing;
+    for (const Peer& peer : peers) {
+        if (!by_index_.contains(peer.unit) || by_index_[peer.unit] == nullptr) {
+            missing.push_back(peer.unit);
+        }
+    }
+    return missing;
+}
+
+/// None: it cannot be reached, which was or will be reported.
+TcpTransport::Connection* TcpTransport::reachable(UnitIndex unit) {
+    Connection* const found = by_index_.contains(unit) ? by_index_[unit] : nullptr;
+    return found == nullptr || found->is_lost ? nullptr : found;
+}
+
+void TcpTransport::lose(Connection& connection) {
+    if (!connection.is_lost) {
+        connection.is_lost = true;
+        ++untold_;
+        ::shutdown(connection.socket.get(), SHUT_RDWR);
+    }
+}
+
+void TcpTransport::refuse(Connection& connection) {
+    ++counters_.refused_malformed;
+    lose(connection);
+}
+
+bool TcpTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
+    if (bytes.size() > most_message) {
+        return false;
+    }
+    if (to == config_.self) {
+        const bool is_sent = to_self_.send(bytes);
+        counters_.messages_sent += is_sent ? 1 : 0;
+        return is_sent;
+    }
+    Connection* const connection = reachable(to);
+    if (connection == nullptr) {
+        return true;
+    }
+    if (!connection->out.put_message(bytes)) {
+        send_some(*connection);
+        if (!connection->is_lost && !connection->out.put_message(bytes)) {
+            connection->starved = true;
+            return false;
+        }
+    }
+    ++counters_.messages_sent;
+    send_some(*connection);
+    return true;
+}
+
+bool TcpTransport::write(const Write& write) {
+    if (write.to == config_.self) {
+        if (!to_self_.is_inside(write)) {
+            ++counters_.refused_malformed;
+            return true;
+        }
+        if (!to_self_.write(write)) {
+            return false;
+        }
+        ++counters_.writes;
+        counters_.written_bytes += write.bytes.size();
+        return true;
+    }
+    Connection* const connection = reachable(write.to);
+    if (connection == nullptr) {
+        return true;
+    }
+    if (!write.is_inside(connection->arena)) {
+        refuse(*connection);
+        return true;
+    }
+    return connection->out.put_write(write);
+}
+
+/// True: something went.
+bool TcpTransport::send_some(Connection& connection) {
+    std::size_t sent = 0;
+    while (connection.may_write && !connection.out.empty() && sent < kBytesPerPoll) {
+        const std::span<iovec> parts = connection.out.gather();
+        if (parts.empty()) {
+            break;
+        }
+        msghdr message{};
+        message.msg_iov = parts.data();
+        message.msg_iovlen = parts.size();
+        const ssize_t count =
+            ::sendmsg(connection.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (count < 0) {
+            if (errno == EAGAIN || errno == ENOBUFS) {
+                connection.may_write = false;
+            } else if (errno != EINTR) {
+                connection.may_write = false;
+                connection.may_read = true;  // what it has said before is still read
+            }
+            break;
+        }
+        connection.out.on_sent(static_cast<std::size_t>(count));
+        sent += static_cast<std::size_t>(count);
+    }
+    return sent > 0;
+}
+
+bool TcpTransport::receive_some(Connection& connection, TransportEvents& events) {
+    Receiving receiving{*this, connection, events};
+    std::size_t received = 0;
+    bool something = false;
+    while (connection.may_read && !connection.is_lost && received < kBytesPerPoll) {
+        const std::span<std::byte> place = connection.in.place();
+        std::array<iovec, 2> parts{
+            {{place.data(), place.size()}, {behind_.data(), behind_.size()}}};
+        msghdr message{};
+        message.msg_iov = place.empty() ? &parts[1] : parts.data();
+        message.msg_iovlen = place.empty() ? 1 : 2;
+        const ssize_t count = ::recvmsg(connection.socket.get(), &message, MSG_DONTWAIT);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+            connection.may_read = errno == EINTR;
+            break;
+        }
+        something = true;
+        if (count <= 0) {  // it has hung up, or died
+            lose(connection);
+            break;
+        }
+        const auto bytes = static_cast<std::size_t>(count);
+        const std::size_t in_place = std::min(bytes, place.size());
+        received += bytes;
+        if (!connection.in.take(in_place, std::span(behind_).first(bytes - in_place), receiving)) {
+            refuse(connection);
+        }
+    }
+    connection.out.acknowledge(receiving.written);
+    return something;
+}
+
+bool TcpTransport::poll(TransportEvents& events) {
+    bool something = to_self_.poll(events, counters_);
+    look_at_sockets();
+    for (const auto& connection : connections_) {
+        if (connection->is_lost) {
+            continue;
+        }
+        something |= connection->may_read && receive_some(*connection, events);
+        something |= !connection->is_lost && send_some(*connection);
+        if (connection->starved && connection->out.has_room()) {
+            connection->starved = false;
+            something = true;
+        }
+    }
+    something |= untold_ != 0 && tell_of_lost(events);
+    return something;
+}
+
+bool TcpTransport::tell_of_lost(TransportEvents& events) {
+    for (const auto& connection : connections_) {
+        if (connection->is_lost && !std::exchange(connection->is_told, true)) {
+            --untold_;
+            events.on_unreachable(connection->unit);
+        }
+    }
+    return true;
+}
+
+void TcpTransport::look_at_sockets() {
+    std::array<epoll_event, 64> came{};
+    const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), 0);
+    for (const epoll_event& event :
+         std::span(came).first(static_cast<std::size_t>(std::max(count, 0)))) {
+        if (event.data.u64 == kMeeting) {
+            meeting_.refuse_guests(counters_);
+            continue;
+        }
+        Connection& connection = *by_index_[UnitIndex(static_cast<std::uint32_t>(event.data.u64))];
+        connection.may_read |= (event.events & ~std::uint32_t{EPOLLOUT}) != 0;
+        connection.may_write |= (event.events & EPOLLOUT) != 0;
+    }
+}
+
+bool TcpTransport::is_quiet() const {
+    return to_self_.empty() && untold_ == 0 &&
+           std::ranges::none_of(connections_, [](const auto& connection) {
+               return !connection->is_lost &&
+                      (connection->may_read || (connection->may_write && !connection->out.empty()));
+           });
+}
+
+void TcpTransport::wait(base::Time until) {
+    for (const auto& connection : connections_) {
+        if (!connection->is_lost) {
+            send_some(*connection);
+        }
+    }
+    if (config_.waiting == Waiting::spinning) {
+        return;
+    }
+    if (config_.waiting == Waiting::adaptive && polling_.length() > base::Time::zero()) {
+        base::Time time = now();
+        const base::Time end = std::min(until, time + polling_.length());
+        bool is_there = !is_quiet();
+        while (time < end && !is_there) {
+            pause();
+            look_at_sockets();
+            is_there = config_.doorbell->was_rung() || !is_quiet();
+            time = now();
+        }
+        is_there ? polling_.on_found() : polling_.on_slept();
+    } else {
+        polling_.on_slept();
+    }
+    config_.doorbell->sleep_with(epoll_.get(), until, [this] {
+        const bool quiet = is_quiet();
+        counters_.sleeps += quiet ? 1 : 0;
+        return quiet;
+    });
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,82 @@
+// The transport over sockets of TCP: one connection for each pair of units, as the applications of
+// most data acquisition systems have.
+//
+//   write ──> OutgoingStream ──> sendmsg(2) ══ TCP ══> recvmsg(2) ──> IncomingStream ──> arena
+//
+// Bytes of writes go from the source to the kernel, and from there to their final place, without
+// another copy. A write is done when the other unit says that it has come.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "live/memory/polling.hpp"
+#include "live/transport/tcp_meeting.hpp"
+#include "live/transport/tcp_socket.hpp"
+#include "live/transport/tcp_stream.hpp"
+#include "live/transport/to_self.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+class TcpTransport final : public Transport {
+  public:
+    /// Fails where the node has no such address, or an option is refused.
+    static base::expected<std::unique_ptr<TcpTransport>> create(const TransportConfig& config,
+                                                                const TcpConfig& tcp);
+    ~TcpTransport() override;
+
+    [[nodiscard]] std::vector<std::byte> address() const override { return meeting_.address(); }
+    [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(std::span<const Peer> peers,
+                                                                 base::Time until) override;
+    [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
+    [[nodiscard]] bool write(const Write& write) override;
+    bool poll(TransportEvents& events) override;
+    void wait(base::Time until) override;
+    [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
+
+  private:
+    static constexpr std::size_t kMessageRoom = 128 << 10;  ///< for each unit
+    static constexpr std::uint32_t kWrites = 1024;          ///< under way at once to one unit
+    /// What comes behind a piece of a write is read together with it, and copied.
+    static constexpr std::size_t kBehind = 8 << 10;
+
+    struct Connection {
+        UnitIndex unit{};
+        OwnedFd socket;
+        std::uint64_t arena = 0;  ///< of the other side (B)
+        OutgoingStream out;
+        IncomingStream in;
+        bool may_read = true;   ///< the kernel may have something for us
+        bool may_write = true;  ///< and room
+        bool starved = false;   ///< a message did not fit
+        bool is_lost = false;
+        bool is_told = false;
+    };
+    struct Receiving;
+
+    TcpTransport(const TransportConfig& config, TcpMeeting meeting, OwnedFd epoll);
+
+    [[nodiscard]] Connection* reachable(UnitIndex unit);
+    void lose(Connection& connection);
+    void refuse(Connection& connection);
+    bool send_some(Connection& connection);
+    bool receive_some(Connection& connection, TransportEvents& events);
+    void look_at_sockets();
+    bool tell_of_lost(TransportEvents& events);
+    [[nodiscard]] bool is_quiet() const;
+
+    TransportConfig config_;
+    TcpMeeting meeting_;
+    OwnedFd epoll_;  ///< epoll(7) on all connections, edge-triggered, and the meeting
+    std::vector<std::unique_ptr<Connection>> connections_;
+    base::Table<UnitIndex, Connection*> by_index_;
+    ToSelf to_self_;
+    std::vector<std::byte> behind_;
+    std::size_t untold_ = 0;
+    Polling polling_;
+    TransportCounters counters_;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,99 @@
+// The connection of units over TCP at the beginning of an epoch: one for each pair.
+//
+//   the unit with the higher number          the other one
+//     connects, hello  ───────────────────────> is it whose address the run control gave?
+//                      <─────────────────────── answer
+//
+// Both are sealed (see Envelope), and say how large the arena of their sender is. Whoever has no
+// seal, or another address than the run control gave, is refused and counted; one of another epoch
+// is told of ours, so that it counts it too.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/memory/shared_memory.hpp"
+#include "live/transport/envelope.hpp"
+#include "live/transport/tcp_socket.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+/// A connection to a unit that it has met.
+struct MetUnit {
+    UnitIndex unit{};
+    OwnedFd socket;
+    std::uint64_t arena = 0;  ///< bytes that may be written to
+};
+
+/// Where units and strangers come to. It listens from its creation on, as the address of a unit is
+/// given to the others before they connect.
+class TcpMeeting {
+  public:
+    static base::expected<TcpMeeting> open(const TransportConfig& config, const TcpConfig& tcp);
+
+    /// What others need to find us.
+    [[nodiscard]] std::vector<std::byte> address() const;
+    /// To all of these, until then; without those that did not answer.
+    base::expected<std::vector<MetUnit>> meet(std::span<const Transport::Peer> peers,
+                                              base::Time until, TransportCounters& counters);
+
+    /// Afterwards: can be read when somebody comes, or says something.
+    [[nodiscard]] int fd() const { return epoll_.get(); }
+    /// Refuses who has come too late, or does not belong here.
+    void refuse_guests(TransportCounters& counters);
+
+  private:
+    static constexpr std::size_t kGuests = 64;  ///< that have not said who they are, at once
+
+    /// The other end of a connection that has not said who it is.
+    struct Guest {
+        OwnedFd socket;
+        std::optional<UnitIndex> called;  ///< the unit to which we connect
+        bool has_greeted = false;         ///< our hello is sent
+        std::array<std::byte, sizeof(Envelope) + sizeof(std::uint64_t)> heard{};
+        std::size_t bytes = 0;
+    };
+    /// A unit to be met.
+    struct Wanted {
+        UnitIndex unit{};
+        SocketAddress where;
+        std::uint64_t incarnation = 0;
+        bool is_met = false;
+        bool is_hopeless = false;
+    };
+
+    TcpMeeting(const TransportConfig& config, const TcpConfig& tcp, SocketAddress where,
+               OwnedFd listener, OwnedFd epoll, std::uint64_t incarnation);
+
+    [[nodiscard]] std::optional<Wanted> read_address(const Transport::Peer& peer) const;
+    void call(Wanted& wanted);
+    void accept_guests(TransportCounters& counters);
+    Guest* seat(OwnedFd socket, std::optional<UnitIndex> called, std::uint32_t events);
+    void look_at(Guest& guest, TransportCounters& counters);
+    void hear(Guest& guest, TransportCounters& counters);
+    [[nodiscard]] bool greet(const Guest& guest, Envelope::Kind kind, UnitIndex to) const;
+    void dismiss(Guest& guest);
+    [[nodiscard]] Wanted* wanted(UnitIndex unit);
+
+    TcpConfig tcp_;
+    SocketAddress where_;
+    OwnedFd listener_;
+    OwnedFd epoll_;  ///< epoll(7) on the listener and all guests
+    std::uint64_t incarnation_;
+    Sealer sealer_;
+    UnitIndex self_;
+    std::uint64_t arena_;
+    std::vector<Guest> guests_;
+    std::size_t longest_here_ = 0;  ///< whose seat is taken if all are
+    std::vector<Wanted> wanted_;
+    std::vector<MetUnit> met_;
+};
+
+}  // namespace daqloom::live

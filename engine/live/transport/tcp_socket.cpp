@@ -1,0 +1,157 @@
+#include "live/transport/tcp_socket.hpp"
+
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <linux/tcp.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+
+namespace daqloom::live {
+
+namespace {
+
+constexpr int kBacklog = 1024;
+
+template <class Value>
+bool set(int socket, int level, int option, const Value& value) {
+    return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
+}
+
+int as_int(base::Bytes bytes) { return static_cast<int>(std::min<base::Bytes>(bytes, INT_MAX)); }
+
+/// False: errno says why. Windows and buffers have to be there before a connection is.
+bool set_options(int socket, int family, const TcpConfig& config) {
+    const int on = 1;
+    const int tos = config.dscp << 2;
+    const auto pacing = static_cast<std::uint64_t>(config.pacing.bps / 8);
+    const std::string& control = config.congestion_control;
+    return set(socket, IPPROTO_TCP, TCP_NODELAY, on) &&
+           (control.empty() || ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, control.data(),
+                                            static_cast<socklen_t>(control.size())) == 0) &&
+           (pacing == 0 || set(socket, SOL_SOCKET, SO_MAX_PACING_RATE, pacing)) &&
+           (config.send_buffer == 0 ||
+            set(socket, SOL_SOCKET, SO_SNDBUF, as_int(config.send_buffer))) &&
+           (config.receive_buffer == 0 ||
+            set(socket, SOL_SOCKET, SO_RCVBUF, as_int(config.receive_buffer))) &&
+           (config.window == 0 ||
+            set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, as_int(config.window))) &&
+           (tos == 0 || (family == AF_INET ? set(socket, IPPROTO_IP, IP_TOS, tos)
+                                           : set(socket, IPPROTO_IPV6, IPV6_TCLASS, tos)));
+}
+
+OwnedFd make_socket(int family) {
+    return OwnedFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+}  // namespace
+
+void SocketAddress::set_port(std::uint16_t port) {
+    if (address.ss_family == AF_INET) {
+        reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
+    } else {
+        reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
+    }
+}
+
+base::expected<SocketAddress> address_of_node(const std::string& node) {
+    SocketAddress found;
+    const auto take = [&found](const sockaddr* address) {
+        found.length = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        std::memcpy(&found.address, address, found.length);
+        found.set_port(0);
+    };
+    ifaddrs* interfaces = nullptr;
+    if (::getifaddrs(&interfaces) == 0) {
+        const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(interfaces, &::freeifaddrs);
+        for (const int family : {AF_INET, AF_INET6}) {
+            for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
+                if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == family &&
+                    node == one->ifa_name) {
+                    take(one->ifa_addr);
+                    return found;
+                }
+            }
+        }
+    }
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* answers = nullptr;
+    if (const int error = ::getaddrinfo(node.c_str(), nullptr, &hints, &answers); error != 0) {
+        return base::system_failure(
+            fmt::format("'{}' is no interface or address of this machine: {}; see `ip address`",
+                        node, ::gai_strerror(error)));
+    }
+    take(answers->ai_addr);
+    ::freeaddrinfo(answers);
+    return found;
+}
+
+base::expected<OwnedFd> listen_at(SocketAddress& address, const TcpConfig& config) {
+    const auto failed = [&](const char* what) {
+        return base::system_failure(
+            fmt::format("a unit cannot {} at {}: {}", what, config.node, std::strerror(errno)));
+    };
+    OwnedFd socket = make_socket(address.address.ss_family);
+    if (!socket) {
+        return failed("have a socket");
+    }
+    if (!set_options(socket.get(), address.address.ss_family, config)) {
+        return failed("set the options of TCP that measure asks for");
+    }
+    if (::bind(socket.get(), address.get(), address.length) != 0 ||
+        ::listen(socket.get(), kBacklog) != 0) {
+        return failed("listen");
+    }
+    address.length = sizeof address.address;
+    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.address), &address.length);
+    return socket;
+}
+
+OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
+                         const TcpConfig& config) {
+    OwnedFd socket = make_socket(to.address.ss_family);
+    SocketAddress own = from;
+    own.set_port(0);
+    const bool is_begun =
+        socket && set_options(socket.get(), to.address.ss_family, config) &&
+        (from.address.ss_family != to.address.ss_family ||
+         ::bind(socket.get(), own.get(), own.length) == 0) &&
+        (::connect(socket.get(), to.get(), to.length) == 0 || errno == EINPROGRESS);
+    return is_begun ? std::move(socket) : OwnedFd();
+}
+
+OwnedFd accept_one(int listener) {
+    return OwnedFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+TcpCounts counts_of(int socket) {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+        return {};
+    }
+    TcpCounts counts;
+    counts.retransmitted = info.tcpi_total_retrans;
+    counts.round_trip = base::microseconds(info.tcpi_rtt);
+    counts.delivery_bytes_per_second = info.tcpi_delivery_rate;
+    // The kernel's structure grows at its end, and Debian's header does not know the timeouts
+    // (Linux 6.7): tcpi_total_rto, 16 bits, behind tcpi_rehash.
+    constexpr std::size_t timeouts_at = 240;
+    std::array<std::byte, 512> all{};
+    length = all.size();
+    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, all.data(), &length) == 0 &&
+        length >= timeouts_at + sizeof(std::uint16_t)) {
+        std::uint16_t timeouts = 0;
+        std::memcpy(&timeouts, all.data() + timeouts_at, sizeof timeouts);
+        counts.timeouts = timeouts;
+    }
+    return counts;
+}
+
+}  // namespace daqloom::live

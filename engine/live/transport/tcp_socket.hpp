@@ -1,0 +1,65 @@
+// Sockets of TCP, with the options that a description of the network asks for.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/memory/shared_memory.hpp"
+
+namespace daqloom::live {
+
+struct TcpConfig {
+    /// Address, host name or interface that the unit listens on and connects from.
+    std::string node = "127.0.0.1";
+    std::string congestion_control = {};  ///< empty: what the route or the system has
+    base::BitRate pacing{0};              ///< of each connection; 0: as fast as it goes
+    base::Bytes send_buffer = 0;          ///< of each connection; 0: as the system tunes it
+    base::Bytes receive_buffer = 0;       ///< likewise
+    /// Most that the other side may have in flight to us, in effect a static window; 0: no clamp.
+    base::Bytes window = 0;
+    std::uint8_t dscp = 0;  ///< of the packets, 0 to 63
+};
+
+/// An address of IPv4 or IPv6 with a port.
+struct SocketAddress {
+    sockaddr_storage address{};
+    socklen_t length = 0;
+
+    [[nodiscard]] const sockaddr* get() const {
+        return reinterpret_cast<const sockaddr*>(&address);
+    }
+    [[nodiscard]] bool is_internet() const {
+        return address.ss_family == AF_INET || address.ss_family == AF_INET6;
+    }
+    void set_port(std::uint16_t port);
+};
+
+/// The first address of an interface, else that of a host's name or address; port 0.
+base::expected<SocketAddress> address_of_node(const std::string& node);
+
+/// Listens at a port that the system chooses; `address` becomes the one that it has.
+base::expected<OwnedFd> listen_at(SocketAddress& address, const TcpConfig& config);
+/// Begins to connect, without waiting for it; none if that fails at once.
+OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
+                         const TcpConfig& config);
+/// A connection that somebody has made; none: nobody has.
+OwnedFd accept_one(int listener);
+
+/// What the kernel has counted of a connection (tcp_info).
+struct TcpCounts {
+    std::uint64_t retransmitted = 0;  ///< segments
+    std::uint64_t timeouts = 0;       ///< of the retransmission timer
+    base::Time round_trip{};          ///< smoothed
+    std::uint64_t delivery_bytes_per_second = 0;
+};
+TcpCounts counts_of(int socket);
+
+}  // namespace daqloom::live

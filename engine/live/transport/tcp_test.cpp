@@ -1,0 +1,58 @@
+#include "live/transport/tcp.hpp"
+
+#include <gtest/gtest.h>
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "live/memory/clock.hpp"
+#include "live/transport/conformance_test.hpp"
+
+namespace daqloom::live {
+namespace {
+
+std::function<base::expected<std::unique_ptr<Transport>>(const TransportConfig&)> over(
+    const TcpConfig& tcp) {
+    return [tcp](const TransportConfig& config) -> base::expected<std::unique_ptr<Transport>> {
+        DAQLOOM_TRY(made, TcpTransport::create(config, tcp));
+        return std::move(made);
+    };
+}
+
+/// The socket address in a unit's address: it stands at its end.
+sockaddr_in socket_address(std::span<const std::byte> address) {
+    sockaddr_in internet{};
+    std::memcpy(&internet, address.data() + 16, sizeof internet);
+    return internet;
+}
+
+OwnedFd connect_to(std::span<const std::byte> address) {
+    const sockaddr_in to = socket_address(address);
+    OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    return socket;
+}
+
+void disturb(std::span<const std::byte> address, std::span<const std::byte> bytes) {
+    const OwnedFd socket = connect_to(address);
+    EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+}
+
+const TransportUnderTest kTcp{.name = "tcp", .make = over({}), .disturb = disturb};
+/// Small buffers and a static window, so that records come in many parts.
+const TransportUnderTest kNarrow{
+    .name = "narrow_tcp",
+    .make = over({.send_buffer = 8'192, .receive_buffer = 8'192, .window = 4'096}),
+    .disturb = disturb};
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TransportConformance, testing::Values(kTcp, kNarrow),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace daqloom::live
