@@ -154,7 +154,7 @@ class SoftwareSwitch {
                                             ring_of(arrived.output, frame)};
             cores_[other].queues.in({&packet, 1}, now, Fate{*this, out, arrived.output});
             if (pauses_) [[unlikely]] {
-                Pausing pausing{out};
+                Pausing<Out> pausing{out};
                 pauses_->came(packet.ring, softswitch::PortIndex(arrived.input), core.queues,
                               pausing);
             }
@@ -173,7 +173,7 @@ class SoftwareSwitch {
     template <class Out>
     void look_at_pauses(const Core& core, Out& out) {
         if (pauses_) [[unlikely]] {
-            Pausing pausing{out};
+            Pausing<Out> pausing{out};
             pauses_->look(core.queues, pausing);
         }
     }
