@@ -150,12 +150,26 @@ def test_steering_by_hand_breaks_nothing() -> None:
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
-def test_a_dead_link_is_noticed_and_damages_nothing() -> None:
+@pytest.mark.parametrize("transport", ["tcp", "libfabric:tcp"])
+def test_a_dead_link_is_noticed_and_damages_nothing(transport: str) -> None:
     port = {"what": "port", "which": "H00-02", "at": "1 s"}
-    apart = laptop(namespaces=True, transport="libfabric:tcp", duration="5 s")
+    apart = laptop(namespaces=True, transport=transport, duration="5 s")
     result = measure(broken(apart, port=port))
     expect_accounted(result)
     assert result.metric("faults_begun") == result.metric("faults_detected") == 1
+
+
+@pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
+def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
+    sound = laptop(namespaces=True, transport="tcp", duration="3 s")
+    # A frame of 1500 B is lost with a probability of 1 %.
+    port = {"what": "port", "which": "H00-02", "how": "degraded", "bit_error_rate": 1e-2 / 12_000}
+    lossy = measure(broken(sound, port=port | {"at": "0.2 s"}))
+    expect_accounted(lossy)
+    assert lossy.metric("units_lost") == 0
+    assert lossy.metric("retransmissions.all") > 10
+    assert lossy.metric("retransmission_timeouts") <= lossy.metric("retransmissions.all")
+    assert measure(laptop(duration="1 s")).metric("retransmissions.all") is None
 
 
 @pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
@@ -182,7 +196,7 @@ def test_a_key_that_only_the_given_transport_has_may_be_set() -> None:
     found = subprocess.run([*command, *tcp], capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
     wrong = subprocess.run(
-        [*command, "--transport", "tcp"], capture_output=True, text=True, timeout=120
+        [*command, "--transport", "udp"], capture_output=True, text=True, timeout=120
     )
     assert wrong.returncode != 0
     assert "--transport: measure.transport" in wrong.stderr

@@ -137,7 +137,7 @@ SIMULATED = {
         small(**TWO_LEVELS, **PACED),
     ],
 }
-SOMETIMES = {"drops_by_port.*", "drop_fraction"} | {
+SOMETIMES = {"drops_by_port.*", "drop_fraction", "pause_frames"} | {
     f"buffer_{what}_bytes.{level}" for what in ("peak", "needed") for level in LEVELS
 }
 """Given where there is something to tell."""
@@ -186,7 +186,8 @@ def test_what_is_given_sometimes_is_given_somewhere() -> None:
     }
     three_levels = {"network__pods": 2, "network__cores": 1, "hosts__placement": "spread"}
     cores = small(**TCP | PULL | buffers | three_levels)
-    came = [given(methods.simulate(each)) for each in [*SIMULATED["rack"], cores]]
+    pausing = rack(network__switch__tor__model="software", network__switch__tor__pause_at=10)
+    came = [given(methods.simulate(each)) for each in [*SIMULATED["rack"], cores, pausing]]
     assert set.union(*came) >= SOMETIMES
 
 
@@ -217,7 +218,8 @@ def test_measure_gives_what_it_declares(
     to_file = {"measure__sink": "file", "measure__sink_files": str(tmp_path)}
     if protocol == "shift":
         to_file["building__pace"] = "builder"
-    runs = [tiny(building__protocol=protocol, **more) for more in ({}, to_file)]
+    over_tcp = {"measure__transport": "tcp"}
+    runs = [tiny(building__protocol=protocol, **more) for more in (over_tcp, to_file)]
     expect_as_declared("measure", runs, [live.measure(each) for each in runs])
 
 

@@ -122,8 +122,8 @@ struct Process {
         return sent[peer] / block <= *std::ranges::min_element(sent) / block;
     }
 
-    /// One thread that never blocks while there is anything to do.
-    void run_in_one_thread() {
+    /// One thread that never blocks while there is anything to do, or that never blocks at all.
+    void run_in_one_thread(bool spins) {
         std::vector<pollfd> watched(sockets.size());
         while (true) {
             bool did = false;
@@ -132,7 +132,7 @@ struct Process {
                 did |= may_send(peer) && send(peer, MSG_DONTWAIT);
                 did |= peer != self && receive(peer);
             }
-            if (!did) {
+            if (!did && !spins) {
                 for (std::size_t i = 0; i < sockets.size(); ++i) {
                     watched[i] = {
                         .fd = sockets[i],
@@ -187,6 +187,7 @@ int main(int argc, char** argv) {
     const bench::Options options(argc, argv,
                                  {{"processes", 2},
                                   {"threads", 1},
+                                  {"spins", 0},
                                   {"block", 1 << 20},
                                   {"read_area", 64 << 20},
                                   {"write_area", 256 << 20},
@@ -203,7 +204,7 @@ int main(int argc, char** argv) {
             if (options.whole("threads") == 2) {
                 process.run_in_two_threads();
             }
-            process.run_in_one_thread();
+            process.run_in_one_thread(options.whole("spins") != 0);
         });
     char control[64] = "?";
     socklen_t length = sizeof control - 1;

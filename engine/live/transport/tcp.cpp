@@ -17,10 +17,15 @@ namespace daqloom::live {
 
 namespace {
 
-/// Most that one poll takes from, or gives to, a connection: so much keeps a core busy for some
-/// tens of microseconds.
+/// Most that one poll takes from all connections, and gives to them, but for what one system call
+/// more does: a core is busy with it for some 100 µs.
 constexpr std::size_t kBytesPerPoll = 512 << 10;
+/// Of that what a single message, or the destructor, gives at once.
+constexpr std::size_t kBytesAtOnce = 256 << 10;
 constexpr std::size_t kWritesToSelf = 256;
+/// How often the kernel is asked what it has counted, a system call for each connection.
+constexpr base::Time kTimePerCounts = base::milliseconds(50);
+constexpr std::uint64_t kPollsPerLook = 256;  ///< at the clock
 constexpr std::uint64_t kMeeting = ~std::uint64_t{0};
 
 bool watch(int epoll, int fd, std::uint32_t events, std::uint64_t who) {
@@ -98,7 +103,7 @@ TcpTransport::TcpTransport(const TransportConfig& config, TcpMeeting meeting, Ow
 TcpTransport::~TcpTransport() {
     for (const auto& connection : connections_) {
         if (!connection->is_lost) {
-            send_some(*connection);
+            send_some(*connection, kBytesAtOnce);
             ::shutdown(connection->socket.get(), SHUT_WR);
         }
     }
@@ -165,14 +170,14 @@ bool TcpTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
         return true;
     }
     if (!connection->out.put_message(bytes)) {
-        send_some(*connection);
+        send_some(*connection, kBytesAtOnce);
         if (!connection->is_lost && !connection->out.put_message(bytes)) {
             connection->starved = true;
             return false;
         }
     }
     ++counters_.messages_sent;
-    send_some(*connection);
+    send_some(*connection, kBytesAtOnce);
     return true;
 }
 
@@ -200,10 +205,10 @@ bool TcpTransport::write(const Write& write) {
     return connection->out.put_write(write);
 }
 
-/// True: something went.
-bool TcpTransport::send_some(Connection& connection) {
+/// Returns how many bytes went.
+std::size_t TcpTransport::send_some(Connection& connection, std::size_t most) {
     std::size_t sent = 0;
-    while (connection.may_write && !connection.out.empty() && sent < kBytesPerPoll) {
+    while (connection.may_write && !connection.out.empty() && sent < most) {
         const std::span<iovec> parts = connection.out.gather();
         if (parts.empty()) {
             break;
@@ -225,14 +230,15 @@ bool TcpTransport::send_some(Connection& connection) {
         connection.out.on_sent(static_cast<std::size_t>(count));
         sent += static_cast<std::size_t>(count);
     }
-    return sent > 0;
+    return sent;
 }
 
-bool TcpTransport::receive_some(Connection& connection, TransportEvents& events) {
+/// Returns how many bytes came.
+std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
+                                       TransportEvents& events) {
     Receiving receiving{*this, connection, events};
     std::size_t received = 0;
-    bool something = false;
-    while (connection.may_read && !connection.is_lost && received < kBytesPerPoll) {
+    while (connection.may_read && !connection.is_lost && received < most) {
         const std::span<std::byte> place = connection.in.place();
         std::array<iovec, 2> parts{
             {{place.data(), place.size()}, {behind_.data(), behind_.size()}}};
@@ -244,7 +250,6 @@ bool TcpTransport::receive_some(Connection& connection, TransportEvents& events)
             connection.may_read = errno == EINTR;
             break;
         }
-        something = true;
         if (count <= 0) {  // it has hung up, or died
             lose(connection);
             break;
@@ -257,25 +262,51 @@ bool TcpTransport::receive_some(Connection& connection, TransportEvents& events)
         }
     }
     connection.out.acknowledge(receiving.written);
-    return something;
+    return received;
 }
 
 bool TcpTransport::poll(TransportEvents& events) {
     bool something = to_self_.poll(events, counters_);
     look_at_sockets();
-    for (const auto& connection : connections_) {
-        if (connection->is_lost) {
+    std::size_t to_receive = kBytesPerPoll;
+    std::size_t to_send = kBytesPerPoll;
+    std::size_t looked_at = 0;
+    for (; looked_at < connections_.size() && to_receive > 0 && to_send > 0; ++looked_at) {
+        Connection& connection = *connections_[(turn_ + looked_at) % connections_.size()];
+        if (connection.is_lost) {
             continue;
         }
-        something |= connection->may_read && receive_some(*connection, events);
-        something |= !connection->is_lost && send_some(*connection);
-        if (connection->starved && connection->out.has_room()) {
-            connection->starved = false;
+        to_receive -= std::min(to_receive, receive_some(connection, to_receive, events));
+        to_send -= connection.is_lost ? 0 : std::min(to_send, send_some(connection, to_send));
+        if (connection.starved && connection.out.has_room()) {
+            connection.starved = false;
             something = true;
         }
     }
+    turn_ += looked_at;
+    something |= to_receive < kBytesPerPoll || to_send < kBytesPerPoll;
     something |= untold_ != 0 && tell_of_lost(events);
+    if (++polls_ % kPollsPerLook == 0) {
+        read_counts();
+    }
     return something;
+}
+
+void TcpTransport::read_counts() {
+    const base::Time time = now();
+    if (time < read_counts_at_) {
+        return;
+    }
+    read_counts_at_ = time + kTimePerCounts;
+    for (const auto& connection : connections_) {
+        if (!connection->is_lost) {
+            const TcpCounts counted = counts_of(connection->socket.get());
+            counters_.segments_retransmitted +=
+                counted.retransmitted - connection->counted.retransmitted;
+            counters_.retransmission_timeouts += counted.timeouts - connection->counted.timeouts;
+            connection->counted = counted;
+        }
+    }
 }
 
 bool TcpTransport::tell_of_lost(TransportEvents& events) {
@@ -314,9 +345,10 @@ bool TcpTransport::is_quiet() const {
 void TcpTransport::wait(base::Time until) {
     for (const auto& connection : connections_) {
         if (!connection->is_lost) {
-            send_some(*connection);
+            send_some(*connection, kBytesAtOnce);
         }
     }
+    read_counts();
     if (config_.waiting == Waiting::spinning) {
         return;
     }

@@ -53,6 +53,7 @@ class TcpTransport final : public Transport {
         bool starved = false;   ///< a message did not fit
         bool is_lost = false;
         bool is_told = false;
+        TcpCounts counted{};  ///< by the kernel, until the last look
     };
     struct Receiving;
 
@@ -61,10 +62,11 @@ class TcpTransport final : public Transport {
     [[nodiscard]] Connection* reachable(UnitIndex unit);
     void lose(Connection& connection);
     void refuse(Connection& connection);
-    bool send_some(Connection& connection);
-    bool receive_some(Connection& connection, TransportEvents& events);
+    std::size_t send_some(Connection& connection, std::size_t most);
+    std::size_t receive_some(Connection& connection, std::size_t most, TransportEvents& events);
     void look_at_sockets();
     bool tell_of_lost(TransportEvents& events);
+    void read_counts();
     [[nodiscard]] bool is_quiet() const;
 
     TransportConfig config_;
@@ -74,7 +76,10 @@ class TcpTransport final : public Transport {
     base::Table<UnitIndex, Connection*> by_index_;
     ToSelf to_self_;
     std::vector<std::byte> behind_;
+    std::size_t turn_ = 0;  ///< of `connections_`: which one is first in the next poll
     std::size_t untold_ = 0;
+    base::Time read_counts_at_;
+    std::uint64_t polls_ = 0;
     Polling polling_;
     TransportCounters counters_;
 };

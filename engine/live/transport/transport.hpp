@@ -85,6 +85,8 @@ struct TransportCounters {
     Counter refused_epoch;
     Counter refused_malformed;
     Counter sleeps;
+    Counter segments_retransmitted;
+    Counter retransmission_timeouts;
 
     /// Calls see(name, member, meaning) for each counter.
     template <class See>
@@ -102,6 +104,10 @@ struct TransportCounters {
         see("refused_malformed", &T::refused_malformed,
             "Messages with an invalid length, sender or kind.");
         see("sleeps", &T::sleeps, "Sleeps until something was received.");
+        see("segments_retransmitted", &T::segments_retransmitted,
+            "Segments that the kernel's TCP retransmitted (`tcp` only).");
+        see("retransmission_timeouts", &T::retransmission_timeouts,
+            "Timeouts of its retransmission timer (`tcp` only, Linux 6.7 or later).");
     }
 };
 

@@ -62,10 +62,19 @@ ROWS: tuple[Row, ...] = (
 """Metrics of all protocols; one whose counter no unit has is absent."""
 
 
-def rows_of(protocol: str) -> tuple[Row, ...]:
-    """Return the rows whose metrics are declared as measured for `building.protocol`."""
+OVER_TCP: tuple[Row, ...] = (
+    Row("retransmission_timeouts", lambda c: c.transport_retransmission_timeouts, "sum"),
+    Row("retransmissions.all", lambda c: c.transport_segments_retransmitted, "sum"),
+)
+"""Metrics of `measure.transport = "tcp"`, whose sockets are ours to ask."""
+
+
+def rows_of(protocol: str, transport: str = "shm") -> tuple[Row, ...]:
+    """Return the rows whose metrics are declared as measured for `building.protocol`, over
+    `measure.transport`."""
     part = Parts[protocol.upper()]
-    return tuple(row for row in ROWS if part in declared(row.metric).given_by("measure"))
+    rows = ROWS + (OVER_TCP if transport == "tcp" else ())
+    return tuple(row for row in rows if part in declared(row.metric).given_by("measure"))
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, Counters]:

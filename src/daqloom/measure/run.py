@@ -489,7 +489,9 @@ def _result(
 ) -> Result:
     run = control.run
     protocol, units = scenario.building.protocol, run.plan.units
-    found: dict[str, Any] = metrics(counted, scenario.packing, rows_of(protocol))
+    found: dict[str, Any] = metrics(
+        counted, scenario.packing, rows_of(protocol, scenario.measure.transport)
+    )
     if protocol == "pull":
         found["events_waiting"] = waiting(reading(control))
     if "throughput_bps" in found:

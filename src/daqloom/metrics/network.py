@@ -50,15 +50,16 @@ pause_frames | frames | pause frames | simulate (ETHERNET) |
 packets_discarded | packets | packets discarded (PortXmitDiscards) | simulate (INFINIBAND) |
     PortXmitDiscards, summed over outputs, whole run: packets discarded after the head-of-queue
     lifetime in a switch. Absent unless a lifetime or retries are set.
-retransmission_timeouts | timeouts | retransmission timeouts | simulate (TCP, RDMA) |
-    Retransmission timeouts: of TCP (RTO expiries) after the warm-up; of RDMA, whole run.
+retransmission_timeouts | timeouts | retransmission timeouts | simulate (TCP, RDMA), measure |
+    Retransmission timeouts: of TCP (RTO expiries) after the warm-up; of RDMA, whole run. Measured
+    over `tcp`, by the kernel (Linux 6.7 or later); else absent.
 timeouts_by_cause.* | timeouts | retransmission timeouts | simulate (TCP) |
     Retransmission timeouts, by what was lost: `whole_window` (no segment in flight was
     acknowledged), `tail` (the last segments), `retransmission` (a retransmitted segment).
-retransmissions.* | segments | retransmissions | simulate (TCP, RDMA) |
+retransmissions.* | segments | retransmissions | simulate (TCP, RDMA), measure |
     Segments retransmitted, by trigger: `fast` (SACK or duplicate ACKs), `probe` (tail-loss probe),
     `timeout` (retransmission timer). Of RDMA, whole run: packets retransmitted after a NAK of the
-    receiver (`nak`) or the timer.
+    receiver (`nak`) or the timer. Measured over `tcp`: `all` of the kernel's.
 writes_failed | writes | RDMA writes failed | simulate (RDMA) |
     RDMA writes failed over the whole run: their connections exceeded the retry count.
 link_utilisation.* | 1 | link utilisation | analyse (INCAST), simulate (ETHERNET, INFINIBAND) |

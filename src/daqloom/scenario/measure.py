@@ -100,13 +100,13 @@ class Measure(Part):
     """[measure]: keys of a measurement alone."""
 
     transport: TransportName = "shm"
-    """"shm": units of one machine write into each other's memory; "tcp": over sockets of the kernel,
+    """"shm": units of one machine write into each other's memory; "tcp": over the kernel's sockets,
     one connection for each pair of units, with the congestion control and, if it is static, the
     window of `[transport]`; "libfabric:PROVIDER" ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over
     a network."""
     network: Annotated[str, BeforeValidator(_network)] = ""
-    """Over a network: that of the addresses of units for their data, such as "10.1.0.0/16"; else each
-    uses the address with which it reaches the run control."""
+    """Over a network: the one of the addresses of units for their data, such as "10.1.0.0/16"; else
+    each uses the address with which it reaches the run control."""
     namespaces: bool = False
     """Over TCP, local: each unit is in a network namespace of its own with a link to one
     bridge, which `[faults.injected]` can break; needs root or user namespaces."""

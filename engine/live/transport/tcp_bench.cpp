@@ -1,9 +1,9 @@
-// One-way writes of one unit into another's arena, each in a thread of its own, over libfabric's
-// TCP, against the same bytes through a raw TCP connection: the limit, in the same run.
+// One-way writes of one unit into another's arena, each in a thread of its own, over TCP, ours and
+// libfabric's, against the same bytes through a raw connection: the limit, in the same run.
 //
-// Raw sockets are measured with the system's congestion control and with each other one that it
-// has. libfabric's sockets use the system's, or that of the route: compare like with like in a
-// network namespace of your own,
+// Raw sockets and ours are measured with the system's congestion control and with each other one
+// that it has. libfabric's sockets use the system's, or that of the route: compare like with like
+// in a network namespace of your own,
 //
 //     unshare -n sh -c 'ip link set lo up; sysctl -q net.ipv4.tcp_congestion_control=cubic; BENCH'
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "live/memory/clock.hpp"
-#include "live/transport/libfabric.hpp"
+#include "live/transport/make.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -38,7 +38,7 @@ T or_throw(base::expected<T> made) {
 }
 
 struct Unit final : TransportEvents {
-    Unit(const std::string& provider, std::uint32_t self)
+    Unit(const std::string& name, const std::string& congestion_control, std::uint32_t self)
         : arena(or_throw(SharedMemory::create("bench-arena", kArena))),
           source(or_throw(SharedMemory::create("bench-source", kArena))),
           doorbell(or_throw(Doorbell::create())) {
@@ -49,7 +49,8 @@ struct Unit final : TransportEvents {
         config.sources = {source.bytes()};
         config.doorbell = &doorbell;
         config.waiting = Waiting::blocking;
-        transport = or_throw(make_libfabric(config, {.provider = provider}));
+        transport =
+            or_throw(make_transport(name, config, {.congestion_control = congestion_control}));
         std::memset(source.bytes().data(), 1, kArena);
         std::memset(arena.bytes().data(), 1, kArena);
     }
@@ -71,10 +72,11 @@ struct Unit final : TransportEvents {
     std::atomic<std::uint64_t> written = 0;
 };
 
-void libfabric_write(benchmark::State& state, const std::string& provider) {
+void write_to(benchmark::State& state, const std::string& name,
+              const std::string& congestion_control) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
-    Unit from(provider, 0);
-    Unit to(provider, 1);
+    Unit from(name, congestion_control, 0);
+    Unit to(name, congestion_control, 1);
     const Transport::Peer peers[] = {{UnitIndex(0), from.transport->address()},
                                      {UnitIndex(1), to.transport->address()}};
     std::atomic<bool> is_over = false;
@@ -192,14 +194,20 @@ int register_all() {
         if (provider.name.find("tcp") != std::string::npos || provider.name == "net") {
             sizes(benchmark::RegisterBenchmark(
                 ("libfabric:" + provider.name).c_str(),
-                [name = provider.name](benchmark::State& state) { libfabric_write(state, name); }));
+                [name = "libfabric:" + provider.name](benchmark::State& state) {
+                    write_to(state, name, "");
+                }));
         }
     }
     const auto standing = words("/proc/sys/net/ipv4/tcp_congestion_control");
     for (const auto& name : words("/proc/sys/net/ipv4/tcp_available_congestion_control")) {
         const bool is_standing = !standing.empty() && name == standing.front();
+        const std::string suffix = name + (is_standing ? " (the system's)" : "");
         sizes(benchmark::RegisterBenchmark(
-            ("sockets:" + name + (is_standing ? " (the system's)" : "")).c_str(),
+            ("tcp:" + suffix).c_str(),
+            [name](benchmark::State& state) { write_to(state, "tcp", name); }));
+        sizes(benchmark::RegisterBenchmark(
+            ("sockets:" + suffix).c_str(),
             [name](benchmark::State& state) { raw_sockets(state, name); }));
     }
     return 0;
