@@ -508,6 +508,19 @@ TEST_P(TransportConformance, AUnitReachesItself) {
     EXPECT_TRUE(run[0].messages.empty());
 }
 
+TEST_P(TransportConformance, AUnitThatIsAmongItsOwnPeersDoesNotWaitForItself) {
+    TestUnit one(GetParam(), 0, 2);
+    TestUnit other(GetParam(), 1, 2);
+    const Transport::Peer peers[] = {{UnitIndex(0), one.transport().address()},
+                                     {UnitIndex(1), other.transport().address()}};
+    const auto until = test_deadline();
+    std::thread thread(
+        [&] { EXPECT_TRUE(other.transport().connect(peers, until).value().empty()); });
+    EXPECT_TRUE(one.transport().connect(peers, until).value().empty());
+    thread.join();
+    EXPECT_LT(now(), until);
+}
+
 TEST_P(TransportConformance, ARunOfOneUnitConnectsToNobody) {
     TestRun run(GetParam(), 1);
     send(run, 0, 0, pattern(10, 1));

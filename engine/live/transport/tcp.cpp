@@ -130,7 +130,8 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     }
     std::vector<UnitIndex> missing;
     for (const Peer& peer : peers) {
-        if (!by_index_.contains(peer.unit) || by_index_[peer.unit] == nullptr) {
+        const bool is_met = by_index_.contains(peer.unit) && by_index_[peer.unit] != nullptr;
+        if (!is_met && peer.unit != config_.self) {
             missing.push_back(peer.unit);
         }
     }

@@ -94,7 +94,7 @@ base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport:
                                                       base::Time until,
                                                       TransportCounters& counters) {
     for (const Transport::Peer& peer : peers) {
-        if (auto found = read_address(peer)) {
+        if (auto found = read_address(peer); found && peer.unit != self_) {
             wanted_.push_back(std::move(*found));
         }
     }

@@ -129,9 +129,9 @@ class Transport {
         UnitIndex unit{};
         std::vector<std::byte> address;
     };
-    /// To all others of the epoch, who do the same at the same time; afterwards each can send and
-    /// write to each, without a first time that is slow. Called once. Returns those that did not
-    /// answer by then. Fails if this unit itself cannot take part.
+    /// To all others of the epoch (it may be among them itself), who do the same at the same time;
+    /// afterwards each can send and write to each, without a first time that is slow. Called once.
+    /// Returns those that did not answer by then. Fails if this unit itself cannot take part.
     [[nodiscard]] virtual base::expected<std::vector<UnitIndex>> connect(
         std::span<const Peer> peers, base::Time until) = 0;
 
