@@ -227,7 +227,7 @@ def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
     ("key", "value", "sentence"),
     [
         ("fault_timeout", "100 ms", "a unit would be lost for one late heartbeat"),
-        ("transport", "tcp", "is not a transport"),
+        ("transport", "udp", "is not a transport"),
         ("transport", "libfabric:", "is not a transport"),
         ("launch", "ssh", "requires hosts"),
         ("hosts", ["-oProxyCommand=x"], "may hold only letters"),
