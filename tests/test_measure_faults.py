@@ -1,6 +1,7 @@
 """Faults of a measurement, done to its processes: what is counted, never how long it takes."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from test_measure_control import FAKE
 from test_measure_group_faults import can_make_networks
+from test_measure_namespaces import SBIN
 from test_measure_run import DAQLOOM, small
 
 from daqloom.measure.inject import hold_s
@@ -160,11 +162,12 @@ def test_a_dead_link_is_noticed_and_damages_nothing(transport: str) -> None:
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
+@pytest.mark.skipif(shutil.which("nft", path=SBIN) is None, reason="nft, which loses, is not here")
 def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
     sound = laptop(namespaces=True, transport="tcp", duration="3 s")
     # A frame of 1500 B is lost with a probability of 1 %.
-    port = {"what": "port", "which": "H00-02", "how": "degraded", "bit_error_rate": 1e-2 / 12_000}
-    lossy = measure(broken(sound, port=port | {"at": "0.2 s"}))
+    cable = {"what": "cable", "which": "H00-02", "how": "degraded", "bit_error_rate": 1e-2 / 12_000}
+    lossy = measure(broken(sound, cable=cable | {"at": "0.2 s"}))
     expect_accounted(lossy)
     assert lossy.metric("units_lost") == 0
     assert lossy.metric("retransmissions.all") > 10
