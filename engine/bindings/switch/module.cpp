@@ -232,9 +232,9 @@ void bind_trials(nb::module_& module) {
                 return without_lock([&] { return self.turn_time(frames, turns, among); });
             },
             nb::arg("frames"), nb::arg("turns"), nb::arg("among"),
-            "Of a turn in which so many frames come and leave, up to 32, on one core: the mean of "
-            "the "
-            "middle half of so many turns. The frames are, by turns, those of `among` buffers.");
+            "Of a turn in which so many frames come and leave, up to 32, on one core: the mean "
+            "of the middle half of so many turns. The frames are, by turns, those of `among` "
+            "buffers.");
 }
 
 /// What is to change between two turns, in this order. A step that finds a table full is false, and

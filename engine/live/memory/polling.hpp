@@ -7,6 +7,13 @@
 
 namespace daqloom::live {
 
+/// Between two looks: lets the other thread of the core go on.
+inline void pause_a_little() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 /// Polls as long as that pays, otherwise not at all: if the threads that it waits for need its
 /// processor, polling only delays them. Polling is tried again from time to time.
 class Polling {

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "live/transport/libfabric_connections.hpp"
+#include "live/transport/tcp_socket.hpp"
 
 namespace daqloom::live::ofi {
 
@@ -41,24 +41,15 @@ std::string list_of_providers() {
 }
 
 /// An interface's first address; `node` itself if there is no such interface.
-std::string address_of_node(const std::string& node) {
-    ifaddrs* all = nullptr;
-    std::string address = node;
-    if (::getifaddrs(&all) != 0) {
-        return address;
+std::string node_as_text(const std::string& node) {
+    const auto found = address_of_interface(node, AF_INET);
+    if (!found) {
+        return node;
     }
-    for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-        if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET &&
-            node == one->ifa_name) {
-            char text[INET_ADDRSTRLEN];
-            const auto& internet = reinterpret_cast<const sockaddr_in&>(*one->ifa_addr);
-            ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
-            address = text;
-            break;
-        }
-    }
-    ::freeifaddrs(all);
-    return address;
+    char text[INET_ADDRSTRLEN];
+    const auto& internet = reinterpret_cast<const sockaddr_in&>(found->address);
+    ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
+    return text;
 }
 
 base::expected<std::uint64_t> random_bits() {
@@ -108,7 +99,7 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
                         "writes; it has: {}",
                         config.provider, list_of_providers()));
     }
-    const std::string node = is_internet(*info_) ? address_of_node(config.node) : "";
+    const std::string node = is_internet(*info_) ? node_as_text(config.node) : "";
     info_ = look_for(*wanted, node);
     if (!info_) {
         return base::failure(

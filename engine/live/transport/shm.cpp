@@ -1,7 +1,6 @@
 #include "live/transport/shm.hpp"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/ring.hpp"
 #include "live/memory/clock.hpp"
 #include "live/memory/copy.hpp"
+#include "live/memory/epoll.hpp"
 
 namespace daqloom::live {
 
@@ -30,13 +30,7 @@ constexpr base::Bytes kCostOfWrite = 4096;  ///< in bytes of copying, added to i
 constexpr std::uint64_t kPollsPerLook = 1024;
 constexpr base::Time kTimePerLook = base::milliseconds(20);
 
-constexpr std::uint32_t kListener = ~std::uint32_t{0};
-
-void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
+constexpr std::uint64_t kListener = ~std::uint64_t{0};
 
 base::expected<std::string> random_name() {
     std::array<std::uint64_t, 2> random{};
@@ -45,13 +39,6 @@ base::expected<std::string> random_name() {
             fmt::format("no random bytes from the system: {}", std::strerror(errno)));
     }
     return fmt::format("daqloom/{:016x}{:016x}", random[0], random[1]);
-}
-
-bool watch(int sockets, int fd, std::uint32_t events, std::uint32_t who) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u32 = who;
-    return ::epoll_ctl(sockets, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 }  // namespace
@@ -353,12 +340,12 @@ void ShmTransport::look_at_sockets() {
     std::array<epoll_event, 16> ends{};
     const int count = ::epoll_wait(sockets_.get(), ends.data(), ends.size(), 0);
     for (const auto& end : std::span(ends).first(static_cast<std::size_t>(std::max(count, 0)))) {
-        if (end.data.u32 == kListener) {
+        if (end.data.u64 == kListener) {
             const std::uint64_t before = listener_.refused();
             const bool came = listener_.accept(now()).has_value();
             counters_.refused_strangers += listener_.refused() - before + (came ? 1 : 0);
         } else {
-            Unit& unit = *by_index_[UnitIndex(end.data.u32)];
+            Unit& unit = *by_index_[UnitIndex(static_cast<std::uint32_t>(end.data.u64))];
             unit.is_gone = true;
             ::epoll_ctl(sockets_.get(), EPOLL_CTL_DEL, unit.peer->to.fd(), nullptr);
         }
@@ -393,7 +380,7 @@ void ShmTransport::wait(base::Time until) {
         const base::Time end = std::min(until, time + polling_.length());
         bool is_there = false;
         while (time < end && !is_there) {
-            pause();
+            pause_a_little();
             is_there = config_.doorbell->was_rung() || !is_quiet();
             time = now();
         }

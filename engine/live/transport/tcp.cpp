@@ -1,7 +1,6 @@
 #include "live/transport/tcp.hpp"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "live/memory/clock.hpp"
+#include "live/memory/epoll.hpp"
 
 namespace daqloom::live {
 
@@ -27,19 +27,6 @@ constexpr std::size_t kWritesToSelf = 256;
 constexpr base::Time kTimePerCounts = base::milliseconds(50);
 constexpr std::uint64_t kPollsPerLook = 256;  ///< at the clock
 constexpr std::uint64_t kMeeting = ~std::uint64_t{0};
-
-bool watch(int epoll, int fd, std::uint32_t events, std::uint64_t who) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = who;
-    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
@@ -358,7 +345,7 @@ void TcpTransport::wait(base::Time until) {
         const base::Time end = std::min(until, time + polling_.length());
         bool is_there = !is_quiet();
         while (time < end && !is_there) {
-            pause();
+            pause_a_little();
             look_at_sockets();
             is_there = config_.doorbell->was_rung() || !is_quiet();
             time = now();

@@ -1,7 +1,6 @@
 #include "live/transport/tcp_meeting.hpp"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "live/memory/clock.hpp"
+#include "live/memory/epoll.hpp"
 
 namespace daqloom::live {
 
@@ -27,13 +27,6 @@ struct AddressOnPaper {
 };
 
 constexpr std::uint64_t kListener = ~std::uint64_t{0};
-
-bool watch(int epoll, int fd, std::uint32_t events, std::uint64_t who) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = who;
-    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
-}
 
 }  // namespace
 
@@ -108,19 +101,9 @@ base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport:
             wanted_, [](const Wanted& each) { return each.is_met || each.is_hopeless; });
     };
     while (!is_over() && now() < until) {
-        std::array<epoll_event, 64> came{};
-        const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), poll_timeout(until));
-        if (count < 0 && errno != EINTR) {
+        if (look_at_all(poll_timeout(until), counters) < 0 && errno != EINTR) {
             return base::system_failure(
                 fmt::format("cannot wait for other units: {}", std::strerror(errno)));
-        }
-        for (const epoll_event& event :
-             std::span(came).first(static_cast<std::size_t>(std::max(count, 0)))) {
-            if (event.data.u64 == kListener) {
-                accept_guests(counters);
-            } else {
-                look_at(guests_[event.data.u64], counters);
-            }
         }
     }
     for (Guest& guest : guests_) {
@@ -132,9 +115,10 @@ base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport:
     return std::exchange(met_, {});
 }
 
-void TcpMeeting::refuse_guests(TransportCounters& counters) {
-    std::array<epoll_event, 16> came{};
-    const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), 0);
+/// Waits for so many milliseconds, as epoll_wait(2) does, and returns what it returned.
+int TcpMeeting::look_at_all(int timeout_ms, TransportCounters& counters) {
+    std::array<epoll_event, 64> came{};
+    const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), timeout_ms);
     for (const epoll_event& event :
          std::span(came).first(static_cast<std::size_t>(std::max(count, 0)))) {
         if (event.data.u64 == kListener) {
@@ -143,6 +127,7 @@ void TcpMeeting::refuse_guests(TransportCounters& counters) {
             look_at(guests_[event.data.u64], counters);
         }
     }
+    return count;
 }
 
 void TcpMeeting::call(Wanted& wanted) {
@@ -181,7 +166,13 @@ TcpMeeting::Guest* TcpMeeting::seat(OwnedFd socket, std::optional<UnitIndex> cal
     return &*free;
 }
 
-void TcpMeeting::dismiss(Guest& guest) { guest = Guest{}; }
+/// The unit that it was called as, if it was, will not be met.
+void TcpMeeting::dismiss(Guest& guest) {
+    if (Wanted* const unit = guest.called ? wanted(*guest.called) : nullptr) {
+        unit->is_hopeless = true;
+    }
+    guest = Guest{};
+}
 
 TcpMeeting::Wanted* TcpMeeting::wanted(UnitIndex unit) {
     const auto found = std::ranges::find(wanted_, unit, &Wanted::unit);
@@ -208,11 +199,8 @@ void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
         event.events = EPOLLIN;
         event.data.u64 = static_cast<std::uint64_t>(&guest - guests_.data());
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, guest.socket.get(), &event);
-        if (!guest.has_greeted) {  // nobody is there
-            if (Wanted* unit = wanted(*guest.called)) {
-                unit->is_hopeless = true;
-            }
-            dismiss(guest);
+        if (!guest.has_greeted) {
+            dismiss(guest);  // nobody is there
         }
         return;
     }
@@ -223,12 +211,7 @@ void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
     }
     if (count <= 0) {
         // One that we called has refused us, which it counts; or it is gone.
-        Wanted* unit = guest.called ? wanted(*guest.called) : nullptr;
-        if (unit != nullptr) {
-            unit->is_hopeless = true;
-        } else {
-            ++counters.refused_strangers;
-        }
+        counters.refused_strangers += guest.called ? 0 : 1;
         return dismiss(guest);
     }
     guest.bytes += static_cast<std::size_t>(count);
@@ -267,11 +250,6 @@ void TcpMeeting::hear(Guest& guest, TransportCounters& counters) {
         case Sealer::Verdict::ours:
             ++counters.refused_malformed;
             break;
-    }
-    if (guest.called) {
-        if (Wanted* called = wanted(*guest.called)) {
-            called->is_hopeless = true;
-        }
     }
     dismiss(guest);
 }

@@ -47,7 +47,7 @@ class TcpMeeting {
     /// Afterwards: can be read when somebody comes, or says something.
     [[nodiscard]] int fd() const { return epoll_.get(); }
     /// Refuses who has come too late, or does not belong here.
-    void refuse_guests(TransportCounters& counters);
+    void refuse_guests(TransportCounters& counters) { look_at_all(0, counters); }
 
   private:
     static constexpr std::size_t kGuests = 64;  ///< that have not said who they are, at once
@@ -73,6 +73,7 @@ class TcpMeeting {
                OwnedFd listener, OwnedFd epoll, std::uint64_t incarnation);
 
     [[nodiscard]] std::optional<Wanted> read_address(const Transport::Peer& peer) const;
+    int look_at_all(int timeout_ms, TransportCounters& counters);
     void call(Wanted& wanted);
     void accept_guests(TransportCounters& counters);
     Guest* seat(OwnedFd socket, std::optional<UnitIndex> called, std::uint32_t events);

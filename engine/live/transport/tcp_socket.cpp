@@ -45,6 +45,15 @@ bool set_options(int socket, int family, const TcpConfig& config) {
                                            : set(socket, IPPROTO_IPV6, IPV6_TCLASS, tos)));
 }
 
+/// With port 0.
+SocketAddress copy_of(const sockaddr& address) {
+    SocketAddress copy;
+    copy.length = address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&copy.address, &address, copy.length);
+    copy.set_port(0);
+    return copy;
+}
+
 OwnedFd make_socket(int family) {
     return OwnedFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
@@ -59,24 +68,25 @@ void SocketAddress::set_port(std::uint16_t port) {
     }
 }
 
-base::expected<SocketAddress> address_of_node(const std::string& node) {
-    SocketAddress found;
-    const auto take = [&found](const sockaddr* address) {
-        found.length = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-        std::memcpy(&found.address, address, found.length);
-        found.set_port(0);
-    };
+std::optional<SocketAddress> address_of_interface(const std::string& name, int family) {
     ifaddrs* interfaces = nullptr;
-    if (::getifaddrs(&interfaces) == 0) {
-        const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(interfaces, &::freeifaddrs);
-        for (const int family : {AF_INET, AF_INET6}) {
-            for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
-                if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == family &&
-                    node == one->ifa_name) {
-                    take(one->ifa_addr);
-                    return found;
-                }
-            }
+    if (::getifaddrs(&interfaces) != 0) {
+        return std::nullopt;
+    }
+    const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(interfaces, &::freeifaddrs);
+    for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
+        if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == family &&
+            name == one->ifa_name) {
+            return copy_of(*one->ifa_addr);
+        }
+    }
+    return std::nullopt;
+}
+
+base::expected<SocketAddress> address_of_node(const std::string& node) {
+    for (const int family : {AF_INET, AF_INET6}) {
+        if (const auto found = address_of_interface(node, family)) {
+            return *found;
         }
     }
     addrinfo hints{};
@@ -87,7 +97,7 @@ base::expected<SocketAddress> address_of_node(const std::string& node) {
             fmt::format("'{}' is no interface or address of this machine: {}; see `ip address`",
                         node, ::gai_strerror(error)));
     }
-    take(answers->ai_addr);
+    const SocketAddress found = copy_of(*answers->ai_addr);
     ::freeaddrinfo(answers);
     return found;
 }
@@ -131,26 +141,21 @@ OwnedFd accept_one(int listener) {
 }
 
 TcpCounts counts_of(int socket) {
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
-        return {};
-    }
-    TcpCounts counts;
-    counts.retransmitted = info.tcpi_total_retrans;
-    counts.round_trip = base::microseconds(info.tcpi_rtt);
-    counts.delivery_bytes_per_second = info.tcpi_delivery_rate;
     // The kernel's structure grows at its end, and Debian's header does not know the timeouts
     // (Linux 6.7): tcpi_total_rto, 16 bits, behind tcpi_rehash.
     constexpr std::size_t timeouts_at = 240;
     std::array<std::byte, 512> all{};
-    length = all.size();
-    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, all.data(), &length) == 0 &&
-        length >= timeouts_at + sizeof(std::uint16_t)) {
-        std::uint16_t timeouts = 0;
-        std::memcpy(&timeouts, all.data() + timeouts_at, sizeof timeouts);
-        counts.timeouts = timeouts;
+    socklen_t length = all.size();
+    TcpCounts counts;
+    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, all.data(), &length) != 0) {
+        return counts;
     }
+    tcp_info info{};
+    std::memcpy(&info, all.data(), sizeof info);
+    counts.retransmitted = info.tcpi_total_retrans;
+    std::uint16_t timeouts = 0;  // what the kernel has not filled in is zero
+    std::memcpy(&timeouts, all.data() + timeouts_at, sizeof timeouts);
+    counts.timeouts = timeouts;
     return counts;
 }
 

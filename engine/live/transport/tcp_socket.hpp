@@ -42,6 +42,8 @@ struct SocketAddress {
     void set_port(std::uint16_t port);
 };
 
+/// The first address of an interface, of this family; port 0. None: there is no such interface.
+std::optional<SocketAddress> address_of_interface(const std::string& name, int family);
 /// The first address of an interface, else that of a host's name or address; port 0.
 base::expected<SocketAddress> address_of_node(const std::string& node);
 
@@ -57,8 +59,6 @@ OwnedFd accept_one(int listener);
 struct TcpCounts {
     std::uint64_t retransmitted = 0;  ///< segments
     std::uint64_t timeouts = 0;       ///< of the retransmission timer
-    base::Time round_trip{};          ///< smoothed
-    std::uint64_t delivery_bytes_per_second = 0;
 };
 TcpCounts counts_of(int socket);
 
