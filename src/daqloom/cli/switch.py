@@ -333,6 +333,7 @@ def costs(
         int, option("BYTES", "Size of frames, check sequence included.", min=64, max=2000)
     ] = 64,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure what a packet and a batch cost a core of this machine, for the simulated switch.
 
@@ -352,13 +353,11 @@ def costs(
         from daqloom.softswitch.trials import trials
 
         rig = trials(frame_size, turns.DESTINATIONS, turns.RING_PACKETS, 0, 512)
-        found = {
-            where: turns.measure(rig.turn_time_s, buffers)
-            for where, buffers in (
-                ("in_caches", turns.IN_CACHES),
-                ("in_memory", turns.IN_MEMORY),
-            )
-        }
+        found = {}
+        for where, buffers in (("in_caches", turns.IN_CACHES), ("in_memory", turns.IN_MEMORY)):
+            if not quiet:
+                note(f"timing turns with buffers {where.replace('_', ' ')}")
+            found[where] = turns.measure(rig.turn_time_s, buffers)
         if json:
             print_json(
                 {
