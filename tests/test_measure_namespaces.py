@@ -45,7 +45,7 @@ def test_each_unit_has_an_address_of_its_own(network: Namespaces) -> None:
 
 
 def test_a_link_is_what_it_is_set_to_and_whole_again(network: Namespaces) -> None:
-    bridge = network._enter(network._bridge)
+    bridge = network._bridge.enter
 
     def state() -> tuple[bool, bool, str]:
         is_up = ",UP" in printed(*bridge, "ip", "link", "show", "dev", "u1")
@@ -68,5 +68,5 @@ def test_a_link_is_what_it_is_set_to_and_whole_again(network: Namespaces) -> Non
 def test_what_is_needed_is_looked_for_before_anything_is_made() -> None:
     assert tools_of([Link(), Link(up=False)]) == []
     assert tools_of([Link(rate_bps=1), Link(lost_from_unit=0.5)]) == ["nft", "tc"]
-    with pytest.raises(MeasureError, match="requires the program no-such-tool, which is not here"):
+    with pytest.raises(MeasureError, match="require the program no-such-tool, which is not here"):
         Namespaces(1, ["no-such-tool"]).__enter__()

@@ -26,6 +26,7 @@ void bind_config(nb::module_& module) {
         .def_rw("readouts", &Config::readouts)
         .def_rw("builders", &Config::builders)
         .def_rw("request_bytes", &Config::request_size)
+        .def_rw("manager_is_networked", &Config::manager_is_networked)
         .def_rw("readout_cost_per_message_s", &Config::readout_cost_per_message)
         .def_rw("builder_cost_per_message_s", &Config::builder_cost_per_message);
     bind_regrouping(cls);

@@ -156,6 +156,10 @@ void PullSystem::on_letter(const Letter& letter, Time now) {
         }
         units_[letter.to].on_fragment(event, readout_on(letter.from), letter.bytes, now, world);
     } else {
+        const EventId event{letter.content.number};
+        if (letter.content.kind == UnitMessage::Kind::assign && is_recorded(event)) [[unlikely]] {
+            record(event).assigned = now;
+        }
         units_[letter.to].on_message(readout_on(letter.from),
                                      placement_.builders.unit_on[letter.from],
                                      letter.content.message(), now, world);

@@ -1,7 +1,7 @@
 // Pull event building in virtual time: the world of the units of protocol/.
 //
-// Requests and fragments are letters. What the event manager and builder units tell each other is
-// none: it takes no time.
+// Requests and fragments are letters. What the event manager and builder units tell each other are
+// letters as well, or it takes no time.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,9 @@ struct PullSystemConfig : SystemConfig, RegroupingConfig, protocol::PullRules {
     std::vector<NodeIndex> builders;
 
     base::Bytes request_size = 100;
+    /// What the event manager and builder units tell each other takes its way through the network,
+    /// as large as a request; else it takes no time.
+    bool manager_is_networked = false;
     base::Time readout_cost_per_message;  ///< of the host's processor, one message at a time
     base::Time builder_cost_per_message;
 };
@@ -69,7 +72,8 @@ class PullSystem final : public RegroupingSystem<PullNote> {
     static base::expected<std::unique_ptr<PullSystem>> make(const PullSystemConfig& config);
 
     [[nodiscard]] PullReport report() const;
-    /// From the assignment of an event until it is built, after the warm-up.
+    /// From the assignment of an event, as its builder unit hears of it, until it is built, after
+    /// the warm-up.
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
     /// As many as `bins`; empty before the warm-up ends.
     [[nodiscard]] const std::vector<BuiltBin>& built_bins() const { return built_bins_; }
@@ -96,7 +100,7 @@ class PullSystem final : public RegroupingSystem<PullNote> {
 
     struct EventRecord {
         base::Bytes size;
-        base::Time assigned;
+        base::Time assigned;  ///< when its builder unit hears of it
         base::Bytes collected;  ///< of its fragments, so far, where units regroup
         bool finished;
     };

@@ -17,19 +17,30 @@ struct PullSystem::World {
     void send(protocol::ReadoutIndex to, const protocol::UnitMessage& said) {
         const std::uint32_t there = system.placement_.readouts.node_of[to];
         if (said.kind == protocol::UnitMessage::Kind::done) {
-            system.told_.push_back({said, node, there});
+            tell(there, said);
             return;
         }
         const protocol::ReadoutIndex last(system.placement_.readouts.node_of.size() - 1);
         system.nodes().expect(node, system.placement_.readouts.node_of[std::min(to + 4, last)]);
+        post(there, said);
+    }
+    void send(protocol::BuilderIndex to, const protocol::UnitMessage& said) {
+        tell(system.placement_.builders.node_of[to], said);
+    }
+    /// Between the event manager and a builder unit.
+    void tell(std::uint32_t to, const protocol::UnitMessage& said) {
+        if (system.config_.manager_is_networked) {
+            post(to, said);
+        } else {
+            system.told_.push_back({said, node, to});
+        }
+    }
+    void post(std::uint32_t to, const protocol::UnitMessage& said) {
         system.nodes().send({.from = node,
-                             .to = there,
+                             .to = to,
                              .bytes = system.config_.request_size,
                              .content = PullNote::of(said)},
                             now);
-    }
-    void send(protocol::BuilderIndex to, const protocol::UnitMessage& said) {
-        system.told_.push_back({said, node, system.placement_.builders.node_of[to]});
     }
     void set_timer(base::Time at, const protocol::UnitTimer& timer) {
         using What = protocol::UnitTimer::What;

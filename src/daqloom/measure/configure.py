@@ -10,7 +10,7 @@ from daqloom import _engine
 from daqloom.data.generated import check_packets
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import own_address
-from daqloom.measure.namespaces import NETWORK
+from daqloom.measure.held import NETWORK
 from daqloom.measure.open_files import check_open_files
 from daqloom.measure.unit import RunInfo
 from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules
@@ -149,7 +149,7 @@ def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConf
     names."""
     measure = scenario.measure
     config = _config(scenario, unit, run)
-    network = NETWORK if measure.namespaces else measure.network
+    network = NETWORK if measure.is_apart else measure.network
     config.bind = own_address(run.control, network, for_others=measure.spans_machines)
     return config
 

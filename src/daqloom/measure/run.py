@@ -23,6 +23,9 @@ from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.fault_plan import Planned, condition, planned
 from daqloom.measure.inject import Injector
+from daqloom.measure.lab.laboratory import Laboratory
+from daqloom.measure.lab.network import lab_network
+from daqloom.measure.lab.result import lab_metrics
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.namespaces import Namespaces, tools_of
 from daqloom.measure.open_files import check_open_files, files_of_a_control
@@ -309,11 +312,15 @@ async def _measure(
         recorder.count(control.now_s(), unit, control.run.units[unit].tally.totals)
 
     with stopped_by_signals() as stop, ExitStack() as stack:
-        namespaces, socket_file = None, None
-        if scenario.measure.namespaces:
+        namespaces, laboratory, socket_file = None, None, None
+        if scenario.measure.lab != "none":
+            laboratory = stack.enter_context(Laboratory(lab_network(scenario)))
+            launcher = laboratory.launching(launcher or launcher_of(scenario))
+        elif scenario.measure.namespaces:
             tools = tools_of(condition([each]).link for each in plan)
             namespaces = stack.enter_context(Namespaces(places(scenario).units, tools))
             launcher = namespaces.launching(launcher or launcher_of(scenario))
+        if scenario.measure.is_apart:
             # Paths of sockets are short: not in `folder`, which the user may have named.
             socket_file = Path(stack.enter_context(TemporaryDirectory(prefix="daqloom-"))) / "units"
         control = control_of(
@@ -338,6 +345,8 @@ async def _measure(
                 injector.begin(began_s)
                 await _course(control, scenario, stop, progress, 0.0, warmup_s)
                 begin = reading(control)
+                lab_begin = laboratory.begin() if laboratory else None
+                begin_lab_s = control.now_s()
                 await _course(control, scenario, stop, progress, warmup_s, duration_s)
             except _SignalledError:
                 interrupted = True
@@ -346,12 +355,16 @@ async def _measure(
             finally:
                 await injector.end()
             ended_s = control.now_s()
+            lab_end = laboratory.read() if laboratory else None
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
     counted = difference(begin, end)
     result = _result(scenario, control, began_s, counted, started_s, began_cpu_s)
     result = _with_course(result, scenario, control, recorder, injector, began_s, ended_s)
+    if laboratory and lab_begin and lab_end:
+        more = lab_metrics(laboratory.network, lab_begin, lab_end, ended_s - begin_lab_s)
+        result = replace(result, metrics={**result.metrics, **more})
     if interrupted:
         result = _cut_short(result, duration_s - warmup_s)
     return result, control

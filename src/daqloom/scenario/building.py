@@ -54,6 +54,9 @@ class Pull(Part):
 
     assignment: Annotated[Literal["round-robin", "least-busy", "random"], PULL] = "round-robin"
     """Which builder the event manager gives an event to."""
+    event_manager: Annotated[Literal["ideal", "networked"], PULL] = "ideal"
+    """Its messages to and from builder units take no time, or go through the network from the host
+    of readout unit 0, as large as a request; measured, they always do."""
     concurrent_events: Annotated[int, PULL, ASSUMED] = Field(default=32, ge=1, le=10_000)
     """Events that one builder collects and processes at a time."""
     outstanding_fragments: Annotated[int, PULL] = Field(default=0, ge=0, le=1_000_000_000)

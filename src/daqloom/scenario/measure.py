@@ -110,6 +110,10 @@ class Measure(Part):
     namespaces: bool = False
     """Over TCP, local: each unit is in a network namespace of its own with a link to one
     bridge, which `[faults.injected]` can break; needs root or user namespaces."""
+    lab: Literal["none", "namespaces"] = "none"
+    """Over TCP, local: the scenario's network is made on this machine, a network namespace for each
+    host, veth cables with the rates of its links, queues of the kernel as the ports of its
+    switches; needs root or user namespaces."""
     congestion: Congestion = ""
     """Over TCP: congestion control of the connections, such as "cubic"; else "tcp" has that of
     `[transport]`, and for libfabric that of the route or the system applies."""
@@ -190,6 +194,15 @@ class Measure(Part):
         return re.match(r"tcp$|libfabric:(tcp|sockets|net)", self.transport) is not None
 
     @property
+    def is_apart(self) -> bool:
+        """Return whether units have network namespaces of their own."""
+        return any(self._apart.values())
+
+    @property
+    def _apart(self) -> dict[str, bool]:
+        return {"namespaces": self.namespaces, "lab": self.lab != "none"}
+
+    @property
     def shares_memory(self) -> bool:
         """Return whether units write into each other's memory, all of them on one machine."""
         return self.transport == "shm"
@@ -219,14 +232,20 @@ class Measure(Part):
                 f"warmup = {TIME.format(self.warmup)} leaves no time to measure of duration = "
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
-        if self.namespaces and not (self.over_tcp and self.launch == "local"):
+        apart = [key for key, is_set in self._apart.items() if is_set]
+        if len(apart) > 1:
             raise ValueError(
-                'namespaces requires transport = "tcp" or "libfabric:tcp" and launch = "local"; '
+                'namespaces gives units one bridge, and lab the network of the scenario; set one '
+                "of them"
+            )
+        if apart and not (self.over_tcp and self.launch == "local"):
+            raise ValueError(
+                f'{apart[0]} requires transport = "tcp" or "libfabric:tcp" and launch = "local"; '
                 f'they are "{self.transport}" and "{self.launch}"'
             )
-        if self.namespaces and (self.network or self.prometheus_port):
+        if apart and (self.network or self.prometheus_port):
             raise ValueError(
-                "namespaces leaves no use for network and prometheus_port: the units have a "
+                f"{apart[0]} leaves no use for network and prometheus_port: the units have a "
                 "network of their own, which nobody else reaches; leave them out"
             )
         if self.launch == "ssh" and not self.hosts:

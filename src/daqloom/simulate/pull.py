@@ -31,6 +31,7 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
     config.readout_cost_per_message_s = scenario.readout.message_cost or usual_s
     config.builder_cost_per_message_s = scenario.builders.message_cost or usual_s
     config.request_bytes = scenario.building.request_size
+    config.manager_is_networked = scenario.building.event_manager == "networked"
     set_run_control(config, scenario, system)
     return config
 

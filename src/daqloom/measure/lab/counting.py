@@ -1,0 +1,175 @@
+"""What the ports of a laboratory's switches have counted, read in their namespace: a program of its
+own, as a process enters a namespace with a user namespace only while it has one thread.
+
+Its standard input has a JSON line of what to watch, and then a line for each question: `begin` sets
+all peaks back, `read` tells what there is. Meanwhile it looks at what waits at the ports again and
+again.
+"""
+
+import json
+import select
+import socket
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+RTM_GETQDISC = 38
+NLM_F_REQUEST, NLM_F_ECHO = 1, 8
+"""A question, whose answer is for who asks and not for who listens to changes alone."""
+TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_PKT64 = 7, 1, 3, 8
+ANSWER_S = 10.0
+"""How long the kernel may take to answer."""
+_HEADER = struct.Struct("=IHHII")
+_MESSAGE = struct.Struct("=BxxxiIII")
+_ATTRIBUTE = struct.Struct("=HH")
+_BASIC = struct.Struct("=QI")
+_QUEUE = struct.Struct("=IIIII")
+
+
+@dataclass
+class Port:
+    """One port, and what was seen of it."""
+
+    name: str
+    switch: int
+    unseen_bytes: int
+    """Bytes of a frame that the kernel does not count."""
+    ahead_bytes: int
+    """What the port holds before anything waits in the queue."""
+    request: bytes
+    sent_bytes: int = 0
+    sent: int = 0
+    dropped: int = 0
+    waiting: int = 0
+    held_bytes: int = 0
+    peak_bytes: int = 0
+
+    def update(self, reply: bytes) -> None:
+        """Take in a reply of the kernel."""
+        basic, queue = _statistics(reply)
+        self.sent_bytes, self.sent = _BASIC.unpack_from(basic)
+        self.waiting, backlog, self.dropped, _, _ = _QUEUE.unpack_from(queue)
+        self.held_bytes = backlog + self.unseen_bytes * self.waiting
+        self.held_bytes += self.ahead_bytes if self.waiting else 0
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+
+
+def request(device: int, handle: int) -> bytes:
+    """Return the request for a queueing discipline `handle`:0 of a device."""
+    size = _HEADER.size + _MESSAGE.size
+    header = _HEADER.pack(size, RTM_GETQDISC, NLM_F_REQUEST | NLM_F_ECHO, 0, 0)
+    return header + _MESSAGE.pack(socket.AF_UNSPEC, device, handle << 16, 0, 0)
+
+
+def _statistics(reply: bytes) -> tuple[bytes, bytes]:
+    """Return what was sent, and what waits. Raises OSError for an error of the kernel."""
+    size, kind, _, _, _ = _HEADER.unpack_from(reply)
+    if kind == 2:  # noqa: PLR2004  NLMSG_ERROR
+        (code,) = struct.unpack_from("=i", reply, _HEADER.size)
+        raise OSError(-code, "a queue of the laboratory cannot be read")
+    found = _attributes(reply[_HEADER.size + _MESSAGE.size : size])
+    inner = _attributes(found[TCA_STATS2])
+    return inner[TCA_STATS_BASIC], inner[TCA_STATS_QUEUE]
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    found, at = {}, 0
+    while at + _ATTRIBUTE.size <= len(data):
+        size, kind = _ATTRIBUTE.unpack_from(data, at)
+        if size < _ATTRIBUTE.size:
+            break
+        found.setdefault(kind & 0x3FFF, data[at + _ATTRIBUTE.size : at + size])
+        at += (size + 3) & ~3
+    return found
+
+
+class Counting:
+    """The ports, over one socket."""
+
+    def __init__(self, ports: Sequence[Port]) -> None:
+        self.ports = ports
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+        self._socket.bind((0, 0))
+        self._socket.settimeout(ANSWER_S)
+        switches = 1 + max((port.switch for port in ports), default=-1)
+        self.peaks = [0] * switches
+        self.looks = 0
+        self.longest_s = 0.0
+        """Between two looks."""
+        self._last_s = time.monotonic()
+
+    def look(self) -> None:
+        """Read all ports once."""
+        held = [0] * len(self.peaks)
+        for port in self.ports:
+            self._socket.send(port.request)
+            port.update(self._socket.recv(65536))
+            held[port.switch] += port.held_bytes
+        self.peaks = [max(pair) for pair in zip(self.peaks, held, strict=True)]
+        now_s = time.monotonic()
+        self.looks += 1
+        self.longest_s, self._last_s = max(self.longest_s, now_s - self._last_s), now_s
+
+    def begin(self) -> None:
+        """Forget all peaks."""
+        self.peaks = [0] * len(self.peaks)
+        self.looks, self.longest_s, self._last_s = 0, 0.0, time.monotonic()
+        for port in self.ports:
+            port.peak_bytes = 0
+        self.look()
+
+    def told(self) -> dict[str, Any]:
+        """Return what there is, for JSON."""
+        return {
+            "ports": {
+                port.name: {
+                    "sent": port.sent,
+                    "sent_bytes": port.sent_bytes,
+                    "dropped": port.dropped,
+                    "waiting": port.waiting,
+                    "peak_bytes": port.peak_bytes,
+                }
+                for port in self.ports
+            },
+            "peaks": self.peaks,
+            "looks": self.looks,
+            "longest_s": self.longest_s,
+        }
+
+
+def main() -> int:
+    """Answer until the input ends."""
+    lines = sys.stdin.buffer.raw  # unbuffered: what is read ahead would not wake `select`
+    asked = json.loads(lines.readline())
+    counting = Counting(
+        [
+            Port(
+                each["name"],
+                each["switch"],
+                each["unseen_bytes"],
+                each["ahead_bytes"],
+                request(socket.if_nametoindex(each["device"]), each["handle"]),
+            )
+            for each in asked["ports"]
+        ]
+    )
+    while True:
+        ready, _, _ = select.select([lines], [], [], asked["every_s"])
+        if not ready:
+            counting.look()
+            continue
+        line = lines.readline()
+        if not line:
+            return 0
+        if line.strip() == b"begin":
+            counting.begin()
+        else:
+            counting.look()
+        print(json.dumps(counting.told()), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

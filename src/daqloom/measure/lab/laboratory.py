@@ -1,0 +1,150 @@
+"""A laboratory: the network of a scenario, made on this machine, watched, and gone afterwards."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Self
+
+from daqloom.measure import MeasureError
+from daqloom.measure.held import Held, Within, hold, tool
+from daqloom.measure.lab import kernel
+from daqloom.measure.lab.network import (
+    CHECK_SEQUENCE_BYTES,
+    LabNetwork,
+    Queue,
+    full_frame_bytes,
+)
+from daqloom.measure.launch import Launcher
+
+LOOK_S = 500e-6
+"""Time from one look at all queues to the next."""
+
+
+@dataclass(frozen=True)
+class PortCount:
+    """What a port has counted since it was made, and its peak since counting began."""
+
+    sent: int
+    sent_bytes: int
+    """As the kernel counts them: without check sequence, preamble and gap."""
+    dropped: int
+    waiting: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class LabCount:
+    """What the switches have counted."""
+
+    ports: Mapping[str, PortCount]
+    """By the link that begins there."""
+    peaks: tuple[int, ...]
+    """Most bytes in each switch, summed over its ports, since counting began."""
+    looks: int
+    longest_s: float
+    """Longest time between two looks at the queues (s)."""
+
+
+class Laboratory:
+    """The network; a context. Raises MeasureError on entering where this machine does not allow
+    it, or lacks a program."""
+
+    def __init__(self, network: LabNetwork) -> None:
+        self.network = network
+        self._stack = ExitStack()
+        self._hosts: list[Held] = []
+        self._counting: subprocess.Popen[str]
+
+    def __enter__(self) -> Self:
+        for name in ("ip", "bridge", "tc"):
+            tool(name)
+        network = self.network
+        with ExitStack() as stack:
+            switches = hold(stack)
+            self._hosts = [hold(stack, switches, network.settings) for _ in network.hosts]
+            holders = [host.holder for host in self._hosts]
+            switches.run(("ip", "-batch", "-"), list(kernel.cables(network, holders)))
+            switches.run(("bridge", "-batch", "-"), list(kernel.forwarding(network)))
+            switches.run(("tc", "-batch", "-"), list(kernel.queues(network.queues, network.mtu_bytes)))
+            own = {
+                at: queue
+                for cable in network.cables
+                for queue, at in zip((cable.a, cable.b), cable.hosts, strict=True)
+            }
+            for number, (held, host) in enumerate(zip(self._hosts, network.hosts, strict=True)):
+                held.run(("ip", "-batch", "-"), list(kernel.own(network, host)))
+                lines = kernel.queues(iter([own[number]]), network.mtu_bytes)
+                held.run(("tc", "-batch", "-"), list(lines))
+            self._counting = self._watching(stack, switches)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def launching(self, launcher: Launcher) -> Launcher:
+        """Return a launcher whose tasks run on the hosts of their units."""
+        return Within(launcher, self._hosts)
+
+    def begin(self) -> LabCount:
+        """Set all peaks back, and return what there is. Raises MeasureError."""
+        return self._ask("begin")
+
+    def read(self) -> LabCount:
+        """Return what there is. Raises MeasureError."""
+        return self._ask("read")
+
+    def _watching(self, stack: ExitStack, switches: Held) -> "subprocess.Popen[str]":
+        program = (sys.executable, "-m", "daqloom.measure.lab.counting")
+        process = subprocess.Popen(
+            [*switches.enter, *program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        stack.callback(process.wait)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stack.callback(process.stdout.close)
+        stack.callback(process.stdin.close)
+        ports = [self._watched(queue) for queue in self.network.queues]
+        _say(process, json.dumps({"ports": ports, "every_s": LOOK_S}))
+        return process
+
+    def _watched(self, queue: Queue) -> dict[str, Any]:
+        mtu = self.network.mtu_bytes
+        return {
+            "name": queue.link.name,
+            "device": queue.device,
+            "handle": kernel.FIFO,
+            "switch": queue.switch,
+            "unseen_bytes": CHECK_SEQUENCE_BYTES,
+            "ahead_bytes": kernel.burst_frames(queue, mtu) * full_frame_bytes(mtu),
+        }
+
+    def _ask(self, what: str) -> LabCount:
+        _say(self._counting, what)
+        assert self._counting.stdout is not None
+        line = self._counting.stdout.readline()
+        if not line:
+            raise MeasureError("the queues of the laboratory cannot be read any more")
+        told = json.loads(line)
+        return LabCount(
+            {name: PortCount(**count) for name, count in told["ports"].items()},
+            tuple(told["peaks"]),
+            told["looks"],
+            told["longest_s"],
+        )
+
+
+def _say(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        raise MeasureError("the queues of the laboratory cannot be read any more") from None

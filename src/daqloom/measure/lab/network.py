@@ -1,0 +1,193 @@
+"""What a scenario's network is made of in the laboratory: hosts, switches and cables, and the queue
+at each end of a cable. Nothing is made here."""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from daqloom.measure.held import NETWORK
+from daqloom.measure.lab.hosts import route, settings
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.quantities import TIME
+from daqloom.scenario.switches import Switch
+from daqloom.topology.fabric import End
+from daqloom.topology.links import LinkName, delays_s
+from daqloom.topology.system import FabricSystem, fabric_system
+
+LONGEST_DELAY_S = 20e-6
+"""What a cable and the kernel's own way through a switch take at most without one another's
+leave: longer delays would have to be added, and nothing here adds any."""
+MOST_HOSTS = 250
+CHECK_SEQUENCE_BYTES = 4
+"""Of a frame; the kernel counts frames without it."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What waits at an end of a cable until it is sent."""
+
+    device: str
+    link: LinkName
+    """The directed link that begins here."""
+    rate_bps: int
+    switch: int = -1
+    """The switch, by its place; -1: a host."""
+    buffer_bytes: int = 0
+    """Frames with headers and check sequence; 0: not limited by bytes."""
+    packets: int = 0
+    """0: not limited by packets."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host with a unit."""
+
+    name: str
+    address: str
+    hardware_address: str
+
+
+@dataclass(frozen=True)
+class Cable:
+    """Two queues, either of which sends to the other end; a host's device is in its namespace."""
+
+    a: Queue
+    b: Queue
+    hosts: tuple[int, int]
+    """The host at either end, by its place; -1: a switch."""
+
+
+@dataclass(frozen=True)
+class LabNetwork:
+    """The network of a laboratory."""
+
+    hosts: tuple[Host, ...]
+    """By unit."""
+    switches: tuple[str, ...]
+    levels: tuple[str, ...]
+    """Of each switch."""
+    cables: tuple[Cable, ...]
+    towards: tuple[tuple[str, ...], ...]
+    """By switch and host: the device that leads there; empty: none."""
+    mtu_bytes: int
+    settings: Mapping[str, str]
+    """Of the hosts' kernels, by their places below /proc/sys/net."""
+    route: str
+    """Attributes of the route to other hosts."""
+
+    @property
+    def queues(self) -> Iterator[Queue]:
+        """The queues of switches."""
+        for cable in self.cables:
+            yield from (queue for queue in (cable.a, cable.b) if queue.switch >= 0)
+
+
+def lab_network(scenario: Scenario) -> LabNetwork:
+    """Return the network of a scenario. Raises ScenarioError for what cannot be made here."""
+    network = scenario.network
+    if network.technology != "ethernet" or scenario.transport.kind != "tcp":
+        raise ScenarioError(
+            'measure.lab makes Ethernets that carry TCP: network.technology = "ethernet" and '
+            'transport.kind = "tcp" are needed'
+        )
+    system = fabric_system(scenario)
+    units = {host: unit for unit, host in enumerate(system.hosts)}
+    if len(units) > MOST_HOSTS:
+        raise ScenarioError(
+            f"measure.lab: {len(units)} hosts are more than the {MOST_HOSTS} that it makes; use "
+            "fewer units"
+        )
+    buffers = [system.switch_at(number) for number in range(len(system.fabric.switches))]
+    for level, buffer in zip(system.levels, buffers, strict=True):
+        _check(level, buffer)
+    for link, delay_s in zip(system.links[::2], delays_s(network, system.fabric), strict=True):
+        if delay_s > LONGEST_DELAY_S:
+            raise ScenarioError(
+                f"measure.lab adds no delays: {link.name} has {TIME.format(delay_s)}, more than "
+                f"the {TIME.format(LONGEST_DELAY_S)} that the kernel's own way takes; simulate "
+                "the system, or shorten the cable"
+            )
+    subnet = ipaddress.ip_network(NETWORK)
+    hosts = tuple(
+        Host(
+            system.fabric.hosts[host].name,
+            str(subnet[unit + 1]),
+            f"02:00:00:00:{unit >> 8:02x}:{unit & 255:02x}",
+        )
+        for host, unit in units.items()
+    )
+    ports = system.ways.first(system.fabric).ports
+    towards = tuple(
+        tuple(
+            _device(system, End(system.fabric.switch_node(switch), int(port))) if port else ""
+            for port in ports[switch, list(units)]
+        )
+        for switch in range(len(buffers))
+    )
+    return LabNetwork(
+        hosts,
+        tuple(switch.name for switch in system.fabric.switches),
+        tuple(system.levels),
+        tuple(_cables(system, buffers, units)),
+        towards,
+        network.mtu,
+        settings(scenario),
+        route(scenario),
+    )
+
+
+def _check(level: str, buffer: Switch) -> None:
+    key = f"network.switch.{level}"
+    if buffer.architecture not in ("infinite", "drop-tail"):
+        raise ScenarioError(
+            f'measure.lab has no switch of {key}.model = "{buffer.model}"; expected "infinite" or '
+            '"drop-tail"'
+        )
+    for what, is_given in (
+        ("ecn_threshold", buffer.ecn_threshold > 0),
+        ("scheduling", buffer.scheduling != "fifo"),
+        ("buffer for all ports together", buffer.buffer > 0),
+    ):
+        if is_given:
+            raise ScenarioError(
+                f"measure.lab has no switch with {what}, and {key} has one; leave it out"
+            )
+
+
+def _cables(
+    system: FabricSystem, buffers: list[Switch], units: dict[int, int]
+) -> Iterator[Cable]:
+    hosts = len(system.fabric.hosts)
+    for number, cable in enumerate(system.fabric.cables):
+        ends = (cable.a, cable.b)
+        if any(end.node < hosts and end.node not in units for end in ends):
+            continue  # of a host without unit
+        queues = [
+            _queue(system, end, system.links[2 * number + way], cable.rate_bps, buffers)
+            for way, end in enumerate(ends)
+        ]
+        at = [units[end.node] if end.node < hosts else -1 for end in ends]
+        yield Cable(queues[0], queues[1], (at[0], at[1]))
+
+
+def _queue(
+    system: FabricSystem, end: End, link: LinkName, rate_bps: int, buffers: list[Switch]
+) -> Queue:
+    switch = end.node - len(system.fabric.hosts)
+    device = _device(system, end)
+    if switch < 0:
+        return Queue(device, link, rate_bps)
+    buffer = buffers[switch]
+    return Queue(device, link, rate_bps, switch, buffer.port_limit, buffer.queue_packets)
+
+
+def _device(system: FabricSystem, end: End) -> str:
+    switch = end.node - len(system.fabric.hosts)
+    return f"s{switch}p{end.port}" if switch >= 0 else "eth0"
+
+
+def full_frame_bytes(mtu_bytes: int) -> int:
+    """Size of a full frame in a buffer."""
+    return mtu_bytes + FRAME_OVERHEAD_BYTES
