@@ -17,8 +17,10 @@
 #include "bindings/rules.hpp"
 #include "bindings/subjects.hpp"
 #include "live/memory/clock.hpp"
+#include "live/memory/copy.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/node.hpp"
+#include "live/transport/echo.hpp"
 #include "live/transport/make.hpp"
 
 namespace daqloom::bindings {
@@ -37,6 +39,23 @@ std::vector<std::byte> from_bytes(const nb::bytes& bytes) {
     return {data, data + bytes.size()};
 }
 
+void set_token(Token& token, const nb::bytes& given) {
+    if (given.size() != token.size()) {
+        throw nb::value_error("a token has 16 bytes");
+    }
+    std::memcpy(token.data(), given.data(), given.size());
+}
+
+void bind_tcp(nb::module_& module) {
+    nb::class_<TcpConfig>(module, "LiveTcpConfig", "Connections of TCP.")
+        .def_rw("congestion_control", &TcpConfig::congestion_control, "Empty: that of the route.")
+        .def_rw("pacing_bps", &TcpConfig::pacing, "0: as fast as it goes.")
+        .def_rw("send_buffer_bytes", &TcpConfig::send_buffer, "0: as the system tunes it.")
+        .def_rw("receive_buffer_bytes", &TcpConfig::receive_buffer, "0: as the system tunes it.")
+        .def_rw("window_bytes", &TcpConfig::window, "Most in flight to this unit; 0: no limit.")
+        .def_rw("dscp", &TcpConfig::dscp, "Of its packets.");
+}
+
 void bind_config(nb::module_& module) {
     using Config = NodeConfig;
     auto cls = nb::class_<Config>(module, "LiveConfig");
@@ -48,17 +67,11 @@ void bind_config(nb::module_& module) {
         .def_rw("run", &Config::run)
         .def_prop_rw(
             "token", [](const Config& self) { return as_bytes(self.token); },
-            [](Config& self, const nb::bytes& token) {
-                if (token.size() != self.token.size()) {
-                    throw nb::value_error("a token has 16 bytes");
-                }
-                std::memcpy(self.token.data(), token.data(), token.size());
-            })
+            [](Config& self, const nb::bytes& token) { set_token(self.token, token); })
         .def_rw("slots", &Config::slots)
         .def_rw("transport", &Config::transport)
         .def_rw("bind", &Config::bind)
-        .def_rw("congestion_control", &Config::congestion_control)
-        .def_rw("tcp_window_bytes", &Config::tcp_window)
+        .def_rw("tcp", &Config::tcp)
         .def_prop_rw(
             "discards_when_full",
             [](const Config& self) { return self.when_full == protocol::WhenFull::discard; },
@@ -144,8 +157,55 @@ std::vector<StageRow> take_stages(Node& node) {
     return told;
 }
 
+std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string& node,
+                                const std::string& congestion_control, const nb::bytes& token,
+                                bool begins, std::size_t bytes) {
+    EchoConfig config;
+    config.transport = transport;
+    config.begins = begins;
+    config.bytes = bytes;
+    config.tcp.node = node;
+    config.tcp.congestion_control = congestion_control;
+    set_token(config.token, token);
+    return without_lock([&] { return Echo::make(config); });
+}
+
+void bind_calibration(nb::module_& module) {
+    nb::class_<RoundTrips>(module, "RoundTrips", "Messages to another unit and back.")
+        .def_ro("times_s", &RoundTrips::times, "Of each, where the messages begin (s).")
+        .def_ro("processor_s", &RoundTrips::processor, "CPU time of this process in all of them.")
+        .def_ro("messages", &RoundTrips::messages, "Sent and received here.");
+    nb::class_<Echo>(module, "Echo", "One end of a pair of units that send messages to and fro.")
+        .def_static("make", &make_echo, nb::arg("transport"), nb::arg("node"),
+                    nb::arg("congestion_control"), nb::arg("token"), nb::arg("begins"),
+                    nb::arg("bytes"), "Raises ValueError and OSError, each with one sentence.")
+        .def("address", [](const Echo& self) { return as_bytes(self.address()); })
+        .def(
+            "connect",
+            [](Echo& self, const nb::bytes& other, base::Time timeout) {
+                auto address = from_bytes(other);
+                without_lock([&] { return self.connect(std::move(address), now() + timeout); });
+            },
+            nb::arg("other"), nb::arg("timeout_s"))
+        .def(
+            "run",
+            [](Echo& self, std::uint32_t rounds, base::Time pause, base::Time timeout) {
+                return without_lock([&] { return self.run(rounds, pause, now() + timeout); });
+            },
+            nb::arg("rounds"), nb::arg("pause_s"), nb::arg("timeout_s"));
+    module.def(
+        "copies_per_second",
+        [](std::size_t bytes) {
+            const nb::gil_scoped_release release;
+            return copies_per_second(bytes);
+        },
+        nb::arg("bytes"), "Bytes that one thread copies in a second, by copies of so many bytes.");
+}
+
 void bind_live(nb::module_& module) {
+    bind_tcp(module);
     bind_config(module);
+    bind_calibration(module);
     bind_report<Node::Halted>(module, "Halted", "Whether and where a unit has halted.");
     nb::class_<Node>(module, "LiveNode")
         .def(nb::new_(&make_node), nb::arg("config"))

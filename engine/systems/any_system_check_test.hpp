@@ -320,6 +320,7 @@ class AnySystem {
         config.concurrent_events = number(1, 8);
         config.outstanding_fragments = number(0, 9);
         config.request_size = from_.number(1, 300);
+        config.manager_is_networked = from_.coin();
         config.response = any_delay();
         if (from_.coin()) {
             config.processing.push_back(any_delay());

@@ -141,6 +141,7 @@ TEST(PullRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
         config.assignment = static_cast<protocol::Assignment>(below(3));
         config.concurrent_events = 1 + below(8);
         config.outstanding_fragments = below(5);
+        config.manager_is_networked = below(2) == 0;
         config.response.mean = microseconds(below(50));
         if (below(2) == 0) {
             config.processing.push_back({.mean = microseconds(below(200))});

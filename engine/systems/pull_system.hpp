@@ -100,7 +100,7 @@ class PullSystem final : public RegroupingSystem<PullNote> {
 
     struct EventRecord {
         base::Bytes size;
-        base::Time assigned;  ///< when its builder unit hears of it
+        base::Time assigned;    ///< when its builder unit hears of it
         base::Bytes collected;  ///< of its fragments, so far, where units regroup
         bool finished;
     };

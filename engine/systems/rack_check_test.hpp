@@ -111,6 +111,7 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     for (int stage = from.byte() % 3; stage > 0; --stage) {
         config.processing.push_back(any_delay());
     }
+    config.manager_is_networked = from.coin();
     config.readout_cost_per_message = base::microseconds(from.one_of({0, 0, 1, 30}));
     config.builder_cost_per_message = base::microseconds(from.one_of({0, 0, 1, 30}));
 

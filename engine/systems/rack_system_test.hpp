@@ -44,6 +44,7 @@ struct RackConfig {
     std::uint32_t concurrent_events = 32;
     std::uint32_t outstanding_fragments = 0;
     base::Bytes request_size = 100;
+    bool manager_is_networked = false;
     base::DelayDistribution response;
     std::vector<base::DelayDistribution> processing;
     base::Time readout_cost_per_message;
@@ -155,6 +156,7 @@ inline PullSystemConfig pull_of(const RackConfig& rack) {
     config.concurrent_events = rack.concurrent_events;
     config.outstanding_fragments = rack.outstanding_fragments;
     config.request_size = rack.request_size;
+    config.manager_is_networked = rack.manager_is_networked;
     config.response = rack.response;
     config.processing = rack.processing;
     config.readout_cost_per_message = rack.readout_cost_per_message;

@@ -132,6 +132,37 @@ TEST_F(RackLatency, WithOneOutstandingFragmentIsTheSumOverAllReadoutUnits) {
               (way(100 + kHeaders, config) + way(1'000 + kHeaders, config)) * 7);
 }
 
+using RackManager = RackTest;
+
+/// Latency begins when the builder unit hears of its event: on an idle network it is the same.
+TEST_F(RackManager, OfAnIdleNetworkMakesNoDifferenceToTheLatency) {
+    RackConfig config = small(1, 1, 1'000);
+    const Time ideal = run(config).latency().max();
+    config.manager_is_networked = true;
+    Rack& rack = run(config);
+    EXPECT_EQ(rack.latency().min(), ideal);
+    EXPECT_EQ(rack.latency().max(), ideal);
+    EXPECT_EQ(rack.report().events_built, 49U);
+}
+
+/// Two events, the second 50 us after the first, whose fragments then fill the queue to the builder
+/// unit for 800 us. An ideal manager has them share the link: the second one takes almost twice as
+/// long. A networked one has the second assignment wait behind the first event, so that each has
+/// the link for itself: but for a request, its reply and the acknowledgements.
+TEST_F(RackManager, AssignmentsWaitBehindTheFragmentsOfEarlierEvents) {
+    RackConfig config = small(8, 1, 1'000'000);
+    config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
+    config.arrivals.trace_times = {milliseconds(1), milliseconds(1) + microseconds(50)};
+    const Bytes event = 1'000'000 + 696 * (kHeaders + kWireOverhead);  // 8 × 87 frames
+    const Time alone{event * (8'000'000'000'000 / config.access_link.rate.bps)};
+    EXPECT_GT(run(config).latency().max(), alone * 2 - microseconds(100));
+    config.manager_is_networked = true;
+    Rack& rack = run(config);
+    EXPECT_GT(rack.latency().min(), alone);
+    EXPECT_LT(rack.latency().max(), alone + microseconds(10));
+    EXPECT_EQ(rack.report().events_built, 2U);
+}
+
 using RackLimits = RackTest;
 
 /// No more than the fragments asked for can be in the switch; without a limit there is more.

@@ -202,10 +202,9 @@ base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
     }
     const UnitIndex self = node.config.self;
     DAQLOOM_CHECK(node.make_ends(node.members->reads_out(self), node.members->builds(self)));
-    DAQLOOM_TRY(transport, make_transport(node.config.transport, node.transport_config(),
-                                          {.node = node.config.bind,
-                                           .congestion_control = node.config.congestion_control,
-                                           .window = node.config.tcp_window}));
+    TcpConfig tcp = node.config.tcp;
+    tcp.node = node.config.bind;
+    DAQLOOM_TRY(transport, make_transport(node.config.transport, node.transport_config(), tcp));
     auto flow = std::make_unique<Flow>();
     flow->doorbell = &node.doorbell;
     flow->transport = std::move(transport);

@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "live/ends/generator_source.hpp"
 #include "live/memory/handover.hpp"
+#include "live/transport/tcp_socket.hpp"
 #include "live/transport/transport.hpp"
 #include "protocol/data/mfp_sizes.hpp"
 #include "protocol/machines/push_builder.hpp"
@@ -48,8 +49,7 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::Pull
     // ---- how they reach each other
     std::string transport = "shm";
     std::string bind = "127.0.0.1";  ///< over a network: address of the interface
-    std::string congestion_control;  ///< of TCP; empty: that of the route
-    base::Bytes tcp_window = 0;      ///< "tcp": most in flight of a connection; 0: no limit
+    TcpConfig tcp;                   ///< of connections over TCP; `bind` is their node
     Waiting waiting = Waiting::adaptive;
     base::Time polling = base::microseconds(20);
 

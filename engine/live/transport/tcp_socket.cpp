@@ -25,6 +25,19 @@ bool set(int socket, int level, int option, const Value& value) {
 
 int as_int(base::Bytes bytes) { return static_cast<int>(std::min<base::Bytes>(bytes, INT_MAX)); }
 
+/// The kernel lifts a clamp where it tunes the receive buffer itself: a window that holds needs a
+/// buffer of a fixed size, of which it is half. That is what the kernel makes of this number.
+bool hold_window(int socket, const TcpConfig& config) {
+    if (config.window == 0) {
+        return true;
+    }
+    const int window = as_int(config.window);
+    const bool has_buffer = config.receive_buffer != 0 ||
+                            set(socket, SOL_SOCKET, SO_RCVBUFFORCE, window) ||
+                            set(socket, SOL_SOCKET, SO_RCVBUF, window);
+    return has_buffer && set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, window);
+}
+
 /// False: errno says why. Windows and buffers have to be there before a connection is.
 bool set_options(int socket, int family, const TcpConfig& config) {
     const int on = 1;
@@ -39,8 +52,7 @@ bool set_options(int socket, int family, const TcpConfig& config) {
             set(socket, SOL_SOCKET, SO_SNDBUF, as_int(config.send_buffer))) &&
            (config.receive_buffer == 0 ||
             set(socket, SOL_SOCKET, SO_RCVBUF, as_int(config.receive_buffer))) &&
-           (config.window == 0 ||
-            set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, as_int(config.window))) &&
+           hold_window(socket, config) &&
            (tos == 0 || (family == AF_INET ? set(socket, IPPROTO_IP, IP_TOS, tos)
                                            : set(socket, IPPROTO_IPV6, IPV6_TCLASS, tos)));
 }

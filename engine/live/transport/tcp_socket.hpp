@@ -23,7 +23,8 @@ struct TcpConfig {
     base::BitRate pacing{0};              ///< of each connection; 0: as fast as it goes
     base::Bytes send_buffer = 0;          ///< of each connection; 0: as the system tunes it
     base::Bytes receive_buffer = 0;       ///< likewise
-    /// Most that the other side may have in flight to us, in effect a static window; 0: no clamp.
+    /// Most that the other side may have in flight to us, in effect a static window, as far as
+    /// `net.core.rmem_max` or privileges allow; 0: no clamp.
     base::Bytes window = 0;
     std::uint8_t dscp = 0;  ///< of the packets, 0 to 63
 };

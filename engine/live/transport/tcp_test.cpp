@@ -1,14 +1,17 @@
 #include "live/transport/tcp.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/tcp.h>
 
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
@@ -45,6 +48,32 @@ void disturb(std::span<const std::byte> address, std::span<const std::byte> byte
 }
 
 const TransportUnderTest kTcp{.name = "tcp", .make = over({}), .disturb = disturb};
+/// The kernel would tune the receive buffer of a connection that is read as fast as it comes, and
+/// lift the clamp with it.
+TEST(TcpSocket, AWindowHoldsHoweverFastTheOtherSideReads) {
+    constexpr base::Bytes kWindow = 32 << 10;
+    const TcpConfig config{.window = kWindow};
+    SocketAddress at = *address_of_node("127.0.0.1");
+    const auto listener = listen_at(at, config);
+    ASSERT_TRUE(listener);
+    const OwnedFd sender = begin_to_connect(*address_of_node("127.0.0.1"), at, config);
+    pollfd waiting{listener->get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&waiting, 1, 20'000), 1);
+    const OwnedFd receiver = accept_one(listener->get());
+    ASSERT_TRUE(sender && receiver);
+    std::vector<std::byte> bytes(1 << 20);
+    std::size_t received = 0;
+    while (received < (64U << 20)) {
+        static_cast<void>(::send(sender.get(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+        const auto got = ::recv(receiver.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+        received += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+        tcp_info info{};
+        socklen_t length = sizeof info;
+        ASSERT_EQ(::getsockopt(sender.get(), IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+        ASSERT_LE(info.tcpi_snd_wnd, static_cast<std::uint32_t>(kWindow));
+    }
+}
+
 /// Small buffers and a static window, so that records come in many parts.
 const TransportUnderTest kNarrow{
     .name = "narrow_tcp",

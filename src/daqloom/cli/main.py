@@ -2,6 +2,7 @@
 
 from daqloom.cli import conclude
 from daqloom.cli.app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES
+from daqloom.cli.calibrate import calibrate
 from daqloom.cli.compare import compare
 from daqloom.cli.data import app as data_app
 from daqloom.cli.describe import app
@@ -25,6 +26,7 @@ app.add_typer(control, name="control", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(unit)
 app.add_typer(switch_app, name="switch", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(doctor)
+app.command(rich_help_panel=LIVE)(calibrate)
 app.add_typer(topology_app, name="topology", rich_help_panel=NETWORKS_AND_DATA)
 app.add_typer(faults_app, name="faults", rich_help_panel=NETWORKS_AND_DATA)
 app.add_typer(data_app, name="data", rich_help_panel=NETWORKS_AND_DATA)

@@ -71,6 +71,13 @@ def measure(
     transport: Annotated[
         str | None, option("NAME", 'In place of measure.transport, such as "tcp".')
     ] = None,
+    lab: Annotated[
+        bool,
+        flag(
+            "Make the scenario's network on this machine, over TCP, in place of measure.lab: a "
+            "network namespace for each host, links with their rates, switches with their buffers.",
+        ),
+    ] = False,
     json: Json = False,
     trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
     figure: Annotated[
@@ -104,6 +111,8 @@ def measure(
       daqloom measure lhcb-10-percent --set readout.units=4
       daqloom measure my.toml --duration "10 s" --transport libfabric:tcp --json
       daqloom measure laptop --trace timeline.json
+      daqloom measure lab-rack
+      daqloom measure my-rack.toml --lab
       daqloom measure my.toml --set measure.launch=ssh --set 'measure.hosts=["a", "b"]'
     """
     with plain_failures():
@@ -116,8 +125,10 @@ def measure(
         from daqloom.measure.run import of_a_fabric
 
         # First, as --set may set what only this transport has; alone, so that an error names it.
-        with_options(load(scenario), {"measure.transport": transport})
-        carried = [f"measure.transport={transport}"] if transport else []
+        chosen = {"measure.transport": transport or ("tcp" if lab else None)}
+        chosen["measure.lab"] = "namespaces" if lab else None
+        with_options(load(scenario), chosen)
+        carried = [f"{key}={value}" for key, value in chosen.items() if value]
         system = load(scenario, [*carried, *(set_ or ())])
         of_a_fabric(system.scenario)
         given = {"duration": duration, "events": events}

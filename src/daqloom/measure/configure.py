@@ -130,9 +130,15 @@ KERNEL_CONGESTION = {"newreno": "reno", "static": "reno"}
 one is clamped by the receiver, below what any congestion control allows without losses."""
 
 
-def _set_tcp(config: _engine.LiveConfig, scenario: Scenario) -> None:
-    """Set what `[transport]` says of connections, where that is TCP."""
-    transport = scenario.transport
+def _set_tcp(config: _engine.LiveTcpConfig, scenario: Scenario) -> None:
+    """Set what `[transport]`, where that is TCP, and `[measure]` say of connections."""
+    measure, transport = scenario.measure, scenario.transport
+    config.congestion_control = measure.congestion
+    if measure.transport != "tcp":
+        return
+    config.pacing_bps, config.dscp = measure.pacing, measure.dscp
+    config.send_buffer_bytes = measure.send_buffer
+    config.receive_buffer_bytes = measure.receive_buffer
     if transport.kind != "tcp":
         return
     if not config.congestion_control:
@@ -140,7 +146,7 @@ def _set_tcp(config: _engine.LiveConfig, scenario: Scenario) -> None:
             transport.congestion, transport.congestion
         )
     if transport.congestion == "static":
-        config.tcp_window_bytes = transport.static_window
+        config.window_bytes = transport.static_window
 
 
 def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
@@ -162,9 +168,7 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     config.unit, config.run, config.token = unit, run.name, run.token
     config.slots = slots_of_run(scenario, where)
     config.transport, config.waiting = measure.transport, named(_engine.Waiting, measure.waiting)
-    config.congestion_control = measure.congestion
-    if measure.transport == "tcp":
-        _set_tcp(config, scenario)
+    _set_tcp(config.tcp, scenario)
     config.protocol = named(_engine.Protocol, building.protocol)
     set_shift_rules(config, building, where.barrier_groups)
     set_daqpipe_rules(config, building)

@@ -47,7 +47,8 @@ class Namespaces:
         self._units, self._tools = units, tools
         self._stack = ExitStack()
         self._bridge: Held
-        self._hosts: list[Held] = []
+        self.hosts: list[Held] = []
+        """The namespace of each unit."""
 
     def __enter__(self) -> Self:
         for name in self._tools:
@@ -57,7 +58,7 @@ class Namespaces:
             inside = ["link add name bridge type bridge", "link set bridge up"]
             for unit in range(self._units):
                 host = hold(stack, self._bridge)
-                self._hosts.append(host)
+                self.hosts.append(host)
                 peer = f"peer name eth0 mtu {MTU_BYTES} netns {host.holder}"
                 # One segment a packet: else one of 64 kB would be lost as a whole.
                 inside += [
@@ -65,9 +66,8 @@ class Namespaces:
                     f"link set u{unit} gso_max_segs 1 master bridge up",
                 ]
             self._bridge.run(("ip", "-batch", "-"), inside)
-            for unit, host in enumerate(self._hosts):
-                address = ipaddress.ip_network(NETWORK)[unit + 1]
-                own = ["link set lo up", f"address add {address}/16 dev eth0"]
+            for unit, host in enumerate(self.hosts):
+                own = ["link set lo up", f"address add {self.addresses[unit]}/16 dev eth0"]
                 own.append("link set eth0 gso_max_segs 1 up")
                 host.run(("ip", "-batch", "-"), own)
             self._stack = stack.pop_all()
@@ -76,9 +76,14 @@ class Namespaces:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    @property
+    def addresses(self) -> list[str]:
+        """The address of each unit."""
+        return [str(ipaddress.ip_network(NETWORK)[unit + 1]) for unit in range(self._units)]
+
     def launching(self, launcher: Launcher) -> Launcher:
         """Return a launcher whose tasks run in the namespaces of their units."""
-        return Within(launcher, self._hosts)
+        return Within(launcher, self.hosts)
 
     async def set(self, unit: int, before: Link, now: Link) -> None:
         """Bring the link of a unit from one state to another. Raises MeasureError."""
@@ -86,7 +91,7 @@ class Namespaces:
         if now.up != before.up:
             await self._bridge.do(("ip", "link", "set", port, "up" if now.up else "down"))
         if now.rate_bps != before.rate_bps:
-            ends = ((self._bridge, port), (self._hosts[unit], "eth0"))
+            ends = ((self._bridge, port), (self.hosts[unit], "eth0"))
             for within, device in ends:  # each sends in one direction
                 await within.do(("tc", *_shaping(device, now.rate_bps)))
         if replace(now, up=True, rate_bps=0) != replace(before, up=True, rate_bps=0):

@@ -23,9 +23,11 @@ from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.fault_plan import Planned, condition, planned
 from daqloom.measure.inject import Injector
+from daqloom.measure.lab.balance import settle
 from daqloom.measure.lab.laboratory import Laboratory
 from daqloom.measure.lab.network import lab_network
-from daqloom.measure.lab.result import lab_metrics
+from daqloom.measure.lab.result import Watch, balance_metrics
+from daqloom.measure.lab.validity import why_invalid
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.namespaces import Namespaces, tools_of
 from daqloom.measure.open_files import check_open_files, files_of_a_control
@@ -337,7 +339,7 @@ async def _measure(
             with suppress(MeasureError):  # no folder in which an operator could find the run
                 stack.enter_context(published(control.address, control.steering, control.token))
             control.want(Goal.RUNNING)
-            begin, interrupted = None, False
+            begin, watch, interrupted = None, None, False
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
             try:
                 await _running(control, stop, progress)
@@ -345,8 +347,7 @@ async def _measure(
                 injector.begin(began_s)
                 await _course(control, scenario, stop, progress, 0.0, warmup_s)
                 begin = reading(control)
-                lab_begin = laboratory.begin() if laboratory else None
-                begin_lab_s = control.now_s()
+                watch = Watch(laboratory) if laboratory else None
                 await _course(control, scenario, stop, progress, warmup_s, duration_s)
             except _SignalledError:
                 interrupted = True
@@ -355,16 +356,19 @@ async def _measure(
             finally:
                 await injector.end()
             ended_s = control.now_s()
-            lab_end = laboratory.read() if laboratory else None
+            in_network = watch.metrics() if watch else {}
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
+        if laboratory:  # all units have ended: nothing moves any more
+            in_network |= balance_metrics(settle(laboratory))
     counted = difference(begin, end)
     result = _result(scenario, control, began_s, counted, started_s, began_cpu_s)
     result = _with_course(result, scenario, control, recorder, injector, began_s, ended_s)
-    if laboratory and lab_begin and lab_end:
-        more = lab_metrics(laboratory.network, lab_begin, lab_end, ended_s - begin_lab_s)
-        result = replace(result, metrics={**result.metrics, **more})
+    if in_network:
+        if why := why_invalid(in_network):
+            raise MeasureError(why)
+        result = replace(result, metrics={**result.metrics, **in_network})
     if interrupted:
         result = _cut_short(result, duration_s - warmup_s)
     return result, control

@@ -36,6 +36,21 @@ units_lost | times | units lost | simulate (REGROUPED), measure |
 regroupings | times | regroupings | simulate (REGROUPED), measure |
     Regroupings over the whole run: the units halted and continued with other members or new
     connections.
+host_pressure | 1 | processor pressure | measure (LAB) |
+    Share of time in which some process of this machine waited for a core (pressure stall
+    information), 0 to 1. Above 0.8 a laboratory measures its processors: the run fails. Absent
+    where the kernel does not tell.
+host_lateness | 1 | lateness of the machine | measure (LAB) |
+    Share of time by which a program that a timer wakes was woken late, where that was longer than
+    a token bucket of the slowest port of a laboratory lasts, 0 to 1. Above 0.1 the run fails.
+host_drops.* | packets | packets dropped in hosts | measure (LAB) |
+    Packets that a laboratory's switches did not drop and no program got, over the whole run:
+    `cable` (arrived at the end of a cable and dropped by the kernel, whose queue was full),
+    `socket` (dropped by the TCP of a host: receive queue or backlog full). Absent if there were
+    none.
+packets_unaccounted | packets | packets not accounted for | measure (LAB) |
+    Packets sent in a laboratory over the whole run that have not arrived, do not wait, and were
+    dropped nowhere: 0, or the laboratory is at fault.
 refused.* | messages | refused | measure |
     Calls and messages refused by the run control and units over the whole run, by cause: `token`
     and `strangers` (not part of the run), `method`, `malformed`, `oversized`, `silent`,

@@ -34,6 +34,9 @@ class Parts(Flag):
     BROKEN = auto()
     FAULTED = auto()
     REGROUPED = auto()
+    LAB_RACKS = auto()
+    LAB_TREES = auto()
+    LAB = LAB_RACKS | LAB_TREES
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
     REQUESTED = PULL | DAQPIPE
@@ -72,6 +75,8 @@ _WORDS = {
     Parts.BROKEN: "shift by RDMA on what broken cables leave",
     Parts.FAULTED: "injected faults",
     Parts.REGROUPED: "units that regroup",
+    Parts.LAB_RACKS: "racks in a laboratory",
+    Parts.LAB_TREES: "other networks in a laboratory",
 }
 TAKES = {
     "analyse": Parts.ANALYSED | Parts.BROKEN,

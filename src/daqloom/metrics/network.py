@@ -2,14 +2,16 @@
 
 NETWORK = """
 buffer_peak_bytes.tor | B | peak occupancy of the top-of-rack switch | analyse (INCAST), simulate
-    (RACKS) |
+    (RACKS), measure (LAB_RACKS) |
     Peak buffer occupancy of the top-of-rack switch, in bytes of frames (with Ethernet header and
     FCS, without preamble and gap). `analyse` gives the exact peak of the superposed triangles.
-buffer_peak_bytes.core | B | peak occupancy of a core switch | simulate (ETHERNET) |
+buffer_peak_bytes.core | B | peak occupancy of a core switch | simulate (ETHERNET), measure (LAB) |
     Peak buffer occupancy, summed over outputs, of the core switch that had most.
-buffer_peak_bytes.leaf | B | peak occupancy of a leaf switch | simulate (TREES) |
+buffer_peak_bytes.leaf | B | peak occupancy of a leaf switch | simulate (TREES),
+    measure (LAB_TREES) |
     Peak buffer occupancy, summed over outputs, of the leaf switch that had most.
-buffer_peak_bytes.spine | B | peak occupancy of a spine switch | simulate (TREES) |
+buffer_peak_bytes.spine | B | peak occupancy of a spine switch | simulate (TREES),
+    measure (LAB_TREES) |
     Peak buffer occupancy, summed over outputs, of the spine switch that had most.
 buffer_needed_bytes.tor | B | buffer needed by the top-of-rack switch | simulate (RACKS) |
     The smallest buffer of a shared-memory switch with which this run would have dropped no packet:
@@ -24,11 +26,11 @@ buffer_needed_bytes.spine | B | buffer needed by a spine switch | simulate (TREE
 incast_margin_bytes | B | incast margin | analyse (INCAST) |
     Buffer available to one builder's port minus the buffer that the incast rule requires; below 0,
     BDP + buffer ≥ Σ windows is violated. Absent if the buffer is unlimited.
-packets_dropped | packets | packets dropped | simulate (ETHERNET) |
+packets_dropped | packets | packets dropped | simulate (ETHERNET), measure (LAB) |
     Packets dropped at full buffers, after the warm-up.
-drops_by_port.* | packets | packets dropped | simulate (RACKS) |
+drops_by_port.* | packets | packets dropped | simulate (RACKS), measure (LAB) |
     Packets dropped, per output port that dropped any.
-drop_fraction | 1 | share of packets dropped | simulate (ETHERNET) |
+drop_fraction | 1 | share of packets dropped | simulate (ETHERNET), measure (LAB) |
     Share of packets dropped at switch outputs, 0 to 1: dropped / (dropped + delivered by the links
     that leave switches). A packet that crosses two switches counts at each. Absent if there were
     none.
@@ -62,7 +64,8 @@ retransmissions.* | segments | retransmissions | simulate (TCP, RDMA), measure |
     receiver (`nak`) or the timer. Measured over `tcp`: `all` of the kernel's.
 writes_failed | writes | RDMA writes failed | simulate (RDMA) |
     RDMA writes failed over the whole run: their connections exceeded the retry count.
-link_utilisation.* | 1 | link utilisation | analyse (INCAST), simulate (ETHERNET, INFINIBAND) |
+link_utilisation.* | 1 | link utilisation | analyse (INCAST), simulate (ETHERNET, INFINIBAND),
+    measure (LAB) |
     Link utilisation, 0 to 1: share of time taken by frames, preambles and gaps, of one link
     (`access.3.down`) or the mean of all of a kind (`access.down`). `analyse` gives the utilisation
     at the offered rate, at most 1.

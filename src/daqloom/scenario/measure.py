@@ -8,7 +8,14 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, 
 
 from daqloom.scenario import inputs
 from daqloom.scenario.part import Part
-from daqloom.scenario.quantities import TIME, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import (
+    TIME,
+    BitRateOrNone,
+    Bytes,
+    PositiveBytes,
+    PositiveSeconds,
+    Seconds,
+)
 
 MOST_HOSTS = 8192
 MOST_CORES = 4096
@@ -117,6 +124,15 @@ class Measure(Part):
     congestion: Congestion = ""
     """Over TCP: congestion control of the connections, such as "cubic"; else "tcp" has that of
     `[transport]`, and for libfabric that of the route or the system applies."""
+    pacing: BitRateOrNone = 0
+    """Over "tcp": most that a connection sends; "0 b/s": as fast as its windows allow (b/s)."""
+    send_buffer: Bytes = Field(default=0, le=1 << 30)
+    """Over "tcp": send buffer of a connection (SO_SNDBUF); "0 B": as the system tunes it (B)."""
+    receive_buffer: Bytes = Field(default=0, le=1 << 30)
+    """Over "tcp": receive buffer (SO_RCVBUF); "0 B": as the system tunes it, or as a static window
+    needs it (B)."""
+    dscp: int = Field(default=0, ge=0, le=63)
+    """Over "tcp": differentiated services code point of packets, by which networks steer them."""
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
     """How a data thread waits: it polls briefly and then sleeps (adaptive), sleeps at once, or
     polls for ever, which needs a core of its own."""
@@ -232,10 +248,16 @@ class Measure(Part):
                 f"warmup = {TIME.format(self.warmup)} leaves no time to measure of duration = "
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
+        options = ("pacing", "send_buffer", "receive_buffer", "dscp")
+        if self.transport != "tcp" and (given := [key for key in options if getattr(self, key)]):
+            raise ValueError(
+                f'{given[0]} is an option of sockets of TCP and requires transport = "tcp"; it is '
+                f'"{self.transport}"'
+            )
         apart = [key for key, is_set in self._apart.items() if is_set]
         if len(apart) > 1:
             raise ValueError(
-                'namespaces gives units one bridge, and lab the network of the scenario; set one '
+                "namespaces gives units one bridge, and lab the network of the scenario; set one "
                 "of them"
             )
         if apart and not (self.over_tcp and self.launch == "local"):

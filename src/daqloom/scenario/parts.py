@@ -47,6 +47,8 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.LEVELS
     if scenario.has_classes:
         parts |= Parts.CLASSES
+    if scenario.measure.lab != "none":
+        parts |= Parts.LAB_RACKS if network.is_racks else Parts.LAB_TREES
     if scenario.is_rack:
         parts |= Parts.INCAST
     if scenario.transport.kind == "rdma" and not network.spreads and not scenario.flows:

@@ -92,7 +92,7 @@ def _fabric_s(base: Scenario, changes: Mapping[str, Any]) -> float:
 
 
 RACK = Kind(
-    versions={"analyse": 2, "simulate": 3},
+    versions={"analyse": 2, "simulate": 3, "measure": 1},
     analysis_s=2e-3,
     courses=COURSES,
     costly=(RATE, SIZE, "readout.units", "run.duration"),

@@ -67,7 +67,7 @@ def request(device: int, handle: int) -> bytes:
 def _statistics(reply: bytes) -> tuple[bytes, bytes]:
     """Return what was sent, and what waits. Raises OSError for an error of the kernel."""
     size, kind, _, _, _ = _HEADER.unpack_from(reply)
-    if kind == 2:  # noqa: PLR2004  NLMSG_ERROR
+    if kind == 2:
         (code,) = struct.unpack_from("=i", reply, _HEADER.size)
         raise OSError(-code, "a queue of the laboratory cannot be read")
     found = _attributes(reply[_HEADER.size + _MESSAGE.size : size])
@@ -76,7 +76,8 @@ def _statistics(reply: bytes) -> tuple[bytes, bytes]:
 
 
 def _attributes(data: bytes) -> dict[int, bytes]:
-    found, at = {}, 0
+    found: dict[int, bytes] = {}
+    at = 0
     while at + _ATTRIBUTE.size <= len(data):
         size, kind = _ATTRIBUTE.unpack_from(data, at)
         if size < _ATTRIBUTE.size:
@@ -89,17 +90,20 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 class Counting:
     """The ports, over one socket."""
 
-    def __init__(self, ports: Sequence[Port]) -> None:
+    def __init__(self, ports: Sequence[Port], late_s: float) -> None:
         self.ports = ports
+        self._late_s = late_s
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
         self._socket.bind((0, 0))
         self._socket.settimeout(ANSWER_S)
         switches = 1 + max((port.switch for port in ports), default=-1)
         self.peaks = [0] * switches
         self.looks = 0
+        self.late_s = 0.0
+        """Sum of what looks were late, of those that were later than they may be (s)."""
         self.longest_s = 0.0
-        """Between two looks."""
-        self._last_s = time.monotonic()
+        """Longest time between two looks (s)."""
+        self._last_s = self._began_s = time.monotonic()
 
     def look(self) -> None:
         """Read all ports once."""
@@ -110,13 +114,19 @@ class Counting:
             held[port.switch] += port.held_bytes
         self.peaks = [max(pair) for pair in zip(self.peaks, held, strict=True)]
         now_s = time.monotonic()
+        passed_s, self._last_s = now_s - self._last_s, now_s
         self.looks += 1
-        self.longest_s, self._last_s = max(self.longest_s, now_s - self._last_s), now_s
+        self.longest_s = max(self.longest_s, passed_s)
+
+    def woken(self, late_s: float) -> None:
+        """Count how late a look was due."""
+        self.late_s += late_s if late_s > self._late_s else 0.0
 
     def begin(self) -> None:
         """Forget all peaks."""
         self.peaks = [0] * len(self.peaks)
-        self.looks, self.longest_s, self._last_s = 0, 0.0, time.monotonic()
+        self.looks, self.late_s, self.longest_s = 0, 0.0, 0.0
+        self._last_s = self._began_s = time.monotonic()
         for port in self.ports:
             port.peak_bytes = 0
         self.look()
@@ -136,13 +146,16 @@ class Counting:
             },
             "peaks": self.peaks,
             "looks": self.looks,
+            "watched_s": self._last_s - self._began_s,
+            "late_s": self.late_s,
             "longest_s": self.longest_s,
         }
 
 
 def main() -> int:
     """Answer until the input ends."""
-    lines = sys.stdin.buffer.raw  # unbuffered: what is read ahead would not wake `select`
+    # Unbuffered: what is read ahead would not wake `select`.
+    lines = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
     asked = json.loads(lines.readline())
     counting = Counting(
         [
@@ -154,11 +167,14 @@ def main() -> int:
                 request(socket.if_nametoindex(each["device"]), each["handle"]),
             )
             for each in asked["ports"]
-        ]
+        ],
+        asked["late_s"],
     )
     while True:
+        due_s = time.monotonic() + asked["every_s"]
         ready, _, _ = select.select([lines], [], [], asked["every_s"])
         if not ready:
+            counting.woken(time.monotonic() - due_s)
             counting.look()
             continue
         line = lines.readline()

@@ -33,8 +33,16 @@ BUCKET, FIFO = 1, 0x10
 
 def burst_frames(queue: Queue, mtu_bytes: int) -> int:
     """Return how many full frames the bucket of a port holds."""
-    wire_bits = 8 * (full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES)
-    return max(BURST_FRAMES, math.ceil(BURST_S * queue.rate_bps / wire_bits))
+    return max(BURST_FRAMES, math.ceil(BURST_S * queue.rate_bps / _wire_bits(mtu_bytes)))
+
+
+def bucket_s(queue: Queue, mtu_bytes: int) -> float:
+    """Return how late a timer may be until the rate of a port is not kept (s)."""
+    return burst_frames(queue, mtu_bytes) * _wire_bits(mtu_bytes) / queue.rate_bps
+
+
+def _wire_bits(mtu_bytes: int) -> int:
+    return 8 * (full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES)
 
 
 def cables(network: LabNetwork, holders: list[int]) -> Iterator[str]:

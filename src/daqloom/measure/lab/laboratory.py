@@ -44,8 +44,13 @@ class LabCount:
     peaks: tuple[int, ...]
     """Most bytes in each switch, summed over its ports, since counting began."""
     looks: int
+    """At the queues, since counting began."""
+    watched_s: float
+    """Since counting began (s)."""
+    late_s: float
+    """Sum of what looks were late, of those that were later than a bucket lasts (s)."""
     longest_s: float
-    """Longest time between two looks at the queues (s)."""
+    """Longest time between two looks (s)."""
 
 
 class Laboratory:
@@ -55,7 +60,10 @@ class Laboratory:
     def __init__(self, network: LabNetwork) -> None:
         self.network = network
         self._stack = ExitStack()
-        self._hosts: list[Held] = []
+        self.switches: Held
+        """The namespace of all switches."""
+        self.hosts: list[Held] = []
+        """The namespace of each host, by unit."""
         self._counting: subprocess.Popen[str]
 
     def __enter__(self) -> Self:
@@ -63,18 +71,20 @@ class Laboratory:
             tool(name)
         network = self.network
         with ExitStack() as stack:
-            switches = hold(stack)
-            self._hosts = [hold(stack, switches, network.settings) for _ in network.hosts]
-            holders = [host.holder for host in self._hosts]
+            switches = self.switches = hold(stack)
+            self.hosts = [hold(stack, switches, network.settings) for _ in network.hosts]
+            holders = [host.holder for host in self.hosts]
             switches.run(("ip", "-batch", "-"), list(kernel.cables(network, holders)))
             switches.run(("bridge", "-batch", "-"), list(kernel.forwarding(network)))
-            switches.run(("tc", "-batch", "-"), list(kernel.queues(network.queues, network.mtu_bytes)))
+            switches.run(
+                ("tc", "-batch", "-"), list(kernel.queues(network.queues, network.mtu_bytes))
+            )
             own = {
                 at: queue
                 for cable in network.cables
                 for queue, at in zip((cable.a, cable.b), cable.hosts, strict=True)
             }
-            for number, (held, host) in enumerate(zip(self._hosts, network.hosts, strict=True)):
+            for number, (held, host) in enumerate(zip(self.hosts, network.hosts, strict=True)):
                 held.run(("ip", "-batch", "-"), list(kernel.own(network, host)))
                 lines = kernel.queues(iter([own[number]]), network.mtu_bytes)
                 held.run(("tc", "-batch", "-"), list(lines))
@@ -87,7 +97,7 @@ class Laboratory:
 
     def launching(self, launcher: Launcher) -> Launcher:
         """Return a launcher whose tasks run on the hosts of their units."""
-        return Within(launcher, self._hosts)
+        return Within(launcher, self.hosts)
 
     def begin(self) -> LabCount:
         """Set all peaks back, and return what there is. Raises MeasureError."""
@@ -97,7 +107,7 @@ class Laboratory:
         """Return what there is. Raises MeasureError."""
         return self._ask("read")
 
-    def _watching(self, stack: ExitStack, switches: Held) -> "subprocess.Popen[str]":
+    def _watching(self, stack: ExitStack, switches: Held) -> subprocess.Popen[str]:
         program = (sys.executable, "-m", "daqloom.measure.lab.counting")
         process = subprocess.Popen(
             [*switches.enter, *program],
@@ -112,7 +122,10 @@ class Laboratory:
         stack.callback(process.stdout.close)
         stack.callback(process.stdin.close)
         ports = [self._watched(queue) for queue in self.network.queues]
-        _say(process, json.dumps({"ports": ports, "every_s": LOOK_S}))
+        late_s = max(
+            kernel.bucket_s(queue, self.network.mtu_bytes) for queue in self.network.queues
+        )
+        _say(process, json.dumps({"ports": ports, "every_s": LOOK_S, "late_s": late_s}))
         return process
 
     def _watched(self, queue: Queue) -> dict[str, Any]:
@@ -137,11 +150,13 @@ class Laboratory:
             {name: PortCount(**count) for name, count in told["ports"].items()},
             tuple(told["peaks"]),
             told["looks"],
+            told["watched_s"],
+            told["late_s"],
             told["longest_s"],
         )
 
 
-def _say(process: "subprocess.Popen[str]", line: str) -> None:
+def _say(process: subprocess.Popen[str], line: str) -> None:
     assert process.stdin is not None
     try:
         process.stdin.write(line + "\n")

@@ -156,9 +156,7 @@ def _check(level: str, buffer: Switch) -> None:
             )
 
 
-def _cables(
-    system: FabricSystem, buffers: list[Switch], units: dict[int, int]
-) -> Iterator[Cable]:
+def _cables(system: FabricSystem, buffers: list[Switch], units: dict[int, int]) -> Iterator[Cable]:
     hosts = len(system.fabric.hosts)
     for number, cable in enumerate(system.fabric.cables):
         ends = (cable.a, cable.b)

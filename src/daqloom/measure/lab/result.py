@@ -4,15 +4,31 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from daqloom.measure.lab.balance import Balance
 from daqloom.measure.lab.kernel import UNSEEN_BYTES
-from daqloom.measure.lab.laboratory import LabCount
+from daqloom.measure.lab.laboratory import LabCount, Laboratory
 from daqloom.measure.lab.network import LabNetwork, Queue
+from daqloom.measure.lab.validity import host_metrics, pressure_s
 
 
-def lab_metrics(
-    network: LabNetwork, begin: LabCount, end: LabCount, window_s: float
-) -> dict[str, Any]:
-    """Return the metrics of the `window_s` between two counts; peaks are those of the second."""
+class Watch:
+    """What happens in a laboratory from now on."""
+
+    def __init__(self, laboratory: Laboratory) -> None:
+        """Begin. Raises MeasureError."""
+        self._laboratory, self._waited_s = laboratory, pressure_s()
+        self._begin = laboratory.begin()
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the time until now. Raises MeasureError."""
+        end, now_s = self._laboratory.read(), pressure_s()
+        waited_s = None if now_s is None or self._waited_s is None else now_s - self._waited_s
+        found = lab_metrics(self._laboratory.network, self._begin, end)
+        return {**found, **host_metrics(end, waited_s)}
+
+
+def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str, Any]:
+    """Return the metrics of the network between two counts; peaks are those of the second."""
     counted = {
         name: replace(
             now,
@@ -35,7 +51,7 @@ def lab_metrics(
     busy = {
         queue.link.name: 8
         * (counted[queue.link.name].sent_bytes + UNSEEN_BYTES * counted[queue.link.name].sent)
-        / (queue.rate_bps * window_s)
+        / (queue.rate_bps * end.watched_s)
         for queue in queues
     }
     return {
@@ -52,3 +68,10 @@ def _means(queues: list[Queue], of_link: Mapping[str, float]) -> dict[str, float
     for queue in queues:
         kinds.setdefault(queue.link.kind, []).append(of_link[queue.link.name])
     return {kind: sum(values) / len(values) for kind, values in kinds.items()}
+
+
+def balance_metrics(balance: Balance) -> dict[str, Any]:
+    """Return the metrics of what became of all packets of a run."""
+    dropped = {where: count for where, count in balance.in_hosts.items() if count}
+    found: dict[str, Any] = {"packets_unaccounted": balance.unaccounted}
+    return {**found, "host_drops": dropped} if dropped else found

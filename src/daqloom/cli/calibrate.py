@@ -1,0 +1,62 @@
+"""`daqloom calibrate`: what this machine's hosts cost a simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from daqloom.cli.console import check_writable, plain_failures, print_json, spoken
+from daqloom.cli.options import flag, option
+
+MICRO = 1e6
+
+
+def calibrate(
+    transport: Annotated[
+        str, option("NAME", 'Transport of units: "tcp", "shm" or "libfabric:PROVIDER".')
+    ] = "tcp",
+    congestion: Annotated[
+        str, option("NAME", 'Over TCP: congestion control, such as "cubic"; else the system\'s.')
+    ] = "",
+    latencies: Annotated[
+        Path | None,
+        option("FILE", "Write each latency, one in microseconds a line, for hosts.latency.file."),
+    ] = None,
+    json: Annotated[
+        bool, flag("Print the numbers as a JSON object and nothing else.", "--json")
+    ] = False,
+) -> None:
+    """Measure what this machine's hosts take time for, and print it as the table [hosts].
+
+    Two processes send a message to and fro by the transport of real units: the CPU time of a
+    message is `message_cost`, what half a round trip takes besides is `latency`. `local_rate` is
+    the rate of copies of a thread. Put the table into a scenario, and `daqloom simulate` has the
+    hosts of this machine: they are what a measurement on it has.
+
+    \b
+    Examples:
+      daqloom calibrate
+      daqloom calibrate --latencies latencies.txt
+      daqloom calibrate --transport shm --json
+    """
+    with plain_failures():
+        from daqloom.measure.calibrate import calibrate as measured
+        from daqloom.metrics import with_unit
+        from daqloom.output import write_text
+
+        if latencies:
+            check_writable(latencies, "--latencies")
+        with spoken("calibrating", quiet=json, at_once="messages travel to and fro") as say:
+            found = measured(transport, congestion)
+            say(1.0)
+        if latencies:
+            lines = (f"{MICRO * each:.3f}\n" for each in found.latencies_s)
+            write_text(latencies, "".join(lines))
+        if json:
+            print_json(found.to_dict())
+            return
+        late = found.to_dict()["timer_lateness_s"]
+        usual, seldom = (with_unit(float(f"{late[of]:.2g}"), "s") for of in ("p50", "p99"))
+        print(f"# By `daqloom calibrate`: {found.transport}, {found.where}.")
+        print(f"# A timer wakes a process {usual} late, one in a hundred {seldom}.")
+        print(found.table(str(latencies) if latencies else ""))

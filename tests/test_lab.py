@@ -1,0 +1,151 @@
+"""Laboratories that are made: where this machine allows network namespaces."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_measure_group_faults import can_make_networks
+
+from daqloom.measure import MeasureError
+from daqloom.measure.lab import validity
+from daqloom.measure.lab.balance import settle
+from daqloom.measure.lab.laboratory import Laboratory
+from daqloom.measure.lab.network import lab_network
+from daqloom.measure.run import measure
+from daqloom.scenario.models import Scenario
+from daqloom.topology.loaded import load
+
+pytestmark = pytest.mark.skipif(
+    not can_make_networks(), reason="this machine allows no network namespaces"
+)
+PORT = 5005
+FRAMES = 20
+"""That the builder's port holds."""
+
+
+def rack(**changes: object) -> Scenario:
+    small = {"readout__units": 2, "builders__units": 1, "measure__duration": "4 s"}
+    small |= {"network__switch__tor__model": "drop-tail", "event__size": "20 kB"}
+    small["network__switch__tor__queue_packets"] = FRAMES
+    keys = {key.replace("__", "."): value for key, value in (small | changes).items()}
+    found = load("lab-rack", keys)
+    assert isinstance(found, Scenario)
+    return found
+
+
+@pytest.fixture
+def any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run beside one another: what is measured here is not the network's speed."""
+    monkeypatch.setattr(validity, "MOST_PRESSURE", 2.0)
+    monkeypatch.setattr(validity, "MOST_LATENESS", 2.0)
+
+
+SEND = f"""
+import socket, sys
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(int(sys.argv[2])):
+    out.sendto(bytes(1472), (sys.argv[1], {PORT}))
+"""
+RECEIVE = f"""
+import socket, sys
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+here.bind(("", {PORT}))
+print("ready", flush=True)
+here.settimeout(1)
+count = 0
+try:
+    while here.recv(2000):
+        count += 1
+except TimeoutError:
+    print(count, flush=True)
+"""
+
+
+def test_a_full_port_drops_and_every_packet_is_accounted_for() -> None:
+    """100 datagrams of full frames come at 40 Mb/s to a port of 20 Mb/s that holds 20: it sends one
+    while two come, so that it drops at most the 100 - 20 - 50 that a machine without pauses drops,
+    and more than none."""
+    network = lab_network(rack(readout__units=1))
+    with Laboratory(network) as lab:
+        sender, receiver = lab.hosts
+        lab.begin()
+        with subprocess.Popen(
+            [*receiver.enter, sys.executable, "-c", RECEIVE], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            to = network.hosts[1].address
+            subprocess.run([*sender.enter, sys.executable, "-c", SEND, to, "100"], check=True)
+            received = int(process.stdout.readline())
+        found = settle(lab)
+        count = lab.read()
+    port = count.ports["access.0.down"]
+    assert port.sent == received
+    assert port.sent + port.dropped == 100
+    assert 0 < port.dropped <= 32  # two frames are under way or in the bucket at the end
+    assert port.peak_bytes <= FRAMES * 1518
+    assert (found.unaccounted, dict(found.in_hosts)) == (0, {"cable": 0, "socket": 0})
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_a_run_in_a_laboratory_has_the_metrics_of_its_network() -> None:
+    found = measure(rack(event__rate="30 Hz"))
+    assert found.metric("events_built") or 0 > 0
+    assert found.metric("events_wrong") == 0
+    assert found.metric("packets_unaccounted") == 0
+    assert found.metric("buffer_peak_bytes.tor") or 0 > 1518
+    assert 0 < (found.metric("link_utilisation.access.0.down") or 0) < 1
+    built, begun = (found.metric(f"events_accounted.{fate}") for fate in ("built", "begun"))
+    assert built == begun
+
+
+def test_a_machine_that_is_too_busy_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validity, "MOST_PRESSURE", 2.0)
+    monkeypatch.setattr(validity, "MOST_LATENESS", -1.0)
+    with pytest.raises(MeasureError, match="not a valid measurement of the network"):
+        measure(rack(measure__duration="2 s"))
+
+
+def test_nothing_is_left_of_a_laboratory_whose_process_is_killed() -> None:
+    program = """
+import sys, time
+from daqloom.measure.lab.laboratory import Laboratory
+from daqloom.measure.lab.network import lab_network
+from daqloom.topology.loaded import load
+with Laboratory(lab_network(load("lab-rack", {"readout.units": 2, "builders.units": 1}))) as lab:
+    print(lab.switches.holder, *(host.holder for host in lab.hosts), flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        holders = [int(number) for number in process.stdout.readline().split()]
+        assert len(holders) == 4
+        assert all(Path(f"/proc/{holder}").exists() for holder in holders)
+        process.send_signal(signal.SIGKILL)
+    deadline_s = time.monotonic() + 60
+    while any(is_alive(holder) for holder in holders):
+        assert time.monotonic() < deadline_s
+        os.sched_yield()
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # nobody may wait for it here
+
+
+def test_what_is_here_already_is_not_touched() -> None:
+    before = sorted(name for _, name in socket.if_nameindex())
+    with Laboratory(lab_network(rack())):
+        assert sorted(name for _, name in socket.if_nameindex()) == before
+    assert sorted(name for _, name in socket.if_nameindex()) == before

@@ -1,0 +1,247 @@
+"""What a laboratory is made of, by known answers: nothing is made here."""
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from daqloom.measure.lab import kernel
+from daqloom.measure.lab.balance import Device, balance, devices, socket_drops
+from daqloom.measure.lab.counting import Port, request
+from daqloom.measure.lab.laboratory import LabCount, PortCount
+from daqloom.measure.lab.network import Queue, lab_network
+from daqloom.measure.lab.result import lab_metrics
+from daqloom.measure.lab.validity import host_metrics, why_invalid
+from daqloom.scenario import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.topology.links import LinkName
+from daqloom.topology.loaded import load
+
+FRAME = 1518
+"""A full frame in a buffer: an IP packet of 1500 B, Ethernet header, check sequence."""
+SEEN = 1514
+"""What the kernel counts of it."""
+WIRE_BITS = 8 * 1538
+"""With preamble and gap."""
+
+
+def rack(**changes: object) -> Scenario:
+    keys = {key.replace("__", "."): value for key, value in changes.items()}
+    found = load("lab-rack", keys)
+    assert isinstance(found, Scenario)
+    return found
+
+
+def small() -> Scenario:
+    return rack(readout__units=2, builders__units=1)
+
+
+def test_a_rack_has_its_hosts_switches_cables_and_ways() -> None:
+    network = lab_network(small())
+    assert [host.name for host in network.hosts] == ["readout.0", "readout.1", "builder.0"]
+    assert [host.address for host in network.hosts] == ["10.113.0.1", "10.113.0.2", "10.113.0.3"]
+    assert (network.switches, network.levels) == (("core", "tor"), ("core", "tor"))
+    assert [cable.hosts for cable in network.cables] == [(0, -1), (1, -1), (-1, -1), (-1, 2)]
+    rates = {queue.link.name: queue.rate_bps for queue in network.queues}
+    assert rates == {
+        "source.0.down": 40_000_000,
+        "source.1.down": 40_000_000,
+        "uplink.0.down": 480_000_000,
+        "uplink.0.up": 480_000_000,
+        "access.0.down": 20_000_000,
+    }
+    of = {queue.link.name: queue.device for queue in network.queues}
+    core = (of["source.0.down"], of["source.1.down"], of["uplink.0.down"])
+    tor = (of["uplink.0.up"], of["uplink.0.up"], of["access.0.down"])
+    assert network.towards == (core, tor)
+
+
+def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() -> None:
+    scenario = load(
+        "lab-shift",
+        {"network.leaves": 2, "network.spines": 2, "network.hosts_per_leaf": 3},
+    )
+    assert isinstance(scenario, Scenario)
+    network = lab_network(scenario)
+    leads_to = {}
+    for cable in network.cables:
+        for near, far, host in (
+            (cable.a, cable.b, cable.hosts[1]),
+            (cable.b, cable.a, cable.hosts[0]),
+        ):
+            leads_to[near.device] = ("host", host) if host >= 0 else ("switch", far.switch)
+    for start in range(len(network.switches)):
+        for host in range(len(network.hosts)):
+            at, hops = ("switch", start), 0
+            while at[0] == "switch":
+                at, hops = leads_to[network.towards[at[1]][host]], hops + 1
+                assert hops <= 3
+            assert at == ("host", host)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"network__links__access": {"rate": "20 Mb/s", "delay": "1 ms"}},
+            "access.0.down has 1 ms",
+        ),
+        ({"network__switch__tor__model": "qfx5120-48y"}, 'switch.tor.model = "qfx5120-48y"'),
+        ({"network__switch__tor__ecn_threshold": "10 kB"}, "no switch with ecn_threshold"),
+        ({"readout__units": 250}, "more than the 250"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_with_what_to_do(
+    changes: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(ScenarioError, match=sentence.replace(".", r"\.")):
+        lab_network(rack(**changes))
+
+
+def test_only_an_ethernet_that_carries_tcp_is_made() -> None:
+    laptop = load("laptop")
+    assert isinstance(laptop, Scenario)
+    with pytest.raises(ScenarioError, match="makes Ethernets that carry TCP"):
+        lab_network(laptop)
+
+
+def test_hosts_have_the_tcp_of_the_scenario() -> None:
+    static = lab_network(small())
+    assert "initcwnd 45 " in static.route  # 64 KiB are 45 segments of 1448 B
+    assert static.settings["ipv4/tcp_slow_start_after_idle"] == "0"
+    cubic = rack(
+        transport={
+            "congestion": "cubic",
+            "initial_window": 7,
+            "rack": False,
+            "tail_loss_probe": False,
+            "rto_min": "100 ms",
+        }
+    )
+    network = lab_network(cubic)
+    assert "initcwnd 7 " in network.route
+    assert "rto_min 100ms" in network.route
+    assert network.settings["ipv4/tcp_slow_start_after_idle"] == "1"
+    assert network.settings["ipv4/tcp_recovery"] == "0"
+    assert network.settings["ipv4/tcp_early_retrans"] == "0"
+
+
+def port(rate_bps: int = 20_000_000, **limits: int) -> Queue:
+    return Queue("s0p1", LinkName("access.0.down", "access.down"), rate_bps, 0, **limits)
+
+
+def test_a_bucket_holds_two_frames_or_what_a_late_timer_needs() -> None:
+    assert kernel.burst_frames(port(), 1500) == 2
+    assert kernel.bucket_s(port(), 1500) == pytest.approx(2 * WIRE_BITS / 20e6)
+    # 50 us at 10 Gb/s are 500 000 bits: 40.6 frames.
+    assert kernel.burst_frames(port(10_000_000_000), 1500) == 41
+
+
+@pytest.mark.parametrize("frames", [3, 10, 80, 10_000])
+def test_bucket_and_fifo_hold_what_the_port_is_to_hold(frames: int) -> None:
+    """With 2 frames in the bucket, the FIFO takes the others and not one more."""
+    kind, _, limit = kernel.fifo(port(buffer_bytes=frames * FRAME), 1500).split()
+    assert kind == "bfifo"
+    assert (frames - 2) * SEEN <= int(limit) < (frames - 1) * SEEN
+    assert kernel.fifo(port(packets=frames), 1500) == f"pfifo limit {frames - 2}"
+    # The smaller one decides.
+    both = port(buffer_bytes=frames * FRAME, packets=frames + 1)
+    assert kernel.fifo(both, 1500).startswith("bfifo")
+
+
+def test_a_buffer_that_is_smaller_than_the_bucket_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"access\.0\.down has a buffer of 2 full frames"):
+        kernel.fifo(port(packets=2), 1500)
+
+
+def reply(sent: tuple[int, int], queue: tuple[int, int, int]) -> bytes:
+    """What the kernel answers: bytes and packets sent; packets and bytes that wait, and drops."""
+
+    def attribute(kind: int, data: bytes) -> bytes:
+        return struct.pack("=HH", 4 + len(data), kind) + data
+
+    counted = attribute(1, struct.pack("=QI", *sent))
+    counted += attribute(3, struct.pack("=IIIII", *queue, 0, 0))
+    body = struct.pack("=BxxxiIII", 0, 7, 0x100000, 0, 0) + attribute(1, b"bfifo\0\0\0")
+    body += attribute(7, counted)
+    return struct.pack("=IHHII", 16 + len(body), 36, 0, 0, 0) + body
+
+
+def test_a_port_counts_what_the_kernel_tells_and_what_it_does_not_see() -> None:
+    seen = Port("access.0.down", 0, unseen_bytes=4, ahead_bytes=2 * FRAME, request=request(7, 16))
+    seen.update(reply((3 * SEEN, 3), (5, 5 * SEEN, 2)))
+    assert (seen.sent_bytes, seen.sent, seen.dropped, seen.waiting) == (3 * SEEN, 3, 2, 5)
+    assert seen.held_bytes == seen.peak_bytes == 7 * FRAME
+    seen.update(reply((8 * SEEN, 8), (0, 0, 2)))
+    assert (seen.held_bytes, seen.peak_bytes) == (0, 7 * FRAME)
+
+
+def test_an_error_of_the_kernel_is_told() -> None:
+    seen = Port("x", 0, 4, 0, request(7, 16))
+    error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + bytes(16)
+    with pytest.raises(FileNotFoundError):
+        seen.update(error)
+
+
+ZERO = PortCount(sent=0, sent_bytes=0, dropped=0, waiting=0, peak_bytes=0)
+
+
+def counted(**of_ports: PortCount) -> LabCount:
+    names = [queue.link.name for queue in lab_network(small()).queues]
+    ports = {name: of_ports.get(name.replace(".", "_"), ZERO) for name in names}
+    return LabCount(ports, (0, 7 * FRAME), looks=10, watched_s=2.0, late_s=0.1, longest_s=0.2)
+
+
+def test_metrics_are_those_of_the_time_between_two_counts() -> None:
+    before = PortCount(sent=100, sent_bytes=100 * SEEN, dropped=4, waiting=0, peak_bytes=0)
+    after = PortCount(sent=1_100, sent_bytes=1_100 * SEEN, dropped=7, waiting=0, peak_bytes=0)
+    found = lab_metrics(
+        lab_network(small()), counted(access_0_down=before), counted(access_0_down=after)
+    )
+    assert found["buffer_peak_bytes"] == {"core": 0, "tor": 7 * FRAME}
+    assert (found["packets_dropped"], found["drops_by_port"]) == (3, {"access.0.down": 3})
+    assert found["drop_fraction"] == pytest.approx(3 / 1003)
+    share = 1000 * WIRE_BITS / (20e6 * 2)
+    assert found["link_utilisation"]["access.0.down"] == pytest.approx(share)
+    assert found["link_utilisation"]["access.down"] == pytest.approx(share)
+
+
+def test_the_balance_finds_each_packet_or_says_that_one_is_missing() -> None:
+    """A host sends 10 packets to the builder: the switch drops 3, its last cable 2."""
+    network = lab_network(small())
+    none = Device(0, 0, 0)
+    switches = {queue.device: none for queue in network.queues}
+    of = {queue.link.name: queue.device for queue in network.queues}
+    switches[of["source.0.down"]] = Device(received=10, refused=0, sent=0)
+    switches[of["uplink.0.down"]] = Device(received=0, refused=0, sent=10)
+    switches[of["uplink.0.up"]] = Device(received=10, refused=0, sent=0)
+    switches[of["access.0.down"]] = Device(received=0, refused=0, sent=7)
+    hosts = [Device(0, 0, 10), none, Device(received=5, refused=2, sent=0)]
+    count = counted(
+        uplink_0_down=replace(ZERO, sent=10), access_0_down=replace(ZERO, sent=7, dropped=3)
+    )
+    found = balance(network, count, switches, hosts, 1)
+    assert (found.in_hosts, found.unaccounted) == ({"cable": 2, "socket": 1}, 0)
+    hosts[2] = Device(received=4, refused=2, sent=0)
+    assert balance(network, count, switches, hosts, 0).unaccounted == 1
+    hosts[2] = Device(received=5, refused=2, sent=0)
+    count = counted(
+        uplink_0_down=replace(ZERO, sent=10), access_0_down=replace(ZERO, sent=7, dropped=2)
+    )
+    assert balance(network, count, switches, hosts, 0).unaccounted == 1
+
+
+def test_the_kernels_tables_are_read() -> None:
+    table = "Inter-|   Receive\n face |bytes\n  eth0: 10 2 0 1 0 0 0 0 20 3 0 0 0 0 0 0\n"
+    assert devices(table) == {"eth0": Device(received=2, refused=1, sent=3)}
+    text = "TcpExt: A TCPBacklogDrop TCPRcvQDrop\nTcpExt: 5 2 1\nIpExt: B\nIpExt: 4\n"
+    assert socket_drops(text) == 3
+    assert socket_drops("") == 0
+
+
+def test_a_busy_machine_is_found_out() -> None:
+    assert host_metrics(counted(), 1.0) == {"host_lateness": 0.05, "host_pressure": 0.5}
+    assert host_metrics(counted(), None) == {"host_lateness": 0.05}
+    assert why_invalid({"host_lateness": 0.05, "host_pressure": 0.5}) == ""
+    assert "waited for a core 90% of the time" in why_invalid({"host_pressure": 0.9})
+    assert "timers were late for 50% of the time" in why_invalid({"host_lateness": 0.5})
