@@ -149,3 +149,59 @@ def test_what_is_here_already_is_not_touched() -> None:
     with Laboratory(lab_network(rack())):
         assert sorted(name for _, name in socket.if_nameindex()) == before
     assert sorted(name for _, name in socket.if_nameindex()) == before
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_the_software_switch_is_a_switch_of_a_laboratory() -> None:
+    """Its rings hold the event, so that nothing is dropped; with rings of 4 packets, something is,
+    and each of these packets is accounted for."""
+    pytest.importorskip("daqloom._switch")
+    software = {
+        "network__switch__tor__model": "software",
+        "network__switch__tor__pace": "19 Mb/s",
+        "event__rate": "20 Hz",
+    }
+    try:
+        whole = measure(rack(**software, network__switch__tor__queue_packets=500))
+    except MeasureError as error:
+        if "does not start" in str(error) or "missed" in str(error):
+            pytest.skip(str(error))
+        raise
+    assert (whole.metric("packets_dropped"), whole.metric("packets_unaccounted")) == (0, 0)
+    assert 10_000 < (whole.metric("buffer_peak_bytes.tor") or 0) < 60_000
+    shallow = measure(rack(**software, network__switch__tor__queue_packets=4))
+    assert (shallow.metric("packets_dropped") or 0) > 0
+    assert shallow.metric("packets_unaccounted") == 0
+    assert shallow.metric("events_wrong") == 0
+
+
+def test_an_ordinary_user_may_have_a_laboratory() -> None:
+    """Where the kernel allows user namespaces, and this process is root and can become somebody
+    else."""
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user, and all of this module has shown it")
+    program = """
+from daqloom.measure.lab.balance import settle
+from daqloom.measure.lab.laboratory import Laboratory
+from daqloom.measure.lab.network import lab_network
+from daqloom.topology.loaded import load
+import subprocess
+network = lab_network(load("lab-pair"))
+with Laboratory(network) as lab:
+    ping = [*lab.hosts[0].enter, "ping", "-c", "1", "-W", "20", network.hosts[1].address]
+    subprocess.run(ping, check=True, stdout=subprocess.DEVNULL)
+    print(settle(lab).unaccounted)
+"""
+    import daqloom
+
+    packages = Path(daqloom.__file__).parent.parent
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    env = {"PYTHONPATH": str(packages), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    done = subprocess.run(
+        [*nobody, "/usr/bin/python3", "-c", program], env=env, capture_output=True, text=True
+    )
+    if done.returncode and "MeasureError" not in done.stderr:
+        pytest.skip(f"nobody can run daqloom here: {done.stderr.strip()[-200:]}")
+    if "does not allow network namespaces" in done.stderr:
+        pytest.skip("this machine gives ordinary users no namespaces")
+    assert done.stdout == "0\n", done.stderr

@@ -2,6 +2,7 @@
 
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,11 @@ from daqloom.measure.lab.counting import Port, request
 from daqloom.measure.lab.laboratory import LabCount, PortCount
 from daqloom.measure.lab.network import Queue, lab_network
 from daqloom.measure.lab.result import lab_metrics
+from daqloom.measure.lab.software import RingCount, document
 from daqloom.measure.lab.validity import host_metrics, why_invalid
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.softswitch.load import load as load_switch
 from daqloom.topology.links import LinkName
 from daqloom.topology.loaded import load
 
@@ -59,7 +62,13 @@ def test_a_rack_has_its_hosts_switches_cables_and_ways() -> None:
 def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() -> None:
     scenario = load(
         "lab-shift",
-        {"network.leaves": 2, "network.spines": 2, "network.hosts_per_leaf": 3},
+        {
+            "network.shape": "fat-tree",
+            "network.leaves": 2,
+            "network.spines": 2,
+            "network.hosts_per_leaf": 3,
+            "network.links.rate": "40 Mb/s",
+        },
     )
     assert isinstance(scenario, Scenario)
     network = lab_network(scenario)
@@ -83,7 +92,7 @@ def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() ->
     ("changes", "sentence"),
     [
         (
-            {"network__links__access": {"rate": "20 Mb/s", "delay": "1 ms"}},
+            {"network__links__access__delay": "1 ms"},
             "access.0.down has 1 ms",
         ),
         ({"network__switch__tor__model": "qfx5120-48y"}, 'switch.tor.model = "qfx5120-48y"'),
@@ -110,13 +119,11 @@ def test_hosts_have_the_tcp_of_the_scenario() -> None:
     assert "initcwnd 45 " in static.route  # 64 KiB are 45 segments of 1448 B
     assert static.settings["ipv4/tcp_slow_start_after_idle"] == "0"
     cubic = rack(
-        transport={
-            "congestion": "cubic",
-            "initial_window": 7,
-            "rack": False,
-            "tail_loss_probe": False,
-            "rto_min": "100 ms",
-        }
+        transport__congestion="cubic",
+        transport__initial_window=7,
+        transport__rack=False,
+        transport__tail_loss_probe=False,
+        transport__rto_min="100 ms",
     )
     network = lab_network(cubic)
     assert "initcwnd 7 " in network.route
@@ -245,3 +252,34 @@ def test_a_busy_machine_is_found_out() -> None:
     assert why_invalid({"host_lateness": 0.05, "host_pressure": 0.5}) == ""
     assert "waited for a core 90% of the time" in why_invalid({"host_pressure": 0.9})
     assert "timers were late for 50% of the time" in why_invalid({"host_lateness": 0.5})
+
+
+SOFTWARE = {
+    "network__switch__tor__model": "software",
+    "network__switch__tor__queue_packets": 50,
+    "network__switch__tor__pace": "19 Mb/s",
+}
+
+
+def test_a_software_switch_has_its_file_and_ports_that_are_no_bridges(tmp_path: Path) -> None:
+    network = lab_network(rack(readout__units=2, builders__units=1, **SOFTWARE))
+    (rings,) = network.software
+    assert (rings.switch, rings.hosts) == (1, (2,))
+    file = tmp_path / "switch.toml"
+    file.write_text(document(network, rings))
+    switch = load_switch(file)
+    of = {queue.link.name: queue.device for queue in network.queues}
+    assert set(switch.ports) == {of["uplink.0.up"], of["access.0.down"]}
+    (ring,) = switch.rings.values()
+    assert (ring.port, ring.to, ring.packets) == (of["access.0.down"], "10.113.0.3/32", 50)
+    assert ring.rate == 19_000_000
+    lines = [*kernel.cables(network, [1, 2, 3]), *kernel.forwarding(network)]
+    assert not any("master s1 up" in line for line in lines)
+    assert not any(f"dev {of['access.0.down']}" in line for line in lines)
+    assert any("master s0 up" in line for line in lines)
+
+
+def test_what_a_port_has_counted_includes_its_ring() -> None:
+    port = replace(ZERO, sent=7, dropped=1, waiting=2)
+    whole = port.with_ring(RingCount(held=3, dropped=4, peak_bytes=5))
+    assert (whole.sent, whole.dropped, whole.waiting, whole.peak_bytes) == (7, 5, 5, 5)

@@ -8,10 +8,12 @@ import grpc
 import pytest
 from small_fabrics import daqpipe, small
 from test_measure_daqpipe import tiny
+from test_measure_group_faults import can_make_networks
 
 from daqloom import methods
 from daqloom.measure import run as live
 from daqloom.measure.control import Control
+from daqloom.measure.lab import validity
 from daqloom.metrics import (
     COST,
     METRICS,
@@ -221,6 +223,24 @@ def test_measure_gives_what_it_declares(
     over_tcp = {"measure__transport": "tcp"}
     runs = [tiny(building__protocol=protocol, **more) for more in (over_tcp, to_file)]
     expect_as_declared("measure", runs, [live.measure(each) for each in runs])
+
+
+@pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
+def test_a_laboratory_gives_what_it_declares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_running", visited)
+    monkeypatch.setattr(validity, "MOST_PRESSURE", 2.0)
+    monkeypatch.setattr(validity, "MOST_LATENESS", 2.0)
+    small = {"readout.units": 2, "builders.units": 1, "measure.duration": "2 s"}
+    shallow = {"network.switch.tor.model": "drop-tail", "network.switch.tor.queue_packets": 4}
+    to_file = {"measure.sink": "file", "measure.sink_files": str(tmp_path)}
+    runs = [load("lab-rack", small | more) for more in ({}, shallow | to_file)]
+    results = [live.measure(each) for each in runs]
+    came = set.union(*map(given, results))
+    expected = declared("measure", parts_of(runs[0]))
+    assert came - expected == set()
+    assert expected - came <= {"host_drops.*", "host_pressure"}  # where there is something to tell
 
 
 def test_each_method_takes_the_systems_of_its_metrics() -> None:

@@ -15,6 +15,8 @@ PRESETS = (
     "atlas-hllhc",
     "atlas-lab",
     "incast-rack",
+    "lab-pair",
+    "lab-rack",
     "laptop-pull",
     "lossless-switch-all-to-one",
     "small-rack",

@@ -62,6 +62,7 @@ void bind_config(nb::module_& module) {
         .def_rw("latency", &Config::latency)
         .def_rw("message_cost_s", &Config::message_cost)
         .def_rw("polling_delay_s", &Config::polling_delay)
+        .def_rw("shared_cores", &Config::shared_cores)
         .def_rw("local_rate_bps", &Config::local_rate)
         .def_rw("control_bytes", &Config::control_bytes)
         .def_rw("data_service_level", &Config::data_service_level)

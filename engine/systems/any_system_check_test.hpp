@@ -94,6 +94,7 @@ class AnySystem {
         config.network = std::move(any.network);
         config.transport = any.transport;
         config.message_cost = base::nanoseconds(from_.one_of({0, 0, 100, 1'000}));
+        config.shared_cores = static_cast<std::uint32_t>(from_.one_of({0, 0, 1, 2}));
         config.polling_delay = base::nanoseconds(from_.one_of({0, 0, 200}));
         config.latency = any_delay();
         config.control_service_level = from_.byte() % 2;

@@ -35,6 +35,9 @@ using transport::ServiceLevel;
 struct NodesConfig {
     /// Time of the processor for a message, sent or received: LogGP's o.
     base::Time message_cost;
+    /// Cores on which the processors of all nodes take turns, as those of units of one machine do;
+    /// 0: each node has a core of its own.
+    std::uint32_t shared_cores = 0;
     /// From the end of a transfer until the processor notices.
     base::Time polling_delay;
     /// Of the adapter and the software, from a message's task until its first packet.
@@ -241,7 +244,8 @@ class Nodes final : public transport::Listener {
           transport_(std::move(transport)),
           driver_(driver),
           copy_(config.local_rate.bps > 0 ? config.local_rate : base::gigabits_per_second(1)),
-          latency_(config.seed, "host latency") {}
+          latency_(config.seed, "host latency"),
+          core_free_(config.shared_cores) {}
 
     /// A message of this node is no task of its own: it is sent or taken in at once.
     [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time now) const {
@@ -251,10 +255,24 @@ class Nodes final : public transport::Listener {
 
     void queue_task(std::uint32_t at, std::uint32_t task, base::Time now) {
         Node& node = nodes_[at];
-        node.processor_free =
-            std::max({node.processor_free, now, node.stopped_until}) + node.message_cost;
+        node.processor_free = std::max({node.processor_free, now, node.stopped_until});
+        if (!core_free_.empty()) {
+            base::Time& core = core_for(node.processor_free);
+            node.processor_free = std::max(node.processor_free, core);
+            core = node.processor_free + node.message_cost;
+        }
+        node.processor_free += node.message_cost;
         processor_used_ += node.message_cost;
         events().push({node.processor_free, kTask, task});
+    }
+
+    /// For a task that is due then: the core that has been free for the shortest time, which leaves
+    /// others for what is due before; where none is free, that which is next.
+    base::Time& core_for(base::Time due) {
+        const auto is_worse = [&](base::Time a, base::Time b) {
+            return a <= due && b <= due ? a < b : a > b;
+        };
+        return *std::ranges::max_element(core_free_, is_worse);
     }
 
     base::expected<void> plan_changes(const std::vector<NodeIndex>& hosts) {
@@ -479,6 +497,7 @@ class Nodes final : public transport::Listener {
     base::WireClock copy_;
     base::RandomStream latency_;
     base::Time processor_used_;
+    std::vector<base::Time> core_free_;  ///< of shared cores
     sim::Histogram write_latency_;
     sim::Histogram flow_write_latency_;
     std::vector<sim::Histogram> level_latencies_;

@@ -49,6 +49,7 @@ struct RackConfig {
     std::vector<base::DelayDistribution> processing;
     base::Time readout_cost_per_message;
     base::Time builder_cost_per_message;
+    std::uint32_t shared_cores = 0;
 
     LinkConfig readout_link;
     LinkConfig uplink;
@@ -161,6 +162,7 @@ inline PullSystemConfig pull_of(const RackConfig& rack) {
     config.processing = rack.processing;
     config.readout_cost_per_message = rack.readout_cost_per_message;
     config.builder_cost_per_message = rack.builder_cost_per_message;
+    config.shared_cores = rack.shared_cores;
     config.duration = rack.duration;
     config.warmup = rack.warmup;
     config.seed = rack.seed;

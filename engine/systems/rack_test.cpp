@@ -145,6 +145,20 @@ TEST_F(RackManager, OfAnIdleNetworkMakesNoDifferenceToTheLatency) {
     EXPECT_EQ(rack.report().events_built, 49U);
 }
 
+/// Three readout units and their builder units share cores: an event takes a request and a fragment
+/// of each, both sent and received, which is 12 messages of 10 us in turn on one core or on two.
+TEST_F(RackManager, HostsThatShareCoresTakeTurnsOnThem) {
+    RackConfig config = small(3, 2, 3'000);
+    config.readout_cost_per_message = config.builder_cost_per_message = microseconds(10);
+    config.arrivals.rate_hz = 1e6;  // more than they can build
+    config.duration = milliseconds(200);
+    for (const std::uint32_t cores : {1U, 2U}) {
+        config.shared_cores = cores;
+        const auto built = static_cast<double>(run(config).report().events_built);
+        EXPECT_NEAR(built / (0.2 * cores / (12 * 10e-6)), 1, 0.02) << cores;
+    }
+}
+
 /// Two events, the second 50 us after the first, whose fragments then fill the queue to the builder
 /// unit for 800 us. An ideal manager has them share the link: the second one takes almost twice as
 /// long. A networked one has the second assignment wait behind the first event, so that each has

@@ -39,8 +39,13 @@ base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(
 void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
     if (message.is_datagram) [[unlikely]] {
         udp_.post(message, latency, now);
-    } else if (latency > Time::zero()) {
-        delay(message, now + latency);
+        return;
+    }
+    // A host writes to its sockets in the order in which messages are posted: none overtakes.
+    Time& left = left_[message.from];
+    left = std::max(left, now + latency);
+    if (left > now) {
+        delay(message, left);
     } else {
         write(message, now);
     }

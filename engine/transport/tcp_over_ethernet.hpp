@@ -68,7 +68,8 @@ class TcpOverEthernet final : public Transport {
           endpoints_(tcp, network.hosts, network.classes(), network_, events_),
           udp_(network_, events_, network, largest_frame(tcp), kUdp),
           service_classes_(network.service_classes),
-          closings_(network.hosts) {}
+          closings_(network.hosts),
+          left_(network.hosts) {}
 
     /// As buffered.
     static base::Bytes largest_frame(const TcpConfig& tcp) {
@@ -91,6 +92,7 @@ class TcpOverEthernet final : public Transport {
     std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
     base::Pool<Delayed> delayed_;
     base::Table<NodeIndex, std::uint32_t> closings_;  ///< how often its connections were closed
+    base::Table<NodeIndex, base::Time> left_;         ///< when its last message leaves
     base::Time end_ = base::Time::never();
     bool ended_ = false;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "transport/ethernet_star_test.hpp"
@@ -85,6 +86,38 @@ TEST(TcpOverEthernet, QuestionsAndAnswersGoOverTheConnectionOfTheirHosts) {
         EXPECT_EQ(endpoints.sender(there).end(), 100 * 10'000U);
         EXPECT_EQ(endpoints.sender(ethernet::peer(there)).end(), 100 * 100U);
     }
+}
+
+/// Posted at once, the first one with a latency: the others leave with it, in order. None waits
+/// behind the frames of a later one.
+class Latencies : public Listener {
+  public:
+    Latencies() {
+        const auto transport = *TcpOverEthernet::make(star(4), TcpConfig{});
+        transport->end_at(base::milliseconds(100));
+        const auto post = [&](std::uint32_t to, base::Bytes bytes, Time latency) {
+            transport->post({.from = NodeIndex(0), .to = NodeIndex(to), .bytes = bytes, .tag = to},
+                            latency, Time::zero());
+        };
+        post(1, 100, base::microseconds(50));
+        post(2, 100'000, base::microseconds(20));
+        post(3, 100, Time::zero());
+        transport->run(base::milliseconds(100), *this);
+    }
+    void on_received(std::uint64_t tag, Time now) override { received.emplace_back(tag, now); }
+    void on_completed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
+    void on_failed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
+    void on_event(const sim::Event& /*event*/) override { FAIL(); }
+
+    std::vector<std::pair<std::uint64_t, Time>> received;
+};
+
+TEST(TcpOverEthernet, MessagesOfAHostLeaveInTheOrderInWhichTheyArePosted) {
+    const Latencies all;
+    ASSERT_EQ(all.received.size(), 3U);
+    EXPECT_EQ(all.received[0].first, 1U);
+    EXPECT_GT(all.received[0].second, base::microseconds(50));
+    EXPECT_LT(all.received[0].second, base::microseconds(60));
 }
 
 TEST(TcpOverEthernet, AMessageIsExpectedBeforeItIsReceived) {

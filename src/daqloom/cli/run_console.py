@@ -33,10 +33,10 @@ COMMANDS = "configure, start, stop, reset N, status, exit"
 
 def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
     """Until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError and MeasureError."""
-    if scenario.faults.injected or scenario.measure.namespaces:
+    if scenario.faults.injected or scenario.measure.is_apart:
         raise ScenarioError(
-            "faults.injected and measure.namespaces are for `daqloom measure`, which follows a "
-            "plan; leave them out, and break what you like by hand"
+            "faults.injected, measure.namespaces and measure.lab are for `daqloom measure`, which "
+            "follows a plan; leave them out, and break what you like by hand"
         )
     with run_folder(log_dir) as folder:
         asyncio.run(_keep_up(scenario, folder, start))

@@ -18,7 +18,13 @@ from daqloom.measure.launch import Launcher, Task
 NETWORK = "10.113.0.0/16"
 """Of the units' addresses."""
 
-_PACKAGES = {"nft": "nftables", "ip": "iproute2", "tc": "iproute2", "bridge": "iproute2"}
+_PACKAGES = {
+    "ethtool": "ethtool",
+    "nft": "nftables",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "bridge": "iproute2",
+}
 _SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",  # nobody announces himself
     "ipv4/tcp_no_metrics_save": "1",  # what one run found must not shape the next one

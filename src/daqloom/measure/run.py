@@ -63,16 +63,11 @@ from daqloom.topology.system import fabric_system
 
 PROGRESS_S = 0.25
 FINISH_S = 60.0
-SIMULATED = (
-    "network.",
-    "transport.",
-    "hosts.",
-    "faults.routing",
-    "faults.detection",
-    "faults.sweep",
-)
-"""Keys without effect on a measurement: the machine's own network and hosts are measured."""
 """How long the files of a recording may take to reach the disk (s)."""
+OF_NETWORK = ("network.", "transport.")
+"""Keys without effect on a measurement of the machine's own network."""
+SIMULATED = ("hosts.", "faults.routing", "faults.detection", "faults.sweep")
+"""Keys without effect on any measurement."""
 
 
 @dataclass(frozen=True)
@@ -531,11 +526,12 @@ def _result(
     if refusals:
         found["refused"] = dict(refusals)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ignored = SIMULATED + (OF_NETWORK if scenario.measure.lab == "none" else ())
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
         assumed={
-            key: value for key, value in scenario.assumed().items() if not key.startswith(SIMULATED)
+            key: value for key, value in scenario.assumed().items() if not key.startswith(ignored)
         },
         method="measure",
         seed=scenario.run.seed,

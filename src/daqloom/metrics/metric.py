@@ -50,7 +50,12 @@ class Parts(Flag):
     EVERY = BUILT | FLOWS
 
     def __str__(self) -> str:
-        return ", ".join(words for one, words in _WORDS.items() if one in self)
+        told, rest = [], self
+        for one, words in _WORDS.items():  # a whole before its parts
+            if one in rest:
+                told.append(words)
+                rest &= ~one
+        return ", ".join(told)
 
 
 _WORDS = {
@@ -75,13 +80,14 @@ _WORDS = {
     Parts.BROKEN: "shift by RDMA on what broken cables leave",
     Parts.FAULTED: "injected faults",
     Parts.REGROUPED: "units that regroup",
+    Parts.LAB: "in a laboratory",
     Parts.LAB_RACKS: "racks in a laboratory",
     Parts.LAB_TREES: "other networks in a laboratory",
 }
 TAKES = {
     "analyse": Parts.ANALYSED | Parts.BROKEN,
     "simulate": Parts.EVERY,
-    "measure": Parts.BUILT | Parts.FAULTED,
+    "measure": Parts.BUILT | Parts.FAULTED | Parts.LAB,
 }
 """Of which parts a system needs one for each method to take it."""
 

@@ -83,6 +83,9 @@ class HostTimes(Part):
     them, so that they go on apart (partly unfolded)."""
     message_cost: Seconds = 0.0
     """CPU time per message, sent or received, one message at a time (s)."""
+    shared_cores: int = Field(default=0, ge=0, le=4096)
+    """Cores on which the messages of all hosts take turns, as units of one machine do; 0: each host
+    has a processor of its own."""
     polling_delay: Seconds = 0.0
     """Delay until the completion of a transfer is noticed by polling (s)."""
     latency: Distribution = Field(default_factory=Distribution)

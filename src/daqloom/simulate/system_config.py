@@ -53,6 +53,7 @@ def set_system(
     config.latency = delay_of(hosts.latency)
     config.message_cost_s = hosts.message_cost
     config.polling_delay_s = hosts.polling_delay
+    config.shared_cores = hosts.shared_cores
     config.control_bytes = scenario.building.control_size
     config.local_rate_bps = hosts.local_rate
     config.clock_offset_s = hosts.clock_offset

@@ -48,7 +48,11 @@ def _wire_bits(mtu_bytes: int) -> int:
 def cables(network: LabNetwork, holders: list[int]) -> Iterator[str]:
     """Lines of `ip`, in the namespace of the switches: these and all cables. `holders` are the
     processes that hold the namespaces of hosts."""
+    yield "link set lo up"  # on which software switches listen
+    software = {rings.switch for rings in network.software}
     for number in range(len(network.switches)):
+        if number in software:
+            continue
         yield f"link add name s{number} type bridge stp_state 0 mcast_snooping 0"
         yield f"link set s{number} mtu {network.mtu_bytes} up"
     for cable in network.cables:
@@ -60,19 +64,27 @@ def cables(network: LabNetwork, holders: list[int]) -> Iterator[str]:
             hardware = network.hosts[at[1]].hardware_address
             far += f" netns {holders[at[1]]} address {hardware}"
         yield f"link add name {a.device} mtu {network.mtu_bytes} type veth peer {far}"
-        yield from (_port(queue) for queue in (a, b) if queue.switch >= 0)
+        for queue in (a, b):
+            if queue.switch >= 0:
+                yield _port(queue, is_bridged=queue.switch not in software)
 
 
-def _port(queue: Queue) -> str:
+def _port(queue: Queue, *, is_bridged: bool) -> str:
     # One segment a packet: no packet of the kernel's is a burst on the wire.
-    return f"link set {queue.device} gso_max_segs 1 master s{queue.switch} up"
+    master = f" master s{queue.switch}" if is_bridged else ""
+    return f"link set {queue.device} gso_max_segs 1{master} up"
 
 
 def forwarding(network: LabNetwork) -> Iterator[str]:
     """Lines of `bridge`: forwarding tables, and switches that neither learn nor flood."""
+    software = {rings.switch for rings in network.software}
     for queue in network.queues:
+        if queue.switch in software:
+            continue
         yield f"link set dev {queue.device} learning off flood off mcast_flood off bcast_flood off"
-    for devices in network.towards:
+    for switch, devices in enumerate(network.towards):
+        if switch in software:
+            continue
         for host, device in zip(network.hosts, devices, strict=True):
             if device:
                 yield f"fdb add {host.hardware_address} dev {device} master static"

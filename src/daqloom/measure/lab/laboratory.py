@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from daqloom.measure import MeasureError
@@ -17,6 +17,7 @@ from daqloom.measure.lab.network import (
     Queue,
     full_frame_bytes,
 )
+from daqloom.measure.lab.software import RingCount, SoftwareSwitch
 from daqloom.measure.launch import Launcher
 
 LOOK_S = 500e-6
@@ -33,6 +34,15 @@ class PortCount:
     dropped: int
     waiting: int
     peak_bytes: int
+
+    def with_ring(self, ring: RingCount) -> "PortCount":
+        """Return it with the rings before it, whose peak is that since their switch began."""
+        return replace(
+            self,
+            dropped=self.dropped + ring.dropped,
+            waiting=self.waiting + ring.held,
+            peak_bytes=ring.peak_bytes,
+        )
 
 
 @dataclass(frozen=True)
@@ -65,9 +75,10 @@ class Laboratory:
         self.hosts: list[Held] = []
         """The namespace of each host, by unit."""
         self._counting: subprocess.Popen[str]
+        self._software: list[SoftwareSwitch] = []
 
     def __enter__(self) -> Self:
-        for name in ("ip", "bridge", "tc"):
+        for name in ("ip", "bridge", "tc", *(("ethtool",) if self.network.software else ())):
             tool(name)
         network = self.network
         with ExitStack() as stack:
@@ -88,6 +99,14 @@ class Laboratory:
                 held.run(("ip", "-batch", "-"), list(kernel.own(network, host)))
                 lines = kernel.queues(iter([own[number]]), network.mtu_bytes)
                 held.run(("tc", "-batch", "-"), list(lines))
+            if network.software:
+                # Else hosts leave checksums to a network card, which there is none.
+                for held in self.hosts:
+                    held.run(("ethtool", "-K", "eth0", "tx", "off"), [])
+                self._software = [
+                    stack.enter_context(SoftwareSwitch(network, rings, switches))
+                    for rings in network.software
+                ]
             self._counting = self._watching(stack, switches)
             self._stack = stack.pop_all()
         return self
@@ -146,9 +165,15 @@ class Laboratory:
         if not line:
             raise MeasureError("the queues of the laboratory cannot be read any more")
         told = json.loads(line)
+        ports = {name: PortCount(**count) for name, count in told["ports"].items()}
+        peaks = list(told["peaks"])
+        for switch in self._software:
+            of_port = switch.read()
+            ports |= {name: ports[name].with_ring(ring) for name, ring in of_port.items()}
+            peaks[switch.number] = sum(ports[name].peak_bytes for name in of_port)  # at most
         return LabCount(
-            {name: PortCount(**count) for name, count in told["ports"].items()},
-            tuple(told["peaks"]),
+            ports,
+            tuple(peaks),
             told["looks"],
             told["watched_s"],
             told["late_s"],

@@ -60,6 +60,18 @@ class Cable:
 
 
 @dataclass(frozen=True)
+class Rings:
+    """A software switch: a ring for each of some hosts."""
+
+    switch: int
+    hosts: tuple[int, ...]
+    packets: int
+    pace_bps: int
+    """0: as fast as the link."""
+    pace_counts: str
+
+
+@dataclass(frozen=True)
 class LabNetwork:
     """The network of a laboratory."""
 
@@ -71,6 +83,8 @@ class LabNetwork:
     cables: tuple[Cable, ...]
     towards: tuple[tuple[str, ...], ...]
     """By switch and host: the device that leads there; empty: none."""
+    software: tuple[Rings, ...]
+    """Of the switches that are software switches; the others are bridges."""
     mtu_bytes: int
     settings: Mapping[str, str]
     """Of the hosts' kernels, by their places below /proc/sys/net."""
@@ -132,23 +146,33 @@ def lab_network(scenario: Scenario) -> LabNetwork:
         tuple(system.levels),
         tuple(_cables(system, buffers, units)),
         towards,
+        tuple(_rings(system, buffers, units)),
         network.mtu,
         settings(scenario),
         route(scenario),
     )
 
 
+def _rings(system: FabricSystem, buffers: list[Switch], units: dict[int, int]) -> Iterator[Rings]:
+    for number, of in enumerate(buffers):
+        if of.architecture == "software":
+            hosts = tuple(units[host] for host in system.with_rings(of) if host in units)
+            yield Rings(number, hosts, of.queue_packets, of.pace, of.pace_counts)
+
+
 def _check(level: str, buffer: Switch) -> None:
     key = f"network.switch.{level}"
-    if buffer.architecture not in ("infinite", "drop-tail"):
+    if buffer.architecture not in ("infinite", "drop-tail", "software"):
         raise ScenarioError(
-            f'measure.lab has no switch of {key}.model = "{buffer.model}"; expected "infinite" or '
-            '"drop-tail"'
+            f'measure.lab has no switch of {key}.model = "{buffer.model}"; expected "infinite", '
+            '"drop-tail" or "software"'
         )
     for what, is_given in (
         ("ecn_threshold", buffer.ecn_threshold > 0),
         ("scheduling", buffer.scheduling != "fifo"),
         ("buffer for all ports together", buffer.buffer > 0),
+        ("pause_at", buffer.pause_at > 0),
+        ("cores beside one", buffer.architecture == "software" and buffer.cores > 1),
     ):
         if is_given:
             raise ScenarioError(
@@ -178,6 +202,8 @@ def _queue(
     if switch < 0:
         return Queue(device, link, rate_bps)
     buffer = buffers[switch]
+    if buffer.architecture == "software":  # what waits, waits in rings
+        return Queue(device, link, rate_bps, switch)
     return Queue(device, link, rate_bps, switch, buffer.port_limit, buffer.queue_packets)
 
 
