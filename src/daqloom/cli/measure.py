@@ -76,6 +76,7 @@ def measure(
         flag(
             "Make the scenario's network on this machine, over TCP, in place of measure.lab: a "
             "network namespace for each host, links with their rates, switches with their buffers.",
+            "--lab",
         ),
     ] = False,
     json: Json = False,
