@@ -1,0 +1,62 @@
+"""What this machine's hosts cost, as it is measured and told."""
+
+import tomllib
+
+import pytest
+
+from daqloom.measure import MeasureError
+from daqloom.measure import calibrate as module
+from daqloom.measure.calibrate import Calibration, calibrate, one_way
+from daqloom.topology.loaded import load
+
+
+def test_a_latency_is_half_a_round_trip_less_the_cost_of_two_messages() -> None:
+    assert one_way([100e-6, 30e-6], 10e-6) == pytest.approx((30e-6, 0.0))
+
+
+FOUND = Calibration(
+    transport="tcp",
+    where="namespaces",
+    message_cost_s=17.44e-6,
+    latencies_s=(10e-6, 30.04e-6, 500e-6),
+    busy_latency_s=5e-6,
+    copies_bps=128.04e9,
+    timer_lateness_s=(70e-6, 80e-6, 900e-6),
+)
+
+
+def test_the_table_is_one_of_a_scenario() -> None:
+    hosts = tomllib.loads(FOUND.table())["hosts"]
+    assert hosts == {
+        "message_cost": "17.4 us",
+        "latency": {"mean": "30 us"},
+        "local_rate": "128 Gb/s",
+    }
+    flat = {"hosts.latency.mean": hosts.pop("latency")["mean"]}
+    scenario = load("lab-shift", flat | {f"hosts.{key}": value for key, value in hosts.items()})
+    assert scenario.hosts.message_cost == pytest.approx(17.4e-6)
+    assert scenario.hosts.latency.mean_s == pytest.approx(30e-6)
+    assert 'file = "a.txt"' in FOUND.table("a.txt")
+
+
+def test_the_numbers_are_told_with_their_percentiles() -> None:
+    told = FOUND.to_dict()
+    assert told["latency_s"] == {"p50": 30.04e-6, "p99": 500e-6, "max": 500e-6}
+    assert told["timer_lateness_s"]["p50"] == 80e-6
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shm"])
+def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RESTED", 5)
+    monkeypatch.setattr(module, "TIMERS", 5)
+    found = calibrate(transport, rounds=50)
+    assert found.where in ("namespaces", "loopback")
+    assert found.message_cost_s > 0
+    assert len(found.latencies_s) == 5
+    assert found.copies_bps > 0
+    assert min(found.timer_lateness_s) > 0
+
+
+def test_what_is_no_transport_is_told_in_one_sentence() -> None:
+    with pytest.raises(MeasureError, match="there is no transport 'nonsense'"):
+        calibrate("nonsense")
