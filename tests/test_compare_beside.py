@@ -156,3 +156,17 @@ def test_what_each_fault_costs_is_in_the_table() -> None:
     assert cells["faults begun"] == ["3", "3"]
     assert cells["time to recover from a fault, flap"] == ["500 ms", "500 ms"]
     assert cells["events that a fault cost, flap"] == ["–", "120"]
+
+
+def test_a_rack_in_a_laboratory_is_measured_on_the_network_that_is_simulated() -> None:
+    rack = load("lab-rack")
+    assert isinstance(rack, Scenario)
+    given = beside(rack, ("analyse",))
+    measured = replace(MEASURED, metrics={"event_rate_hz": 45.0, "packets_dropped": 3})
+    whole = replace(given, results=(*given.results, measured))
+    told = "\n".join(beside_table.verdict(whole))
+    assert "models only the network, 16 nodes; hosts" in told
+    assert "The measurement is of the same network, made of namespaces" in told
+    assert "scheduled on a core" not in told
+    cells = {row[0]: row[1:] for row in beside_table.rows(whole)}
+    assert cells["packets dropped"] == ["–", "3"]

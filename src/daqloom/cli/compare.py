@@ -55,20 +55,22 @@ def compare(
 
     Pull building over TCP in a rack: formula and simulation of the same events, and how much of
     their difference is due to the random spacing of events and how much to the network. Any other
-    system, and a rack with `--methods`: closed form, where there is one, simulation, and for event
-    builders of which this machine can run the processes a measurement, in one table.
+    system, a rack with `measure.lab`, and a rack with `--methods`: closed form, where there is one,
+    simulation, and for event builders of which this machine can run the processes a measurement, in
+    one table.
 
     \b
     Examples:
       daqloom compare atlas-lab --figure compare.png
       daqloom compare atlas-lab --set event.rate="3 kHz" --duration "100 ms"
       daqloom compare laptop --duration "10 s" --figure laptop.html
+      daqloom compare lab-rack
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
       daqloom compare laptop-pull --methods "simulate, measure"
     """
     with plain_failures():
         system = load(scenario, set_ or ())
-        if system.scenario.is_rack and methods is None:
+        if system.scenario.is_rack and methods is None and system.scenario.measure.lab == "none":
             _rack(system, duration or DURATION, seed, figure, quiet=quiet, json=json)
         else:
             _fabric(system, duration, methods, seed, figure, quiet=quiet, json=json)

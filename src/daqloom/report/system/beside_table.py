@@ -7,6 +7,7 @@ from daqloom.metrics import for_people, label
 from daqloom.report import style
 from daqloom.result import Result
 from daqloom.scenario.quantities import RATE
+from daqloom.scenario.switches import LEVELS
 from daqloom.study.beside import Beside
 from daqloom.topology.system import fabric_system
 
@@ -31,6 +32,10 @@ ROWS = (
     "collection_latency_s.p99",
     "write_latency_s.mean",
     "link_utilisation.host.up",
+    "link_utilisation.access.down",
+    *(f"buffer_peak_bytes.{level}" for level in LEVELS),
+    "packets_dropped",
+    "retransmission_timeouts",
     "events_built",
     "events_incomplete",
     "events_discarded",
@@ -83,7 +88,7 @@ def verdict(found: Beside) -> Iterator[str]:
     """Yield sentences on what the numbers mean."""
     system = fabric_system(found.scenario)
     analysed, simulated, measured = (found.of(name) for name in ("analyse", "simulate", "measure"))
-    links = f"{system.nodes} nodes at {RATE.format(found.scenario.network.links.rate)} each"
+    links = f"{system.nodes} nodes{_rates(found)}"
     if analysed and simulated:
         yield (
             f"Analysis and simulation model only the network, {links}; hosts make and check data "
@@ -105,6 +110,7 @@ def verdict(found: Beside) -> Iterator[str]:
     if (
         units > cores
         and found.scenario.measure.launch == "local"
+        and found.scenario.measure.lab == "none"
         and value_of(measured, "barrier_s.whole")
     ):
         yield (
@@ -115,8 +121,16 @@ def verdict(found: Beside) -> Iterator[str]:
     yield from fates(measured)
 
 
+def _rates(found: Beside) -> str:
+    """The rates of links, where they are one number: of racks they are three."""
+    rate = found.scenario.network.links.rate
+    return f" at {RATE.format(rate)} each" if rate else ""
+
+
 def _machines(found: Beside) -> str:
     measure = found.scenario.measure
+    if measure.lab != "none":
+        return "the same network, made of namespaces and queues of this machine"
     if measure.launch == "local":
         return "this machine, its memory and its cores"
     return "the machines that it ran on, and the network between them"
