@@ -196,7 +196,7 @@ ZERO = PortCount(sent=0, sent_bytes=0, dropped=0, waiting=0, peak_bytes=0)
 def counted(**of_ports: PortCount) -> LabCount:
     names = [queue.link.name for queue in lab_network(small()).queues]
     ports = {name: of_ports.get(name.replace(".", "_"), ZERO) for name in names}
-    return LabCount(ports, (0, 7 * FRAME), looks=10, watched_s=2.0, late_s=0.1, longest_s=0.2)
+    return LabCount(ports, (0, 7 * FRAME), watched_s=2.0, late_s=0.1)
 
 
 def test_metrics_are_those_of_the_time_between_two_counts() -> None:

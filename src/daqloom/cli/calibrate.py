@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from daqloom.cli.console import check_writable, plain_failures, print_json, spoken
-from daqloom.cli.options import flag, option
+from daqloom.cli.console import check_writable, note, plain_failures, print_json
+from daqloom.cli.options import Json, Quiet, option
 
 MICRO = 1e6
 
@@ -22,9 +22,8 @@ def calibrate(
         Path | None,
         option("FILE", "Write each latency, one in microseconds a line, for hosts.latency.file."),
     ] = None,
-    json: Annotated[
-        bool, flag("Print the numbers as a JSON object and nothing else.", "--json")
-    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure what this machine's hosts take time for, and print it as the table [hosts].
 
@@ -46,9 +45,9 @@ def calibrate(
 
         if latencies:
             check_writable(latencies, "--latencies")
-        with spoken("calibrating", quiet=json, at_once="messages travel to and fro") as say:
-            found = measured(transport, congestion)
-            say(1.0)
+        if not quiet:
+            note("messages travel to and fro, for some seconds")
+        found = measured(transport, congestion)
         if latencies:
             lines = (f"{MICRO * each:.3f}\n" for each in found.latencies_s)
             write_text(latencies, "".join(lines))

@@ -70,7 +70,7 @@ def compare(
     """
     with plain_failures():
         system = load(scenario, set_ or ())
-        if system.scenario.is_rack and methods is None and system.scenario.measure.lab == "none":
+        if system.scenario.is_rack and methods is None and not system.scenario.measure.has_lab:
             _rack(system, duration or DURATION, seed, figure, quiet=quiet, json=json)
         else:
             _fabric(system, duration, methods, seed, figure, quiet=quiet, json=json)

@@ -8,7 +8,6 @@ laboratory; else they use loopback.
 import json
 import secrets
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daqloom.measure import MeasureError
+from daqloom.measure.child import Child
 from daqloom.measure.namespaces import Namespaces
 from daqloom.scenario.quantities import RATE, TIME
 
@@ -31,7 +31,6 @@ COPY_BYTES = 1 << 20
 TIMEOUT_S = 60.0
 TIMER_S = 1e-3
 TIMERS = 300
-_Ends = Sequence["subprocess.Popen[str]"]
 PROGRAM = (sys.executable, "-m", "daqloom.measure.calibrate")
 
 
@@ -114,12 +113,9 @@ def calibrate(transport: str = "tcp", congestion: str = "", *, rounds: int = ROU
         token = secrets.token_hex(16)
         ends = [
             stack.enter_context(
-                subprocess.Popen(
+                Child(
                     [*enter[end], *PROGRAM, transport, nodes[end], congestion, str(1 - end)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
+                    "this machine could not be measured",
                 )
             )
             for end in range(2)
@@ -152,44 +148,14 @@ def timer_lateness() -> tuple[float, ...]:
     return tuple(sorted(found))
 
 
-def _echo(ends: _Ends, token: str, rounds: int) -> list[dict[str, Any]]:
+def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]]:
     """Let the two ends find each other, and send messages."""
-    _say(ends, [token] * 2)
-    addresses = _hear(ends)
-    _say(
-        ends,
-        [
-            json.dumps({"other": other, "rounds": rounds, "rested": RESTED})
-            for other in addresses[::-1]
-        ],
-    )
-    return [json.loads(line) for line in _hear(ends)]
-
-
-def _say(ends: _Ends, lines: Sequence[str]) -> None:
-    for end, line in zip(ends, lines, strict=True):
-        assert end.stdin is not None
-        try:
-            end.stdin.write(line + "\n")
-            end.stdin.flush()
-        except BrokenPipeError:
-            raise _failed(end) from None
-
-
-def _hear(ends: _Ends) -> list[str]:
-    heard = []
     for end in ends:
-        assert end.stdout is not None
-        if not (line := end.stdout.readline()):
-            raise _failed(end)
-        heard.append(line.strip())
-    return heard
-
-
-def _failed(end: "subprocess.Popen[str]") -> MeasureError:
-    assert end.stderr is not None
-    lines = end.stderr.read().strip().splitlines() or ["no reason given"]
-    return MeasureError(f"this machine could not be measured: {lines[-1][:300]}")
+        end.say(token)
+    addresses = [end.hear() for end in ends]
+    for end, other in zip(ends, addresses[::-1], strict=True):
+        end.say(json.dumps({"other": other, "rounds": rounds, "rested": RESTED}))
+    return [json.loads(end.hear()) for end in ends]
 
 
 def main(transport: str, node: str, congestion: str, begins: str) -> int:

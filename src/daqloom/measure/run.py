@@ -310,7 +310,7 @@ async def _measure(
 
     with stopped_by_signals() as stop, ExitStack() as stack:
         namespaces, laboratory, socket_file = None, None, None
-        if scenario.measure.lab != "none":
+        if scenario.measure.has_lab:
             laboratory = stack.enter_context(Laboratory(lab_network(scenario)))
             launcher = laboratory.launching(launcher or launcher_of(scenario))
         elif scenario.measure.namespaces:
@@ -342,7 +342,8 @@ async def _measure(
                 injector.begin(began_s)
                 await _course(control, scenario, stop, progress, 0.0, warmup_s)
                 begin = reading(control)
-                watch = Watch(laboratory) if laboratory else None
+                if laboratory:  # in a thread: heartbeats come meanwhile
+                    watch = await asyncio.to_thread(Watch, laboratory)
                 await _course(control, scenario, stop, progress, warmup_s, duration_s)
             except _SignalledError:
                 interrupted = True
@@ -351,12 +352,12 @@ async def _measure(
             finally:
                 await injector.end()
             ended_s = control.now_s()
-            in_network = watch.metrics() if watch else {}
+            in_network = await asyncio.to_thread(watch.metrics) if watch else {}
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
         if laboratory:  # all units have ended: nothing moves any more
-            in_network |= balance_metrics(settle(laboratory))
+            in_network |= balance_metrics(await asyncio.to_thread(settle, laboratory))
     counted = difference(begin, end)
     result = _result(scenario, control, began_s, counted, started_s, began_cpu_s)
     result = _with_course(result, scenario, control, recorder, injector, began_s, ended_s)
@@ -526,7 +527,7 @@ def _result(
     if refusals:
         found["refused"] = dict(refusals)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ignored = SIMULATED + (OF_NETWORK if scenario.measure.lab == "none" else ())
+    ignored = SIMULATED + (() if scenario.measure.has_lab else OF_NETWORK)
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),

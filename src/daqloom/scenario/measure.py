@@ -210,13 +210,18 @@ class Measure(Part):
         return re.match(r"tcp$|libfabric:(tcp|sockets|net)", self.transport) is not None
 
     @property
+    def has_lab(self) -> bool:
+        """Return whether the scenario's own network is made for the measurement."""
+        return self.lab != "none"
+
+    @property
     def is_apart(self) -> bool:
         """Return whether units have network namespaces of their own."""
         return any(self._apart.values())
 
     @property
     def _apart(self) -> dict[str, bool]:
-        return {"namespaces": self.namespaces, "lab": self.lab != "none"}
+        return {"namespaces": self.namespaces, "lab": self.has_lab}
 
     @property
     def shares_memory(self) -> bool:

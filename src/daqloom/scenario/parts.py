@@ -47,7 +47,7 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.LEVELS
     if scenario.has_classes:
         parts |= Parts.CLASSES
-    if scenario.measure.lab != "none":
+    if scenario.measure.has_lab:
         parts |= Parts.LAB_RACKS if network.is_racks else Parts.LAB_TREES
     if scenario.is_rack:
         parts |= Parts.INCAST

@@ -9,7 +9,8 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.scheduling import CLASSES, Scheduling
 from daqloom.scenario.switches import Switch
-from daqloom.simulate.graph import by_kind, set_graph
+from daqloom.simulate.graph import set_graph
+from daqloom.topology.links import means_by_kind, most_by_level
 from daqloom.topology.system import FabricSystem
 
 
@@ -87,7 +88,7 @@ def ethernet_metrics(
     links = counted.links
     dropped = zip(system.links, links.drops.tolist(), strict=True)
     return {
-        "buffer_peak_bytes": _by_level(system, counted.switches.peak_bytes.tolist()),
+        "buffer_peak_bytes": most_by_level(system.levels, counted.switches.peak_bytes.tolist()),
         **_needed(system, counted),
         "packets_dropped": counted.drops,
         **(
@@ -118,18 +119,9 @@ FROM_HOSTS = ("source.up", "access.up", "host.up")
 """Kinds of links that leave a host."""
 
 
-def _by_level(system: FabricSystem, values: list[int]) -> dict[str, int]:
-    """Return the largest value of the switches of each level."""
-    levels = system.levels
-    return {
-        level: max(value for value, of in zip(values, levels, strict=True) if of == level)
-        for level in sorted(set(levels), key=levels.index)
-    }
-
-
 def _needed(system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
     """Return the buffers with which shared-memory switches drop nothing; none where some did."""
-    needed = _by_level(system, counted.switches.needed_bytes.tolist())
+    needed = most_by_level(system.levels, counted.switches.needed_bytes.tolist())
     needed = {level: size for level, size in needed.items() if size}
     return {} if counted.drops or not needed else {"buffer_needed_bytes": needed}
 
@@ -170,7 +162,7 @@ def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) ->
     """Return the mean utilisation of all links of a kind and direction, and in racks of each."""
     columns = zip(links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
     busy = [8 * nbytes / (rate_bps * window_s) for nbytes, rate_bps in columns]
-    means = by_kind(system, busy)
+    means = means_by_kind(system.links, busy)
     if system.network.shape == "rack":
         means |= {link.name: share for link, share in zip(system.links, busy, strict=True)}
     return means

@@ -1,7 +1,5 @@
 """The graph of a network, as the engine is told of it for both technologies."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from daqloom import _engine
@@ -22,11 +20,3 @@ def set_graph(
     config.set_forwarding(np.ascontiguousarray(system.ways.ports, np.uint16))
     for switch, ports in system.ways.groups:
         config.add_group(fabric.switch_node(switch), list(ports))
-
-
-def by_kind(system: FabricSystem, shares: Iterable[float]) -> dict[str, float]:
-    """Return the mean of the shares of all links of a kind and direction."""
-    kinds: dict[str, list[float]] = {}
-    for link, share in zip(system.links, shares, strict=True):
-        kinds.setdefault(link.kind, []).append(share)
-    return {kind: sum(each) / len(each) for kind, each in kinds.items()}

@@ -6,8 +6,9 @@ from daqloom import _engine
 from daqloom.rules import named
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import BLOCK_BYTES
-from daqloom.simulate.graph import by_kind, set_graph
+from daqloom.simulate.graph import set_graph
 from daqloom.topology.fabric import End
+from daqloom.topology.links import means_by_kind
 from daqloom.topology.system import FabricSystem
 
 
@@ -48,7 +49,7 @@ def infiniband_metrics(
             "credits": sum(ports.wait_credits_s.tolist()),
             "crossbar": sum(ports.wait_crossbar_s.tolist()),
         },
-        "link_utilisation": by_kind(system, busy),
+        "link_utilisation": means_by_kind(system.links, busy),
         "packet_hops": counted.packet_hops,
     }
     if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:

@@ -4,7 +4,7 @@ In racks they are called `source.3.up`, `uplink.0.down`, `access.7.down`, number
 racks; elsewhere a link has the name of the end that it begins at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -54,6 +54,22 @@ def switch_levels(network: Network, fabric: Fabric) -> list[str]:
         return [switch.name.partition(".")[0] for switch in fabric.switches]
     names = {0: "leaf", 1: "leaf", 2: "spine"}
     return [names.get(level, "core") for level in tree(fabric).level]
+
+
+def means_by_kind(links: Iterable[LinkName], values: Iterable[float]) -> dict[str, float]:
+    """Return the mean of the values of all links of a kind and direction."""
+    kinds: dict[str, list[float]] = {}
+    for link, value in zip(links, values, strict=True):
+        kinds.setdefault(link.kind, []).append(value)
+    return {kind: sum(each) / len(each) for kind, each in kinds.items()}
+
+
+def most_by_level(levels: Iterable[str], values: Iterable[int]) -> dict[str, int]:
+    """Return the largest value of the switches of each level."""
+    found: dict[str, int] = {}
+    for level, value in zip(levels, values, strict=True):
+        found[level] = max(value, found.get(level, value))
+    return found
 
 
 SPINE = 2

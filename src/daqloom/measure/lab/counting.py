@@ -19,7 +19,8 @@ from typing import Any
 RTM_GETQDISC = 38
 NLM_F_REQUEST, NLM_F_ECHO = 1, 8
 """A question, whose answer is for who asks and not for who listens to changes alone."""
-TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_PKT64 = 7, 1, 3, 8
+NLMSG_ERROR = 2
+TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 7, 1, 3
 ANSWER_S = 10.0
 """How long the kernel may take to answer."""
 _HEADER = struct.Struct("=IHHII")
@@ -67,7 +68,7 @@ def request(device: int, handle: int) -> bytes:
 def _statistics(reply: bytes) -> tuple[bytes, bytes]:
     """Return what was sent, and what waits. Raises OSError for an error of the kernel."""
     size, kind, _, _, _ = _HEADER.unpack_from(reply)
-    if kind == 2:
+    if kind == NLMSG_ERROR:
         (code,) = struct.unpack_from("=i", reply, _HEADER.size)
         raise OSError(-code, "a queue of the laboratory cannot be read")
     found = _attributes(reply[_HEADER.size + _MESSAGE.size : size])
@@ -98,11 +99,8 @@ class Counting:
         self._socket.settimeout(ANSWER_S)
         switches = 1 + max((port.switch for port in ports), default=-1)
         self.peaks = [0] * switches
-        self.looks = 0
         self.late_s = 0.0
         """Sum of what looks were late, of those that were later than they may be (s)."""
-        self.longest_s = 0.0
-        """Longest time between two looks (s)."""
         self._last_s = self._began_s = time.monotonic()
 
     def look(self) -> None:
@@ -113,10 +111,7 @@ class Counting:
             port.update(self._socket.recv(65536))
             held[port.switch] += port.held_bytes
         self.peaks = [max(pair) for pair in zip(self.peaks, held, strict=True)]
-        now_s = time.monotonic()
-        passed_s, self._last_s = now_s - self._last_s, now_s
-        self.looks += 1
-        self.longest_s = max(self.longest_s, passed_s)
+        self._last_s = time.monotonic()
 
     def woken(self, late_s: float) -> None:
         """Count how late a look was due."""
@@ -125,8 +120,8 @@ class Counting:
     def begin(self) -> None:
         """Forget all peaks."""
         self.peaks = [0] * len(self.peaks)
-        self.looks, self.late_s, self.longest_s = 0, 0.0, 0.0
-        self._last_s = self._began_s = time.monotonic()
+        self.late_s = 0.0
+        self._began_s = time.monotonic()
         for port in self.ports:
             port.peak_bytes = 0
         self.look()
@@ -145,10 +140,8 @@ class Counting:
                 for port in self.ports
             },
             "peaks": self.peaks,
-            "looks": self.looks,
             "watched_s": self._last_s - self._began_s,
             "late_s": self.late_s,
-            "longest_s": self.longest_s,
         }
 
 

@@ -11,14 +11,6 @@ BUFFER_OF_WINDOW = 4
 """A receive buffer has room for a window, with what the kernel spends on each packet besides."""
 
 
-def window_segments(scenario: Scenario) -> int:
-    """Return the window of a new connection (segments)."""
-    given = scenario.transport
-    if given.congestion != "static":
-        return given.initial_window
-    return max(1, given.static_window // _segment_bytes(scenario))
-
-
 def settings(scenario: Scenario) -> dict[str, str]:
     """Return the settings, by their places below /proc/sys/net."""
     given = scenario.transport
@@ -35,9 +27,12 @@ def settings(scenario: Scenario) -> dict[str, str]:
 def route(scenario: Scenario) -> str:
     """Return the attributes of the route to the other hosts, for `ip`."""
     given = scenario.transport
-    window = math.ceil(_window_bytes(given) / _segment_bytes(scenario))
+    window = math.ceil(_window_bytes(given) / scenario.mss)
+    first = given.initial_window
+    if given.congestion == "static":
+        first = max(1, given.static_window // scenario.mss)
     return (
-        f"initcwnd {window_segments(scenario)} initrwnd {max(10, window)} "
+        f"initcwnd {first} initrwnd {max(10, window)} "
         f"rto_min {max(1, round(1000 * given.rto_min))}ms"
     )
 
@@ -48,7 +43,3 @@ def _window_bytes(given: Transport) -> int:
 
 def _restarts(given: Transport) -> bool:
     return given.restart_after_idle and given.congestion != "static"
-
-
-def _segment_bytes(scenario: Scenario) -> int:
-    return scenario.network.mtu - scenario.transport.header_bytes

@@ -7,7 +7,7 @@ included: see `Queue.buffer_bytes`.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from daqloom.measure.held import NETWORK
 from daqloom.measure.lab.network import (
@@ -49,10 +49,8 @@ def cables(network: LabNetwork, holders: list[int]) -> Iterator[str]:
     """Lines of `ip`, in the namespace of the switches: these and all cables. `holders` are the
     processes that hold the namespaces of hosts."""
     yield "link set lo up"  # on which software switches listen
-    software = {rings.switch for rings in network.software}
-    for number in range(len(network.switches)):
-        if number in software:
-            continue
+    bridges = network.bridges
+    for number in bridges:
         yield f"link add name s{number} type bridge stp_state 0 mcast_snooping 0"
         yield f"link set s{number} mtu {network.mtu_bytes} up"
     for cable in network.cables:
@@ -66,7 +64,7 @@ def cables(network: LabNetwork, holders: list[int]) -> Iterator[str]:
         yield f"link add name {a.device} mtu {network.mtu_bytes} type veth peer {far}"
         for queue in (a, b):
             if queue.switch >= 0:
-                yield _port(queue, is_bridged=queue.switch not in software)
+                yield _port(queue, is_bridged=queue.switch in bridges)
 
 
 def _port(queue: Queue, *, is_bridged: bool) -> str:
@@ -77,15 +75,11 @@ def _port(queue: Queue, *, is_bridged: bool) -> str:
 
 def forwarding(network: LabNetwork) -> Iterator[str]:
     """Lines of `bridge`: forwarding tables, and switches that neither learn nor flood."""
-    software = {rings.switch for rings in network.software}
-    for queue in network.queues:
-        if queue.switch in software:
-            continue
-        yield f"link set dev {queue.device} learning off flood off mcast_flood off bcast_flood off"
-    for switch, devices in enumerate(network.towards):
-        if switch in software:
-            continue
-        for host, device in zip(network.hosts, devices, strict=True):
+    for switch in network.bridges:
+        for queue in network.queues_of(switch):
+            device = f"link set dev {queue.device}"
+            yield f"{device} learning off flood off mcast_flood off bcast_flood off"
+        for host, device in zip(network.hosts, network.towards[switch], strict=True):
             if device:
                 yield f"fdb add {host.hardware_address} dev {device} master static"
 
@@ -102,7 +96,7 @@ def own(network: LabNetwork, host: Host) -> Iterator[str]:
             yield f"neigh add {other.address} {address} dev eth0 nud permanent"
 
 
-def queues(queues: Iterator[Queue], mtu_bytes: int) -> Iterator[str]:
+def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
     """Lines of `tc`: the rates and the buffers of ports, or of a host's one port."""
     for queue in queues:
         device = f"qdisc add dev {queue.device}"
@@ -119,17 +113,16 @@ def fifo(queue: Queue, mtu_bytes: int) -> str:
     """Return the FIFO of a port. Raises ScenarioError where its buffer is less than the bucket."""
     frame = full_frame_bytes(mtu_bytes)
     burst = burst_frames(queue, mtu_bytes)
-    by_bytes = queue.buffer_bytes // frame if queue.buffer_bytes else None
-    by_packets = queue.packets or None
-    frames = min((limit for limit in (by_bytes, by_packets) if limit), default=None)
-    if frames is None and not queue.buffer_bytes:
+    limits = [queue.buffer_bytes // frame] if queue.buffer_bytes else []
+    limits += [queue.packets] if queue.packets else []
+    if not limits:
         return f"bfifo limit {UNLIMITED_BYTES}"
-    if frames is None or frames <= burst:
+    if (frames := min(limits)) <= burst:
         raise ScenarioError(
-            f"measure.lab: the port of {queue.link.name} has a buffer of {frames or 0} full frames,"
-            f" and its rate is kept by {burst}; give it a larger buffer"
+            f"measure.lab: the port of {queue.link.name} has a buffer of {frames} full frames, "
+            f"and its rate is kept by {burst}; give it a larger buffer"
         )
-    if frames == by_packets:
+    if frames == queue.packets:
         return f"pfifo limit {frames - burst}"
     room = queue.buffer_bytes - burst * frame
     return f"bfifo limit {room - CHECK_SEQUENCE_BYTES * (room // frame)}"

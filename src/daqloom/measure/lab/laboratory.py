@@ -1,14 +1,13 @@
 """A laboratory: the network of a scenario, made on this machine, watched, and gone afterwards."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from daqloom.measure import MeasureError
+from daqloom.measure.child import Child
 from daqloom.measure.held import Held, Within, hold, tool
 from daqloom.measure.lab import kernel
 from daqloom.measure.lab.network import (
@@ -53,14 +52,10 @@ class LabCount:
     """By the link that begins there."""
     peaks: tuple[int, ...]
     """Most bytes in each switch, summed over its ports, since counting began."""
-    looks: int
-    """At the queues, since counting began."""
     watched_s: float
     """Since counting began (s)."""
     late_s: float
     """Sum of what looks were late, of those that were later than a bucket lasts (s)."""
-    longest_s: float
-    """Longest time between two looks (s)."""
 
 
 class Laboratory:
@@ -74,7 +69,7 @@ class Laboratory:
         """The namespace of all switches."""
         self.hosts: list[Held] = []
         """The namespace of each host, by unit."""
-        self._counting: subprocess.Popen[str]
+        self._counting: Child
         self._software: list[SoftwareSwitch] = []
 
     def __enter__(self) -> Self:
@@ -97,7 +92,7 @@ class Laboratory:
             }
             for number, (held, host) in enumerate(zip(self.hosts, network.hosts, strict=True)):
                 held.run(("ip", "-batch", "-"), list(kernel.own(network, host)))
-                lines = kernel.queues(iter([own[number]]), network.mtu_bytes)
+                lines = kernel.queues([own[number]], network.mtu_bytes)
                 held.run(("tc", "-batch", "-"), list(lines))
             if network.software:
                 # Else hosts leave checksums to a network card, which there is none.
@@ -126,26 +121,15 @@ class Laboratory:
         """Return what there is. Raises MeasureError."""
         return self._ask("read")
 
-    def _watching(self, stack: ExitStack, switches: Held) -> subprocess.Popen[str]:
+    def _watching(self, stack: ExitStack, switches: Held) -> Child:
         program = (sys.executable, "-m", "daqloom.measure.lab.counting")
-        process = subprocess.Popen(
-            [*switches.enter, *program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        stack.callback(process.wait)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        stack.callback(process.stdout.close)
-        stack.callback(process.stdin.close)
+        what = "the queues of the laboratory cannot be read"
+        child = stack.enter_context(Child([*switches.enter, *program], what))
         ports = [self._watched(queue) for queue in self.network.queues]
-        late_s = max(
-            kernel.bucket_s(queue, self.network.mtu_bytes) for queue in self.network.queues
-        )
-        _say(process, json.dumps({"ports": ports, "every_s": LOOK_S, "late_s": late_s}))
-        return process
+        mtu_bytes = self.network.mtu_bytes
+        late_s = max(kernel.bucket_s(queue, mtu_bytes) for queue in self.network.queues)
+        child.say(json.dumps({"ports": ports, "every_s": LOOK_S, "late_s": late_s}))
+        return child
 
     def _watched(self, queue: Queue) -> dict[str, Any]:
         mtu = self.network.mtu_bytes
@@ -159,12 +143,8 @@ class Laboratory:
         }
 
     def _ask(self, what: str) -> LabCount:
-        _say(self._counting, what)
-        assert self._counting.stdout is not None
-        line = self._counting.stdout.readline()
-        if not line:
-            raise MeasureError("the queues of the laboratory cannot be read any more")
-        told = json.loads(line)
+        self._counting.say(what)
+        told = json.loads(self._counting.hear())
         ports = {name: PortCount(**count) for name, count in told["ports"].items()}
         peaks = list(told["peaks"])
         for switch in self._software:
@@ -174,17 +154,6 @@ class Laboratory:
         return LabCount(
             ports,
             tuple(peaks),
-            told["looks"],
             told["watched_s"],
             told["late_s"],
-            told["longest_s"],
         )
-
-
-def _say(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdin is not None
-    try:
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-    except BrokenPipeError:
-        raise MeasureError("the queues of the laboratory cannot be read any more") from None

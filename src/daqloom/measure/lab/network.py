@@ -17,8 +17,7 @@ from daqloom.topology.links import LinkName, delays_s
 from daqloom.topology.system import FabricSystem, fabric_system
 
 LONGEST_DELAY_S = 20e-6
-"""What a cable and the kernel's own way through a switch take at most without one another's
-leave: longer delays would have to be added, and nothing here adds any."""
+"""What a packet takes through a cable and the kernel anyway; nothing adds a longer delay."""
 MOST_HOSTS = 250
 CHECK_SEQUENCE_BYTES = 4
 """Of a frame; the kernel counts frames without it."""
@@ -96,6 +95,16 @@ class LabNetwork:
         """The queues of switches."""
         for cable in self.cables:
             yield from (queue for queue in (cable.a, cable.b) if queue.switch >= 0)
+
+    def queues_of(self, switch: int) -> list[Queue]:
+        """Return the queues of one switch."""
+        return [queue for queue in self.queues if queue.switch == switch]
+
+    @property
+    def bridges(self) -> list[int]:
+        """The switches that are bridges."""
+        software = {rings.switch for rings in self.software}
+        return [number for number in range(len(self.switches)) if number not in software]
 
 
 def lab_network(scenario: Scenario) -> LabNetwork:

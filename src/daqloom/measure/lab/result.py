@@ -1,14 +1,14 @@
 """The metrics of the network of a laboratory, under the names that a simulation gives them."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from daqloom.measure.lab.balance import Balance
 from daqloom.measure.lab.kernel import UNSEEN_BYTES
 from daqloom.measure.lab.laboratory import LabCount, Laboratory
-from daqloom.measure.lab.network import LabNetwork, Queue
+from daqloom.measure.lab.network import LabNetwork
 from daqloom.measure.lab.validity import host_metrics, pressure_s
+from daqloom.topology.links import means_by_kind, most_by_level
 
 
 class Watch:
@@ -38,9 +38,6 @@ def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str
         )
         for name, now in end.ports.items()
     }
-    peaks: dict[str, int] = {}
-    for level, peak in zip(network.levels, end.peaks, strict=True):
-        peaks[level] = max(peak, peaks.get(level, 0))
     queues = list(network.queues)
     dropped = {
         queue.link.name: counted[queue.link.name].dropped
@@ -49,25 +46,19 @@ def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str
     }
     drops, sent = sum(dropped.values()), sum(port.sent for port in counted.values())
     busy = {
-        queue.link.name: 8
+        queue.link: 8
         * (counted[queue.link.name].sent_bytes + UNSEEN_BYTES * counted[queue.link.name].sent)
         / (queue.rate_bps * end.watched_s)
         for queue in queues
     }
+    of_each = {link.name: share for link, share in busy.items()}
     return {
-        "buffer_peak_bytes": peaks,
+        "buffer_peak_bytes": most_by_level(network.levels, end.peaks),
         "packets_dropped": drops,
         "drops_by_port": dropped,
         **({"drop_fraction": drops / (drops + sent)} if drops + sent else {}),
-        "link_utilisation": {**_means(queues, busy), **busy},
+        "link_utilisation": {**means_by_kind(busy, busy.values()), **of_each},
     }
-
-
-def _means(queues: list[Queue], of_link: Mapping[str, float]) -> dict[str, float]:
-    kinds: dict[str, list[float]] = {}
-    for queue in queues:
-        kinds.setdefault(queue.link.kind, []).append(of_link[queue.link.name])
-    return {kind: sum(values) / len(values) for kind, values in kinds.items()}
 
 
 def balance_metrics(balance: Balance) -> dict[str, Any]:

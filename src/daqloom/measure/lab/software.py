@@ -32,9 +32,6 @@ class RingCount:
 
 def document(network: LabNetwork, rings: Rings) -> str:
     """Return the file of a switch, as JSON values in TOML's form."""
-    own = {
-        queue.link.name: queue.device for queue in network.queues if queue.switch == rings.switch
-    }
     lines = [
         f"pace_counts = {json.dumps(rings.pace_counts)}",
         "[runs]",
@@ -43,7 +40,7 @@ def document(network: LabNetwork, rings: Rings) -> str:
         f"descriptors = {DESCRIPTORS}",
         f"buffers = {max(BUFFERS, 2 * rings.packets * len(rings.hosts))}",
     ]
-    for number, device in enumerate(own.values()):
+    for number, device in enumerate(queue.device for queue in network.queues_of(rings.switch)):
         at = f"net_af_packet{number},iface={device},framecnt=1024,qdisc_bypass=0"
         lines += [f"[ports.{device}]", f"device = {json.dumps(at)}", f"packets = {PORT_PACKETS}"]
     for host in rings.hosts:
@@ -79,8 +76,6 @@ class SoftwareSwitch:
         self._network, self._rings, self._within = network, rings, within
         self._stack = ExitStack()
         self._address = ""
-        self.number = rings.switch
-        """Its place among the switches."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -109,6 +104,11 @@ class SoftwareSwitch:
             self._stack = stack.pop_all()
         return self
 
+    @property
+    def number(self) -> int:
+        """Its place among the switches."""
+        return self._rings.switch
+
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
@@ -117,11 +117,8 @@ class SoftwareSwitch:
         MeasureError."""
         status = self._status()
         found: dict[str, RingCount] = {}
-        of_device = {
-            queue.device: queue.link.name
-            for queue in self._network.queues
-            if queue.switch == self._rings.switch
-        }
+        queues = self._network.queues_of(self._rings.switch)
+        of_device = {queue.device: queue.link.name for queue in queues}
         for ring in status["rings"]:
             link, counts = of_device[ring["port"]], ring["counts"]
             before = found.get(link, RingCount(0, 0, 0))

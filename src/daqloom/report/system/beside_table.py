@@ -110,7 +110,7 @@ def verdict(found: Beside) -> Iterator[str]:
     if (
         units > cores
         and found.scenario.measure.launch == "local"
-        and found.scenario.measure.lab == "none"
+        and not found.scenario.measure.has_lab
         and value_of(measured, "barrier_s.whole")
     ):
         yield (
@@ -129,7 +129,7 @@ def _rates(found: Beside) -> str:
 
 def _machines(found: Beside) -> str:
     measure = found.scenario.measure
-    if measure.lab != "none":
+    if measure.has_lab:
         return "the same network, made of namespaces and queues of this machine"
     if measure.launch == "local":
         return "this machine, its memory and its cores"
