@@ -99,15 +99,16 @@ fuzz: build/packages/develop
 
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
-		docs/reference/software-switch.md .venv/daqloom
+		docs/reference/software-switch.md docs/reference/device.md .venv/daqloom
 	$(bin)/python -m daqloom.measure.counters docs/reference/operations.md
 
 docs/reference/scenario.md: module := daqloom.scenario.reference
 docs/reference/metrics.md: module := daqloom.metrics
 docs/reference/study.md: module := daqloom.study.reference
 docs/reference/software-switch.md: module := daqloom.softswitch.reference
+docs/reference/device.md: module := daqloom.measure.device.reference
 docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
-docs/reference/software-switch.md: .venv/daqloom
+docs/reference/software-switch.md docs/reference/device.md: .venv/daqloom .venv/dev
 	$(bin)/python -m $(module) >build/$(@F)
 	mv build/$(@F) $@
 

@@ -8,6 +8,7 @@ from daqloom.cli.data import app as data_app
 from daqloom.cli.describe import app
 from daqloom.cli.doctor import doctor
 from daqloom.cli.faults import app as faults_app
+from daqloom.cli.lab import app as lab_app
 from daqloom.cli.measure import control, measure, unit
 from daqloom.cli.report import report
 from daqloom.cli.study import app as study_app
@@ -25,6 +26,7 @@ app.command(rich_help_panel=LIVE)(measure)
 app.add_typer(control, name="control", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(unit)
 app.add_typer(switch_app, name="switch", rich_help_panel=LIVE)
+app.add_typer(lab_app, name="lab", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(doctor)
 app.command(rich_help_panel=LIVE)(calibrate)
 app.add_typer(topology_app, name="topology", rich_help_panel=NETWORKS_AND_DATA)

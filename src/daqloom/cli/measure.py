@@ -79,6 +79,9 @@ def measure(
             "--lab",
         ),
     ] = False,
+    dry_run: Annotated[
+        bool, flag("Print each command that would be run, and run none.", "--dry-run")
+    ] = False,
     json: Json = False,
     trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
     figure: Annotated[
@@ -114,6 +117,7 @@ def measure(
       daqloom measure laptop --trace timeline.json
       daqloom measure lab-rack
       daqloom measure my-rack.toml --lab
+      daqloom measure my-rack.toml --set measure.device=tor.toml --dry-run
       daqloom measure my.toml --set measure.launch=ssh --set 'measure.hosts=["a", "b"]'
     """
     with plain_failures():
@@ -136,6 +140,11 @@ def measure(
         system = with_options(
             system, {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}}
         )
+        if dry_run:
+            from daqloom.measure.dry_run import dry_run as commands
+
+            print("\n".join(commands(system.scenario)))
+            return
         what = f"measuring {system.name}"
         with spoken(what, quiet=quiet, at_once="the units start") as say:
             result = whole_or_stopped(

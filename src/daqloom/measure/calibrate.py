@@ -154,8 +154,8 @@ def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]
         end.say(token)
     addresses = [end.hear() for end in ends]
     for end, other in zip(ends, addresses[::-1], strict=True):
-        end.say(json.dumps({"other": other, "rounds": rounds, "rested": RESTED}))
-    return [json.loads(end.hear()) for end in ends]
+        end.tell({"other": other, "rounds": rounds, "rested": RESTED})
+    return [end.answer() for end in ends]
 
 
 def main(transport: str, node: str, congestion: str, begins: str) -> int:

@@ -1,8 +1,9 @@
 """A program of one's own that is told lines and answers with lines."""
 
+import json
 import subprocess
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from daqloom.measure import MeasureError
 
@@ -47,6 +48,14 @@ class Child:
         if not (line := self._process.stdout.readline()):
             raise self._ended()
         return line.strip()
+
+    def tell(self, what: Any) -> None:
+        """Tell it a line of JSON. Raises MeasureError where it has ended."""
+        self.say(json.dumps(what))
+
+    def answer(self) -> Any:
+        """Return what its next line says in JSON. Raises MeasureError where it has ended."""
+        return json.loads(self.hear())
 
     def _ended(self) -> MeasureError:
         assert self._process.stderr is not None

@@ -107,6 +107,10 @@ class Within:
             for task in self.launcher.tasks(units, control)
         ]
 
+    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command within the namespace of a unit's host."""
+        return (*self.of_unit[unit].enter, *self.launcher.beside(unit, command))
+
 
 def tool(name: str) -> str:
     """Return the path of a program, which may not be on the path of users. Raises MeasureError."""

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from daqloom.measure import MeasureError
+
 COMMAND = (sys.executable, "-m", "daqloom", "unit")
 """Command of a unit. On other hosts daqloom is expected at the same path."""
 
@@ -31,6 +33,10 @@ class Launcher(Protocol):
         """Return the tasks for these units: all of a run at its beginning, one that comes back
         later."""
 
+    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command that runs another program on the host of a unit. Raises MeasureError
+        where it is not known."""
+
 
 @dataclass(frozen=True)
 class Local:
@@ -43,6 +49,10 @@ class Local:
         """Return the tasks that start units: see `Launcher`."""
         parent = ("--parent", str(os.getpid()))
         return [Task((unit,), (*_unit(self, control, unit), *parent)) for unit in units]
+
+    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command itself."""
+        return tuple(command)
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,11 @@ class Ssh:
             tasks.append(Task((unit,), (*self.program, "--", host, remote), input_stays_open=True))
         return tasks
 
+    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command of ssh."""
+        host = self.hosts[unit % len(self.hosts)]
+        return (*self.program, "--", host, shlex.join(command))
+
 
 @dataclass(frozen=True)
 class Slurm:
@@ -82,6 +97,10 @@ class Slurm:
         alone = (*self.program, "--ntasks=1", "--nodes=1")
         return [Task((unit,), (*alone, *_unit(self, control, unit))) for unit in units]
 
+    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Raise: Slurm decides on which node a unit runs."""
+        raise _unknown("slurm")
+
 
 @dataclass(frozen=True)
 class ByHand:
@@ -90,6 +109,16 @@ class ByHand:
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return no tasks."""
         return []
+
+    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Raise: the user knows where a unit runs."""
+        raise _unknown("by-hand")
+
+
+def _unknown(launch: str) -> MeasureError:
+    return MeasureError(
+        f'measure.launch = "{launch}" does not tell on which host a unit runs; use "ssh" and hosts'
+    )
 
 
 def _unit(launcher: Local | Ssh | Slurm, control: str, number: int | None) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from daqloom.measure import MeasureError
 from daqloom.measure.configure import check_live, files_of_a_unit, places, slots_of_run
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
+from daqloom.measure.device.result import DeviceWatch
+from daqloom.measure.device.under_test import DeviceUnderTest
 from daqloom.measure.fault_plan import Planned, condition, planned
 from daqloom.measure.inject import Injector
 from daqloom.measure.lab.balance import settle
@@ -309,7 +311,7 @@ async def _measure(
         recorder.count(control.now_s(), unit, control.run.units[unit].tally.totals)
 
     with stopped_by_signals() as stop, ExitStack() as stack:
-        namespaces, laboratory, socket_file = None, None, None
+        namespaces, laboratory, device, socket_file = None, None, None, None
         if scenario.measure.has_lab:
             laboratory = stack.enter_context(Laboratory(lab_network(scenario)))
             launcher = laboratory.launching(launcher or launcher_of(scenario))
@@ -317,6 +319,8 @@ async def _measure(
             tools = tools_of(condition([each]).link for each in plan)
             namespaces = stack.enter_context(Namespaces(places(scenario).units, tools))
             launcher = namespaces.launching(launcher or launcher_of(scenario))
+        if scenario.measure.device:
+            device = stack.enter_context(DeviceUnderTest(scenario))
         if scenario.measure.is_apart:
             # Paths of sockets are short: not in `folder`, which the user may have named.
             socket_file = Path(stack.enter_context(TemporaryDirectory(prefix="daqloom-"))) / "units"
@@ -334,16 +338,21 @@ async def _measure(
             with suppress(MeasureError):  # no folder in which an operator could find the run
                 stack.enter_context(published(control.address, control.steering, control.token))
             control.want(Goal.RUNNING)
-            begin, watch, interrupted = None, None, False
+            begin, interrupted = None, False
+            watch: Watch | DeviceWatch | None = None
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
             try:
                 await _running(control, stop, progress)
+                if device:
+                    await _either(asyncio.sleep(device.file.settle), stop)
                 recorder.began_s = began_s = control.now_s()
                 injector.begin(began_s)
                 await _course(control, scenario, stop, progress, 0.0, warmup_s)
                 begin = reading(control)
                 if laboratory:  # in a thread: heartbeats come meanwhile
                     watch = await asyncio.to_thread(Watch, laboratory)
+                elif device:
+                    watch = await asyncio.to_thread(DeviceWatch, device)
                 await _course(control, scenario, stop, progress, warmup_s, duration_s)
             except _SignalledError:
                 interrupted = True
@@ -527,7 +536,7 @@ def _result(
     if refusals:
         found["refused"] = dict(refusals)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ignored = SIMULATED + (() if scenario.measure.has_lab else OF_NETWORK)
+    ignored = SIMULATED + (() if scenario.measure.has_network else OF_NETWORK)
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),

@@ -36,6 +36,7 @@ class Parts(Flag):
     REGROUPED = auto()
     LAB_RACKS = auto()
     LAB_TREES = auto()
+    DEVICE = auto()
     LAB = LAB_RACKS | LAB_TREES
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
@@ -83,11 +84,12 @@ _WORDS = {
     Parts.LAB: "in a laboratory",
     Parts.LAB_RACKS: "racks in a laboratory",
     Parts.LAB_TREES: "other networks in a laboratory",
+    Parts.DEVICE: "with a device under test",
 }
 TAKES = {
     "analyse": Parts.ANALYSED | Parts.BROKEN,
     "simulate": Parts.EVERY,
-    "measure": Parts.BUILT | Parts.FAULTED | Parts.LAB,
+    "measure": Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE,
 }
 """Of which parts a system needs one for each method to take it."""
 

@@ -2,16 +2,19 @@
 
 NETWORK = """
 buffer_peak_bytes.tor | B | peak occupancy of the top-of-rack switch | analyse (INCAST), simulate
-    (RACKS), measure (LAB_RACKS) |
+    (RACKS), measure (LAB_RACKS, DEVICE) |
     Peak buffer occupancy of the top-of-rack switch, in bytes of frames (with Ethernet header and
-    FCS, without preamble and gap). `analyse` gives the exact peak of the superposed triangles.
-buffer_peak_bytes.core | B | peak occupancy of a core switch | simulate (ETHERNET), measure (LAB) |
+    FCS, without preamble and gap). `analyse` gives the exact peak of the superposed triangles. Of a
+    device under test it is the sum of its ports' peaks, as it counts them; absent where it counts
+    none.
+buffer_peak_bytes.core | B | peak occupancy of a core switch | simulate (ETHERNET),
+    measure (LAB, DEVICE) |
     Peak buffer occupancy, summed over outputs, of the core switch that had most.
 buffer_peak_bytes.leaf | B | peak occupancy of a leaf switch | simulate (TREES),
-    measure (LAB_TREES) |
+    measure (LAB_TREES, DEVICE) |
     Peak buffer occupancy, summed over outputs, of the leaf switch that had most.
 buffer_peak_bytes.spine | B | peak occupancy of a spine switch | simulate (TREES),
-    measure (LAB_TREES) |
+    measure (LAB_TREES, DEVICE) |
     Peak buffer occupancy, summed over outputs, of the spine switch that had most.
 buffer_needed_bytes.tor | B | buffer needed by the top-of-rack switch | simulate (RACKS) |
     The smallest buffer of a shared-memory switch with which this run would have dropped no packet:
@@ -26,11 +29,11 @@ buffer_needed_bytes.spine | B | buffer needed by a spine switch | simulate (TREE
 incast_margin_bytes | B | incast margin | analyse (INCAST) |
     Buffer available to one builder's port minus the buffer that the incast rule requires; below 0,
     BDP + buffer ≥ Σ windows is violated. Absent if the buffer is unlimited.
-packets_dropped | packets | packets dropped | simulate (ETHERNET), measure (LAB) |
+packets_dropped | packets | packets dropped | simulate (ETHERNET), measure (LAB, DEVICE) |
     Packets dropped at full buffers, after the warm-up.
-drops_by_port.* | packets | packets dropped | simulate (RACKS), measure (LAB) |
+drops_by_port.* | packets | packets dropped | simulate (RACKS), measure (LAB, DEVICE) |
     Packets dropped, per output port that dropped any.
-drop_fraction | 1 | share of packets dropped | simulate (ETHERNET), measure (LAB) |
+drop_fraction | 1 | share of packets dropped | simulate (ETHERNET), measure (LAB, DEVICE) |
     Share of packets dropped at switch outputs, 0 to 1: dropped / (dropped + delivered by the links
     that leave switches). A packet that crosses two switches counts at each. Absent if there were
     none.

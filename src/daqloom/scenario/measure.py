@@ -121,6 +121,9 @@ class Measure(Part):
     """Over TCP, local: the scenario's network is made on this machine, a network namespace for each
     host, veth cables with the rates of its links, queues of the kernel as the ports of its
     switches; needs root or user namespaces."""
+    device: str = Field(default="", max_length=4096)
+    """Over a network: the file of a switch that is the device under test. Its buffers are set as
+    `[network.switch]` says, and afterwards back, and its counters are read."""
     congestion: Congestion = ""
     """Over TCP: congestion control of the connections, such as "cubic"; else "tcp" has that of
     `[transport]`, and for libfabric that of the route or the system applies."""
@@ -215,6 +218,11 @@ class Measure(Part):
         return self.lab != "none"
 
     @property
+    def has_network(self) -> bool:
+        """Return whether the scenario's network has an effect on the measurement."""
+        return self.has_lab or bool(self.device)
+
+    @property
     def is_apart(self) -> bool:
         """Return whether units have network namespaces of their own."""
         return any(self._apart.values())
@@ -275,6 +283,12 @@ class Measure(Part):
                 f"{apart[0]} leaves no use for network and prometheus_port: the units have a "
                 "network of their own, which nobody else reaches; leave them out"
             )
+        if self.device and (apart or self.shares_memory):
+            raise ValueError(
+                "device is a switch between machines, and "
+                + (f"{apart[0]} makes a network on this one" if apart else "shm uses none")
+                + '; leave it out, or measure over a network, as with transport = "tcp"'
+            )
         if self.launch == "ssh" and not self.hosts:
             raise ValueError('launch = "ssh" requires hosts, such as hosts = ["node1", "node2"]')
         if not ipaddress.ip_address(self.bind).is_loopback and not self.certificates:
@@ -287,7 +301,7 @@ class Measure(Part):
             if getattr(self, kind) == needed and not files:
                 raise ValueError(f'{kind} = "{needed}" requires {kind}_files, a folder')
         folder = inputs.folder_of(info)
-        for key in ("certificates", "source_files", "sink_files"):
+        for key in ("certificates", "device", "source_files", "sink_files"):
             if given := getattr(self, key):
                 self.__dict__[key] = str(inputs.resolve(given, folder))
         return self

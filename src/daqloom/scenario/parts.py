@@ -49,6 +49,8 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.CLASSES
     if scenario.measure.has_lab:
         parts |= Parts.LAB_RACKS if network.is_racks else Parts.LAB_TREES
+    if scenario.measure.device:
+        parts |= Parts.DEVICE
     if scenario.is_rack:
         parts |= Parts.INCAST
     if scenario.transport.kind == "rdma" and not network.spreads and not scenario.flows:

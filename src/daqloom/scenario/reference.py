@@ -142,6 +142,8 @@ def _switch_section() -> Iterator[str]:
 def _default(field: FieldInfo, key: Key | None = None) -> str:
     if field.is_required():
         return "required"
+    if field.default_factory is not None:
+        return "none"
     extra = field.json_schema_extra
     if isinstance(extra, dict) and "default" in extra:
         return str(extra["default"])

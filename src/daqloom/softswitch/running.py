@@ -10,7 +10,7 @@ from daqloom.measure import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.changes import changes_between
 from daqloom.softswitch.configure import config_of, first_ring, ring_names
-from daqloom.softswitch.document import SwitchFile
+from daqloom.softswitch.document import MOST_BYTES, SwitchFile
 from daqloom.softswitch.load import altered
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
@@ -134,11 +134,14 @@ class RunningSwitch:
     def _rings(self, state: SwitchState) -> list[RingStatus]:
         file = self.file
         of_ports = [
-            (name, True, 0, port.packets)
+            (name, True, 0, port.packets, MOST_BYTES, 0)
             for name, port in file.ports.items()
             for _ in range(file.classes)
         ]
-        of_rings = [(ring.port, False, ring.rate, ring.packets) for ring in file.rings.values()]
+        of_rings = [
+            (ring.port, False, ring.rate, ring.packets, ring.bytes, ring.ecn_threshold)
+            for ring in file.rings.values()
+        ]
         return [
             RingStatus(
                 name=name,
@@ -148,10 +151,12 @@ class RunningSwitch:
                 most_packets=most,
                 packets=found.packets,
                 bytes=found.bytes,
+                most_bytes=most_bytes,
+                mark_bytes=mark_bytes,
                 counts=_counts(found.counters),
                 waits=tuple(found.waits),
             )
-            for name, (port, is_of_port, rate_bps, most), found in zip(
+            for name, (port, is_of_port, rate_bps, most, most_bytes, mark_bytes), found in zip(
                 ring_names(file), of_ports + of_rings, state.rings, strict=True
             )
         ]

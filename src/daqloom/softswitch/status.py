@@ -6,6 +6,7 @@ from pydantic import Field, TypeAdapter
 
 from daqloom.measure.messages import Count, Message, Text, read
 from daqloom.measure.runs_here import Kind
+from daqloom.softswitch.document import MOST_BYTES
 
 SWITCH = Kind("switch", "switch", ".switch", "daqloom switch run FILE")
 LARGEST_REQUEST_BYTES = 16 << 20
@@ -49,6 +50,9 @@ class RingStatus(Message):
     packets: Count
     """Held now."""
     bytes: Count
+    most_bytes: Count = MOST_BYTES
+    mark_bytes: Count = 0
+    """A packet that finds more bytes held is marked; 0: none is."""
     counts: Counts
     waits: tuple[Count, ...]
     """Packets, one in eight, by the time that they waited: below 2^16 ps, and in each bucket twice

@@ -7,7 +7,7 @@ included: see `Queue.buffer_bytes`.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from daqloom.measure.held import NETWORK
 from daqloom.measure.lab.network import (
@@ -45,7 +45,7 @@ def _wire_bits(mtu_bytes: int) -> int:
     return 8 * (full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES)
 
 
-def cables(network: LabNetwork, holders: list[int]) -> Iterator[str]:
+def cables(network: LabNetwork, holders: Sequence[int | str]) -> Iterator[str]:
     """Lines of `ip`, in the namespace of the switches: these and all cables. `holders` are the
     processes that hold the namespaces of hosts."""
     yield "link set lo up"  # on which software switches listen

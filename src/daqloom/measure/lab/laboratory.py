@@ -1,6 +1,5 @@
 """A laboratory: the network of a scenario, made on this machine, watched, and gone afterwards."""
 
-import json
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -128,7 +127,7 @@ class Laboratory:
         ports = [self._watched(queue) for queue in self.network.queues]
         mtu_bytes = self.network.mtu_bytes
         late_s = max(kernel.bucket_s(queue, mtu_bytes) for queue in self.network.queues)
-        child.say(json.dumps({"ports": ports, "every_s": LOOK_S, "late_s": late_s}))
+        child.tell({"ports": ports, "every_s": LOOK_S, "late_s": late_s})
         return child
 
     def _watched(self, queue: Queue) -> dict[str, Any]:
@@ -144,7 +143,7 @@ class Laboratory:
 
     def _ask(self, what: str) -> LabCount:
         self._counting.say(what)
-        told = json.loads(self._counting.hear())
+        told = self._counting.answer()
         ports = {name: PortCount(**count) for name, count in told["ports"].items()}
         peaks = list(told["peaks"])
         for switch in self._software:

@@ -1,0 +1,157 @@
+"""`daqloom lab`: switches under test, and what a crash has left of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from daqloom import load
+from daqloom.cli.app import group
+from daqloom.cli.console import plain_failures, print_json, spoken
+from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
+from daqloom.columns import print_list, print_table
+
+if TYPE_CHECKING:
+    from daqloom.study.probe import Estimate
+
+app = group(
+    help="""Switches under test: their adapters, their buffers, and setting them back.
+
+    `measure.device` in a scenario names the file of a switch. Its buffers are set for a measurement
+    as the scenario's [network.switch] says, and set back at the end.
+
+    \b
+    Examples:
+      daqloom lab adapters
+      daqloom lab adapters sonic
+      daqloom lab show tor.toml
+      daqloom measure rack.toml --set measure.device=tor.toml --dry-run
+      daqloom lab restore
+      daqloom lab probe lab-rack --set network.switch.tor.model=drop-tail
+    """,
+)
+
+File = Annotated[Path, argument("FILE", "File of a switch, as measure.device names it.")]
+
+
+@app.command()
+def adapters(
+    name: Annotated[
+        str | None, argument("NAME", "An adapter, to see the keys of its table.")
+    ] = None,
+    json: JsonList = False,
+) -> None:
+    """List the adapters, or the keys of one."""
+    with plain_failures():
+        from daqloom.measure.device.found import adapter_type, names
+        from daqloom.scenario.part import meanings
+
+        if name is not None:
+            told = meanings(adapter_type(name).Options)
+        else:
+            told = {each: _what(each) for each in names()}
+        if json:
+            kind = "adapters" if name is None else "keys"
+            listed = [{"name": each, "text": text} for each, text in told.items()]
+            print_json({"schema": 1, kind: listed})
+        else:
+            print_list(told)
+
+
+def _what(name: str) -> str:
+    """Return what an adapter does, or what it lacks here."""
+    from daqloom.measure.device.found import adapter_type
+    from daqloom.measure.device.reference import does
+    from daqloom.scenario.errors import ScenarioError
+
+    try:
+        kind = adapter_type(name)
+    except ScenarioError as error:
+        return str(error)
+    return does(kind)
+
+
+@app.command()
+def show(file: File, json: Json = False) -> None:
+    """Show what a switch's ports have and have counted; nothing is changed."""
+    with plain_failures():
+        from daqloom.measure.device.shown import device_shown
+
+        found = device_shown(file)
+        if json:
+            print_json({"schema": 1, "ports": found})
+            return
+        names = list(dict.fromkeys(key for port in found.values() for key in port))
+        rows = [[port, *(f"{told.get(key, '-')}" for key in names)] for port, told in found.items()]
+        print_table(["port", *names], rows)
+
+
+@app.command()
+def restore(json: Json = False) -> None:
+    """Set back the switches that a crash has left changed.
+
+    Before a measurement changes a switch, it saves what the switch had. This sets each one back
+    whose measurement has ended without doing so, as after kill -9 or a power cut.
+    """
+    with plain_failures():
+        from daqloom.measure import MeasureError
+        from daqloom.measure.device import saved, under_test
+        from daqloom.scenario.errors import ScenarioError
+
+        done, failures = [], []
+        for path in saved.left():
+            try:
+                old = under_test.restore(path)
+            except (MeasureError, ScenarioError) as error:
+                failures.append(str(error))
+                continue
+            done.append({"device": old.source, "saved_at": old.at})
+            if not json:
+                print(f"{old.source} has again what it had at {old.at}")
+        if json:
+            print_json({"schema": 1, "restored": done, "failed": failures})
+        elif not done and not failures:
+            print("no switch is left changed")
+        if failures:
+            raise MeasureError("; ".join(failures))
+
+
+@app.command()
+def probe(
+    scenario: Name,
+    set_: Set = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure how much a port of the switch holds, in two independent ways.
+
+    An incast: the largest event that arrives without a drop, with static windows that hold it all;
+    what the port held of it is computed by closed form. And bursts after RFC 9004: the longest row
+    of back-to-back packets from one host that arrives whole. Both work on `lab` and on a device
+    under test.
+
+    \b
+    Example:
+      daqloom lab probe lab-rack --set network.switch.tor.model=drop-tail \\
+          --set network.switch.tor.port_limit="60 kB"
+    """
+    with plain_failures():
+        from daqloom.study.probe import probe as probed
+
+        system = load(scenario, set_ or ())
+        with spoken(f"probing {system.name}", quiet=quiet, at_once="the incast begins") as say:
+            found = probed(system.scenario, lambda share, what: say(share, what, what))
+        if json:
+            print_json({"schema": 1, **{name: each.to_dict() for name, each in found.items()}})
+            return
+        _print(found)
+
+
+def _print(found: dict[str, Estimate]) -> None:
+    from daqloom.metrics import with_unit
+
+    rows = [
+        [name, with_unit(each.buffer_bytes, "B"), f"{each.tested}", each.how]
+        for name, each in found.items()
+    ]
+    print_table(["probe", "buffer of a port", "tested", "from"], rows)

@@ -1,0 +1,1 @@
+"""Adapters: one module for each kind of device, found by the entry points `daqloom.adapters`."""

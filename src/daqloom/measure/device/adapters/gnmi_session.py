@@ -1,0 +1,300 @@
+"""A connection by gNMI: what a device holds below a path, and changes of it."""
+
+import json
+import os
+import re
+import ssl
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+# gRPC reads it when it is imported: what it would write to the terminal is in its errors too.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+import grpc
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+)
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from pydantic import AfterValidator, Field
+from pygnmi.spec.v080 import gnmi_pb2 as gnmi
+
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions
+from daqloom.measure.device.credentials import Credentials
+from daqloom.scenario.files import read_text
+
+LARGEST_FILE_BYTES = 1 << 20
+MOST_ANSWER_BYTES = 16 << 20
+ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
+"""Those that are understood, the best first."""
+Elements = Sequence[str | tuple[str, str, str]]
+"""A path: names, or name, key and value of the key."""
+Found = list[tuple[tuple[str, ...], Any]]
+"""Names from the root on, and a text, number or JSON."""
+
+_File = Annotated[str, Field(max_length=4096)]
+_HOST = re.compile(r"[A-Za-z0-9._:*-]{1,253}")
+
+
+def _address(address: str) -> str:
+    if int(address.rpartition(":")[2]) > 65535:
+        raise ValueError("has no port; expected one up to 65535")
+    return address
+
+
+class GnmiOptions(AdapterOptions):
+    """Keys of an adapter that speaks gNMI, always with TLS."""
+
+    address: Annotated[
+        str,
+        Field(max_length=270, pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$"),
+        AfterValidator(_address),
+    ]
+    """Address and port, such as "tor1:8080"."""
+    ca: _File = ""
+    """File (PEM) of the authority of the device's certificate, or of that certificate itself; none:
+    a public authority."""
+    verify: bool = True
+    """Whether the device's certificate is checked; false: whichever it shows is taken, and another
+    machine can pretend to be it."""
+    server_name: Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9._:-]*$")] = ""
+    """Name in the device's certificate, where it is not that of the address."""
+    certificate: _File = ""
+    """File (PEM) of this user's own certificate, where the device wants one; its key is `key_file`
+    of the credentials."""
+
+
+class Session:
+    """A context. Raises AdapterError on entering where there is no answer."""
+
+    def __init__(self, options: GnmiOptions, credentials: Credentials | None) -> None:
+        self._options, self._credentials = options, credentials or Credentials()
+
+    def __enter__(self) -> Self:
+        self._metadata = _metadata(self._credentials)
+        self._channel = self._connection()
+        call = self._channel.unary_unary
+        self._methods: dict[str, tuple[Any, Any]] = {
+            name: (call(f"/gnmi.gNMI/{name}"), getattr(gnmi, f"{kind}Response"))
+            for name, kind in (("Capabilities", "Capability"), ("Get", "Get"), ("Set", "Set"))
+        }
+        try:
+            able = self._ask("Capabilities", gnmi.CapabilityRequest())
+            offered = set(able.supported_encodings)
+            known = [gnmi.Encoding.Value(name) for name in ENCODINGS]
+            self._encoding = next((each for each in known if each in offered), None)
+            if self._encoding is None:
+                raise self.error(
+                    f"offers none of the encodings {', '.join(ENCODINGS)}; one of them is needed"
+                )
+        except BaseException:
+            self._channel.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+
+    def get(self, path: Elements, *, origin: str = "", target: str = "") -> Found:
+        """Return all that is below a path, nothing where there is no such path."""
+        request = gnmi.GetRequest(
+            prefix=gnmi.Path(target=target) if target else None,
+            path=[path_of(path, origin)],
+            encoding=self._encoding,
+        )
+        try:
+            answer = self._ask("Get", request)
+        except _NotFoundError:
+            return []
+        return [
+            (_names(notice.prefix) + _names(update.path), self._value(update.val))
+            for notice in answer.notification
+            for update in notice.update
+        ]
+
+    def set(self, request: Any) -> None:
+        """Change what a `SetRequest` says, all of it or nothing."""
+        self._ask("Set", request)
+
+    def error(self, what: str) -> AdapterError:
+        """Return an error about the device: `what`, in one line, without secrets."""
+        return AdapterError(f"{self._options.address} {self._clean(what, 900)}")
+
+    def _ask(self, name: str, request: Any) -> Any:
+        method, kind = self._methods[name]
+        try:
+            return kind.FromString(
+                method(
+                    request.SerializeToString(),
+                    timeout=self._options.timeout,
+                    metadata=self._metadata,
+                )
+            )
+        except grpc.RpcError as error:
+            raise self._refusal(name, error) from None
+        except DecodeError:
+            raise self.error(
+                f"answers {name} with what is not gNMI; expected gNMI 0.7 or newer"
+            ) from None
+
+    def _refusal(self, name: str, error: Any) -> AdapterError:
+        told = self._clean(error.details() or "no reason given", 400)
+        match error.code():
+            case grpc.StatusCode.NOT_FOUND:
+                return _NotFoundError(f"{self._options.address} does not have it: {told}")
+            case grpc.StatusCode.DEADLINE_EXCEEDED:
+                return self.error(
+                    f"has not answered {name} within {self._options.timeout:g} s; is it gNMI that "
+                    "listens there?"
+                )
+            case grpc.StatusCode.UNAVAILABLE:
+                return self.error(
+                    f"cannot be reached, or has closed the connection ({told}); expected a device "
+                    "that speaks gNMI with TLS and a certificate that ca, verify and server_name "
+                    "accept"
+                )
+            case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
+                return self.error(
+                    f'refuses {name} to the user "{self._credentials.user}" ({told}); expected '
+                    "credentials of one who may"
+                )
+        return self.error(f"refuses {name}: {told}")
+
+    def _clean(self, text: str, most: int) -> str:
+        shown = self._credentials.without_secrets(text)
+        return " ".join("".join(c if c.isprintable() else " " for c in shown).split())[:most]
+
+    def _value(self, value: Any) -> Any:
+        kind = value.WhichOneof("value")
+        found: Any = getattr(value, kind) if kind else None
+        if kind not in ("json_val", "json_ietf_val"):
+            return found
+        try:
+            return json.loads(found)
+        except (ValueError, RecursionError):
+            raise self.error("answers with what is not JSON; expected that of RFC 7951") from None
+
+    def _connection(self) -> grpc.Channel:
+        options: list[tuple[str, Any]] = [
+            ("grpc.enable_http_proxy", 0),
+            ("grpc.max_receive_message_length", MOST_ANSWER_BYTES),
+        ]
+        authority, name = None, self._options.server_name
+        if not self._options.verify:
+            authority, name = self._shown_certificate()
+        elif self._options.ca:
+            authority = _pem("ca", self._options.ca)
+            _certificates("ca", self._options.ca, authority)
+        if name:
+            options.append(("grpc.ssl_target_name_override", name))
+        credentials = grpc.ssl_channel_credentials(authority, *self._own_certificate())
+        return grpc.secure_channel(f"dns:///{self._options.address}", credentials, options)
+
+    def _own_certificate(self) -> tuple[bytes | None, bytes | None]:
+        """Return the key of this user and its certificate. gRPC ends the process where they are
+        none, or not of each other."""
+        file, key_file = self._options.certificate, self._credentials.key_file
+        if not file:
+            return None, None
+        if not key_file:
+            raise AdapterError(
+                "certificate: its key is not given; expected key_file of credentials"
+            )
+        chain, key = _pem("certificate", file), _pem("key_file", key_file)
+        own = _certificates("certificate", file, chain)[0]
+        try:
+            public = load_pem_private_key(key, None).public_key()
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise AdapterError(
+                f"key_file: {key_file} is no private key; expected one as PEM without a password"
+            ) from None
+        form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        if public.public_bytes(*form) != own.public_key().public_bytes(*form):
+            raise AdapterError(f"key_file: {key_file} is not the key of the certificate {file}")
+        return key, chain
+
+    def _shown_certificate(self) -> tuple[bytes, str]:
+        """Return the certificate that the device shows, as PEM, and a name in it."""
+        host, _, port = self._options.address.rpartition(":")
+        try:
+            pem = ssl.get_server_certificate(
+                (host.strip("[]"), int(port)), timeout=self._options.timeout
+            ).encode()
+            found = list(_names_in(x509.load_pem_x509_certificate(pem)))
+        except (
+            OSError,
+            OverflowError,
+            ValueError,
+            x509.DuplicateExtension,
+            x509.UnsupportedGeneralNameType,
+        ) as error:
+            raise self.error(f"shows no certificate ({error}); expected gNMI with TLS") from None
+        names = [name for name in found if _HOST.fullmatch(name)]
+        return pem, names[0].replace("*", "any") if names else ""
+
+
+class _NotFoundError(AdapterError):
+    """There is no such path."""
+
+
+def path_of(path: Elements, origin: str = "") -> Any:
+    """Return a path of gNMI."""
+    elements = [(each, "", "") if isinstance(each, str) else each for each in path]
+    return gnmi.Path(
+        origin=origin,
+        elem=[
+            gnmi.PathElem(name=name, key={key: value} if key else {})
+            for name, key, value in elements
+        ],
+    )
+
+
+def _names(path: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in path.elem)
+
+
+def _pem(key: str, file: str) -> bytes:
+    try:
+        return read_text(Path(file), LARGEST_FILE_BYTES).encode()
+    except ValueError as error:
+        raise AdapterError(f"{key}: {error}") from None
+
+
+def _certificates(key: str, file: str, pem: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise AdapterError(f"{key}: {file} is no certificate; expected one as PEM") from None
+
+
+def _names_in(certificate: x509.Certificate) -> Iterator[str]:
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        yield from found.get_values_for_type(x509.DNSName)
+        yield from map(str, found.get_values_for_type(x509.IPAddress))
+    except x509.ExtensionNotFound:
+        pass
+    for each in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME):
+        yield str(each.value)
+
+
+def _metadata(credentials: Credentials) -> tuple[tuple[str, str], ...]:
+    """Return what says who asks: a SONiC takes a token as `access_token`, others as a bearer's."""
+    found = []
+    if credentials.user:
+        found += [("username", credentials.user), ("password", credentials.password)]
+    if credentials.token:
+        found += [
+            ("authorization", f"Bearer {credentials.token}"),
+            ("access_token", credentials.token),
+        ]
+    if not all(value.isascii() and value.isprintable() for _, value in found):
+        raise AdapterError(
+            "credentials: user, password or token has a character that gNMI cannot carry; expected "
+            "printable ASCII"
+        )
+    return tuple(found)

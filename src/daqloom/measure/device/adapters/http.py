@@ -1,0 +1,134 @@
+"""Pages over HTTP, of a bounded size and in a bounded time."""
+
+import base64
+import ssl
+from collections.abc import Mapping
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Annotated
+from urllib.parse import urlencode, urlsplit
+
+from pydantic import AfterValidator, Field
+
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions
+from daqloom.measure.device.adapters.deadline import within
+from daqloom.measure.device.credentials import Credentials
+from daqloom.words import reason_of
+
+MOST_PAGE_BYTES = 16 << 20
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        fit = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        fit = False
+    if not fit or not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError(
+            'is not a URL of http or https; expected one such as "https://tor1:9100/metrics"'
+        )
+    return value
+
+
+class HttpOptions(AdapterOptions):
+    """Keys of an adapter that reads pages."""
+
+    address: Annotated[str, Field(max_length=2000), AfterValidator(_url)]
+    """URL that is asked. What comes by https is verified, by http it is not."""
+    verify: bool = True
+    """Whether an https server has to show a certificate that this machine trusts."""
+
+    @property
+    def where(self) -> str:
+        """The address for people: without its query, which could hold a secret."""
+        return self.address.partition("?")[0]
+
+
+def get(
+    options: HttpOptions,
+    credentials: Credentials | None,
+    scheme: str,
+    path: str = "",
+    query: Mapping[str, str] | None = None,
+) -> str:
+    """Return the page at the address, below which `path` lies; `scheme` is that of a token.
+    Redirections are not followed. Raises AdapterError."""
+    where = options.where
+    if "@" in urlsplit(options.address).netloc:
+        raise AdapterError("the address holds credentials; expected these in a file of their own")
+    try:
+        status, body = within(
+            options.timeout, lambda: _fetch(options, credentials, scheme, path, query or {})
+        )
+    except TimeoutError:
+        raise AdapterError(
+            f"{where}: no whole answer within {options.timeout:g} s; expected a server that is "
+            "up, or a longer timeout"
+        ) from None
+    except ssl.SSLCertVerificationError as error:
+        raise AdapterError(
+            f"{where}: its certificate is not trusted ({error.verify_message}); expected one of an "
+            "authority that this machine knows, or verify = false"
+        ) from None
+    except OSError as error:
+        raise AdapterError(f"{where}: {reason_of(error)}; expected a server there") from None
+    except HTTPException:
+        raise AdapterError(f"{where}: the answer breaks off or is not HTTP") from None
+    except ValueError:
+        raise AdapterError(
+            f"{where}: the host's name or the credentials have characters that cannot be sent"
+        ) from None
+    if status in (401, 403):
+        raise AdapterError(
+            f"{where}: refuses the credentials (HTTP {status}); expected a token, or a user and a "
+            "password, that may read"
+        )
+    if status != 200:
+        raise AdapterError(f"{where}: answers with HTTP {status}; expected a page (200)")
+    if len(body) > MOST_PAGE_BYTES:
+        raise AdapterError(f"{where}: the page is longer than {MOST_PAGE_BYTES >> 20} MiB")
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise AdapterError(f"{where}: the page is not text in UTF-8") from None
+
+
+def _fetch(
+    options: HttpOptions,
+    credentials: Credentials | None,
+    scheme: str,
+    path: str,
+    query: Mapping[str, str],
+) -> tuple[int, bytes]:
+    parts = urlsplit(options.address)
+    asked = "&".join(filter(None, (parts.query, urlencode(query))))
+    target = ((parts.path.rstrip("/") + path) if path else parts.path) or "/"
+    with closing(_connection(options, parts.hostname or "", parts.port)) as connection:
+        connection.request(
+            "GET", f"{target}?{asked}" if asked else target, headers=_headers(credentials, scheme)
+        )
+        with connection.getresponse() as response:
+            body = response.read(MOST_PAGE_BYTES + 1)
+            if response.length and len(body) <= MOST_PAGE_BYTES:
+                raise HTTPException("shorter than said")
+            return response.status, body
+
+
+def _connection(options: HttpOptions, host: str, port: int | None) -> HTTPConnection:
+    if not options.address.lower().startswith("https:"):
+        return HTTPConnection(host, port, timeout=options.timeout)
+    context = ssl.create_default_context()
+    if not options.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return HTTPSConnection(host, port, timeout=options.timeout, context=context)
+
+
+def _headers(credentials: Credentials | None, scheme: str) -> dict[str, str]:
+    if credentials is not None and credentials.token:
+        return {"Authorization": f"{scheme} {credentials.token}"}
+    if credentials is not None and credentials.user:
+        pair = f"{credentials.user}:{credentials.password}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+    return {}

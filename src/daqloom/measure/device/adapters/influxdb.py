@@ -1,0 +1,202 @@
+"""Counters that a collector such as Telegraf has stored in InfluxDB, or tells in its line
+protocol."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from daqloom.measure.device.adapter import AdapterError, PortCount
+from daqloom.measure.device.adapters.http import get
+from daqloom.measure.device.adapters.line_protocol import points
+from daqloom.measure.device.adapters.series import Name, Sample, Series, SeriesOptions
+from daqloom.scenario.quantities import PositiveSeconds
+
+POLL_S = 1.0
+"""How often is looked whether there are values that were collected since."""
+NANOSECONDS = 1_000_000_000
+
+
+class InfluxDbOptions(SeriesOptions):
+    """Keys of a database; the names of values are those of fields, the labels are tags. The
+    defaults are those of Telegraf's table of IF-MIB."""
+
+    format: Literal["query", "line-protocol"] = "query"
+    """What is at the address: a server whose /query is asked, as those of InfluxDB 1 and 2 have it,
+    or a page of line protocol with times in nanoseconds."""
+    database: Name = "telegraf"
+    """Database of a query; with InfluxDB 2, one that is mapped to a bucket."""
+    measurement: Name = "interface"
+    """Measurement that has the fields."""
+    label: Name = "ifName"
+    """Tag that holds the port."""
+    sent: Name = "ifHCOutUcastPkts"
+    """Field of the packets that a port has sent."""
+    sent_bytes: Name = "ifHCOutOctets"
+    """Field of the bytes that a port has sent."""
+    dropped: Name = "ifOutDiscards"
+    """Field of the packets that a port has dropped."""
+    fresh: PositiveSeconds = 30.0
+    """How old a value may be, and how long is waited for those that were collected after they are
+    asked for: longer than the collector's interval (s)."""
+
+
+class _Series(BaseModel):
+    """The last value of a field in a series, in a row with its time."""
+
+    model_config = ConfigDict(strict=True)
+
+    tags: dict[str, str] = Field(default_factory=dict)
+    columns: list[str]
+    values: list[list[Any]]
+
+
+class _Result(BaseModel):
+    """What one query results in."""
+
+    model_config = ConfigDict(strict=True)
+
+    series: list[_Series] = Field(default_factory=list)
+    error: str = ""
+    partial: bool = False
+
+
+class _Answer(BaseModel):
+    """The answer to several queries."""
+
+    model_config = ConfigDict(strict=True)
+
+    results: list[_Result] = Field(default_factory=list)
+    error: str = ""
+
+
+class InfluxDb(Series[InfluxDbOptions]):
+    """The database, asked anew each time."""
+
+    Options: ClassVar[type[InfluxDbOptions]] = InfluxDbOptions
+
+    def read(self) -> Mapping[str, PortCount]:
+        """Return what was collected after the call: wait for it, for `fresh` at most."""
+        asked_s = time.time()
+        while True:
+            samples = self._taken(self._samples())
+            if all(_time_s(sample) >= asked_s for sample in samples):
+                return self._counts(samples)
+            left_s = asked_s + self._options.fresh - time.time()
+            if left_s <= 0:
+                raise self._stale(samples)
+            time.sleep(min(POLL_S, left_s))
+
+    def _samples(self) -> list[Sample]:
+        found = self._queried() if self._options.format == "query" else self._listed()
+        oldest_s = time.time() - self._options.fresh
+        taken = self._taken(found)
+        if any(_time_s(sample) < oldest_s for sample in taken):
+            raise self._stale(taken)
+        return taken
+
+    @property
+    def _nothing(self) -> str:
+        fresh, label = self._options.fresh, self._options.label
+        return f'nothing of the last {fresh:g} s has the tag "{label}"'
+
+    def _stale(self, samples: Iterable[Sample]) -> AdapterError:
+        oldest = min(samples, key=_time_s)
+        age_s = max(0.0, time.time() - _time_s(oldest))
+        return AdapterError(
+            f"{self._options.where}: {oldest.name} of {oldest.labels[self._options.label]} was "
+            f"collected {age_s:.1f} s ago, and none came since; expected one at least every "
+            f"{self._options.fresh:g} s: from a collector that runs, with a clock like this one"
+        )
+
+    def _listed(self) -> list[Sample]:
+        options = self._options
+        page = get(options, self._credentials, "Token")
+        if not page.endswith("\n"):
+            raise AdapterError(
+                f"{options.where}: the page breaks off; expected a line feed at its end"
+            )
+        try:
+            found = points(page, options.measurement)
+        except ValueError as error:
+            raise AdapterError(
+                f"{options.where}: {str(error)[:100]!r} is not a line of line protocol with a time"
+            ) from None
+        # Of a page that goes on, the last value of each series counts.
+        last = {
+            (name, frozenset(point.tags.items())): Sample(
+                name, point.tags, value, point.time_ns / NANOSECONDS
+            )
+            for point in sorted(found, key=lambda at: at.time_ns)
+            for name, value in point.fields.items()
+        }
+        return list(last.values())
+
+    def _queried(self) -> list[Sample]:
+        options = self._options
+        asked = {"db": options.database, "q": _statements(options), "epoch": "ns"}
+        page = get(options, self._credentials, "Token", "/query", asked)
+        try:
+            answer = _Answer.model_validate_json(page)
+        except ValidationError:
+            raise AdapterError(
+                f"{options.where}: answers with what is not a result ({page[:60]!r}); expected "
+                "that of InfluxDB's /query"
+            ) from None
+        for refusal in (answer.error, *(result.error for result in answer.results)):
+            if refusal:
+                told = refusal[:1000]
+                told = self._credentials.without_secrets(told) if self._credentials else told
+                raise AdapterError(f"{options.where}: refuses the query: {told[:200]!r}")
+        if any(result.partial for result in answer.results):
+            raise AdapterError(f"{options.where}: the answer is cut; use match to ask for less")
+        series = [each for result in answer.results for each in result.series]
+        try:
+            return [sample for each in series for sample in _last(each)]
+        except ValueError:
+            raise AdapterError(
+                f"{options.where}: a series has rows without a time, or not of its columns"
+            ) from None
+
+
+def _last(series: _Series) -> list[Sample]:
+    """Return the numbers of the newest row. Raises ValueError."""
+    rows = [dict(zip(series.columns, row, strict=True)) for row in series.values]
+    if not all(type(row.get("time")) is int and abs(row["time"]) < 1 << 63 for row in rows):
+        raise ValueError("no time")
+    newest: dict[str, Any] = max(rows, key=lambda row: row["time"], default={})
+    return [
+        Sample(name, series.tags, value, newest["time"] / NANOSECONDS)
+        for name, value in newest.items()
+        if name != "time" and type(value) in (int, float)
+    ]
+
+
+def _statements(options: InfluxDbOptions) -> str:
+    """Return queries, one for each field, for the last value of each series that is fresh by the
+    server's clock. A table of a collector may be stored in several points, each with some fields.
+    """
+    conditions = [f"time > now() - {round(options.fresh * 1000) or 1}ms"]
+    conditions += [f"{_identifier(tag)} = {_text(value)}" for tag, value in options.match.items()]
+    return "; ".join(
+        f"SELECT {_identifier(name)} FROM {_identifier(options.measurement)} "
+        f"WHERE {' AND '.join(conditions)} GROUP BY * ORDER BY time DESC LIMIT 1"
+        for name in sorted(options.names)
+    )
+
+
+def _identifier(name: str) -> str:
+    return '"' + _escaped(name).replace('"', '\\"') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + _escaped(value).replace("'", "\\'") + "'"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _time_s(sample: Sample) -> float:
+    return sample.time_s or 0.0

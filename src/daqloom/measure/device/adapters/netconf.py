@@ -1,0 +1,219 @@
+"""NETCONF over SSH with a switch that is not trusted: every wait and every answer is bounded, and
+what goes wrong is one sentence.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import socket
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any, Self
+
+from ncclient.devices.junos import JunosDeviceHandler
+from ncclient.manager import Manager
+from ncclient.operations import RaiseMode, TimeoutExpiredError
+from ncclient.transport import AuthenticationError, SessionError, SSHSession, SSHUnknownHostError
+from pydantic import BeforeValidator, Field
+
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions
+from daqloom.measure.device.credentials import Credentials
+from daqloom.scenario.quantities import PositiveSeconds
+
+PORT = 830
+MOST_ANSWER_BYTES = 4 << 20
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
+_HANDLER = JunosDeviceHandler({"name": "junos"})
+_NO_TIME = "has not answered within {:g} s"
+_SERVICE = "a switch with `set system services netconf ssh`"
+
+for _name in ("ncclient", "paramiko"):  # they would print tracebacks where nobody has set up logs
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+def _parts(address: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(address[:300])
+    if found is None or not 0 < int(found[2] or PORT) < 1 << 16:
+        raise ValueError('is not HOST:PORT; expected one such as "tor1:830"')
+    return found[1].strip("[]"), int(found[2] or PORT)
+
+
+def _address(value: object) -> str:
+    text = value if isinstance(value, str) else ""
+    _parts(text)
+    return text
+
+
+class NetconfOptions(AdapterOptions):
+    """Keys of a connection by NETCONF."""
+
+    address: Annotated[str, BeforeValidator(_address)] = Field(max_length=300)
+    """HOST:PORT at which the switch speaks NETCONF over SSH; without a port, 830."""
+    host_keys: str = Field(default="~/.ssh/known_hosts", min_length=1, max_length=4096)
+    """File of the host keys that are trusted, as ssh has them."""
+    verify: bool = True
+    """Whether the switch has to show such a key."""
+    timeout: PositiveSeconds = 60.0
+    """How long the device may take to answer, which to a commit may be long (s)."""
+
+
+class _Session(SSHSession):  # type: ignore[misc]
+    """A session that reads a bounded answer, without a document type, and trusts the host keys of
+    one file."""
+
+    left_bytes = MOST_ANSWER_BYTES
+
+    def __init__(self, host_keys: str) -> None:
+        super().__init__(_HANDLER)
+        self._file = host_keys
+
+    def load_known_hosts(self, filename: str | None = None) -> None:
+        super().load_known_hosts(os.path.expanduser(filename or self._file))
+
+    def _transport_read(self) -> bytes:
+        data: bytes = super()._transport_read()
+        self.left_bytes -= len(data)
+        if self.left_bytes < 0:
+            raise SessionError("the answer is too long")
+        return data
+
+    def _dispatch_message(self, raw: str) -> None:
+        if "<!DOCTYPE" in raw:
+            raise SessionError("the answer has a document type, which NETCONF forbids")
+        super()._dispatch_message(raw)
+
+
+class Netconf:
+    """A connection: a context. Raises AdapterError on entering where there is no answer."""
+
+    manager: Any
+    """That of ncclient, whose methods are the requests."""
+
+    def __init__(self, options: NetconfOptions, credentials: Credentials) -> None:
+        self._options, self._credentials = options, credentials
+
+    def __enter__(self) -> Self:
+        options = self._options
+        self._session = _Session(options.host_keys)
+        try:
+            self._connect()
+        except BaseException:
+            self._close()
+            raise
+        self.manager = Manager(self._session, _HANDLER, options.timeout, RaiseMode.NONE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(Exception):
+            self.manager.close_session()
+        self._close()
+
+    def ask(self, what: str, call: Callable[..., Any], *values: object, **named: object) -> Any:
+        """Return the answer to a request, without namespaces. Raises AdapterError, as also where
+        the answer is an error. Without an answer the session is closed, which has the switch
+        forget what is not committed."""
+        where = self._options.address
+        self._session.left_bytes = MOST_ANSWER_BYTES
+        try:
+            reply = call(*values, **named)
+        except TimeoutExpiredError:
+            self._close()
+            told = _NO_TIME.format(self._options.timeout)
+            raise AdapterError(f"{where} {told}: `{what}`") from None
+        except Exception:  # whatever the library's parsers raise
+            self._close()
+            raise AdapterError(
+                f"{where} has closed the connection, or sent what is not NETCONF, in answer to "
+                f"`{what}`; expected {_SERVICE}"
+            ) from None
+        for error in reply.xpath("//rpc-error"):
+            if (error.findtext("error-severity") or "").strip() != "warning":
+                message = error.findtext("error-message") or error.findtext("error-tag") or ""
+                told = printable(self._credentials.without_secrets(message)) or "no reason given"
+                raise AdapterError(f"{where} refuses `{what}`: {told}")
+        return reply
+
+    def do(self, what: str, call: Callable[..., Any], *values: object, **named: object) -> None:
+        """Request what is answered with ok. Raises AdapterError."""
+        reply = self.ask(what, call, *values, **named)
+        if not reply.xpath("//ok | //load-success | //commit-success"):
+            raise AdapterError(
+                f"{self._options.address} answers `{what}` neither with ok nor with an error"
+            )
+
+    def needs(self, capabilities: tuple[str, ...]) -> None:
+        """Raise AdapterError unless the switch has all these capabilities."""
+        for name in capabilities:
+            if f":{name}" not in self._session.server_capabilities:
+                raise AdapterError(
+                    f"{self._options.address} does not offer {name} by NETCONF; expected a switch "
+                    "with Junos"
+                )
+
+    def _connect(self) -> None:
+        options, credentials = self._options, self._credentials
+        if not credentials.user:
+            raise AdapterError(
+                f"{options.address}: no user is given; set DAQLOOM_DEVICE_USER, or name a file in "
+                "credentials"
+            )
+        host, port = _parts(options.address)
+        try:
+            wire = socket.create_connection((host, port), options.timeout)
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or "it does not answer"
+            raise AdapterError(f"{options.address} cannot be reached: {reason}") from None
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            with contextlib.suppress(OSError):
+                wire.shutdown(socket.SHUT_RDWR)
+
+        clock = threading.Timer(options.timeout, give_up)
+        clock.start()
+        try:
+            self._session.connect(
+                host,
+                port,
+                timeout=options.timeout,
+                username=credentials.user,
+                password=credentials.password or None,
+                key_filename=credentials.key_file or None,
+                allow_agent=False,
+                look_for_keys=False,
+                hostkey_verify=options.verify,
+                sock=wire,
+            )
+        except Exception as error:
+            wire.close()
+            told = _NO_TIME.format(options.timeout) if late.is_set() else self._reason(error)
+            raise AdapterError(f"{options.address} {told}") from None
+        finally:
+            clock.cancel()
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, SSHUnknownHostError):
+            return (
+                f"shows a host key that {self._options.host_keys} does not have; compare it with "
+                "the switch's and add it, or set verify = false"
+            )
+        if isinstance(error, AuthenticationError):
+            return (
+                f"does not let the user {printable(self._credentials.user)} in; check the "
+                "password or the key_file of the credentials"
+            )
+        if isinstance(error, OSError) and error.filename:
+            return f"cannot be verified: {self._options.host_keys}: {error.strerror}"
+        return f"does not speak NETCONF over SSH; expected {_SERVICE}"
+
+    def _close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._session.close()
+
+
+def printable(text: str) -> str:
+    """Return a text of the device as at most 200 printable characters of one line."""
+    line = " ".join(text[:2000].split())
+    return "".join(each if each.isprintable() else "?" for each in line)[:200]

@@ -1,0 +1,149 @@
+"""Counters that a service tells as named values, each with labels of which one is the port."""
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Generic, Self, TypeVar
+
+from pydantic import Field
+
+from daqloom.measure.device.adapter import AdapterError, PortCount
+from daqloom.measure.device.adapters.http import HttpOptions
+from daqloom.measure.device.credentials import Credentials
+from daqloom.words import did_you_mean
+
+LARGEST_COUNT = (1 << 64) - 1
+MOST_KNOWN = 1000
+MOST_SHOWN = 5
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class SeriesOptions(HttpOptions):
+    """Keys of an adapter that reads named values. Those of one port are added up, such as those of
+    its queues."""
+
+    label: Name
+    """Label that holds the port."""
+    sent: Name
+    """Name of the packets that a port has sent."""
+    sent_bytes: Name
+    """Name of the bytes that a port has sent."""
+    dropped: Name
+    """Name of the packets that a port has dropped."""
+    peak: str = Field(default="", max_length=200)
+    """Name of the most that a port has held (bytes); none: not told. Nobody sets it back: it counts
+    only where it rises during a measurement."""
+    match: dict[Name, str] = Field(default_factory=dict, max_length=16)
+    """Labels, beside that of the port, that a value must have to be taken, such as those of the
+    switch."""
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all values."""
+        return {self.sent, self.sent_bytes, self.dropped, self.peak} - {""}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A value of some time (s since 1970; None: of now)."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    time_s: float | None = None
+
+
+OptionsT = TypeVar("OptionsT", bound=SeriesOptions)
+
+
+class Series(ABC, Generic[OptionsT]):
+    """Counts from the samples that `_samples` returns; begin and read ask for new ones."""
+
+    def __init__(
+        self, options: OptionsT, ports: Sequence[str], credentials: Credentials | None = None
+    ) -> None:
+        self._options, self._ports, self._credentials = options, ports, credentials
+        self._peaks: Mapping[str, int] = {}
+
+    def __enter__(self) -> Self:
+        self._values(self._samples())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def begin(self) -> None:
+        """Note the peaks so far."""
+        if self._options.peak:
+            values = self._values(self._samples())
+            self._peaks = {port: max(values[port][self._options.peak]) for port in self._ports}
+
+    def read(self) -> Mapping[str, PortCount]:
+        """Return what each port has counted."""
+        return self._counts(self._samples())
+
+    @property
+    def _nothing(self) -> str:
+        return f'no value has the label "{self._options.label}"'
+
+    @abstractmethod
+    def _samples(self) -> list[Sample]:
+        """Return the samples as they are now. Raises AdapterError."""
+
+    def _taken(self, samples: Iterable[Sample]) -> list[Sample]:
+        """Return those that count: of the names, the labels and the ports that are asked for.
+        Raises AdapterError where there is a port without any."""
+        label, match = self._options.label, self._options.match.items()
+        named = [
+            sample
+            for sample in samples
+            if sample.name in self._options.names
+            and label in sample.labels
+            and match <= sample.labels.items()
+        ]
+        known = dict.fromkeys(sample.labels[label] for sample in named)
+        for port in self._ports:
+            if port not in known:
+                names = [name[:100] for name in known if name.isprintable()][:MOST_KNOWN]
+                shown = "known are " + ", ".join(names[:MOST_SHOWN]) if names else self._nothing
+                raise AdapterError(
+                    f"{self._options.where}: there is no port {port}; "
+                    + did_you_mean(port, names, shown)
+                )
+        return [sample for sample in named if sample.labels[label] in self._ports]
+
+    def _values(self, samples: Iterable[Sample]) -> Mapping[str, Mapping[str, list[int]]]:
+        """Return the values of each port by name: at least one of each."""
+        found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for sample in self._taken(samples):
+            port = sample.labels[self._options.label]
+            found[port][sample.name].append(self._whole(sample.value, f"{sample.name} of {port}"))
+        for port in self._ports:
+            for name in sorted(self._options.names - set(found[port])):
+                raise AdapterError(f"{self._options.where}: port {port} has no {name}")
+        return found
+
+    def _counts(self, samples: Iterable[Sample]) -> Mapping[str, PortCount]:
+        values, options = self._values(samples), self._options
+        return {
+            port: PortCount(
+                sum(values[port][options.sent]),
+                sum(values[port][options.sent_bytes]),
+                sum(values[port][options.dropped]),
+                self._peak(port, values[port]),
+            )
+            for port in self._ports
+        }
+
+    def _peak(self, port: str, values: Mapping[str, list[int]]) -> int | None:
+        if not self._options.peak:
+            return None
+        found = max(values[self._options.peak])
+        return found if found > self._peaks.get(port, -1) else None
+
+    def _whole(self, value: float, what: str) -> int:
+        if 0 <= value <= LARGEST_COUNT and value == int(value):
+            return int(value)
+        shown = str(value) if isinstance(value, float) else "a huge or negative number"
+        raise AdapterError(f"{self._options.where}: {what} is {shown}; expected a count from 0 on")

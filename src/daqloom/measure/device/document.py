@@ -1,0 +1,105 @@
+"""The file of a device: which ports of which switch it has, how these are set and read, and what a
+measurement may not exceed."""
+
+import ipaddress
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.explain import sentence
+from daqloom.scenario.files import read_text
+from daqloom.scenario.names import NodeName
+from daqloom.scenario.part import Part
+from daqloom.scenario.quantities import BitRateOrNone, Seconds
+from daqloom.scenario.toml import TomlError, parse_toml
+
+LARGEST_FILE_BYTES = 1 << 20
+MOST_PORTS = 1024
+T = TypeVar("T", bound=Part)
+
+
+def _network(value: object) -> str:
+    try:
+        if isinstance(value, str):
+            return str(ipaddress.ip_network(value))
+    except ValueError:
+        pass
+    raise ValueError('is not an IP network; expected one such as "10.1.0.0/24"')
+
+
+class Limits(Part):
+    """What keeps a network safe that others use too."""
+
+    rate: BitRateOrNone = 0
+    """Most that all sources together may send; "0 b/s": no such limit. Then `measure.pacing` has to
+    be given: it is what holds the sources to it (b/s)."""
+    addresses: tuple[Annotated[str, BeforeValidator(_network)], ...] = Field(
+        default=(), max_length=256, strict=False
+    )
+    """Networks of the addresses that units may have; none: any."""
+
+
+class DeviceFile(Part):
+    """A device under test."""
+
+    title: str = Field(default="", max_length=200)
+    """One line about it."""
+    level: Literal["core", "tor", "leaf", "spine"] = "tor"
+    """Which switch of the scenario's network it is; its buffer is what `network.switch.LEVEL`
+    says."""
+    ports: tuple[NodeName, ...] = Field(min_length=1, max_length=MOST_PORTS, strict=False)
+    """Ports whose buffers are set and whose counters are read, by the device's own names."""
+    settle: Annotated[Seconds, Field(le=3600)] = 1.0
+    """How long the device takes from a change until it is in effect (s)."""
+    credentials: str = Field(default="", max_length=4096)
+    """File of mode 0600 with user, password, token or key_file; without it they are taken from
+    DAQLOOM_DEVICE_USER and so on."""
+    configure: dict[str, Any] = Field(default_factory=dict)
+    """Adapter by which the buffers are set, and its keys; none: they are as they are."""
+    count: dict[str, Any] = Field(default_factory=dict)
+    """Adapter by which counters are read, and its keys."""
+    limits: Limits = Field(default_factory=Limits)
+    """What a measurement may not exceed."""
+
+    @model_validator(mode="after")
+    def _check(self) -> "DeviceFile":
+        if len(set(self.ports)) < len(self.ports):
+            raise ValueError("ports: a port is named twice")
+        for name in ("configure", "count"):
+            table = getattr(self, name)
+            if table and not isinstance(table.get("adapter"), str):
+                raise ValueError(f'{name} has no adapter; expected one such as adapter = "linux"')
+        if not self.configure and not self.count:
+            raise ValueError(
+                "neither configure nor count is given; with neither nothing is to be done"
+            )
+        return self
+
+
+def load_device(path: str | PathLike[str]) -> DeviceFile:
+    """Read the file of a device. Raises ScenarioError."""
+    try:
+        document = parse_toml(read_text(Path(path), LARGEST_FILE_BYTES))
+    except TomlError as error:
+        raise ScenarioError(f"{path} {error}") from None
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    found = build(DeviceFile, document, str(path))
+    folder = Path(path).parent.absolute()
+    if found.credentials:
+        found.__dict__["credentials"] = str(folder / found.credentials)
+    return found
+
+
+def build(model: type[T], document: Mapping[str, Any], source: str) -> T:
+    """Return the table that a document describes. Raises ScenarioError."""
+    try:
+        return model.model_validate(dict(document))
+    except ValidationError as error:
+        raise ScenarioError(sentence(error, source, {}, "", model)) from None
+    except RecursionError:
+        raise ScenarioError(f"{source}: values are nested too deeply") from None

@@ -1,0 +1,56 @@
+"""Writes docs/reference/device.md from the models: `python -m daqloom.measure.device.reference`."""
+
+import sys
+from collections.abc import Iterator
+
+from daqloom.measure.device.adapter import Adapter
+from daqloom.measure.device.document import DeviceFile
+from daqloom.measure.device.found import adapter_type, names
+from daqloom.measure.device.wanted import KEYS
+from daqloom.scenario.reference import sections
+
+HEAD = """\
+# The file of a device under test
+
+<!-- Written by `python -m daqloom.measure.device.reference`; edit its folder instead. -->
+
+`measure.device` in a scenario names a TOML file with these keys: a switch, the ports of it that are
+under test, and how they are set and read. `daqloom lab show FILE` shows what the ports have,
+`daqloom measure SCENARIO --dry-run` what would be done to them
+([measure on a site](../how-to/measure-on-a-site.md)).
+"""
+ADAPTERS = """\
+## Adapters
+
+`[configure]` and `[count]` name an adapter each, such as `adapter = "linux"`, and have its keys
+besides. Of `network.switch.LEVEL` those keys are set that the scenario gives; one that the adapter
+cannot set is refused. The Python packages that some adapters need come with `pip install
+daqloom[adapters]`; other packages add adapters by entry points named `daqloom.adapters`
+([how](../contributing/add-an-adapter.md)).
+"""
+
+
+def reference() -> str:
+    """Return the text of the page."""
+    return "\n".join([HEAD, *sections(DeviceFile), ADAPTERS, *_adapters()])
+
+
+def _adapters() -> Iterator[str]:
+    for name in names():
+        kind = adapter_type(name)
+        told = (sys.modules[kind.__module__].__doc__ or "").partition("\n\n")[0]
+        yield f"### `{name}`\n\n{' '.join(told.split())} {does(kind)}.\n"
+        yield from list(sections(kind.Options))[1:]
+
+
+def does(kind: type[Adapter]) -> str:
+    """Return what an adapter does, in words."""
+    keys = [KEYS[field] for field in KEYS if field in getattr(kind, "settable", ())]
+    found = [f"sets {', '.join(keys)}"] if keys else []
+    return " and ".join(
+        [*found, *(["reads counters"] if hasattr(kind, "read") else [])]
+    ).capitalize()
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

@@ -1,0 +1,146 @@
+"""Configurations of devices as they were before a measurement: written before anything is changed,
+and gone once it is changed back, so that what a crash has left can be restored.
+
+One file for each device, in $XDG_STATE_HOME/daqloom/devices, for its user alone. While a
+measurement has the device, its process holds a lock that ends with it.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from pydantic import ValidationError
+
+from daqloom.measure import MeasureError
+from daqloom.measure.device.document import DeviceFile
+from daqloom.output import OutputError, written_whole
+from daqloom.scenario.files import read_text
+from daqloom.words import reason_of
+
+LARGEST_FILE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a device had."""
+
+    source: str
+    """Its file, as it was named."""
+    device: DeviceFile
+    configuration: Mapping[str, Any]
+    """What its adapter needs to restore it."""
+    at: str
+    """When it was saved."""
+
+
+def folder() -> Path:
+    """Return the folder, made if necessary. Raises MeasureError."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    found = Path(base, "daqloom", "devices")
+    try:
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeasureError(
+            f"cannot make {found}: {reason_of(error)}; what a device has is saved there before it "
+            "is changed: set XDG_STATE_HOME to a folder of yours"
+        ) from None
+    return found
+
+
+def file_of(device: DeviceFile) -> Path:
+    """Return the file in which a device's configuration is saved: one for each switch, whichever of
+    its ports are measured. Raises MeasureError."""
+    identity = json.dumps(device.configure, sort_keys=True, default=str)
+    return folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+
+
+@contextmanager
+def held(device: DeviceFile, source: str) -> Iterator[Path]:
+    """Have a device for oneself; yield the file for its configuration. Raises MeasureError where
+    another process has it, or where one has left it changed."""
+    path = file_of(device)
+    with _locked(path, source):
+        if path.exists():
+            raise MeasureError(
+                f"{source}: an earlier measurement has changed this device and not set it back; "
+                "run `daqloom lab restore` first"
+            )
+        yield path
+
+
+def write(path: Path, saved: Saved) -> None:
+    """Write what a device had, to the disk. Raises MeasureError."""
+    document = {
+        "schema": 1,
+        "source": saved.source,
+        "device": saved.device.model_dump(mode="json", exclude_unset=True),
+        "configuration": saved.configuration,
+        "at": saved.at,
+    }
+    try:
+        with written_whole(path) as scratch, scratch.open("w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            json.dump(document, file)
+            file.flush()
+            os.fsync(file.fileno())
+    except OutputError as error:
+        raise MeasureError(f"{error}; nothing was changed") from None
+
+
+def read(path: Path) -> Saved:
+    """Read what a device had. Raises MeasureError."""
+    try:
+        document = json.loads(read_text(path, LARGEST_FILE_BYTES))
+        device = DeviceFile.model_validate(document["device"])
+        configuration, source = document["configuration"], document["source"]
+        if not isinstance(configuration, dict) or not isinstance(source, str):
+            raise ValueError
+        return Saved(source, device, configuration, str(document["at"]))
+    except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        raise MeasureError(
+            f"{path} is damaged, and tells no longer what a device had; set the device back by "
+            "hand, and remove the file"
+        ) from None
+
+
+def left() -> list[Path]:
+    """Return the files of devices that no process has and that were not set back. Raises
+    MeasureError."""
+    found = []
+    for path in sorted(folder().glob("*.json")):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(_locked(path, ""))
+            except MeasureError:
+                continue
+            found.append(path)
+    return found
+
+
+def now() -> str:
+    """Return the time, for a file."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def _locked(path: Path, source: str) -> Iterator[TextIO]:
+    # The file of the lock stays: were it removed, two processes could lock two files of one name.
+    try:
+        handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise MeasureError(f"cannot write {path.parent}: {reason_of(error)}") from None
+    with os.fdopen(handle, "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise MeasureError(
+                f"{source}: another measurement has this device; wait until it has ended"
+            ) from None
+        yield file

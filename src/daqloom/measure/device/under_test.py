@@ -1,0 +1,153 @@
+"""A device for the time of a measurement: its buffers are what the scenario says, and afterwards
+what they were before."""
+
+import json
+import math
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from daqloom.measure import MeasureError
+from daqloom.measure.device import saved
+from daqloom.measure.device.adapter import AdapterError, Configures, PortBuffer, PortCount
+from daqloom.measure.device.document import DeviceFile, load_device
+from daqloom.measure.device.found import configuring, counting
+from daqloom.measure.device.limits import check_limits
+from daqloom.measure.device.saved import Saved
+from daqloom.measure.device.wanted import wanted
+from daqloom.scenario.models import Scenario
+
+TINY = 1e-9
+"""Relative difference of two values that are the same."""
+
+
+class DeviceUnderTest:
+    """The device; a context. Raises ScenarioError for what it cannot be set to, before anything is
+    changed, and MeasureError on entering where the device does not do as it is told, and is then
+    set back."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._source = scenario.measure.device
+        self.file: DeviceFile = load_device(self._source)
+        check_limits(scenario, self.file.limits)
+        self._configures = configuring(self.file, self._source)
+        self._counts = counting(self.file, self._source)
+        self._stack = ExitStack()
+        self.wanted = PortBuffer()
+        if self._configures is not None:
+            ports, settable = len(self.file.ports), self._configures.settable
+            self.wanted = wanted(scenario, self.file.level, ports, settable)
+
+    def plan(self) -> list[str]:
+        """Return what would be done to the device, a line for each step; it is asked, and nothing
+        is changed. Raises MeasureError."""
+        if self._configures is None or not self.wanted.given:
+            return []
+        with self._configures as adapter:
+            return adapter.plan(self.wanted)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            if self._counts is not None:
+                stack.enter_context(self._counts)
+                self._counts.read()
+            if self._configures is not None and self.wanted.given:
+                path = stack.enter_context(saved.held(self.file, self._source))
+                adapter = stack.enter_context(self._configures)
+                old = Saved(self._source, self.file, as_json(adapter.save()), saved.now())
+                saved.write(path, old)
+                stack.enter_context(_SetBack(adapter, old, path))
+                adapter.apply(self.wanted)
+                check_applied(self.wanted, adapter.applied(), adapter.rounding, self.file.ports)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def begin(self) -> Mapping[str, PortCount]:
+        """Set peaks back, and return what the ports have counted; nothing without counters. Raises
+        MeasureError."""
+        if self._counts is None:
+            return {}
+        self._counts.begin()
+        return self._counts.read()
+
+    def read(self) -> Mapping[str, PortCount]:
+        """Return what the ports have counted. Raises MeasureError."""
+        return {} if self._counts is None else self._counts.read()
+
+
+class _SetBack:
+    """What sets a device back at the end of a context, however that ends."""
+
+    def __init__(self, adapter: Configures, old: Saved, path: Path) -> None:
+        self._adapter, self._old, self._path = adapter, old, path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            set_back(self._adapter, self._old, self._path)
+        except MeasureError as failed:
+            before = f"{error}; besides, " if isinstance(error, MeasureError) else ""
+            raise MeasureError(f"{before}{failed}") from None
+
+
+def set_back(adapter: Configures, old: Saved, path: Path) -> None:
+    """Set a device back to what was saved of it, and forget that. Raises MeasureError."""
+    try:
+        adapter.restore(dict(old.configuration))
+        found = as_json(adapter.save())
+    except AdapterError as error:
+        raise MeasureError(
+            f"{old.source}: the device was not set back to what it had before: {error}; `daqloom "
+            "lab restore` tries again"
+        ) from None
+    if found != old.configuration:
+        raise MeasureError(
+            f"{old.source}: the device took what it had before and does not have it; look at its "
+            f"configuration: {path} has the one before"
+        )
+    path.unlink()
+
+
+def as_json(configuration: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration as it comes back from a file."""
+    found: dict[str, Any] = json.loads(json.dumps(configuration))
+    return found
+
+
+def restore(path: Path) -> Saved:
+    """Set a device back that an earlier process has left; return what it has now. Raises
+    MeasureError, and ScenarioError where its adapter is not there."""
+    old = saved.read(path)
+    adapter = configuring(old.device, old.source)
+    if adapter is None:
+        raise MeasureError(f"{path} is damaged: it names no adapter; remove it")
+    with adapter:
+        set_back(adapter, old, path)
+    return old
+
+
+def check_applied(
+    buffer: PortBuffer, found: Mapping[str, PortBuffer], rounding: float, ports: tuple[str, ...]
+) -> None:
+    """Refuse a device that has taken values and does not have them. Raises MeasureError."""
+    for port in ports:
+        has = found[port].given if port in found else {}
+        for name, value in buffer.given.items():
+            if name not in has or not math.isclose(has[name], value, rel_tol=max(rounding, TINY)):
+                raise MeasureError(
+                    f"{port}: the device took {name} = {value:g} and has "
+                    f"{f'{has[name]:g}' if name in has else 'none'}; it is set back, and this "
+                    "value cannot be measured on it"
+                )

@@ -1,0 +1,208 @@
+"""daqloom's own software switch while it runs: the rings of its ports, by the requests of `daqloom
+switch`."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from daqloom.measure import MeasureError
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions, PortBuffer, PortCount
+from daqloom.measure.device.credentials import Credentials
+from daqloom.measure.messages import printable
+from daqloom.measure.operator import ask
+from daqloom.softswitch.status import SWITCH, Ask, Change, Request, RingStatus, SwitchStatus
+
+KEYS = {
+    "limit_packets": ("packets", ""),
+    "limit_bytes": ("bytes", " B"),
+    "ecn_bytes": ("ecn_threshold", " B"),
+    "pace_bps": ("rate", " b/s"),
+}
+"""Field of a port's buffer → key of a ring in the switch's file, and its unit."""
+_SAVED = TypeAdapter(dict[str, PortBuffer])
+
+
+class SoftwareOptions(AdapterOptions):
+    """Keys of the adapter."""
+
+    address: Annotated[str, Field(max_length=200)] = ""
+    """Address of the running switch, host:port; empty: the only one of this user on this
+    machine."""
+    certificates: Annotated[str, Field(max_length=4096)] = ""
+    """Folder from `daqloom control certificates`, required off loopback."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.certificates and not self.address:
+            raise ValueError("certificates needs address, host:port; give it, too")
+        return self
+
+
+class Software:
+    """The switch. A buffer is that of each ring of a port, those without a match of their own
+    apart: these cannot change while the switch runs."""
+
+    Options = SoftwareOptions
+    settable: ClassVar[frozenset[str]] = frozenset(KEYS)
+    rounding: ClassVar[float] = 0.0
+
+    def __init__(
+        self, options: SoftwareOptions, ports: Sequence[str], credentials: Credentials | None = None
+    ) -> None:
+        self._options, self._ports = options, ports
+
+    def __enter__(self) -> Self:
+        self._rings()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def plan(self, wanted: PortBuffer) -> list[str]:
+        """Return the commands that would do the same; `apply` sends their keys at once."""
+        return [
+            f"daqloom switch set {shlex.quote(f'{path}={json.dumps(value)}')}"
+            for path, value in self._keys(wanted).items()
+        ]
+
+    def save(self) -> dict[str, Any]:
+        """Return limits and pace of each ring, by its name."""
+        rings = [ring for of_port in self._own_rings().values() for ring in of_port]
+        return {ring.name: _buffer(ring).given for ring in rings}
+
+    def apply(self, wanted: PortBuffer) -> None:
+        """Set each ring, all between two turns of the switch."""
+        self._change(self._keys(wanted))
+
+    def applied(self) -> Mapping[str, PortBuffer]:
+        """Return what the rings of each port have, where all of them have the same."""
+        return {
+            port: PortBuffer(**_common([_buffer(ring).given for ring in rings]))
+            for port, rings in self._own_rings().items()
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Set each ring back, all between two turns of the switch."""
+        try:
+            buffers = _SAVED.validate_python(saved)
+        except ValidationError:
+            raise AdapterError(
+                f"{self._where}: what was saved of its rings is damaged; set them back with "
+                "`daqloom switch set`"
+            ) from None
+        keys: dict[str, Any] = {}
+        for ring, buffer in buffers.items():
+            keys |= _keys_of(ring, buffer)
+        self._change(keys)
+
+    def begin(self) -> None:
+        """Do nothing: the peaks of rings are those since the start of the switch."""
+
+    def read(self) -> Mapping[str, PortCount]:
+        """Return the sums over all rings of each port: what has left them, and what was dropped as
+        they were full or no memory was left. Peaks are not told: the switch cannot set them
+        back."""
+        try:
+            return {port: _count(rings) for port, rings in self._rings().items()}
+        except (KeyError, ValueError):
+            raise self._other_version("counters that are not its own") from None
+
+    @property
+    def _where(self) -> str:
+        return f"software switch {self._options.address}".strip()
+
+    def _keys(self, wanted: PortBuffer) -> dict[str, Any]:
+        keys: dict[str, Any] = {}
+        for rings in self._own_rings().values():
+            for ring in rings:
+                keys |= _keys_of(ring.name, wanted)
+        return keys
+
+    def _own_rings(self) -> dict[str, list[RingStatus]]:
+        found = {
+            port: [ring for ring in rings if not ring.is_of_port]
+            for port, rings in self._rings().items()
+        }
+        if bare := next((port for port in found if not found[port]), None):
+            raise AdapterError(
+                f"{bare} has no rings of its own, and those of ports cannot change while the "
+                f'switch runs; give its file a ring with port = "{bare}"'
+            )
+        return found
+
+    def _rings(self) -> dict[str, list[RingStatus]]:
+        status = self._ask(Ask())
+        known = [port.name for port in status.ports]
+        if unknown := next((port for port in self._ports if port not in known), None):
+            raise AdapterError(
+                f"{unknown} is no port of the {self._where}; it has {', '.join(known[:8])}"
+            )
+        return {port: [ring for ring in status.rings if ring.port == port] for port in self._ports}
+
+    def _change(self, keys: dict[str, Any]) -> None:
+        status = self._ask(Change(keys=keys))
+        if status.failure:
+            raise AdapterError(f"{self._where} refuses the change: {status.failure}")
+
+    def _ask(self, request: Request) -> SwitchStatus:
+        options = self._options
+        folder = Path(options.certificates) if options.certificates else None
+        try:
+            answer = ask(request.encode(), options.address or None, folder, SWITCH, options.timeout)
+        except MeasureError as error:
+            raise AdapterError(f"software switch: {printable(str(error))}") from None
+        try:
+            return SwitchStatus.model_validate_json(answer)
+        except ValidationError:
+            raise self._other_version("what is not its status") from None
+
+    def _other_version(self, what: str) -> AdapterError:
+        return AdapterError(
+            f"{self._where} answers {what}; expected that of a switch of this version of daqloom: "
+            "start it anew"
+        )
+
+
+def _buffer(ring: RingStatus) -> PortBuffer:
+    """Return the limits and the pace of a ring."""
+    return PortBuffer(
+        limit_bytes=ring.most_bytes,
+        limit_packets=ring.most_packets,
+        ecn_bytes=ring.mark_bytes,
+        pace_bps=ring.rate_bps,
+    )
+
+
+def _count(rings: list[RingStatus]) -> PortCount:
+    """Return what the rings of a port have counted together. Raises ValueError where one holds more
+    than it has taken in, and KeyError where a counter is missing."""
+    for ring in rings:
+        if ring.packets > ring.counts["packets"] or ring.bytes > ring.counts["bytes"]:
+            raise ValueError
+    return PortCount(
+        sent=sum(ring.counts["packets"] - ring.packets for ring in rings),
+        sent_bytes=sum(ring.counts["bytes"] - ring.bytes for ring in rings),
+        dropped=sum(ring.dropped for ring in rings),
+    )
+
+
+def _keys_of(ring: str, buffer: PortBuffer) -> dict[str, Any]:
+    """Return the keys that make a ring have what is given."""
+    return {
+        f"rings.{ring}.{KEYS[name][0]}": f"{value}{KEYS[name][1]}" if KEYS[name][1] else value
+        for name, value in buffer.given.items()
+    }
+
+
+def _common(given: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what is the same in all of them."""
+    first, *others = given
+    return {
+        name: value
+        for name, value in first.items()
+        if all(other[name] == value for other in others)
+    }

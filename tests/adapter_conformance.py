@@ -1,0 +1,54 @@
+"""What every adapter of a device has to do, whatever its protocol is."""
+
+import json
+
+import pytest
+
+from daqloom.measure.device.adapter import AdapterError, Configures, Counts
+
+
+def check_configures(adapter, wanted):
+    """Set, read back and set back, with what is saved gone through JSON as in a file."""
+    assert isinstance(adapter, Configures)
+    assert set(wanted.given) <= adapter.settable
+    with adapter:
+        before = dict(adapter.applied())
+        saved = json.loads(json.dumps(adapter.save()))
+        steps = adapter.plan(wanted)
+        assert steps
+        assert all(isinstance(step, str) and step.isprintable() for step in steps)
+        assert adapter.applied() == before, "a plan changes nothing"
+        adapter.apply(wanted)
+        for of_port in adapter.applied().values():
+            for name, value in wanted.given.items():
+                found = getattr(of_port, name)
+                assert found == pytest.approx(value, rel=adapter.rounding, abs=0), name
+        adapter.apply(wanted)  # once more changes nothing
+        adapter.restore(saved)
+        assert adapter.applied() == before
+        adapter.restore(saved)
+        assert adapter.applied() == before
+
+
+def check_counts(adapter, ports):
+    """Counters of all ports, that do not fall."""
+    assert isinstance(adapter, Counts)
+    with adapter:
+        adapter.begin()
+        first, second = adapter.read(), adapter.read()
+    assert set(first) == set(second) == set(ports)
+    for port in ports:
+        for name in ("sent", "sent_bytes", "dropped"):
+            assert 0 <= getattr(first[port], name) <= getattr(second[port], name)
+
+
+def check_refuses(use, secret=""):
+    """`use` meets a device that does not do what it should: one sentence, and no secret in it."""
+    with pytest.raises(AdapterError) as found:
+        use()
+    text = str(found.value)
+    assert text
+    assert "\n" not in text
+    assert "Traceback" not in text
+    assert not secret or secret not in text
+    return text
