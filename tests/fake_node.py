@@ -86,6 +86,10 @@ class FakeNode:
         """More than go into a message."""
         return [(step, self.epoch, step, -1, ShiftStage.idle) for step in range(4500)]
 
+    def connections(self) -> list[SimpleNamespace]:
+        """None: it has no network."""
+        return []
+
     def suspects(self) -> list[int]:
         return [unit for unit in self.members if f"cut-{unit}" in self.fault().split()]
 

@@ -141,12 +141,12 @@ def test_all_that_left_or_was_dropped_is_counted(tmp_path):
                 if slow + found["down"].dropped == 40:
                     break
         rings = {ring["name"]: ring["counts"] for ring in running.last()["rings"]}
-    assert found["up"] == PortCount(0, 0, 0)
+    assert found["up"] == PortCount(0, 0, 0, 0)
     assert found["down"].dropped == rings["one"]["drops"]
     assert found["down"].dropped in (28, 29, 30)
     # What nobody has a ring for leaves by the port, too.
     assert found["down"].sent_bytes == 50 * 100 + slow * 1500
-    assert found["down"].peak_bytes is None
+    assert found["down"].peak_bytes > 0
 
 
 def test_certificates_need_an_address():

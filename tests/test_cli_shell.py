@@ -102,7 +102,7 @@ def test_help_groups_commands_by_what_they_are_for() -> None:
     ]
     live = told.partition("Real event builders:")[2].partition("Networks")[0]
     named = {line.split()[0] for line in live.strip().splitlines()}
-    assert named == {"measure", "control", "unit", "switch", "doctor", "calibrate"}
+    assert named == {"measure", "control", "unit", "switch", "lab", "doctor", "calibrate"}
 
 
 def test_options_stand_for_keys_of_the_run() -> None:

@@ -17,6 +17,7 @@ from daqloom.measure.lab.balance import settle
 from daqloom.measure.lab.laboratory import Laboratory
 from daqloom.measure.lab.network import lab_network
 from daqloom.measure.run import measure
+from daqloom.result import Result
 from daqloom.scenario.models import Scenario
 from daqloom.topology.loaded import load
 
@@ -31,7 +32,8 @@ FRAMES = 20
 def rack(**changes: object) -> Scenario:
     small = {"readout__units": 2, "builders__units": 1, "measure__duration": "4 s"}
     small |= {"network__switch__tor__model": "drop-tail", "event__size": "20 kB"}
-    small["network__switch__tor__queue_packets"] = FRAMES
+    if "network__switch__tor__model" not in changes:
+        small["network__switch__tor__queue_packets"] = FRAMES
     keys = {key.replace("__", "."): value for key, value in (small | changes).items()}
     found = load("lab-rack", keys)
     assert isinstance(found, Scenario)
@@ -161,19 +163,41 @@ def test_the_software_switch_is_a_switch_of_a_laboratory() -> None:
         "network__switch__tor__pace": "19 Mb/s",
         "event__rate": "20 Hz",
     }
-    try:
-        whole = measure(rack(**software, network__switch__tor__queue_packets=500))
-    except MeasureError as error:
-        lacks = ("does not start", "require the program", "missed")  # DPDK, ethtool, a core
-        if any(words in str(error) for words in lacks):
-            pytest.skip(str(error))
-        raise
+    whole = measured_by_software(rack(**software, network__switch__tor__queue_packets=500))
     assert (whole.metric("packets_dropped"), whole.metric("packets_unaccounted")) == (0, 0)
     assert (whole.metric("buffer_peak_bytes.tor") or 0) > 10_000
     shallow = measure(rack(**software, network__switch__tor__queue_packets=4))
     assert (shallow.metric("packets_dropped") or 0) > 0
     assert shallow.metric("packets_unaccounted") == 0
     assert shallow.metric("events_wrong") == 0
+
+
+def measured_by_software(scenario: Scenario) -> Result:
+    """The result; skips where this machine lacks what a software switch needs."""
+    try:
+        return measure(scenario)
+    except MeasureError as error:
+        lacks = ("does not start", "require the program", "missed")  # DPDK, ethtool, a core
+        if any(words in str(error) for words in lacks):
+            pytest.skip(str(error))
+        raise
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_a_memory_of_all_ports_has_its_dynamic_threshold_in_a_laboratory() -> None:
+    pytest.importorskip("daqloom._switch")
+    alpha, cells, cell_bytes, metadata_bytes, frame_bytes = 1.0, 109, 256, 64, 1514
+    memory = {"model": "shared-memory", "buffer": f"{cells * cell_bytes} B", "alpha": alpha}
+    keys = {f"network__switch__tor__{key}": value for key, value in memory.items()}
+    found = measured_by_software(rack(**keys))
+    # A frame is admitted while the port has less than alpha times the free part of the memory.
+    each = -(-(frame_bytes + metadata_bytes) // cell_bytes)
+    below = max(held for held in range(cells) if held < alpha * (cells - held))
+    peak = found.metric("buffer_peak_bytes.tor") or 0
+    assert (below // each - 1) * frame_bytes <= peak <= (below + each) * cell_bytes
+    assert (found.metric("packets_dropped") or 0) > 0
+    assert found.metric("packets_unaccounted") == 0
+    assert found.metric("events_wrong") == 0
 
 
 def test_an_ordinary_user_may_have_a_laboratory() -> None:

@@ -95,7 +95,7 @@ def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() ->
             {"network__links__access__delay": "1 ms"},
             "access.0.down has 1 ms",
         ),
-        ({"network__switch__tor__model": "qfx5120-48y"}, 'switch.tor.model = "qfx5120-48y"'),
+        ({"network__switch__tor__model": "acx7100-48l"}, 'switch.tor.model = "acx7100-48l"'),
         ({"network__switch__tor__ecn_threshold": "10 kB"}, "no switch with ecn_threshold"),
         ({"readout__units": 250}, "more than the 250"),
     ],
@@ -277,6 +277,23 @@ def test_a_software_switch_has_its_file_and_ports_that_are_no_bridges(tmp_path: 
     assert not any("master s1 up" in line for line in lines)
     assert not any(f"dev {of['access.0.down']}" in line for line in lines)
     assert any("master s0 up" in line for line in lines)
+
+
+def test_a_switch_whose_ports_share_a_memory_is_stood_in_for(tmp_path: Path) -> None:
+    shared = {"buffer": "200 kB", "dedicated": "20 kB", "alpha": 0.5, "cell_size": "256 B"}
+    keys = {f"network__switch__tor__{key}": value for key, value in shared.items()}
+    keys["network__switch__tor__model"] = "shared-memory"
+    network = lab_network(rack(readout__units=2, builders__units=2, **keys))
+    (rings,) = network.software
+    assert rings.hosts == (0, 1, 2, 3)
+    file = tmp_path / "switch.toml"
+    file.write_text(document(network, rings))
+    switch = load_switch(file)
+    memory = switch.shared_memory
+    assert (memory.buffer, memory.dedicated, memory.alpha) == (200_000, 20_000, 0.5)
+    assert (memory.cell_size, memory.cell_metadata) == (256, 64)
+    # Each is paced as its link, so that what waits for it waits in the memory.
+    assert [ring.rate for ring in switch.rings.values()] == [480_000_000] * 2 + [20_000_000] * 2
 
 
 def test_what_a_port_has_counted_includes_its_ring() -> None:

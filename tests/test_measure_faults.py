@@ -172,6 +172,17 @@ def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
     assert lossy.metric("units_lost") == 0
     assert lossy.metric("retransmissions.all") > 10
     assert lossy.metric("retransmission_timeouts") <= lossy.metric("retransmissions.all")
+    told = lossy.series["connections"]
+    pairs = set(zip(told["from"], told["to"], strict=True))
+    units = {unit for pair in pairs for unit in pair}
+    assert pairs == {(a, b) for a in units for b in units if a != b}
+    # Of the whole run, and the metrics after the warm-up; what the last look did not see is missing.
+    assert sum(told["segments_retransmitted"]) > 10
+    on_cable = [row for row in zip(*told.values(), strict=True) if 2 in row[:2]]
+    assert sum(row[3] for row in on_cable) > sum(told["segments_retransmitted"]) / 2
+    for row in zip(*told.values(), strict=True):
+        assert 0 < row[6] <= row[5] < 10, "the shortest round trip, and the smoothed one (s)"
+        assert row[7] > 0
     assert measure(laptop(duration="1 s")).metric("retransmissions.all") is None
 
 

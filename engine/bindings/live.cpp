@@ -229,9 +229,14 @@ void bind_live(nb::module_& module) {
         .def("take_stages", &take_stages,
              "The unit's last stages, each told once: when it began (ns since 1970), epoch, step, "
              "unit of the partner or -1, stage.")
+        .def(
+            "connections", &Node::connections,
+            "What the kernel tells of each connection of this epoch; none but over sockets of TCP.")
         .def("shut", &Node::shut, nb::call_guard<nb::gil_scoped_release>(),
              "Ends threads and gives memory back.");
     bind_counters(module);
+    bind_report<ConnectionCounts>(module, "ConnectionCounts",
+                                  "What the kernel tells of a connection since it was made.");
     nb::class_<CountersPage>(module, "UnitCounters")
         .def_static("attach", &attach, nb::arg("run"), nb::arg("unit"), nb::arg("timeout_s"),
                     "Of a unit of this user on this machine.")

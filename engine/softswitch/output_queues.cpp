@@ -75,4 +75,11 @@ void OutputQueues::set_mark(RingIndex ring, Bytes bytes) {
                    : static_cast<std::uint32_t>(std::min(bytes, kMostRingBytes));
 }
 
+void OutputQueues::forget_peaks() {
+    for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
+        counters_[ring].peak_bytes = rings_[ring].bytes;
+        counters_[ring].peak_packets = rings_[ring].packets;
+    }
+}
+
 }  // namespace daqloom::softswitch

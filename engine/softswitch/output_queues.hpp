@@ -60,8 +60,9 @@ struct OutputConfig {
 struct alignas(64) RingCounters {
     DAQLOOM_FIELDS(RingCounters, (std::uint64_t, packets, "Packets taken in."),
                    (std::uint64_t, bytes, "Bytes taken in."),
-                   (std::uint64_t, peak_bytes, "Most bytes held at a time."),
-                   (std::uint32_t, peak_packets, "Most packets held at a time."),
+                   (std::uint64_t, peak_bytes,
+                    "Most bytes held at a time, since peaks were forgotten."),
+                   (std::uint32_t, peak_packets, "Most packets held at a time, since then."),
                    (std::uint64_t, drops, "Packets dropped, as the ring was full."),
                    (std::uint64_t, dropped_bytes, "Bytes of these."),
                    (std::uint64_t, memory_drops, "Packets dropped, as no memory was left."),
@@ -133,6 +134,8 @@ class OutputQueues {
     void set_limits(RingIndex ring, std::uint32_t packets, base::Bytes bytes);
     /// See RingConfig.
     void set_mark(RingIndex ring, base::Bytes bytes);
+    /// Peaks are those from here on.
+    void forget_peaks();
 
     [[nodiscard]] std::size_t rings() const { return rings_.size(); }
     [[nodiscard]] std::uint32_t held_packets(RingIndex ring) const {

@@ -60,6 +60,22 @@ TEST(OutputQueues, ARingKeepsTheOrder) {
     EXPECT_TRUE(sent(queues, 0, Time{0}).empty());
 }
 
+TEST(OutputQueues, PeaksThatAreForgottenBeginWithWhatIsHeld) {
+    OutputQueues queues(rings_of(1));
+    for (std::uint64_t handle = 0; handle < 5; ++handle) {
+        put(queues, 0, handle, 100, Time{0});
+    }
+    EXPECT_EQ(sent(queues, 0, Time{0}, 3).size(), 3U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 5U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 500U);
+    queues.forget_peaks();
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 2U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 200U);
+    put(queues, 0, 5, 100, Time{0});
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 300U);
+}
+
 TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
     OutputQueues queues(rings_of(2, {.mark_bytes = 250}));
     queues.set_mark(RingIndex(1), 0);

@@ -286,6 +286,8 @@ void bind_changes(nb::module_& module) {
                 self.add([=](Forwarder& to) { to.queues().set_mark(ring, bytes); });
             },
             nb::arg("ring"), nb::arg("bytes"))
+        .def("forget_peaks",
+             [](Changes& self) { self.add([](Forwarder& to) { to.queues().forget_peaks(); }); })
         .def(
             "set_pause",
             [](Changes& self, RingIndex ring, std::uint32_t packets) {

@@ -291,6 +291,11 @@ std::vector<UnitIndex> Node::suspects() const {
 
 std::vector<StageRecord> Node::take_stages() { return parts_->trace.take(); }
 
+std::vector<ConnectionCounts> Node::connections() const {
+    const std::lock_guard lock(parts_->mutex);
+    return parts_->flow ? parts_->flow->transport->connections() : std::vector<ConnectionCounts>();
+}
+
 void Node::each_counter(const SeeCount& see) const {
     see_counters(parts_->counters, see);
     parts_->ends.each_count(see);

@@ -66,6 +66,8 @@ class Node {
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
     /// The unit's last stages, as far as the configuration keeps them; each is told once.
     std::vector<StageRecord> take_stages();
+    /// Of this epoch's connections to other units, where the transport has any of the kernel.
+    [[nodiscard]] std::vector<ConnectionCounts> connections() const;
     /// All that was counted since the node was made.
     void each_counter(const SeeCount& see) const;
 

@@ -286,15 +286,26 @@ void TcpTransport::read_counts() {
         return;
     }
     read_counts_at_ = time + kTimePerCounts;
-    for (const auto& connection : connections_) {
-        if (!connection->is_lost) {
-            const TcpCounts counted = counts_of(connection->socket.get());
+    const std::lock_guard lock(counts_mutex_);
+    counts_.resize(connections_.size());
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+        const Connection& connection = *connections_[i];
+        counts_[i].unit = connection.unit;
+        if (!connection.is_lost) {
+            ConnectionCounts counted = counts_of(connection.socket.get());
+            counted.unit = connection.unit;
             counters_.segments_retransmitted +=
-                counted.retransmitted - connection->counted.retransmitted;
-            counters_.retransmission_timeouts += counted.timeouts - connection->counted.timeouts;
-            connection->counted = counted;
+                counted.segments_retransmitted - counts_[i].segments_retransmitted;
+            counters_.retransmission_timeouts +=
+                counted.retransmission_timeouts - counts_[i].retransmission_timeouts;
+            counts_[i] = counted;
         }
     }
+}
+
+std::vector<ConnectionCounts> TcpTransport::connections() const {
+    const std::lock_guard lock(counts_mutex_);
+    return counts_;
 }
 
 bool TcpTransport::tell_of_lost(TransportEvents& events) {

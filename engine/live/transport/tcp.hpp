@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/expected.hpp"
@@ -35,6 +36,7 @@ class TcpTransport final : public Transport {
     bool poll(TransportEvents& events) override;
     void wait(base::Time until) override;
     [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
+    [[nodiscard]] std::vector<ConnectionCounts> connections() const override;
 
   private:
     static constexpr std::size_t kMessageRoom = 128 << 10;  ///< for each unit
@@ -53,7 +55,6 @@ class TcpTransport final : public Transport {
         bool starved = false;   ///< a message did not fit
         bool is_lost = false;
         bool is_told = false;
-        TcpCounts counted{};  ///< by the kernel, until the last look
     };
     struct Receiving;
 
@@ -82,6 +83,8 @@ class TcpTransport final : public Transport {
     std::uint64_t polls_ = 0;
     Polling polling_;
     TransportCounters counters_;
+    mutable std::mutex counts_mutex_;
+    std::vector<ConnectionCounts> counts_;  ///< of each connection, until the last look
 };
 
 }  // namespace daqloom::live

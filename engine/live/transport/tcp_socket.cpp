@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 namespace daqloom::live {
@@ -152,22 +153,27 @@ OwnedFd accept_one(int listener) {
     return OwnedFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
-TcpCounts counts_of(int socket) {
+ConnectionCounts counts_of(int socket) {
     // The kernel's structure grows at its end, and Debian's header does not know the timeouts
     // (Linux 6.7): tcpi_total_rto, 16 bits, behind tcpi_rehash.
     constexpr std::size_t timeouts_at = 240;
     std::array<std::byte, 512> all{};
     socklen_t length = all.size();
-    TcpCounts counts;
+    ConnectionCounts counts;
     if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, all.data(), &length) != 0) {
         return counts;
     }
     tcp_info info{};
     std::memcpy(&info, all.data(), sizeof info);
-    counts.retransmitted = info.tcpi_total_retrans;
+    counts.sent_bytes = info.tcpi_bytes_acked;
+    counts.segments_retransmitted = info.tcpi_total_retrans;
+    counts.round_trip_us = info.tcpi_rtt;
+    const bool is_measured = info.tcpi_min_rtt != std::numeric_limits<std::uint32_t>::max();
+    counts.least_round_trip_us = is_measured ? info.tcpi_min_rtt : 0;
+    counts.delivery_rate_bytes_per_s = info.tcpi_delivery_rate;
     std::uint16_t timeouts = 0;  // what the kernel has not filled in is zero
     std::memcpy(&timeouts, all.data() + timeouts_at, sizeof timeouts);
-    counts.timeouts = timeouts;
+    counts.retransmission_timeouts = timeouts;
     return counts;
 }
 

@@ -13,6 +13,7 @@
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "live/memory/shared_memory.hpp"
+#include "live/transport/transport.hpp"
 
 namespace daqloom::live {
 
@@ -56,11 +57,7 @@ OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
 /// A connection that somebody has made; none: nobody has.
 OwnedFd accept_one(int listener);
 
-/// What the kernel has counted of a connection (tcp_info).
-struct TcpCounts {
-    std::uint64_t retransmitted = 0;  ///< segments
-    std::uint64_t timeouts = 0;       ///< of the retransmission timer
-};
-TcpCounts counts_of(int socket);
+/// What the kernel has counted of a connection; of which unit it is, it does not know.
+ConnectionCounts counts_of(int socket);
 
 }  // namespace daqloom::live

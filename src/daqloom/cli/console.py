@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -86,11 +86,12 @@ def whole_or_stopped(run: Callable[[], Result]) -> Result:
         return error.result
 
 
-def present(result: Result, *, json: bool) -> None:
-    """Prints a result; exits if it is that of an interrupted run, or of one that has failed."""
+def present(result: Result, *, json: bool, series: Sequence[str] = ()) -> None:
+    """Prints a result, as JSON with some of its series; exits if it is that of an interrupted run,
+    or of one that has failed."""
     from daqloom.measure.told import failures
 
-    print(result.to_json()) if json else print_result(result)
+    print(result.to_json(series=series)) if json else print_result(result)
     if result.interrupted:
         sys.stdout.flush()
         fail("interrupted; the result covers the time until then", INTERRUPTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -79,6 +80,14 @@ def measure(
             "--lab",
         ),
     ] = False,
+    connections: Annotated[
+        bool,
+        flag(
+            "Show also what the kernel tells of each connection over tcp, those with most "
+            "retransmissions first; with --json all of them.",
+            "--connections",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, flag("Print each command that would be run, and run none.", "--dry-run")
     ] = False,
@@ -128,6 +137,7 @@ def measure(
 
             check_writable(figure, "--figure", FABRIC_ENDINGS)
         from daqloom.measure.run import of_a_fabric
+        from daqloom.scenario.errors import ScenarioError
 
         # First, as --set may set what only this transport has; alone, so that an error names it.
         chosen = {"measure.transport": transport or ("tcp" if lab else None)}
@@ -140,6 +150,11 @@ def measure(
         system = with_options(
             system, {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}}
         )
+        if connections and system.scenario.measure.transport != "tcp":
+            raise ScenarioError(
+                '--connections needs measure.transport = "tcp", whose sockets can be asked; it is '
+                f'"{system.scenario.measure.transport}"'
+            )
         if dry_run:
             from daqloom.measure.dry_run import dry_run as commands
 
@@ -160,7 +175,38 @@ def measure(
             from daqloom.report.system.result_figure import write
 
             write(figure, system.scenario, result)
-        present(result, json=json)
+        if connections and not json:
+            _print_connections(result.series.get("connections", {}))
+        present(result, json=json, series=("connections",) if connections else ())
+
+
+MOST_CONNECTIONS = 40
+"""In a table for people."""
+
+
+def _print_connections(columns: Mapping[str, Any]) -> None:
+    from daqloom.columns import print_table
+    from daqloom.metrics import with_unit
+
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows.sort(key=lambda row: -row["segments_retransmitted"])
+    head = ("from", "to", "sent", "retransmitted", "timeouts", "round trip", "least", "delivery")
+    shown = [
+        [
+            str(row["from"]),
+            str(row["to"]),
+            with_unit(row["sent_bytes"], "B"),
+            str(row["segments_retransmitted"]),
+            str(row["retransmission_timeouts"]),
+            with_unit(row["round_trip_s"], "s"),
+            with_unit(row["least_round_trip_s"], "s"),
+            with_unit(float(f"{row['delivery_rate_bps']:.3g}"), "b/s"),
+        ]
+        for row in rows[:MOST_CONNECTIONS]
+    ]
+    print_table(head, shown)
+    if len(rows) > MOST_CONNECTIONS:
+        print(f"and {len(rows) - MOST_CONNECTIONS} more connections")
 
 
 def _rates(how: Progress) -> str:

@@ -199,6 +199,15 @@ def remove(
         _change(dict.fromkeys(names), address, certificates)
 
 
+@app.command("forget-peaks")
+def forget_peaks(address: Address = None, certificates: Certificates = None) -> None:
+    """Count the most that rings of a running switch hold from here on."""
+    with plain_failures():
+        from daqloom.softswitch.status import ForgetPeaks
+
+        _ask(ForgetPeaks(), address, certificates)
+
+
 @app.command()
 def stop(
     drain: Annotated[

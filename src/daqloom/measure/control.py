@@ -27,7 +27,15 @@ from daqloom._engine import (
 from daqloom.measure import MeasureError, wire
 from daqloom.measure.connection import SOCKET, Certificates, joined
 from daqloom.measure.launch import Launcher
-from daqloom.measure.messages import Answer, Heartbeat, Hello, Message, StageRow, Trace
+from daqloom.measure.messages import (
+    Answer,
+    ConnectionRow,
+    Heartbeat,
+    Hello,
+    Message,
+    StageRow,
+    Trace,
+)
 from daqloom.measure.pages import Pages
 from daqloom.measure.plan import Plan
 from daqloom.measure.processes import Processes
@@ -103,6 +111,8 @@ class Control:
         self._sessions = 0
         self.stages: dict[int, deque[StageRow]] = {}
         """The last stages of each unit, if the plan asks for any."""
+        self.connections: dict[tuple[int, int], ConnectionRow] = {}
+        """What the kernel told last of the connection from a unit to another one, over TCP."""
         self._host = socket.gethostname()[:200]
         self._changed = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
@@ -256,6 +266,8 @@ class Control:
             return ReportRefusal.SESSION
         kept = self.stages.setdefault(unit, deque(maxlen=self.plan.trace_stages))
         kept.extend(report.stages)
+        units = self.run.plan.units
+        self.connections |= {(unit, row.to): row for row in report.connections if row.to < units}
         return None
 
     def read_last(self, unit: int) -> None:

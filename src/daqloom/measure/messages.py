@@ -146,11 +146,25 @@ StageRow = tuple[Count, Epoch, Count, Annotated[int, Field(ge=-1, lt=MOST_UNITS)
 ROWS_AT_ONCE = 2000
 
 
+class ConnectionRow(Message):
+    """What a unit's kernel tells of its connection to another unit, since it was made."""
+
+    to: UnitNumber
+    sent_bytes: Count
+    segments_retransmitted: Count
+    retransmission_timeouts: Count
+    round_trip_us: Count
+    least_round_trip_us: Count
+    delivery_rate_bytes_per_s: Count
+
+
 class Trace(Message):
-    """Stages of a unit with their times; some of these precede the answer to `halt`."""
+    """Stages of a unit with their times, and what its kernel tells of its connections; some of
+    these precede the answer to `halt`."""
 
     kind: Literal["trace"] = "trace"
-    stages: Annotated[tuple[StageRow, ...], Field(max_length=ROWS_AT_ONCE)]
+    stages: Annotated[tuple[StageRow, ...], Field(max_length=ROWS_AT_ONCE)] = ()
+    connections: Annotated[tuple[ConnectionRow, ...], Field(max_length=ROWS_AT_ONCE)] = ()
 
 
 AnyReport = Hello | Heartbeat | Answer | Trace

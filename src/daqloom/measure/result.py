@@ -8,6 +8,7 @@ from math import ceil
 from typing import Literal
 
 from daqloom._engine import Balance, Counters, latency_bucket
+from daqloom.measure.messages import ConnectionRow
 from daqloom.measure.told import unprocessed
 from daqloom.metrics import Parts, declared
 
@@ -16,6 +17,7 @@ Reading = Mapping[int, Counters]
 Count = Callable[[Counters], int | float | None]
 """Reads one counter; None: the unit does not count that."""
 Metrics = dict[str, int | float | dict[str, int | float]]
+MICRO = 1e6
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,25 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
     if isinstance(throughput, int | float):
         found["throughput_bps"] = share * throughput
     return found
+
+
+def connection_columns(
+    told: Mapping[tuple[int, int], ConnectionRow],
+) -> dict[str, list[int] | list[float]]:
+    """Return what the kernels told of connections as columns, by sending and receiving unit:
+    `sent_bytes`, `segments_retransmitted`, `retransmission_timeouts`, `round_trip_s` (smoothed) and
+    `least_round_trip_s`, and `delivery_rate_bps`."""
+    rows = sorted(told.items())
+    return {
+        "from": [unit for (unit, _), _ in rows],
+        "to": [to for (_, to), _ in rows],
+        "sent_bytes": [row.sent_bytes for _, row in rows],
+        "segments_retransmitted": [row.segments_retransmitted for _, row in rows],
+        "retransmission_timeouts": [row.retransmission_timeouts for _, row in rows],
+        "round_trip_s": [row.round_trip_us / MICRO for _, row in rows],
+        "least_round_trip_s": [row.least_round_trip_us / MICRO for _, row in rows],
+        "delivery_rate_bps": [8 * row.delivery_rate_bytes_per_s for _, row in rows],
+    }
 
 
 def window_s(counted: Reading) -> float:

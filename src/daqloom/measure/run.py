@@ -39,6 +39,7 @@ from daqloom.measure.result import (
     Metrics,
     Reading,
     accounts,
+    connection_columns,
     difference,
     fragment_share,
     metrics,
@@ -113,7 +114,9 @@ def measure(
     `launcher` replaces the one that `measure.launch` names.
 
     The result carries `series.run_events` (`time_s`, `text`) and those of `daqloom.course`; their
-    times are seconds from when all units first build. With `timeline` it also carries
+    times are seconds from when all units first build. Over `tcp` it also carries
+    `series.connections`: for each pair of units what the kernel told of their connection at the
+    end, counted since that was made. With `timeline` it also carries
     `series.phases`, in seconds from the start of the run control; see `daqloom.timeline`. `trace`
     is a file for ui.perfetto.dev with the same.
 
@@ -399,6 +402,8 @@ def _with_course(
         lost = injector.events_lost(control.run.balance())
         metrics |= fault_metrics(breaks, bins, building, ended_s - began_s, lost)
     shown = {**result.series, **series(breaks, bins, building)}
+    if control.connections:
+        shown["connections"] = connection_columns(control.connections)
     return replace(result, metrics=metrics, series=shown)
 
 

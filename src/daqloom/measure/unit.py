@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import grpc
 
-from daqloom._engine import Counters, LiveNode, Moved, UnitLease, next_state
+from daqloom._engine import ConnectionCounts, Counters, LiveNode, Moved, UnitLease, next_state
 from daqloom.measure import MeasureError
 from daqloom.measure.admission import greeted
 from daqloom.measure.connection import JOIN, Certificates, channel, refusals
@@ -23,6 +23,7 @@ from daqloom.measure.messages import (
     AnyOrder,
     Configure,
     Connect,
+    ConnectionRow,
     Exit,
     Halt,
     Heartbeat,
@@ -127,8 +128,13 @@ class Unit:
             yield Heartbeat(pulse=pulse, counters=shut.counters().by_name, ended=self._started)
 
     def traces(self) -> Iterator[Trace]:
-        """Return the stages that are kept, each once."""
-        if self._node is None or not (self._configuration and self._configuration.trace_stages):
+        """Return the stages that are kept, each once, and what there is of connections."""
+        if self._node is None:
+            return
+        connections = [_connection(each) for each in self._node.connections()]
+        for first in range(0, len(connections), ROWS_AT_ONCE):
+            yield Trace(connections=tuple(connections[first : first + ROWS_AT_ONCE]))
+        if not (self._configuration and self._configuration.trace_stages):
             return
         stages: list[StageRow] = [
             (begin_ns, epoch, step, to, cast(StageName, stage.name))
@@ -296,6 +302,11 @@ class _End:
     over: bool = False
     joined: bool = False
     refusal: str = ""
+
+
+def _connection(counted: ConnectionCounts) -> ConnectionRow:
+    fields = [name for name in ConnectionRow.model_fields if name != "to"]
+    return ConnectionRow(to=counted.unit, **{name: getattr(counted, name) for name in fields})
 
 
 def _session(connection: Any, unit: Unit, number: int | None, patience_s: float) -> _End:

@@ -14,7 +14,15 @@ from daqloom.measure.device.adapter import AdapterError, AdapterOptions, PortBuf
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.messages import printable
 from daqloom.measure.operator import ask
-from daqloom.softswitch.status import SWITCH, Ask, Change, Request, RingStatus, SwitchStatus
+from daqloom.softswitch.status import (
+    SWITCH,
+    Ask,
+    Change,
+    ForgetPeaks,
+    Request,
+    RingStatus,
+    SwitchStatus,
+)
 
 KEYS = {
     "limit_packets": ("packets", ""),
@@ -100,12 +108,13 @@ class Software:
         self._change(keys)
 
     def begin(self) -> None:
-        """Do nothing: the peaks of rings are those since the start of the switch."""
+        """Let the switch count peaks from here on."""
+        self._ask(ForgetPeaks())
 
     def read(self) -> Mapping[str, PortCount]:
         """Return the sums over all rings of each port: what has left them, and what was dropped as
-        they were full or no memory was left. Peaks are not told: the switch cannot set them
-        back."""
+        they were full or no memory was left; of peaks, which thus are the most that a port may have
+        held."""
         try:
             return {port: _count(rings) for port, rings in self._rings().items()}
         except (KeyError, ValueError):
@@ -187,6 +196,7 @@ def _count(rings: list[RingStatus]) -> PortCount:
         sent=sum(ring.counts["packets"] - ring.packets for ring in rings),
         sent_bytes=sum(ring.counts["bytes"] - ring.bytes for ring in rings),
         dropped=sum(ring.dropped for ring in rings),
+        peak_bytes=sum(ring.counts["peak_bytes"] for ring in rings),
     )
 
 

@@ -5,6 +5,7 @@ import ipaddress
 from collections import Counter
 from typing import Any
 
+from daqloom.measure.lab.software import SMALLEST_FRAME_BYTES, shared_memory
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import RATE, SIZE
@@ -12,9 +13,6 @@ from daqloom.scenario.switches import Switch
 from daqloom.softswitch.document import Runs
 from daqloom.softswitch.sizes import IN_FLIGHT
 from daqloom.topology.system import FabricSystem, fabric_system
-
-SMALLEST_FRAME_BYTES = 60
-"""Without check sequence."""
 
 
 def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, Any]:
@@ -58,15 +56,7 @@ def _stand_in(of: Switch, ports: list[str]) -> dict[str, Any]:
     return {
         "runs": {"buffers": packets + 2 * len(ports) * Runs().descriptors + IN_FLIGHT},
         "ports": {name: {"packets": packets} for name in ports},
-        "shared_memory": {
-            "buffer": SIZE.format(of.buffer),
-            "dedicated": SIZE.format(of.dedicated),
-            "ports": of.ports,
-            "alpha": of.alpha,
-            "port_limit": SIZE.format(of.port_limit),
-            "cell_size": SIZE.format(of.cell_size),
-            "cell_metadata": SIZE.format(of.cell_metadata),
-        },
+        "shared_memory": shared_memory(of),
     }
 
 

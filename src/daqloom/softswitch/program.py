@@ -21,7 +21,15 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.counters import SwitchCollector
 from daqloom.softswitch.document import Control, SwitchFile
 from daqloom.softswitch.running import RunningSwitch
-from daqloom.softswitch.status import SWITCH, Ask, Change, Stop, SwitchStatus, read_request
+from daqloom.softswitch.status import (
+    SWITCH,
+    Ask,
+    Change,
+    ForgetPeaks,
+    Stop,
+    SwitchStatus,
+    read_request,
+)
 
 if TYPE_CHECKING:
     from daqloom.softswitch.openflow.datapath import Datapath
@@ -135,6 +143,8 @@ class _Program:
                     self._running.change(keys)
                 except ScenarioError as error:
                     failure = str(error)
+            case ForgetPeaks():
+                self._running.forget_peaks()
             case Stop(drain_s=drain_s):
                 self._end(drain_s)
         return self._status(failure).encode()

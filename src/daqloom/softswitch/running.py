@@ -72,6 +72,12 @@ class RunningSwitch:
         that was refused, or -1."""
         return self._switch.apply(changes)
 
+    def forget_peaks(self) -> None:
+        """Count the peaks of rings from here on."""
+        changes = Changes()
+        changes.forget_peaks()
+        self.apply(changes)
+
     def flow_counts(self, indices: list[int]) -> list[tuple[int, int]]:
         """Return packets and bytes of entries of the flow table."""
         return [(packets, size) for packets, size in self._switch.flow_counts(indices)]

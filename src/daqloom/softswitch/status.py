@@ -96,6 +96,12 @@ class Change(Message):
     keys: Annotated[dict[str, Any], Field(max_length=100_000)]
 
 
+class ForgetPeaks(Message):
+    """Request to count the peaks of rings from here on."""
+
+    command: Literal["forget-peaks"] = "forget-peaks"
+
+
 class Stop(Message):
     """Request to stop: after what is held has left, but not later than after `drain_s`."""
 
@@ -103,7 +109,7 @@ class Stop(Message):
     drain_s: Annotated[float, Field(ge=0, le=3600, strict=False)] = 10.0
 
 
-Request = Ask | Change | Stop
+Request = Ask | Change | ForgetPeaks | Stop
 _REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="command")])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -69,10 +69,15 @@ class Search(_Table):
     values minus 1."""
     spacing: Literal["linear", "log"] = "linear"
     """Bisection by differences (linear) or by ratios (log)."""
-    method: Method = "simulate"
-    """Method whose metrics the condition uses."""
+    method: Method | Annotated[tuple[Method, ...], Field(min_length=1, max_length=3)] = "simulate"
+    """Method whose metrics the condition uses, or several, each of which searches for itself."""
     votes: int = Field(default=1, ge=1, le=99)
     """Number of seeds that vote at each value; the majority decides."""
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods that search."""
+        return (self.method,) if isinstance(self.method, str) else self.method
 
     @cached_property
     def range(self) -> tuple[float, float]:
@@ -190,8 +195,9 @@ class StudyFile(_Table):
     def _methods_once(self) -> Self:
         if len(set(self.methods)) < len(self.methods):
             raise ValueError("methods has a method twice")
-        if self.search and self.search.method not in self.methods:
-            raise ValueError(f'methods lacks "{self.search.method}", the method of search.method')
+        for method in self.search.methods if self.search else ():
+            if method not in self.methods:
+                raise ValueError(f'methods lacks "{method}", the method of search.method')
         return self
 
 
@@ -254,9 +260,11 @@ class Study:
 
     @cached_property
     def condition(self) -> Condition:
-        """Return the condition that the search asks for."""
+        """Return the condition that the search asks for, which each of its methods can tell."""
         assert self.search is not None
-        return Condition.parse(self.search.where, self.search.method, self.parts)
+        where, methods = self.search.where, self.search.methods
+        first, *_ = [Condition.parse(where, method, self.parts) for method in methods]
+        return first
 
     @property
     def parts(self) -> Parts:

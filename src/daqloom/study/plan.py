@@ -103,7 +103,7 @@ def _place(part: Part, turn: int) -> int:
 
 def cells_left(study: Study, task: Task, answers: int) -> int:
     """The most cells that a task still asks for, once it had so many answers."""
-    searched = study.search is not None and study.search.method == task.method
+    searched = study.search is not None and task.method in study.search.methods
     return max(1, searched_cells(study) - answers) if searched else 1
 
 
@@ -122,7 +122,7 @@ def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
     count as the mean of the two."""
     search = study.search
     costly = kind_of(study.base).costly
-    if search is None or search.method != task.method or search.key not in costly:
+    if search is None or task.method not in search.methods or search.key not in costly:
         typical_s = cost_s(cell)
     else:
         ends = (_with(cell, {search.key: search.value(x)}) for x in search.range)

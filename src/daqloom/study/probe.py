@@ -27,7 +27,8 @@ from daqloom.scenario.models import Scenario
 from daqloom.study.bisection import Boundary, bisect, vote
 from daqloom.topology.loaded import override
 
-MOST_EVENT_BYTES = 1 << 30
+LONGEST_S = 20.0
+"""What the largest event that is tried takes on a builder's link."""
 MOST_PACKETS = 1 << 20
 EVENTS = 8
 """Of each size, one after the other, two for each of some four builders."""
@@ -35,6 +36,8 @@ ROUNDS = 5
 """Bursts of each length, most of which have to arrive whole."""
 IDLE = 3.0
 """Time from event to event, of that which one takes on a builder's link."""
+FILLS = 4
+"""Rate at which a port is filled, of that at which it empties."""
 UDP_HEADERS_BYTES = 28
 QUIET_S = 0.3
 """After which no packet of a burst comes any more, besides the time it takes on the wire."""
@@ -90,6 +93,7 @@ def _check(scenario: Scenario) -> None:
 
 def _incast(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
     """The largest event that arrives without drops, as the port holds it."""
+    scenario = _with_few_sources(scenario)
     units, segment, tested = scenario.readout.units, scenario.mss, 0
 
     def arrives(event_bytes: float) -> bool:
@@ -108,12 +112,22 @@ def _incast(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
     high = 2 * low
     while arrives(high):
         low, high = high, 2 * high
-        if high > MOST_EVENT_BYTES:
+        if 8 * high > LONGEST_S * scenario.network.links.access.rate:
             raise MeasureError(f"the port holds more than {low} B: no event was dropped")
     largest = _largest(low, high, segment, arrives)
     peak_bytes = analyse(_one_at_a_time(scenario, largest)).metric("buffer_peak_bytes.tor")
     what = f"events of up to {largest} B from {units} readout units arrive"
     return Estimate(float(peak_bytes or 0), tested, what)
+
+
+def _with_few_sources(scenario: Scenario) -> Scenario:
+    """The scenario with no more readout units than fill a port quickly: what a port holds is found
+    to a packet of each of them. Real hosts keep theirs, as units are dealt out to hosts in turn."""
+    links = scenario.network.links
+    if not scenario.measure.has_lab:
+        return scenario
+    few = max(2, math.ceil(FILLS * links.access.rate / links.source.rate))
+    return override(scenario, {"readout.units": min(few, scenario.readout.units)})
 
 
 def _one_at_a_time(scenario: Scenario, event_bytes: int) -> Scenario:

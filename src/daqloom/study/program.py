@@ -65,7 +65,7 @@ def tasks(study: Study) -> Iterator[Task]:
 
 def program(study: Study, task: Task) -> Program:
     """The program of one task. Raises ScenarioError when its point is no valid system."""
-    if study.search is None or study.search.method != task.method:
+    if study.search is None or task.method not in study.search.methods:
         return _single(study, task)
     return _search(study, study.search, task)
 

@@ -34,7 +34,7 @@ class PortCount:
     peak_bytes: int
 
     def with_ring(self, ring: RingCount) -> "PortCount":
-        """Return it with the rings before it, whose peak is that since their switch began."""
+        """Return it with the rings before it, which hold what a port holds."""
         return replace(
             self,
             dropped=self.dropped + ring.dropped,
@@ -114,6 +114,8 @@ class Laboratory:
 
     def begin(self) -> LabCount:
         """Set all peaks back, and return what there is. Raises MeasureError."""
+        for switch in self._software:
+            switch.forget_peaks()
         return self._ask("begin")
 
     def read(self) -> LabCount:
@@ -149,7 +151,7 @@ class Laboratory:
         for switch in self._software:
             of_port = switch.read()
             ports |= {name: ports[name].with_ring(ring) for name, ring in of_port.items()}
-            peaks[switch.number] = sum(ports[name].peak_bytes for name in of_port)  # at most
+            peaks[switch.number] = switch.most_bytes(of_port.values())
         return LabCount(
             ports,
             tuple(peaks),

@@ -64,10 +64,8 @@ class Rings:
 
     switch: int
     hosts: tuple[int, ...]
-    packets: int
-    pace_bps: int
-    """0: as fast as the link."""
-    pace_counts: str
+    buffer: Switch
+    """What it has, or the switch with a memory of all ports for which it stands in."""
 
 
 @dataclass(frozen=True)
@@ -166,20 +164,22 @@ def _rings(system: FabricSystem, buffers: list[Switch], units: dict[int, int]) -
     for number, of in enumerate(buffers):
         if of.architecture == "software":
             hosts = tuple(units[host] for host in system.with_rings(of) if host in units)
-            yield Rings(number, hosts, of.queue_packets, of.pace, of.pace_counts)
+            yield Rings(number, hosts, of)
+        elif of.architecture == "shared-memory":
+            yield Rings(number, tuple(units.values()), of)
 
 
 def _check(level: str, buffer: Switch) -> None:
     key = f"network.switch.{level}"
-    if buffer.architecture not in ("infinite", "drop-tail", "software"):
+    if buffer.architecture not in ("infinite", "drop-tail", "software", "shared-memory"):
         raise ScenarioError(
             f'measure.lab has no switch of {key}.model = "{buffer.model}"; expected "infinite", '
-            '"drop-tail" or "software"'
+            '"drop-tail", "software" or "shared-memory"'
         )
     for what, is_given in (
         ("ecn_threshold", buffer.ecn_threshold > 0),
         ("scheduling", buffer.scheduling != "fifo"),
-        ("buffer for all ports together", buffer.buffer > 0),
+        ("queues that share a buffer", buffer.architecture == "drop-tail" and buffer.buffer > 0),
         ("pause_at", buffer.pause_at > 0),
         ("cores beside one", buffer.architecture == "software" and buffer.cores > 1),
     ):
@@ -211,7 +211,7 @@ def _queue(
     if switch < 0:
         return Queue(device, link, rate_bps)
     buffer = buffers[switch]
-    if buffer.architecture == "software":  # what waits, waits in rings
+    if buffer.architecture in ("software", "shared-memory"):  # what waits, waits in rings
         return Queue(device, link, rate_bps, switch)
     return Queue(device, link, rate_bps, switch, buffer.port_limit, buffer.queue_packets)
 

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +14,22 @@ from typing import Any, Self
 from daqloom.measure import MeasureError
 from daqloom.measure.held import Held
 from daqloom.measure.lab.network import LabNetwork, Rings
+from daqloom.scenario.quantities import SIZE
+from daqloom.scenario.switches import PacketBuffer
 
 COMMAND = (sys.executable, "-m", "daqloom", "switch")
 SLEEP = "50 us"
 """A core that polls would be one of the few that all hosts share."""
-DESCRIPTORS, BUFFERS = 64, 16_384
+DESCRIPTORS, BUFFERS, MOST_BUFFERS = 64, 16_384, 131_072
+SMALLEST_FRAME_BYTES = 60
+"""Without check sequence: each packet takes so much of a memory, at least."""
 PORT_PACKETS = 4096
 
 
 @dataclass(frozen=True)
 class RingCount:
-    """What a ring has counted since its switch was started."""
+    """What the rings of a port have counted since their switch was started; the peak, since peaks
+    were forgotten."""
 
     held: int
     dropped: int
@@ -32,27 +38,35 @@ class RingCount:
 
 def document(network: LabNetwork, rings: Rings) -> str:
     """Return the file of a switch, as JSON values in TOML's form."""
+    of, packets = rings.buffer, _packets(rings.buffer)
+    counts = of.pace_counts if of.pace else "wire"
     lines = [
-        f"pace_counts = {json.dumps(rings.pace_counts)}",
+        f"pace_counts = {json.dumps(counts)}",
         "[runs]",
         "huge_pages = false",
         f"sleep = {json.dumps(SLEEP)}",
         f"descriptors = {DESCRIPTORS}",
-        f"buffers = {max(BUFFERS, 2 * rings.packets * len(rings.hosts))}",
+        f"buffers = {min(MOST_BUFFERS, max(BUFFERS, 2 * packets * len(rings.hosts)))}",
     ]
-    for number, device in enumerate(queue.device for queue in network.queues_of(rings.switch)):
-        at = f"net_af_packet{number},iface={device},framecnt=1024,qdisc_bypass=0"
-        lines += [f"[ports.{device}]", f"device = {json.dumps(at)}", f"packets = {PORT_PACKETS}"]
+    if of.architecture == "shared-memory":
+        lines.append("[shared_memory]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in shared_memory(of).items()]
+    rates = {}
+    for number, queue in enumerate(network.queues_of(rings.switch)):
+        rates[queue.device] = queue.rate_bps
+        at = f"net_af_packet{number},iface={queue.device},framecnt=1024,qdisc_bypass=0"
+        lines += [f"[ports.{queue.device}]", f"device = {json.dumps(at)}"]
+        lines.append(f"packets = {PORT_PACKETS}")
     for host in rings.hosts:
         device = network.towards[rings.switch][host]
         lines += [
             f"[rings.{ring_name(host)}]",
             f"port = {json.dumps(device)}",
             f"to = {json.dumps(network.hosts[host].address)}",
-            f"packets = {rings.packets}",
+            f"packets = {packets}",
+            # No faster than the link: behind the rings there is room for more.
+            f'rate = "{of.pace or rates[device]} b/s"',
         ]
-        if rings.pace_bps:
-            lines.append(f'rate = "{rings.pace_bps} b/s"')
     # All are known from the beginning: a frame for a host that is not would go out by every port.
     for number, device in enumerate(network.towards[rings.switch]):
         if device:
@@ -62,6 +76,27 @@ def document(network: LabNetwork, rings: Rings) -> str:
                 f"port = {json.dumps(device)}",
             ]
     return "\n".join([*lines, ""])
+
+
+def _packets(of: PacketBuffer) -> int:
+    """Return the packets that a ring may hold; of a shared memory, as many as that may."""
+    if of.architecture == "software":
+        return of.queue_packets
+    return of.buffer // (of.cell_size or SMALLEST_FRAME_BYTES)
+
+
+def shared_memory(of: PacketBuffer) -> dict[str, Any]:
+    """Return the table of a software switch's file that makes it stand in for a switch whose ports
+    share a memory."""
+    return {
+        "buffer": SIZE.format(of.buffer),
+        "dedicated": SIZE.format(of.dedicated),
+        "ports": of.ports,
+        "alpha": of.alpha,
+        "port_limit": SIZE.format(of.port_limit),
+        "cell_size": SIZE.format(of.cell_size),
+        "cell_metadata": SIZE.format(of.cell_metadata),
+    }
 
 
 def ring_name(host: int) -> str:
@@ -112,10 +147,20 @@ class SoftwareSwitch:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def forget_peaks(self) -> None:
+        """Let it count peaks from here on. Raises MeasureError."""
+        self._told("forget-peaks")
+
+    def most_bytes(self, ports: Iterable[RingCount]) -> int:
+        """Return the most that the switch may have held, by the peaks of its ports, which need not
+        have been at one time."""
+        held, of = sum(port.peak_bytes for port in ports), self._rings.buffer
+        return min(held, of.buffer) if of.architecture == "shared-memory" else held
+
     def read(self) -> dict[str, RingCount]:
         """Return what the rings have counted, by the link that begins at their port. Raises
         MeasureError."""
-        status = self._status()
+        status = json.loads(self._told("status", "--json"))
         found: dict[str, RingCount] = {}
         queues = self._network.queues_of(self._rings.switch)
         of_device = {queue.device: queue.link.name for queue in queues}
@@ -125,7 +170,7 @@ class SoftwareSwitch:
             found[link] = RingCount(
                 before.held + ring["packets"],
                 before.dropped + counts["drops"] + counts["memory_drops"],
-                max(before.peak_bytes, counts["peak_bytes"]),
+                before.peak_bytes + counts["peak_bytes"],
             )
         for port in status["ports"]:
             missed = port["device_counts"]["missed"] + port["device_counts"]["no_buffers"]
@@ -136,9 +181,9 @@ class SoftwareSwitch:
                 )
         return found
 
-    def _status(self) -> Any:
+    def _told(self, *words: str) -> str:
         done = subprocess.run(
-            [*self._within.enter, *COMMAND, "status", "--json", "--address", self._address],
+            [*self._within.enter, *COMMAND, *words, "--address", self._address],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -148,4 +193,4 @@ class SoftwareSwitch:
                 "the software switch of the laboratory does not answer: "
                 f"{done.stderr.strip()[:300] or 'no reason given'}"
             )
-        return json.loads(done.stdout)
+        return done.stdout
