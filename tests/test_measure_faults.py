@@ -176,7 +176,7 @@ def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
     pairs = set(zip(told["from"], told["to"], strict=True))
     units = {unit for pair in pairs for unit in pair}
     assert pairs == {(a, b) for a in units for b in units if a != b}
-    # Of the whole run, and the metrics after the warm-up; what the last look did not see is missing.
+    # Of the whole run, while metrics are of the time after the warm-up.
     assert sum(told["segments_retransmitted"]) > 10
     on_cable = [row for row in zip(*told.values(), strict=True) if 2 in row[:2]]
     assert sum(row[3] for row in on_cable) > sum(told["segments_retransmitted"]) / 2
