@@ -57,6 +57,24 @@ def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatc
     assert min(found.timer_lateness_s) > 0
 
 
+def test_units_that_answer_at_once_tell_when_they_have_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "RESTED", 4)
+    monkeypatch.setattr(module, "TIMERS", 5)
+    found = calibrate(units=4, rounds=20)
+    assert found.units == 4
+    assert len(found.latencies_s) == 3 * 4
+    assert 0 <= min(found.latencies_s) <= found.latency_s
+    assert 'kind = "exponential"' in found.table()
+
+
+def test_a_latency_of_several_is_less_what_the_first_posts_before() -> None:
+    heard = [{"heard_s": [100e-6, 50e-6]}, {"heard_s": [100e-6]}, {"heard_s": [20e-6]}]
+    found = module._latencies({}, heard, 10e-6)
+    assert found == pytest.approx((80e-6, 30e-6, 70e-6, 0.0))
+
+
 def test_what_is_no_transport_is_told_in_one_sentence() -> None:
     with pytest.raises(MeasureError, match="there is no transport 'nonsense'"):
         calibrate("nonsense")

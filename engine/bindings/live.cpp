@@ -159,10 +159,11 @@ std::vector<StageRow> take_stages(Node& node) {
 
 std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string& node,
                                 const std::string& congestion_control, const nb::bytes& token,
-                                bool begins, std::size_t bytes) {
+                                std::uint32_t units, std::uint32_t unit, std::size_t bytes) {
     EchoConfig config;
     config.transport = transport;
-    config.begins = begins;
+    config.units = units;
+    config.unit = unit;
     config.bytes = bytes;
     config.tcp.node = node;
     config.tcp.congestion_control = congestion_control;
@@ -171,22 +172,30 @@ std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string&
 }
 
 void bind_calibration(nb::module_& module) {
-    nb::class_<RoundTrips>(module, "RoundTrips", "Messages to another unit and back.")
-        .def_ro("times_s", &RoundTrips::times, "Of each, where the messages begin (s).")
+    nb::class_<RoundTrips>(module, "RoundTrips", "Messages to other units and back.")
+        .def_ro("times_s", &RoundTrips::times,
+                "Of each round, until all have answered; of unit 0 (s).")
+        .def_ro("latencies_s", &RoundTrips::latencies,
+                "From when a message was posted until this unit has heard it; of others (s).")
         .def_ro("processor_s", &RoundTrips::processor, "CPU time of this process in all of them.")
         .def_ro("messages", &RoundTrips::messages, "Sent and received here.");
-    nb::class_<Echo>(module, "Echo", "One end of a pair of units that send messages to and fro.")
+    nb::class_<Echo>(module, "Echo",
+                     "A unit of some, of which the first sends messages to the others and back.")
         .def_static("make", &make_echo, nb::arg("transport"), nb::arg("node"),
-                    nb::arg("congestion_control"), nb::arg("token"), nb::arg("begins"),
-                    nb::arg("bytes"), "Raises ValueError and OSError, each with one sentence.")
+                    nb::arg("congestion_control"), nb::arg("token"), nb::arg("units"),
+                    nb::arg("unit"), nb::arg("bytes"),
+                    "Raises ValueError and OSError, each with one sentence.")
         .def("address", [](const Echo& self) { return as_bytes(self.address()); })
         .def(
             "connect",
-            [](Echo& self, const nb::bytes& other, base::Time timeout) {
-                auto address = from_bytes(other);
-                without_lock([&] { return self.connect(std::move(address), now() + timeout); });
+            [](Echo& self, const std::vector<nb::bytes>& others, base::Time timeout) {
+                std::vector<std::vector<std::byte>> addresses;
+                for (const nb::bytes& other : others) {
+                    addresses.push_back(from_bytes(other));
+                }
+                without_lock([&] { return self.connect(std::move(addresses), now() + timeout); });
             },
-            nb::arg("other"), nb::arg("timeout_s"))
+            nb::arg("others"), nb::arg("timeout_s"))
         .def(
             "run",
             [](Echo& self, std::uint32_t rounds, base::Time pause, base::Time timeout) {

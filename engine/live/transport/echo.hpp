@@ -1,4 +1,5 @@
-// Messages to another unit and back, over any transport: how long one takes, and what it costs.
+// Messages from one unit to others and back, over any transport: how long they take, and what one
+// costs.
 #pragma once
 
 #include <cstddef>
@@ -20,45 +21,47 @@ namespace daqloom::live {
 struct EchoConfig {
     std::string transport = "tcp";
     TcpConfig tcp = {};
-    bool begins = false;  ///< one of the two sends the first message
+    std::uint32_t units = 2;
+    std::uint32_t unit = 0;  ///< 0 asks all others at once, as a builder unit asks readout units
     Token token = {};
     Waiting waiting = Waiting::blocking;  ///< else the time that it polls counts as a cost
-    std::size_t bytes = 24;               ///< of a message
+    std::size_t bytes = 24;               ///< of a message; its first 8 tell when it was posted
 };
 
 struct RoundTrips {
-    std::vector<base::Time> times;  ///< of each; empty where the other one begins
-    base::Time processor;           ///< CPU time of this process, all threads, in all of them
-    std::uint64_t messages = 0;     ///< sent and received here in that time
+    std::vector<base::Time> times;  ///< of each round, until all have answered; of unit 0
+    /// From when a message to this unit was posted until it has heard it; of the others.
+    std::vector<base::Time> latencies;
+    base::Time processor;        ///< CPU time of this process, all threads, in all of them
+    std::uint64_t messages = 0;  ///< sent and received here in that time
 };
 
-/// One end of a pair of units.
+/// A unit of those that speak with the first one.
 class Echo final : private TransportEvents {
   public:
     /// Fails with one sentence.
     static base::expected<std::unique_ptr<Echo>> make(const EchoConfig& config);
 
     [[nodiscard]] std::vector<std::byte> address() const { return transport_->address(); }
-    /// Fails where the other one does not answer by then.
-    base::expected<void> connect(std::vector<std::byte> other, base::Time until);
+    /// To all others, or of these to the first; in the order of units. Fails where one does not
+    /// answer by then.
+    base::expected<void> connect(std::vector<std::vector<std::byte>> others, base::Time until);
     /// `rounds` messages there and back, with a pause before each, in which processors fall asleep;
-    /// both ends are told the same numbers. Fails where that takes longer than until then, or the
-    /// other one is gone.
+    /// all units are told the same numbers. Fails where that takes longer than until then, or
+    /// another one is gone.
     base::expected<RoundTrips> run(std::uint32_t rounds, base::Time pause, base::Time until);
 
   private:
     explicit Echo(const EchoConfig& config) : config_(config), message_(config.bytes) {}
 
-    void on_message(UnitIndex /*from*/, std::span<const std::byte> /*bytes*/) override {
-        ++received_;
-    }
+    void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
     void on_written(UnitIndex, std::uint32_t) override {}
     void on_write_done(std::uint64_t) override {}
     void on_unreachable(UnitIndex) override { is_alone_ = true; }
 
-    [[nodiscard]] UnitIndex other() const { return UnitIndex(config_.begins ? 1U : 0U); }
-    base::expected<void> send(base::Time until);
-    base::expected<void> receive(base::Time until);
+    [[nodiscard]] bool asks() const { return config_.unit == 0; }
+    base::expected<void> send(UnitIndex to, base::Time until);
+    base::expected<void> receive(std::uint64_t messages, base::Time until);
     base::expected<void> work(base::Time until);
 
     EchoConfig config_;
@@ -67,6 +70,7 @@ class Echo final : private TransportEvents {
     std::unique_ptr<Transport> transport_;
     std::uint64_t received_ = 0;
     std::uint64_t taken_ = 0;
+    std::vector<base::Time> latencies_;
     bool is_alone_ = false;
 };
 

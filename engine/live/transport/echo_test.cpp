@@ -14,25 +14,25 @@ namespace {
 
 using base::seconds;
 
-std::unique_ptr<Echo> end(bool begins, std::size_t bytes = 24) {
-    auto made = Echo::make({.begins = begins, .bytes = bytes});
+std::unique_ptr<Echo> unit(std::uint32_t number, std::uint32_t units = 2) {
+    auto made = Echo::make({.units = units, .unit = number});
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);
 }
 
 TEST(Echo, CountsEachMessageThereAndBack) {
-    const auto one = end(true);
-    const auto other = end(false);
+    const auto one = unit(0);
+    const auto other = unit(1);
     std::uint64_t answered = 0;
     bool is_timed = true;
     std::thread answering([&] {
-        EXPECT_TRUE(other->connect(one->address(), now() + seconds(20)));
+        EXPECT_TRUE(other->connect({one->address()}, now() + seconds(20)));
         const auto found = other->run(50, base::Time::zero(), now() + seconds(60));
         ASSERT_TRUE(found);
         answered = found->messages;
         is_timed = !found->times.empty();
     });
-    ASSERT_TRUE(one->connect(other->address(), now() + seconds(20)));
+    ASSERT_TRUE(one->connect({other->address()}, now() + seconds(20)));
     const auto begun = one->run(50, base::Time::zero(), now() + seconds(60));
     answering.join();
     ASSERT_TRUE(begun);
@@ -44,13 +44,46 @@ TEST(Echo, CountsEachMessageThereAndBack) {
     EXPECT_GT(begun->processor, base::Time::zero());
 }
 
+TEST(Echo, AsksSeveralAtOnceAndEachTellsWhenItHasHeard) {
+    constexpr std::uint32_t units = 4;
+    constexpr std::uint32_t rounds = 20;
+    std::vector<std::unique_ptr<Echo>> all;
+    for (std::uint32_t number = 0; number < units; ++number) {
+        all.push_back(unit(number, units));
+    }
+    std::vector<std::future<base::expected<RoundTrips>>> answering;
+    std::vector<std::vector<std::byte>> addresses;
+    for (std::uint32_t number = 1; number < units; ++number) {
+        addresses.push_back(all[number]->address());
+        answering.push_back(std::async(std::launch::async, [&, number] {
+            EXPECT_TRUE(all[number]->connect({all[0]->address()}, now() + seconds(20)));
+            return all[number]->run(rounds, base::Time::zero(), now() + seconds(60));
+        }));
+    }
+    ASSERT_TRUE(all[0]->connect(addresses, now() + seconds(20)));
+    const auto asked = all[0]->run(rounds, base::Time::zero(), now() + seconds(60));
+    ASSERT_TRUE(asked);
+    EXPECT_EQ(asked->times.size(), rounds);
+    EXPECT_TRUE(asked->latencies.empty());
+    EXPECT_EQ(asked->messages, 2 * (units - 1) * rounds);
+    const base::Time longest = *std::ranges::max_element(asked->times);
+    for (auto& one : answering) {
+        const auto heard = one.get();
+        ASSERT_TRUE(heard);
+        EXPECT_EQ(heard->messages, 2 * rounds);
+        ASSERT_EQ(heard->latencies.size(), rounds);
+        EXPECT_GT(*std::ranges::min_element(heard->latencies), base::Time::zero());
+        EXPECT_LT(*std::ranges::max_element(heard->latencies), longest);
+    }
+}
+
 TEST(Echo, EndsWhenTheOtherOneIsGoneOrSilent) {
-    const auto one = end(true);
-    auto other = end(false);
+    const auto one = unit(0);
+    auto other = unit(1);
     auto connecting = std::async(std::launch::async, [&] {
-        return other->connect(one->address(), now() + seconds(20)).has_value();
+        return other->connect({one->address()}, now() + seconds(20)).has_value();
     });
-    ASSERT_TRUE(one->connect(other->address(), now() + seconds(20)));
+    ASSERT_TRUE(one->connect({other->address()}, now() + seconds(20)));
     ASSERT_TRUE(connecting.get());
     const auto silent = one->run(1, base::Time::zero(), now());
     ASSERT_FALSE(silent);
@@ -58,11 +91,14 @@ TEST(Echo, EndsWhenTheOtherOneIsGoneOrSilent) {
     other.reset();
     const auto alone = one->run(1, base::Time::zero(), now() + seconds(60));
     ASSERT_FALSE(alone);
-    EXPECT_EQ(alone.error().message, "the other end of an echo is gone");
+    EXPECT_EQ(alone.error().message, "another unit of an echo is gone");
 }
 
 TEST(Echo, OfNobodyOrOfNothingFails) {
-    EXPECT_FALSE(Echo::make({.bytes = 0}));
+    EXPECT_FALSE(Echo::make({.bytes = 7}));
+    EXPECT_FALSE(Echo::make({.units = 1}));
+    EXPECT_FALSE(Echo::make({.units = 2, .unit = 2}));
+    EXPECT_FALSE(unit(0, 3)->connect({unit(1, 3)->address()}, now()));
     EXPECT_FALSE(Echo::make({.transport = "no such"}));
 }
 

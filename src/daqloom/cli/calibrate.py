@@ -18,6 +18,15 @@ def calibrate(
     congestion: Annotated[
         str, option("NAME", 'Over TCP: congestion control, such as "cubic"; else the system\'s.')
     ] = "",
+    units: Annotated[
+        int,
+        option(
+            "N",
+            "Units of this machine; of more than two, one asks all others at once.",
+            min=2,
+            max=256,
+        ),
+    ] = 2,
     latencies: Annotated[
         Path | None,
         option("FILE", "Write each latency, one in microseconds a line, for hosts.latency.file."),
@@ -28,14 +37,16 @@ def calibrate(
     """Measure what this machine's hosts take time for, and print it as the table [hosts].
 
     Two processes send a message to and fro by the transport of real units: the CPU time of a
-    message is `message_cost`, what half a round trip takes besides is `latency`. `local_rate` is
+    message is `message_cost`, what half a round trip takes besides is `latency`. With --units one
+    asks all others at once, as a builder asks readout units, and `latency` is from when a message
+    is posted until its unit has heard it, which varies as all share the machine. `local_rate` is
     the rate of copies of a thread. Put the table into a scenario, and `daqloom simulate` has the
     hosts of this machine: they are what a measurement on it has.
 
     \b
     Examples:
       daqloom calibrate
-      daqloom calibrate --latencies latencies.txt
+      daqloom calibrate --units 13 --latencies latencies.txt
       daqloom calibrate --transport shm --json
     """
     with plain_failures():
@@ -47,7 +58,7 @@ def calibrate(
             check_writable(latencies, "--latencies")
         if not quiet:
             note("messages travel to and fro, for some seconds")
-        found = measured(transport, congestion)
+        found = measured(transport, congestion, units=units)
         if latencies:
             lines = (f"{MICRO * each:.3f}\n" for each in found.latencies_s)
             write_text(latencies, "".join(lines))
@@ -56,6 +67,6 @@ def calibrate(
             return
         late = found.to_dict()["timer_lateness_s"]
         usual, seldom = (with_unit(float(f"{late[of]:.2g}"), "s") for of in ("p50", "p99"))
-        print(f"# By `daqloom calibrate`: {found.transport}, {found.where}.")
+        print(f"# By `daqloom calibrate`: {found.transport}, {found.where}, {found.units} units.")
         print(f"# A timer wakes a process {usual} late, one in a hundred {seldom}.")
         print(found.table(str(latencies) if latencies else ""))

@@ -1,8 +1,9 @@
 """What this machine's hosts cost a simulation: the time of messages, wake-ups, copies and timers.
 
-Two processes send a message to and fro by the transport of real units. Where the machine allows
-network namespaces, each is in one of its own, with a cable to one bridge, as units are in a
-laboratory; else they use loopback.
+Processes send a message to and fro by the transport of real units: two, or one that asks several
+others at once, as a builder unit asks readout units. Where the machine allows network namespaces,
+each is in one of its own, with a cable to one bridge, as units are in a laboratory; else they use
+loopback.
 """
 
 import json
@@ -10,7 +11,7 @@ import secrets
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -45,13 +46,15 @@ class Calibration:
     """CPU time of a message, sent or received."""
     latencies_s: tuple[float, ...]
     """From when a message is posted until the other unit has heard of it, without the CPU time of
-    both: the wake-up of a core that has rested, and the kernel's own way."""
+    both: the wake-up of a core that has rested, and the kernel's own way; with several units also
+    what each waits for the others, with whom it shares cores."""
     busy_latency_s: float
     """The median of the same where messages follow each other, so that no core falls asleep."""
     copies_bps: float
     """Rate at which a thread copies from memory to memory (bit/s)."""
     timer_lateness_s: tuple[float, ...]
     """What a process is woken later than it has asked for, in ascending order."""
+    units: int = 2
 
     @property
     def latency_s(self) -> float:
@@ -61,6 +64,9 @@ class Calibration:
     def table(self, latencies: str = "") -> str:
         """Return the `[hosts]` table of a scenario; `latencies` is a file that has them."""
         latency = f'{{ kind = "histogram", file = "{latencies}" }}' if latencies else None
+        if not latency and self.units > 2:  # which vary
+            mean = _rounded(statistics.fmean(self.latencies_s))
+            latency = f'{{ kind = "exponential", mean = "{mean}" }}'
         latency = latency or f'{{ mean = "{_rounded(self.latency_s)}" }}'
         return "\n".join(
             [
@@ -77,6 +83,7 @@ class Calibration:
         return {
             "transport": self.transport,
             "where": self.where,
+            "units": self.units,
             "message_cost_s": self.message_cost_s,
             "latency_s": _told(self.latencies_s),
             "busy_latency_s": self.busy_latency_s,
@@ -98,38 +105,61 @@ def _rounded(value_s: float) -> str:
     return TIME.format(float(f"{value_s:.3g}"))
 
 
-def calibrate(transport: str = "tcp", congestion: str = "", *, rounds: int = ROUNDS) -> Calibration:
+def calibrate(
+    transport: str = "tcp", congestion: str = "", *, units: int = 2, rounds: int = ROUNDS
+) -> Calibration:
     """Measure this machine. Raises MeasureError."""
     from daqloom._engine import copies_per_second
 
     with ExitStack() as stack:
-        enter: list[tuple[str, ...]] = [(), ()]
-        nodes, where = ["127.0.0.1", "127.0.0.1"], "loopback"
+        enter: list[tuple[str, ...]] = [()] * units
+        nodes, where = ["127.0.0.1"] * units, "loopback"
         if transport != "shm":  # whose units find each other by sockets of one namespace
             with suppress(MeasureError):
-                spaces = stack.enter_context(Namespaces(2))
+                spaces = stack.enter_context(Namespaces(units))
                 enter = [host.enter for host in spaces.hosts]
                 nodes, where = spaces.addresses, "namespaces"
         token = secrets.token_hex(16)
         ends = [
             stack.enter_context(
                 Child(
-                    [*enter[end], *PROGRAM, transport, nodes[end], congestion, str(1 - end)],
+                    [
+                        *enter[unit],
+                        *PROGRAM,
+                        *(transport, nodes[unit], congestion),
+                        *(str(units), str(unit)),
+                    ],
                     "this machine could not be measured",
                 )
             )
-            for end in range(2)
+            for unit in range(units)
         ]
-        first, second = _echo(ends, token, rounds)
-    cost_s = (first["cost_s"] + second["cost_s"]) / 2
+        first, *others = _echo(ends, token, rounds)
+    cost_s = (first["cost_s"] + statistics.fmean(other["cost_s"] for other in others)) / 2
     return Calibration(
         transport,
         where,
         cost_s,
-        one_way(first["rested_s"], cost_s),
-        statistics.median(one_way(first["busy_s"], cost_s)),
+        _latencies(first["rested"], [other["rested"] for other in others], cost_s),
+        statistics.median(_latencies(first["busy"], [other["busy"] for other in others], cost_s)),
         8 * copies_per_second(COPY_BYTES),
         timer_lateness(),
+        units,
+    )
+
+
+def _latencies(
+    first: Mapping[str, Any], others: Sequence[Mapping[str, Any]], cost_s: float
+) -> tuple[float, ...]:
+    """Return how long messages took besides the CPU time of both ends: half of round trips between
+    two units; of several, which answer at once, each tells when it has heard, and the first posts
+    to one after the other."""
+    if len(others) == 1:
+        return one_way(first["times_s"], cost_s)
+    return tuple(
+        max(0.0, each - (place + 2) * cost_s)
+        for place, other in enumerate(others)
+        for each in other["heard_s"]
     )
 
 
@@ -149,25 +179,26 @@ def timer_lateness() -> tuple[float, ...]:
 
 
 def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]]:
-    """Let the two ends find each other, and send messages."""
+    """Let the units find each other, and send messages."""
     for end in ends:
         end.say(token)
     addresses = [end.hear() for end in ends]
-    for end, other in zip(ends, addresses[::-1], strict=True):
-        end.tell({"other": other, "rounds": rounds, "rested": RESTED})
+    for unit, end in enumerate(ends):
+        others = addresses[:1] if unit else addresses[1:]
+        end.tell({"others": others, "rounds": rounds, "rested": RESTED})
     return [end.answer() for end in ends]
 
 
-def main(transport: str, node: str, congestion: str, begins: str) -> int:
-    """Be one end of the pair."""
+def main(transport: str, node: str, congestion: str, units: str, unit: str) -> int:
+    """Be one of the units."""
     from daqloom._engine import Echo
 
     token = bytes.fromhex(sys.stdin.readline())
     try:
-        end = Echo.make(transport, node, congestion, token, begins == "1", MESSAGE_BYTES)
+        end = Echo.make(transport, node, congestion, token, int(units), int(unit), MESSAGE_BYTES)
         print(end.address().hex(), flush=True)
         asked = json.loads(sys.stdin.readline())
-        end.connect(bytes.fromhex(asked["other"]), TIMEOUT_S)
+        end.connect([bytes.fromhex(other) for other in asked["others"]], TIMEOUT_S)
         end.run(WARMUP_ROUNDS, 0.0, TIMEOUT_S)
         busy = end.run(asked["rounds"], 0.0, TIMEOUT_S)
         rested = end.run(asked["rested"], PAUSE_S, TIMEOUT_S)
@@ -175,8 +206,12 @@ def main(transport: str, node: str, congestion: str, begins: str) -> int:
         print(error, file=sys.stderr)
         return 1
     cost_s = busy.processor_s / busy.messages
-    told = {"cost_s": cost_s, "busy_s": busy.times_s, "rested_s": rested.times_s}
-    print(json.dumps(told), flush=True)
+    told = {
+        name: {"times_s": found.times_s, "heard_s": found.latencies_s}
+        for name, found in (("busy", busy), ("rested", rested))
+    }
+    print(json.dumps({"cost_s": cost_s, **told}), flush=True)
+    sys.stdin.read()  # its connections end with it, and others may still be at their last rounds
     return 0
 
 
