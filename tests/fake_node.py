@@ -86,6 +86,10 @@ class FakeNode:
         """More than go into a message."""
         return [(step, self.epoch, step, -1, ShiftStage.idle) for step in range(4500)]
 
+    def take_arrivals(self) -> tuple[int, list[int], int]:
+        """Those of an event manager on unit 0, more than go into a message, and some beyond."""
+        return (1000, list(range(4500)), 7) if self.unit == 0 else (1000, [], 0)
+
     def connections(self) -> list[SimpleNamespace]:
         """None: it has no network."""
         return []

@@ -23,13 +23,16 @@ HUNG_S = 120.0
 """Ends a test that hangs; no test waits for it."""
 
 
-def plan(folder: Path, units: int = 3, trace_stages: int = 0, **changes) -> Plan:
+def plan(
+    folder: Path, units: int = 3, trace_stages: int = 0, trace_arrivals: int = 0, **changes
+) -> Plan:
     given = {"units": units, "heartbeat_s": 0.05, "fault_timeout_s": 2.0}
     return Plan(
         run="test",
         rules=RunPlan(**(given | changes)),
         scenario={"folder": str(folder)},
         trace_stages=trace_stages,
+        trace_arrivals=trace_arrivals,
     )
 
 
@@ -237,6 +240,21 @@ def test_what_units_did_when_is_there_once_the_run_stands_still(tmp_path):
     stages = asyncio.run(life(3000))
     assert set(stages) == {0, 1}
     assert [step for _, _, step, _, _ in stages[1]] == list(range(1500, 4500))  # the last ones
+
+
+def test_the_first_arrivals_are_there_once_the_run_stands_still(tmp_path):
+    async def life(kept):
+        async with controlled(tmp_path, units=2, trace_arrivals=kept) as control:
+            control.want(Goal.RUNNING)
+            await control.until_running()
+            control.want(Goal.READY)
+            await control.until(lambda: control.run.phase is Phase.READY)
+            return control.arrivals
+
+    assert len(asyncio.run(life(0)).times_ns) == 0
+    log = asyncio.run(life(3000))  # of 4500, with 7 that the unit had no room for
+    assert list(log.times_ns) == list(range(1000, 4000))
+    assert (log.begin_ns, log.beyond) == (1000, 1507)
 
 
 def test_what_a_killed_unit_had_counted_is_read_from_its_memory(tmp_path):

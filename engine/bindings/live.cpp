@@ -97,6 +97,7 @@ void bind_config(nb::module_& module) {
         .def_rw("output", &Config::output)
         .def_rw("output_file", &Config::output_file)
         .def_rw("trace_stages", &Config::trace_stages)
+        .def_rw("trace_arrivals", &Config::trace_arrivals)
         .def_rw("waiting", &Config::waiting)
         .def_rw("polling_s", &Config::polling)
         .def_rw("write_rate_bps", &Config::write_rate)
@@ -140,21 +141,38 @@ CountersPage attach(const std::string& run, UnitIndex unit, base::Time timeout) 
     return without_lock([&] { return CountersPage::attach(run, unit, now() + timeout); });
 }
 
+/// To be added to a time of this machine's clock.
+std::int64_t since_1970_ns() {
+    timespec real{};
+    ::clock_gettime(CLOCK_REALTIME, &real);
+    return real.tv_sec * 1'000'000'000 + real.tv_nsec - now().ps / 1'000;
+}
+
 /// Begin (ns since 1970), epoch, step, unit of the partner or -1, stage.
 using StageRow =
     std::tuple<std::int64_t, std::uint32_t, std::uint64_t, UnitIndex, protocol::ShiftStage>;
 
 std::vector<StageRow> take_stages(Node& node) {
-    timespec real{};
-    ::clock_gettime(CLOCK_REALTIME, &real);
-    const std::int64_t since_1970_ns =
-        real.tv_sec * 1'000'000'000 + real.tv_nsec - now().ps / 1'000;
+    const std::int64_t to_1970_ns = since_1970_ns();
     std::vector<StageRow> told;
     for (const StageRecord& record : node.take_stages()) {
-        told.emplace_back(record.at.ps / 1'000 + since_1970_ns, record.epoch, record.step,
-                          record.to, record.stage);
+        told.emplace_back(record.at.ps / 1'000 + to_1970_ns, record.epoch, record.step, record.to,
+                          record.stage);
     }
     return told;
+}
+
+/// Begin (ns since 1970), times of arrivals since then (ns), how many more there were.
+using ArrivalRows = std::tuple<std::int64_t, std::vector<std::int64_t>, std::uint64_t>;
+
+ArrivalRows take_arrivals(Node& node) {
+    const ArrivalRecord::Told told = node.take_arrivals();
+    std::vector<std::int64_t> since_begin_ns;
+    since_begin_ns.reserve(told.times.size());
+    for (const base::Time at : told.times) {
+        since_begin_ns.push_back((at - told.begin).ps / 1'000);
+    }
+    return {told.begin.ps / 1'000 + since_1970_ns(), std::move(since_begin_ns), told.beyond};
 }
 
 std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string& node,
@@ -238,6 +256,9 @@ void bind_live(nb::module_& module) {
         .def("take_stages", &take_stages,
              "The unit's last stages, each told once: when it began (ns since 1970), epoch, step, "
              "unit of the partner or -1, stage.")
+        .def("take_arrivals", &take_arrivals,
+             "When events came to the unit's event manager, each told once: the begin of its epoch "
+             "(ns since 1970), times since then (ns), how many more there were than are kept.")
         .def(
             "connections", &Node::connections,
             "What the kernel tells of each connection of this epoch; none but over sockets of TCP.")

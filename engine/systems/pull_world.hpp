@@ -79,6 +79,7 @@ struct PullSystem::World {
 
     // ---- of the event manager
 
+    void arrived(base::Time /*at*/) {}
     void assigned(protocol::EventId event) {
         system.records_.push({system.sizes_.next(), now, 0, false});
         if (system.run_) [[unlikely]] {

@@ -75,6 +75,7 @@ class System:
         log_dir: Path | None = None,
         trace: Path | None = None,
         timeline: bool = False,
+        arrivals: Path | None = None,
         progress: Callable[[Progress], None] | None = None,
         on_event: Callable[[RunEvent], None] | None = None,
     ) -> Result:
@@ -86,6 +87,7 @@ class System:
             log_dir=log_dir,
             trace=trace,
             timeline=timeline,
+            arrivals=arrivals,
             progress=progress,
             on_event=on_event,
         )

@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "live/memory/buffer.hpp"
 #include "live/memory/counters.hpp"
+#include "live/node/arrival_record.hpp"
 #include "live/node/lease.hpp"
 #include "live/node/members.hpp"
 #include "live/node/node_config.hpp"
@@ -30,6 +31,7 @@ struct EpochParts {
     Buffer* output = nullptr;   ///< of the builder unit
     NodeCounters* counters = nullptr;
     StageTrace* trace = nullptr;
+    ArrivalRecord* arrivals = nullptr;
     std::uint32_t epoch = 0;
     std::uint64_t first_mep = 0;            ///< number in the run of the epoch's MEP 0
     base::Time start = base::Time::zero();  ///< by time: of the first window

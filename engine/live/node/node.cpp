@@ -13,6 +13,7 @@
 #include "live/memory/clock.hpp"
 #include "live/memory/counters.hpp"
 #include "live/memory/doorbell.hpp"
+#include "live/node/arrival_record.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/ends.hpp"
 #include "live/node/epoch.hpp"
@@ -84,7 +85,8 @@ struct Node::Parts {
         : config(std::move(given)),
           doorbell(std::move(bell)),
           page(std::move(counted)),
-          trace(config.trace_stages) {}
+          trace(config.trace_stages),
+          arrivals(config.trace_arrivals) {}
 
     base::expected<void> make_ends(protocol::ReadoutIndex reads_out, bool builds);
     void end_flow();
@@ -97,6 +99,7 @@ struct Node::Parts {
     NodeCounters& counters = page.counters();
     std::unique_ptr<CountersServer> server;
     StageTrace trace;
+    ArrivalRecord arrivals;
     base::Time began = now();
     base::Time began_cpu = processor_time();
     Lease lease;
@@ -234,6 +237,7 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
                                    .output = node.ends.output(),
                                    .counters = &node.counters,
                                    .trace = &node.trace,
+                                   .arrivals = &node.arrivals,
                                    .epoch = node.epoch,
                                    .first_mep = first_mep,
                                    .start = node.next_round()},
@@ -290,6 +294,8 @@ std::vector<UnitIndex> Node::suspects() const {
 }
 
 std::vector<StageRecord> Node::take_stages() { return parts_->trace.take(); }
+
+ArrivalRecord::Told Node::take_arrivals() { return parts_->arrivals.take(); }
 
 std::vector<ConnectionCounts> Node::connections() const {
     const std::lock_guard lock(parts_->mutex);

@@ -10,6 +10,7 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "live/node/arrival_record.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/node_config.hpp"
 #include "live/node/stage_trace.hpp"
@@ -66,6 +67,9 @@ class Node {
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
     /// The unit's last stages, as far as the configuration keeps them; each is told once.
     std::vector<StageRecord> take_stages();
+    /// When events came to the unit's event manager, as far as the configuration keeps them; each
+    /// is told once.
+    ArrivalRecord::Told take_arrivals();
     /// Of this epoch's connections to other units, where the transport has any of the kernel.
     [[nodiscard]] std::vector<ConnectionCounts> connections() const;
     /// All that was counted since the node was made.

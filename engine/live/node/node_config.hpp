@@ -84,7 +84,8 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::Pull
     base::Bytes output_file = base::Bytes{1} << 30;
 
     // ---- records
-    std::uint32_t trace_stages = 0;  ///< at most so many are kept; 0: none
+    std::uint32_t trace_stages = 0;    ///< at most so many are kept; 0: none
+    std::uint32_t trace_arrivals = 0;  ///< of events, under pull building; as above
 };
 
 /// Units that have a slot.

@@ -101,6 +101,31 @@ INSTANTIATE_TEST_SUITE_P(
                             }}),
     [](const auto& tested) { return tested.param.name; });
 
+TEST(PullEpoch, RecordsWhenEventsCameToTheEventManagerWhereThatIsAskedFor) {
+    NodeConfig config = pull(2, 1);
+    config.trace_arrivals = 1'000'000;
+    NodesUnderTest nodes(config);
+    const Units members = first(3);
+    const base::Time before = now();
+    nodes.begin(members);
+    ASSERT_TRUE(nodes.counts({UnitIndex(2)}, "meps_built", 30));
+    nodes.halt(members);
+    const base::Time after = now();
+    const ArrivalRecord::Told told = nodes[UnitIndex()].take_arrivals();
+    EXPECT_EQ(told.times.size(), nodes.next_mep + nodes.count(UnitIndex(), "events_waiting"));
+    EXPECT_EQ(told.beyond, 0U);
+    EXPECT_TRUE(before <= told.begin && told.begin < told.times.front());
+    EXPECT_LE(told.times.back(), after);
+    EXPECT_TRUE(std::ranges::is_sorted(told.times));
+    auto planned =
+        protocol::Arrivals::make(config.arrivals, base::RandomStream(config.seed, "arrivals"));
+    ASSERT_TRUE(planned);
+    for (const base::Time at : told.times) {
+        EXPECT_GE(at - told.begin, planned->next());
+    }
+    EXPECT_TRUE(nodes[UnitIndex(1)].take_arrivals().times.empty()) << "no event manager";
+}
+
 /// 3 readout units and 2 builder units, of which one is lost and may come back.
 class PullEpochsOver : public testing::TestWithParam<std::string> {
   protected:

@@ -137,6 +137,11 @@ struct RequestedEpoch<Unit>::World {
             epoch.stream_->give_back();
         }
     }
+    void arrived(Time at) {
+        if (epoch.parts_.arrivals->is_on()) {
+            epoch.parts_.arrivals->add(at);
+        }
+    }
     void assigned(EventId event, BuilderIndex /*builder*/ = {}) {
         epoch.counters_.answered_to(epoch.in_run(number(event)) + 1);
     }
@@ -155,7 +160,11 @@ base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
     DAQLOOM_TRY(memory,
                 EventMemory::of(config(), {readouts(), builders(), members_.readouts_in_run}));
     memory_ = memory;
-    DAQLOOM_TRY(unit, Unit::make(configure(config(), members_, memory_)));
+    auto given = configure(config(), members_, memory_);
+    if constexpr (!is_daqpipe) {
+        parts_.arrivals->begin(given.begin);
+    }
+    DAQLOOM_TRY(unit, Unit::make(std::move(given)));
     unit_.emplace(std::move(unit));
     if (self_readout() != ReadoutIndex::none()) {
         stream_.emplace(parts_.streams[0], parts_.first_mep, unit_->window(), counters_);

@@ -49,9 +49,9 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
 > data
 > data
 > data
-> 1000 ns | assigned 0 | assign 0 to builder 0
-> 2000 ns | assigned 1 | assign 1 to builder 1
-> 3000 ns | assigned 2 | assign 2 to builder 0
+> 1000 ns | arrived at 1000 ns | assigned 0 | assign 0 to builder 0
+> 2000 ns | arrived at 2000 ns | assigned 1 | assign 1 to builder 1
+> 3000 ns | arrived at 3000 ns | assigned 2 | assign 2 to builder 0
 > assign 0 by 0 | collect 0 in 1 | request 0 to readout 0: 10 | collect 0 in 1 | request 0 to readout 1: 11 | collect 0 in 1
 > assign 2 by 0 | collect 2 in 0 | request 2 to readout 0: 0 | collect 2 in 0
 > request 0 by 0
@@ -65,7 +65,7 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
 > done 0 by 0
 > request 2 by 0
 > 3450 ns | write 2 to builder 0 at 0
-> 4000 ns | assigned 3 | assign 3 to builder 1
+> 4000 ns | arrived at 4000 ns | assigned 3 | assign 3 to builder 1
 > grant 0 by 1 | refused
 > assign 4 by 1 | refused
 > written 2 by 0
@@ -90,6 +90,7 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
     void write(EventId event, BuilderIndex to, base::Bytes offset) {
         say("write {} to builder {} at {}", number(event), to.value(), offset);
     }
+    void arrived(base::Time at) { say("arrived at {} ns", at.ps / 1'000); }
     void assigned(EventId event) { say("assigned {}", number(event)); }
     void set_timer(base::Time at, const UnitTimer& timer)
         requires is_virtual

@@ -45,24 +45,26 @@ struct PullUnitConfig {
 
 /// The world of a unit. None of these may call the unit back.
 template <class World>
-concept PullWorld =
-    requires(World& world, EventId event, ReadoutIndex readout, BuilderIndex builder,
-             std::uint32_t slot, base::Bytes offset, std::uint32_t count, const UnitMessage& said) {
-        world.send(readout, said);
-        world.send(builder, said);
-        // ---- of a readout unit
-        /// Write what its source has delivered of it there, tell the builder unit, and call
-        /// on_write_done(event).
-        world.write(event, builder, offset);
-        /// So many of its oldest fragments are not needed any more.
-        world.give_back(count);
-        // ---- of the event manager
-        world.assigned(event);
-        // ---- of a builder unit; slots are below `concurrent_events`
-        world.collect(event, slot);
-        { world.place(slot, readout) } -> std::convertible_to<base::Bytes>;
-        world.deliver(event, slot);  ///< then call on_consumed
-    };
+concept PullWorld = requires(World& world, EventId event, ReadoutIndex readout,
+                             BuilderIndex builder, std::uint32_t slot, base::Bytes offset,
+                             std::uint32_t count, base::Time at, const UnitMessage& said) {
+    world.send(readout, said);
+    world.send(builder, said);
+    // ---- of a readout unit
+    /// Write what its source has delivered of it there, tell the builder unit, and call
+    /// on_write_done(event).
+    world.write(event, builder, offset);
+    /// So many of its oldest fragments are not needed any more.
+    world.give_back(count);
+    // ---- of the event manager
+    /// The next event has come to it, at this time; it may be assigned later.
+    world.arrived(at);
+    world.assigned(event);
+    // ---- of a builder unit; slots are below `concurrent_events`
+    world.collect(event, slot);
+    { world.place(slot, readout) } -> std::convertible_to<base::Bytes>;
+    world.deliver(event, slot);  ///< then call on_consumed
+};
 
 /// A world in virtual time: the fragments of an event are there when it is assigned, writes need no
 /// completion, consumers take no time but that of processing, and the world keeps all timers.
@@ -118,6 +120,7 @@ class PullUnit {
             builder_->on_processed(timer.event, out);
         } else if (timer.what == UnitTimer::What::arrival && next_arrival_ <= now) {
             ManagerOut<World> out{world};
+            world.arrived(now);
             manager_->events.on_event(EventId{arrived_++}, out);
             next_arrival_ = after_begin(manager_->arrivals.next());
             if constexpr (VirtualPullWorld<World>) {

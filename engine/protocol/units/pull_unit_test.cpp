@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "base/byte_source_test.hpp"
 #include "protocol/units/pull_check_test.hpp"
@@ -38,20 +39,43 @@ TEST(PullUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
     EXPECT_GT(all.strange, 5'000U);
 }
 
+/// A world in which nothing happens but arrivals at the event manager.
+struct Quiet {
+    std::vector<Time> arrivals;
+
+    void send(ReadoutIndex /*to*/, const UnitMessage& /*said*/) {}
+    void send(BuilderIndex /*to*/, const UnitMessage& /*said*/) {}
+    void write(EventId /*event*/, BuilderIndex /*to*/, base::Bytes /*offset*/) {}
+    void give_back(std::uint32_t /*count*/) {}
+    void arrived(Time at) { arrivals.push_back(at); }
+    void assigned(EventId /*event*/) {}
+    void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
+    base::Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) const { return 0; }
+    void deliver(EventId /*event*/, std::uint32_t /*slot*/) {}
+};
+
+TEST(PullUnit, TellsWhenAnEventWasTakenNotWhenItWasPlanned) {
+    PullUnitConfig config{.readout = ReadoutIndex(), .begin = base::seconds(5)};
+    config.rules.arrivals = {.kind = ArrivalsConfig::Kind::deterministic, .rate_hz = 1e6};
+    config.rules.concurrent_events = 2;
+    auto unit = PullUnit::make(config);
+    ASSERT_TRUE(unit);
+    Quiet world;
+    const auto at = [](std::int64_t ns) { return base::seconds(5) + base::nanoseconds(ns); };
+    // One is planned each microsecond; from the third on, they wait for a builder unit.
+    unit->on_time(at(999), world);
+    unit->on_time(at(1'000), world);
+    unit->on_time(at(3'700), world);
+    unit->on_time(at(3'900), world);
+    unit->on_time(at(4'001), world);
+    EXPECT_EQ(world.arrivals, (std::vector{at(1'000), at(3'700), at(3'700), at(4'001)}));
+    EXPECT_EQ(unit->manager()->backlog(), 2U);
+}
+
 TEST(PullUnit, RefusesWhatNobodySays) {
     auto unit = PullUnit::make({.readout = ReadoutIndex(1), .readouts = 2, .builders = 1});
     ASSERT_TRUE(unit);
-    struct Nothing {
-        void send(ReadoutIndex /*to*/, const UnitMessage& /*said*/) {}
-        void send(BuilderIndex /*to*/, const UnitMessage& /*said*/) {}
-        base::Bytes held(EventId /*event*/) const { return 0; }
-        void write(EventId /*event*/, BuilderIndex /*to*/, base::Bytes /*offset*/) {}
-        void give_back(std::uint32_t /*count*/) {}
-        void assigned(EventId /*event*/) {}
-        void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
-        base::Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) const { return 0; }
-        void deliver(EventId /*event*/, std::uint32_t /*slot*/) {}
-    } world;
+    Quiet world;
     using Kind = UnitMessage::Kind;
     const base::Bytes offset = 0;
     const auto is_heard = [&](ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said) {

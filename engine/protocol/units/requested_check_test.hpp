@@ -142,6 +142,7 @@ class RequestedCheck {
                           "a fragment is kept until it is written");
             check.feed(self);
         }
+        void arrived(base::Time /*at*/) {}
         void assigned(EventId, BuilderIndex = {}) {}
         void collect(EventId event, std::uint32_t slot) {
             const auto [held, is_new] = check.nodes_[self].collects.emplace(slot, event);

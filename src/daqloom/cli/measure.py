@@ -93,6 +93,14 @@ def measure(
     ] = False,
     json: Json = False,
     trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
+    arrivals: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Write when events came to the event manager of pull building, as a file for "
+            "event.trace.",
+        ),
+    ] = None,
     figure: Annotated[
         Path | None,
         option(
@@ -125,6 +133,7 @@ def measure(
       daqloom measure my.toml --duration "10 s" --transport libfabric:tcp --json
       daqloom measure laptop --trace timeline.json
       daqloom measure lab-rack
+      daqloom measure lab-rack --arrivals arrivals.txt
       daqloom measure my-rack.toml --lab
       daqloom measure my-rack.toml --set measure.device=tor.toml --dry-run
       daqloom measure my.toml --set measure.launch=ssh --set 'measure.hosts=["a", "b"]'
@@ -132,6 +141,8 @@ def measure(
     with plain_failures():
         if trace:
             check_writable(trace, "--trace")
+        if arrivals:
+            check_writable(arrivals, "--arrivals")
         if figure:
             from daqloom.report.system.result_figure import FABRIC_ENDINGS
 
@@ -166,6 +177,7 @@ def measure(
                 lambda: system.measure(
                     log_dir=log_dir,
                     trace=trace,
+                    arrivals=arrivals,
                     timeline=figure is not None and not system.scenario.faults.injected,
                     progress=lambda how: say(how.share, _rates(how), how.phase),
                     on_event=None if quiet else _only_losses,

@@ -190,6 +190,7 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     config.sink = named(_engine.SinkKind, measure.sink)
     config.output = measure.sink_files
     config.trace_stages = run.trace_stages
+    config.trace_arrivals = run.trace_arrivals
     return config
 
 

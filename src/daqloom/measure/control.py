@@ -25,6 +25,7 @@ from daqloom._engine import (
     UnitView,
 )
 from daqloom.measure import MeasureError, wire
+from daqloom.measure.arrivals import ArrivalLog
 from daqloom.measure.connection import SOCKET, Certificates, joined
 from daqloom.measure.launch import Launcher
 from daqloom.measure.messages import (
@@ -111,6 +112,7 @@ class Control:
         self._sessions = 0
         self.stages: dict[int, deque[StageRow]] = {}
         """The last stages of each unit, if the plan asks for any."""
+        self.arrivals = ArrivalLog(plan.trace_arrivals)
         self.connections: dict[tuple[int, int], ConnectionRow] = {}
         """What the kernel told last of the connection from a unit to another one, over TCP."""
         self._host = socket.gethostname()[:200]
@@ -264,6 +266,8 @@ class Control:
     def _keep(self, unit: int, session: int, report: Trace) -> ReportRefusal | None:
         if session != self.run.unit(unit).session:
             return ReportRefusal.SESSION
+        if report.arrivals:
+            self.arrivals.add(report.arrivals)
         kept = self.stages.setdefault(unit, deque(maxlen=self.plan.trace_stages))
         kept.extend(report.stages)
         units = self.run.plan.units

@@ -27,6 +27,8 @@ def printable(text: str) -> str:
 
 MOST_STAGES = 1_000_000
 """Stages that a unit keeps for a timeline."""
+MOST_ARRIVALS = 1_000_000
+"""Arrivals of events that a run keeps for a trace."""
 StageName = Literal["entering", "asking", "sending", "idle", "in_barrier", "finished"]
 
 UnitNumber = Annotated[int, Field(ge=0, lt=MOST_UNITS)]
@@ -158,13 +160,29 @@ class ConnectionRow(Message):
     delivery_rate_bytes_per_s: Count
 
 
+Instant = Annotated[int, Field(ge=0, lt=1 << 62)]
+"""ns; the sum of two is a Count."""
+
+
+class ArrivalRows(Message):
+    """When events came to a unit's event manager, in the order in which they came."""
+
+    begin_ns: Instant
+    """Begin of their epoch (since 1970)."""
+    times_ns: Annotated[tuple[Instant, ...], Field(max_length=ROWS_AT_ONCE)]
+    """Since then."""
+    beyond: Count = 0
+    """Later ones for which the unit had no room."""
+
+
 class Trace(Message):
-    """Stages of a unit with their times, and what its kernel tells of its connections; some of
-    these precede the answer to `halt`."""
+    """Stages of a unit with their times, what its kernel tells of its connections, and arrivals of
+    events; some of these precede the answer to `halt`."""
 
     kind: Literal["trace"] = "trace"
     stages: Annotated[tuple[StageRow, ...], Field(max_length=ROWS_AT_ONCE)] = ()
     connections: Annotated[tuple[ConnectionRow, ...], Field(max_length=ROWS_AT_ONCE)] = ()
+    arrivals: ArrivalRows | None = None
 
 
 AnyReport = Hello | Heartbeat | Answer | Trace
@@ -189,6 +207,7 @@ class Configure(Order):
     lease_s: Timeout = 1.0
     """How long the unit may begin MEPs after a report that was received."""
     trace_stages: Annotated[int, Field(ge=0, le=MOST_STAGES)] = 0
+    trace_arrivals: Annotated[int, Field(ge=0, le=MOST_ARRIVALS)] = 0
     scenario: dict[str, Any]
 
 

@@ -19,3 +19,5 @@ class Plan:
     """The scenario as JSON, sent to each unit."""
     trace_stages: int = 0
     """How many of its last stages each unit keeps for a timeline."""
+    trace_arrivals: int = 0
+    """How many arrivals of events are kept, the first ones, for a trace."""

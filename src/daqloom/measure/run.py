@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from daqloom._engine import RunPlan
 from daqloom.course import fault_metrics, series
 from daqloom.measure import MeasureError
+from daqloom.measure.arrivals import trace_text
 from daqloom.measure.configure import check_live, files_of_a_unit, places, slots_of_run
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
@@ -31,6 +32,7 @@ from daqloom.measure.lab.network import lab_network
 from daqloom.measure.lab.result import Watch, balance_metrics
 from daqloom.measure.lab.validity import why_invalid
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
+from daqloom.measure.messages import MOST_ARRIVALS
 from daqloom.measure.namespaces import Namespaces, tools_of
 from daqloom.measure.open_files import check_open_files, files_of_a_control
 from daqloom.measure.plan import Plan
@@ -55,6 +57,7 @@ from daqloom.measure.states import Goal, Phase
 from daqloom.measure.timeline import measured_spans
 from daqloom.measure.told import lost_events, unfinished_files
 from daqloom.metrics import with_unit
+from daqloom.output import write_text
 from daqloom.result import Result, StoppedError
 from daqloom.scenario.building import BUILT
 from daqloom.scenario.check import check_possible
@@ -91,6 +94,15 @@ TRACE_STAGES = 50_000
 """How many of its last stages a unit keeps for a timeline."""
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What the run keeps of its course, at most."""
+
+    stages: int
+    """Of each unit."""
+    arrivals: int
+
+
 class _SignalledError(Exception):
     """Ctrl-C or SIGTERM arrived within the loop."""
 
@@ -102,6 +114,7 @@ def measure(
     log_dir: Path | None = None,
     trace: Path | None = None,
     timeline: bool = False,
+    arrivals: Path | None = None,
     progress: Callable[[Progress], None] | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
     launcher: Launcher | None = None,
@@ -118,11 +131,13 @@ def measure(
     `series.connections`: for each pair of units what the kernel told of their connection at the
     end, counted since that was made. With `timeline` it also carries
     `series.phases`, in seconds from the start of the run control; see `daqloom.timeline`. `trace`
-    is a file for ui.perfetto.dev with the same.
+    is a file for ui.perfetto.dev with the same. `arrivals` is a file for the times at which events
+    came to the event manager of pull building, warm-up included, which `event.trace` can name; it
+    has the first 1,000,000, and a warning says so if more came.
 
-    Raises ScenarioError where the scenario cannot be built or has no timeline, MeasureError where
-    the run breaks and, when all units have ended in good order after Ctrl-C or SIGTERM,
-    `StoppedError` with the result of the time measured until then.
+    Raises ScenarioError where the scenario cannot be built or has no timeline or arrivals,
+    MeasureError where the run breaks and, when all units have ended in good order after Ctrl-C or
+    SIGTERM, `StoppedError` with the result of the time measured until then.
     """
     fabric = of_a_fabric(scenario)
     if fabric.measure.launch == "by-hand" and launcher is None:
@@ -139,15 +154,23 @@ def measure(
             f'building.protocol = "{fabric.building.protocol}" has no phases, and the timeline '
             "of a measurement shows phases; measure it without a timeline"
         )
+    if arrivals and fabric.building.protocol != "pull":
+        raise ScenarioError(
+            f'building.protocol = "{fabric.building.protocol}" has no event manager to which '
+            'events come at times of their own; measure it with "pull", or without their arrivals'
+        )
     plan = _planned(fabric, launcher)
+    kept = _Kept(stages=TRACE_STAGES if is_traced else 0, arrivals=MOST_ARRIVALS if arrivals else 0)
     with run_folder(log_dir) as folder:
-        course = _measure(fabric, plan, folder, is_traced, progress, on_event, launcher)
+        course = _measure(fabric, plan, folder, kept, progress, on_event, launcher)
         measured = _whole(course)
     if measured is None:
         raise StoppedError("interrupted before the end of the warm-up; there is no result")
     result, control = measured
     if is_traced:
         result = _with_timeline(result, fabric, control, trace, timeline)
+    if arrivals:
+        result = _with_arrivals(result, fabric, control, arrivals)
     result = replace(result, scenario_hash=scenario.hash())
     if result.interrupted:
         raise StoppedError(result.warnings[0], result)
@@ -236,11 +259,12 @@ def control_of(
     on_count: Callable[[int], None] | None = None,
     socket_file: Path | None = None,
     trace_stages: int = 0,
+    trace_arrivals: int = 0,
 ) -> Control:
     """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
     where this machine does not allow it."""
     given = scenario.measure
-    plan = replace(plan_of(scenario), trace_stages=trace_stages)
+    plan = replace(plan_of(scenario), trace_stages=trace_stages, trace_arrivals=trace_arrivals)
     units = plan.rules.units
     check_open_files(files_of_a_control(units), f"the run control of {units} units")
     if given.launch == "local":
@@ -295,7 +319,7 @@ async def _measure(
     scenario: Scenario,
     plan: list[Planned],
     folder: Path,
-    is_traced: bool,
+    kept: _Kept,
     progress: Callable[[Progress], None] | None,
     on_event: Callable[[RunEvent], None] | None,
     launcher: Launcher | None,
@@ -334,7 +358,8 @@ async def _measure(
             on_event=hear,
             on_count=count,
             socket_file=socket_file,
-            trace_stages=TRACE_STAGES if is_traced else 0,
+            trace_stages=kept.stages,
+            trace_arrivals=kept.arrivals,
         )
         injector = Injector(control, plan, scenario.packing, namespaces)
         async with control:
@@ -425,6 +450,26 @@ def _with_timeline(
     if series:
         result = replace(result, series={**result.series, "phases": phase_columns(found, system)})
     return result
+
+
+def _with_arrivals(result: Result, scenario: Scenario, control: Control, file: Path) -> Result:
+    """Write when events arrived to a file; return the result, with what the file lacks as a
+    warning. Raises OutputError."""
+    log, told = control.arrivals, []
+    if log.times_ns:
+        write_text(file, trace_text(log, f"{scenario.name}, seed {scenario.run.seed}, measured"))
+    else:
+        told.append(f"no event arrived; {file} is not written")
+    if log.beyond:
+        told.append(
+            f"{file} has the first {len(log.times_ns):,} arrivals; {log.beyond:,} more came"
+        )
+    if regroupings := control.run.counts["regroupings"]:
+        told.append(
+            f"arrivals began anew after each of {regroupings} regroupings; {file} lacks those at "
+            "an event manager whose unit was lost"
+        )
+    return replace(result, warnings=[*result.warnings, *told])
 
 
 async def _running(

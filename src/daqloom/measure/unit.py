@@ -21,6 +21,7 @@ from daqloom.measure.messages import (
     ROWS_AT_ONCE,
     Answer,
     AnyOrder,
+    ArrivalRows,
     Configure,
     Connect,
     ConnectionRow,
@@ -60,6 +61,8 @@ class RunInfo:
     """Address of the run control, host:port."""
     trace_stages: int = 0
     """How many of its last stages the unit keeps for a timeline."""
+    trace_arrivals: int = 0
+    """How many arrivals of events its event manager keeps, if it has one."""
 
 
 MakeNode = Callable[[Mapping[str, Any], int, RunInfo], LiveNode]
@@ -128,20 +131,27 @@ class Unit:
             yield Heartbeat(pulse=pulse, counters=shut.counters().by_name, ended=self._started)
 
     def traces(self) -> Iterator[Trace]:
-        """Return the stages that are kept, each once, and what there is of connections."""
+        """Return the stages and arrivals that are kept, each once, and what there is of
+        connections."""
         if self._node is None:
             return
         connections = [_connection(each) for each in self._node.connections()]
         for first in range(0, len(connections), ROWS_AT_ONCE):
             yield Trace(connections=tuple(connections[first : first + ROWS_AT_ONCE]))
-        if not (self._configuration and self._configuration.trace_stages):
-            return
-        stages: list[StageRow] = [
-            (begin_ns, epoch, step, to, cast(StageName, stage.name))
-            for begin_ns, epoch, step, to, stage in self._node.take_stages()
-        ]
-        for first in range(0, len(stages), ROWS_AT_ONCE):
-            yield Trace(stages=tuple(stages[first : first + ROWS_AT_ONCE]))
+        given = self._configuration
+        if given and given.trace_stages:
+            stages: list[StageRow] = [
+                (begin_ns, epoch, step, to, cast(StageName, stage.name))
+                for begin_ns, epoch, step, to, stage in self._node.take_stages()
+            ]
+            for first in range(0, len(stages), ROWS_AT_ONCE):
+                yield Trace(stages=tuple(stages[first : first + ROWS_AT_ONCE]))
+        if given and given.trace_arrivals:
+            begin_ns, times_ns, beyond = self._node.take_arrivals()
+            for first in range(0, len(times_ns), ROWS_AT_ONCE):
+                rows = tuple(times_ns[first : first + ROWS_AT_ONCE])
+                yield Trace(arrivals=ArrivalRows(begin_ns=begin_ns, times_ns=rows, beyond=beyond))
+                beyond = 0
 
     def heartbeat(self) -> Heartbeat:
         """Return the node's state as a report."""
@@ -233,6 +243,7 @@ class Unit:
             units=given.units,
             control=self.control,
             trace_stages=given.trace_stages,
+            trace_arrivals=given.trace_arrivals,
         )
         self._node = self._make_node(given.scenario, given.unit, run)
 

@@ -46,6 +46,7 @@ def message(sent: SendOrder, plan: Plan) -> AnyOrder | Renew:
                 heartbeat_s=plan.rules.heartbeat_s,
                 lease_s=order.lease_s,
                 trace_stages=plan.trace_stages,
+                trace_arrivals=plan.trace_arrivals,
                 scenario=dict(plan.scenario),
             )
         case PrepareOrder():
