@@ -120,7 +120,7 @@ packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmak
 packages_develop := $(packages_run) ccache clang-16 clang-format-16 libbenchmark-dev \
 	libclang-rt-16-dev libdpdk-dev libgtest-dev openvswitch-switch python3-os-ken \
 	pkg-config tshark
-packages_bench := $(packages_develop) iproute2 libopenmpi-dev openmpi-bin
+packages_bench := $(packages_develop) iproute2 libopenmpi-dev liburing-dev openmpi-bin
 
 build/packages/%: Makefile
 	@lacking=$$(scripts/python.sh packages $(PYTHON)) && \

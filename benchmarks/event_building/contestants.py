@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +18,15 @@ HEADER_BYTES = 15
 READ_AREA, WRITE_AREA = 64_000_000, 256_000_000
 """Bytes that each process reads from and writes to: the buffers of a unit."""
 MOST_S = 300
+SOCKETS: dict[str, tuple[str, dict[str, float]]] = {
+    "poll": ("sockets", {"way": 0}),
+    "busy-polled": ("sockets", {"way": 1}),
+    "blocking": ("sockets", {"way": 2}),
+    "epoll": ("sockets", {"way": 3}),
+    "io_uring": ("sockets_uring", {"zero_copy": 0}),
+    "io_uring, zero copy": ("sockets_uring", {"zero_copy": 1}),
+}
+"""Ways to wait for sockets, each a program with an option. Blocking ones have a second thread."""
 
 
 class BenchmarkError(Exception):
@@ -65,20 +74,32 @@ class Programs:
             write_area=WRITE_AREA * load.units // cores,
         )
 
-    def sockets(self, load: Load) -> dict[str, float]:
-        """The best of one thread that polls, one that never sleeps, and two that block."""
-        ways = ({"threads": 1}, {"threads": 1, "spins": 1}, {"threads": 2})
-        return max((self._sockets(load, **way) for way in ways), key=lambda run: run["bytes_per_s"])
-
-    def _sockets(self, load: Load, **way: float) -> dict[str, float]:
+    def sockets(self, way: str, load: Load) -> dict[str, float]:
+        """`way`: one of SOCKETS."""
+        program, option = SOCKETS[way]
         return self._run(
-            "sockets",
-            **way,
+            program,
+            **option,
             processes=load.units,
             block=load.block,
             read_area=READ_AREA,
             write_area=WRITE_AREA,
         )
+
+    def ways_of_sockets(self) -> tuple[list[str], dict[str, str]]:
+        """Those that this machine has, and why it lacks the others."""
+        brief = replace(self, seconds=0.1)
+        ways, lacking = [], {}
+        for way, (program, _) in SOCKETS.items():
+            if not (self.folder / program).exists():
+                lacking[way] = "liburing-dev was missing where the programs were built"
+                continue
+            try:
+                brief.sockets(way, Load(2, 1 << 20))
+                ways.append(way)
+            except BenchmarkError as error:
+                lacking[way] = str(error)
+        return ways, lacking
 
     def barrier(self, units: int, kind: int) -> dict[str, float]:
         return self._run("barrier", processes=units, kind=kind)

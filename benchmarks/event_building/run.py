@@ -55,6 +55,7 @@ class Bench:
         self.programs = Programs(options.programs.resolve(), options.seconds)
         self.mpi = Mpi(options.programs.resolve() / "mpi", options.seconds)
         self.builder = EventBuilder(daqloom_command(options.daqloom), 2 * options.seconds)
+        self.sockets: list[str] | None = None
 
     def interleave(self, contest: Contest) -> Runs:
         return [{name: run() for name, run in contest.items()} for _ in range(self.repeats)]
@@ -77,12 +78,23 @@ class Bench:
             "tcp",
             load,
             {
-                "limit": lambda: self.programs.sockets(load),
+                **self.sockets_contest(load),
                 **self.builders(load, "tcp"),
                 "libfabric": lambda: self.builder.build(load, "libfabric:tcp", **FREE),
                 **self.mpi_contest(load, "tcp"),
             },
         )
+
+    def sockets_contest(self, load: Load) -> Contest:
+        """The ways to use plain sockets, of which the best in each turn is the limit."""
+        if self.sockets is None:
+            self.sockets, lacking = self.programs.ways_of_sockets()
+            for way, reason in lacking.items():
+                say(f"no sockets with {way}: {reason}")
+        return {
+            f"sockets: {way}": lambda way=way: self.programs.sockets(way, load)
+            for way in self.sockets
+        }
 
     def builders(self, load: Load, transport: str) -> Contest:
         return {
@@ -101,6 +113,10 @@ class Bench:
 
     def point(self, transport: str, load: Load, contest: Contest) -> dict[str, Any]:
         runs = self.interleave(contest)
+        for turn in runs:
+            ways = [run for name, run in turn.items() if name.startswith("sockets: ")]
+            if ways:
+                turn["limit"] = max(ways, key=lambda run: run["bytes_per_s"])
         found = {
             "transport": transport,
             "units": load.units,
