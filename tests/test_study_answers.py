@@ -37,6 +37,17 @@ NEVER = Boundary(None, 400e3, None, "never")
 WHAT = "smallest network.switch.tor.buffer with packets_dropped == 0"
 
 
+def test_methods_that_search_are_told_apart(tmp_path: Path) -> None:
+    both = SEARCH.replace("small-rack", "lab-rack").replace(
+        "[set]", 'methods = ["simulate", "measure"]\n[set]'
+    )
+    both = both.replace("[search]", '[search]\nmethod = ["simulate", "measure"]')
+    study = study_of(tmp_path, both)
+    simulated, measured = at(), Task("measure", (), 1)
+    told = answers(study, {simulated: found(23_500, 22_500), measured: found(25_000, 24_000)})
+    assert told == [f"{WHAT}: simulate 23.5 kB (not with 22.5 kB); measure 25 kB (not with 24 kB)"]
+
+
 def test_one_search_is_told_with_its_unit_and_the_value_that_fails(tmp_path: Path) -> None:
     study = study_of(tmp_path, SEARCH)
     told = answers(study, {at(): found(23_500, 22_500)})

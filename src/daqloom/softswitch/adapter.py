@@ -10,7 +10,13 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from daqloom.measure import MeasureError
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions, PortBuffer, PortCount
+from daqloom.measure.device.adapter import (
+    AdapterError,
+    AdapterOptions,
+    FileName,
+    PortBuffer,
+    PortCount,
+)
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.messages import printable
 from daqloom.measure.operator import ask
@@ -40,7 +46,7 @@ class SoftwareOptions(AdapterOptions):
     address: Annotated[str, Field(max_length=200)] = ""
     """Address of the running switch, host:port; empty: the only one of this user on this
     machine."""
-    certificates: Annotated[str, Field(max_length=4096)] = ""
+    certificates: FileName = ""
     """Folder from `daqloom control certificates`, required off loopback."""
 
     @model_validator(mode="after")

@@ -2,19 +2,27 @@
 or both. All else, what to set and when to set it back, is not an adapter's.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Annotated, Any, ClassVar, Protocol, Self, runtime_checkable
+
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from daqloom.measure import MeasureError
 from daqloom.measure.device.credentials import Credentials
+from daqloom.scenario.inputs import folder_of, resolve
 from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import PositiveSeconds
 
 
 class AdapterError(MeasureError):
     """A device could not be reached, or has refused. The message is one sentence that begins with
-    what it is about; it holds no secret."""
+    what it is about; it holds no secret, and is one line of printable characters whatever the
+    device has said."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,14 @@ class PortCount:
     """Packets that found no room."""
     peak_bytes: int | None = None
     """Most that it held since `begin`, where the device tells."""
+
+
+def _resolved(given: str, info: ValidationInfo) -> str:
+    return str(resolve(os.path.expanduser(given), folder_of(info))) if given else ""
+
+
+FileName = Annotated[str, Field(max_length=4096), AfterValidator(_resolved)]
+"""Name of a file or folder, from the folder of the device's own file on."""
 
 
 class AdapterOptions(Part):

@@ -59,6 +59,8 @@ def credentials_of(file: Path | None, environment: Mapping[str, str] = os.enviro
             f"credentials: {file} has the key {wrong[0][:40]}; expected texts among "
             + ", ".join(_KEYS)
         )
+    if document.get("key_file"):
+        document["key_file"] = str(file.parent / Path(document["key_file"]).expanduser())
     return Credentials(**document)
 
 

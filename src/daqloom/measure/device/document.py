@@ -95,10 +95,13 @@ def load_device(path: str | PathLike[str]) -> DeviceFile:
     return found
 
 
-def build(model: type[T], document: Mapping[str, Any], source: str) -> T:
-    """Return the table that a document describes. Raises ScenarioError."""
+def build(
+    model: type[T], document: Mapping[str, Any], source: str, folder: Path | None = None
+) -> T:
+    """Return the table that a document describes, whose files are named from `folder` on. Raises
+    ScenarioError."""
     try:
-        return model.model_validate(dict(document))
+        return model.model_validate(dict(document), context={"folder": folder})
     except ValidationError as error:
         raise ScenarioError(sentence(error, source, {}, "", model)) from None
     except RecursionError:

@@ -39,7 +39,7 @@ def adapter_type(name: str) -> type[Adapter]:
 def configuring(device: DeviceFile, source: str) -> Configures | None:
     """Return the adapter that sets a device's buffers, not yet entered; None where there is none.
     Raises ScenarioError."""
-    found = _made(device, device.configure, f"{source}: configure")
+    found = _made(device, "configure", source)
     if found is not None and not isinstance(found, Configures):
         raise ScenarioError(
             f'{source}: configure.adapter = "{device.configure["adapter"]}" reads counters alone; '
@@ -51,7 +51,7 @@ def configuring(device: DeviceFile, source: str) -> Configures | None:
 def counting(device: DeviceFile, source: str) -> Counts | None:
     """Return the adapter that reads a device's counters; None where there is none. Raises
     ScenarioError."""
-    found = _made(device, device.count, f"{source}: count")
+    found = _made(device, "count", source)
     if found is not None and not isinstance(found, Counts):
         raise ScenarioError(
             f'{source}: count.adapter = "{device.count["adapter"]}" has no counters; name it in '
@@ -60,11 +60,13 @@ def counting(device: DeviceFile, source: str) -> Counts | None:
     return found
 
 
-def _made(device: DeviceFile, table: Mapping[str, Any], source: str) -> Adapter | None:
+def _made(device: DeviceFile, name: str, source: str) -> Adapter | None:
+    table: Mapping[str, Any] = getattr(device, name)
     if not table:
         return None
     kind = adapter_type(table["adapter"])
-    options = build(kind.Options, {key: table[key] for key in table if key != "adapter"}, source)
+    given = {key: table[key] for key in table if key != "adapter"}
+    options = build(kind.Options, given, f"{source}: {name}", Path(source).parent.absolute())
     file = Path(device.credentials) if device.credentials else None
     ports: Sequence[str] = device.ports
     return kind(options, ports, credentials_of(file))

@@ -21,9 +21,10 @@ def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
     search = study.search
     if search is None or not boundaries:
         return []
-    by_point: dict[tuple[int, ...], list[Boundary]] = {}
+    by_point: dict[tuple[int, ...], dict[str, list[Boundary]]] = {}
     for task in sorted(boundaries, key=lambda task: task.index):
-        by_point.setdefault(task.index, []).append(boundaries[task])
+        of_point = by_point.setdefault(task.index, {})
+        of_point.setdefault(task.method, []).append(boundaries[task])
     what = f"{search.find} {search.key} with {search.where}"
     if not study.axes:
         [found] = by_point.values()
@@ -47,8 +48,12 @@ def _place(study: Study, index: tuple[int, ...]) -> str:
     return ", ".join(told)
 
 
-def _answer(search: Search, found: list[Boundary]) -> str:
-    return "; ".join(_parts(search, found))
+def _answer(search: Search, found: Mapping[str, list[Boundary]]) -> str:
+    """All seeds, by method where several search."""
+    told = {method: "; ".join(_parts(search, each)) for method, each in found.items()}
+    if len(search.methods) == 1:
+        return "".join(told.values())
+    return "; ".join(f"{method} {answer}" for method, answer in told.items())
 
 
 def _parts(search: Search, found: list[Boundary]) -> Iterator[str]:

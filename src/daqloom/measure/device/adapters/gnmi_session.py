@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from pydantic import AfterValidator, Field
 from pygnmi.spec.v080 import gnmi_pb2 as gnmi
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.files import read_text
 
@@ -36,7 +36,6 @@ Elements = Sequence[str | tuple[str, str, str]]
 Found = list[tuple[tuple[str, ...], Any]]
 """Names from the root on, and a text, number or JSON."""
 
-_File = Annotated[str, Field(max_length=4096)]
 _HOST = re.compile(r"[A-Za-z0-9._:*-]{1,253}")
 
 
@@ -55,7 +54,7 @@ class GnmiOptions(AdapterOptions):
         AfterValidator(_address),
     ]
     """Address and port, such as "tor1:8080"."""
-    ca: _File = ""
+    ca: FileName = ""
     """File (PEM) of the authority of the device's certificate, or of that certificate itself; none:
     a public authority."""
     verify: bool = True
@@ -63,7 +62,7 @@ class GnmiOptions(AdapterOptions):
     machine can pretend to be it."""
     server_name: Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9._:-]*$")] = ""
     """Name in the device's certificate, where it is not that of the address."""
-    certificate: _File = ""
+    certificate: FileName = ""
     """File (PEM) of this user's own certificate, where the device wants one; its key is `key_file`
     of the credentials."""
 

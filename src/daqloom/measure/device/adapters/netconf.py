@@ -17,7 +17,7 @@ from ncclient.operations import RaiseMode, TimeoutExpiredError
 from ncclient.transport import AuthenticationError, SessionError, SSHSession, SSHUnknownHostError
 from pydantic import BeforeValidator, Field
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
 
@@ -50,7 +50,7 @@ class NetconfOptions(AdapterOptions):
 
     address: Annotated[str, BeforeValidator(_address)] = Field(max_length=300)
     """HOST:PORT at which the switch speaks NETCONF over SSH; without a port, 830."""
-    host_keys: str = Field(default="~/.ssh/known_hosts", min_length=1, max_length=4096)
+    host_keys: FileName = "~/.ssh/known_hosts"
     """File of the host keys that are trusted, as ssh has them."""
     verify: bool = True
     """Whether the switch has to show such a key."""

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from ovs.json import Parser, to_string
 from ovs.jsonrpc import Message
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.messages import printable
 from daqloom.words import reason_of
@@ -33,18 +33,15 @@ def _remote(value: str) -> str:
     return value
 
 
-_File = Annotated[str, Field(max_length=4096)]
-
-
 class OvsdbOptions(AdapterOptions):
     """Keys of a connection to a database server."""
 
     remote: Annotated[str, AfterValidator(_remote)] = "unix:/var/run/openvswitch/db.sock"
     """Where it listens: unix:PATH, ssl:HOST:PORT, or without encryption tcp:HOST:PORT."""
-    authority: _File = ""
+    authority: FileName = ""
     """With ssl, the file of the authority that has signed its certificate; empty: those that this
     machine knows."""
-    certificate: _File = ""
+    certificate: FileName = ""
     """With ssl, the file of the certificate to be shown; its key is key_file of the
     credentials."""
     verify: Literal["name", "authority", "nothing"] = "name"
