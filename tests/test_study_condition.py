@@ -113,7 +113,8 @@ def test_spaces_do_not_matter() -> None:
         (
             "packets_dropped == 0",
             "analyse",
-            "is not given by analyse, only by simulate (Ethernet), measure (in a laboratory); use",
+            "is not given by analyse, only by simulate (Ethernet), measure (in a laboratory, with "
+            "a device under test); use",
         ),
         ("packets_dropped == 0", "guess", "known are analyse, simulate, measure"),
         ("packets_dropped", "simulate", "write METRIC COMPARISON NUMBER"),

@@ -50,7 +50,7 @@ class NetconfOptions(AdapterOptions):
 
     address: Annotated[str, BeforeValidator(_address)] = Field(max_length=300)
     """HOST:PORT at which the switch speaks NETCONF over SSH; without a port, 830."""
-    host_keys: FileName = "~/.ssh/known_hosts"
+    host_keys: FileName = Field(default="~/.ssh/known_hosts", min_length=1)
     """File of the host keys that are trusted, as ssh has them."""
     verify: bool = True
     """Whether the switch has to show such a key."""
