@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from device_in_memory import PORTS, installed
@@ -16,6 +17,7 @@ from daqloom.measure.device.document import load_device
 from daqloom.measure.device.result import device_metrics
 from daqloom.measure.device.under_test import DeviceUnderTest, restore
 from daqloom.measure.device.wanted import wanted
+from daqloom.measure.dry_run import dry_run
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.loaded import load
 
@@ -293,3 +295,22 @@ def test_secrets_are_in_no_record_of_a_device(device, tmp_path, monkeypatch):
         [kept] = saved.folder().glob("*.json")
         assert "open-sesame" not in kept.read_text()
         assert "open-sesame" not in rack(tmp_path).model_dump_json()
+
+
+def test_the_reference_page_is_that_of_the_adapters():
+    from daqloom.measure.device.reference import reference
+
+    page = Path(__file__).parent.parent / "docs" / "reference" / "device.md"
+    assert page.read_text() == reference()
+
+
+def test_a_dry_run_of_a_laboratory_prints_what_makes_it():
+    scenario = load("lab-pair")
+    lines = list(dry_run(scenario))
+    units = scenario.readout.units + scenario.builders.units
+    assert sum("daqloom unit" in line for line in lines) == units
+    assert sum(line.startswith("# in that of ") for line in lines) == 1 + units
+    links = [line for line in lines if line.startswith("ip link add name ") and "veth" in line]
+    queues = [line for line in lines if line.startswith("tc qdisc add dev ") and "fifo" in line]
+    assert len(queues) == 2 * len(links), "both ends of each cable"
+    assert all(line.isprintable() for line in lines)
