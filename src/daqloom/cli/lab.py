@@ -25,7 +25,7 @@ app = group(
       daqloom lab adapters
       daqloom lab adapters sonic
       daqloom lab show tor.toml
-      daqloom measure rack.toml --set measure.device=tor.toml --dry-run
+      daqloom measure rack.toml --set measure.device=$PWD/tor.toml --dry-run
       daqloom lab restore
       daqloom lab probe lab-rack --set network.switch.tor.model=drop-tail
     """,

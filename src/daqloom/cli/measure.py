@@ -135,7 +135,7 @@ def measure(
       daqloom measure lab-rack
       daqloom measure lab-rack --arrivals arrivals.txt
       daqloom measure my-rack.toml --lab
-      daqloom measure my-rack.toml --set measure.device=tor.toml --dry-run
+      daqloom measure my-rack.toml --set measure.device=$PWD/tor.toml --dry-run
       daqloom measure my.toml --set measure.launch=ssh --set 'measure.hosts=["a", "b"]'
     """
     with plain_failures():

@@ -21,9 +21,13 @@ def dry_run(scenario: Scenario) -> Iterator[str]:
         yield from _laboratory(scenario)
     if given.device:
         device = DeviceUnderTest(scenario)
-        yield f"# {given.device}: its present configuration is saved, then"
-        yield from device.plan() or ["# nothing is set: the scenario gives no key of its buffer"]
-        yield "# its counters are read, and in the end it has what it had before"
+        if steps := device.plan():
+            yield f"# {given.device}: what it has is saved, and set back in the end"
+            yield from steps
+        else:
+            yield f"# {given.device}: nothing is set, as it has all that the scenario gives"
+        if device.file.count:
+            yield "# its counters are read"
     units = places(scenario).units
     listens = f"{given.bind}:{given.port or 'PORT'}"
     yield f"# {units} units, with the run's token on their standard input"
