@@ -1,11 +1,11 @@
 """The file of a software switch: its ports, rings, rules and addresses, and how it runs."""
 
-import ipaddress
 import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import Number, Part
 from daqloom.scenario.quantities import (
@@ -31,15 +31,6 @@ def _mac(value: object) -> str:
     raise ValueError('is not an Ethernet address; expected one such as "02:00:00:00:00:01"')
 
 
-def _network(value: object) -> str:
-    try:
-        if isinstance(value, str):
-            return str(ipaddress.ip_network(value))
-    except ValueError:
-        pass
-    raise ValueError('is not an IP address or network; expected one such as "10.0.0.0/24"')
-
-
 def _written(pattern: re.Pattern[str], otherwise: str) -> BeforeValidator:
     """Refuse what is not written so."""
 
@@ -52,7 +43,6 @@ def _written(pattern: re.Pattern[str], otherwise: str) -> BeforeValidator:
 
 
 Mac = Annotated[str, BeforeValidator(_mac)]
-IpNetwork = Annotated[str, BeforeValidator(_network)]
 Device = Annotated[
     str,
     _written(

@@ -1,14 +1,14 @@
 """The file of a device: which ports of which switch it has, how these are set and read, and what a
 measurement may not exceed."""
 
-import ipaddress
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import sentence
 from daqloom.scenario.files import read_text
@@ -22,24 +22,13 @@ MOST_PORTS = 1024
 T = TypeVar("T", bound=Part)
 
 
-def _network(value: object) -> str:
-    try:
-        if isinstance(value, str):
-            return str(ipaddress.ip_network(value))
-    except ValueError:
-        pass
-    raise ValueError('is not an IP network; expected one such as "10.1.0.0/24"')
-
-
 class Limits(Part):
     """What keeps a network safe that others use too."""
 
     rate: BitRateOrNone = 0
     """Most that all sources together may send; "0 b/s": no such limit. Then `measure.pacing` has to
     be given: it is what holds the sources to it (b/s)."""
-    addresses: tuple[Annotated[str, BeforeValidator(_network)], ...] = Field(
-        default=(), max_length=256, strict=False
-    )
+    addresses: tuple[IpNetwork, ...] = Field(default=(), max_length=256, strict=False)
     """Networks of the addresses that units may have; none: any."""
 
 

@@ -1,0 +1,18 @@
+"""Addresses of networks, as files give them."""
+
+import ipaddress
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+
+def _network(value: object) -> str:
+    try:
+        if isinstance(value, str):
+            return str(ipaddress.ip_network(value))
+    except ValueError:
+        pass
+    raise ValueError('is not an IP address or network; expected one such as "10.0.0.0/24"')
+
+
+IpNetwork = Annotated[str, BeforeValidator(_network)]
