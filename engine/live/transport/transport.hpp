@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "live/memory/counter.hpp"
 #include "live/memory/doorbell.hpp"
@@ -113,28 +114,15 @@ struct TransportCounters {
 
 /// What the kernel tells of a connection to another unit (tcp_info), since it was made.
 struct ConnectionCounts {
-    UnitIndex unit{};
-    std::uint64_t sent_bytes = 0;
-    std::uint64_t segments_retransmitted = 0;
-    std::uint64_t retransmission_timeouts = 0;
-    std::uint64_t round_trip_us = 0;
-    std::uint64_t least_round_trip_us = 0;
-    std::uint64_t delivery_rate_bytes_per_s = 0;
-
-    /// Calls see(name, member, meaning) for each field.
-    template <class See>
-    static void each(See see) {
-        using C = ConnectionCounts;
-        see("unit", &C::unit, "The unit at its other end.");
-        see("sent_bytes", &C::sent_bytes, "Bytes sent to it and acknowledged.");
-        see("segments_retransmitted", &C::segments_retransmitted, "Segments retransmitted.");
-        see("retransmission_timeouts", &C::retransmission_timeouts,
-            "Timeouts of the retransmission timer (Linux 6.7 or later).");
-        see("round_trip_us", &C::round_trip_us, "Round trip, smoothed (us).");
-        see("least_round_trip_us", &C::least_round_trip_us, "Shortest round trip (us).");
-        see("delivery_rate_bytes_per_s", &C::delivery_rate_bytes_per_s,
-            "Rate at which it received most recently, as acknowledgements show (B/s).");
-    }
+    DAQLOOM_FIELDS(ConnectionCounts, (UnitIndex, unit, "The unit at its other end."),
+                   (std::uint64_t, sent_bytes, "Bytes sent to it and acknowledged."),
+                   (std::uint64_t, segments_retransmitted, "Segments retransmitted."),
+                   (std::uint64_t, retransmission_timeouts,
+                    "Timeouts of the retransmission timer (Linux 6.7 or later)."),
+                   (std::uint64_t, round_trip_us, "Round trip, smoothed (us)."),
+                   (std::uint64_t, least_round_trip_us, "Shortest round trip (us)."),
+                   (std::uint64_t, delivery_rate_bytes_per_s,
+                    "Rate at which it received most recently, as acknowledgements show (B/s)."))
 };
 
 /// One thread uses a transport, the one that calls `poll`. Every epoch has a new transport: late

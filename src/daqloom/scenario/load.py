@@ -9,11 +9,10 @@ from pydantic import ValidationError
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import sentence
-from daqloom.scenario.files import read_text
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import Overrides, merge, option_of, parse
 from daqloom.scenario.shipped import shipped
-from daqloom.scenario.toml import IntegerError, TomlError, check_integers, parse_toml
+from daqloom.scenario.toml import IntegerError, check_integers, read_toml
 from daqloom.words import did_you_mean
 
 LARGEST_SCENARIO_BYTES = 1 << 20
@@ -23,14 +22,7 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
     """Read a scenario by name or by path, without the lengths of a run that it does not give: see
     `daqloom.topology.loaded`. Raises ScenarioError."""
     path = find(scenario)
-    try:
-        text = read_text(path, LARGEST_SCENARIO_BYTES)
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-    try:
-        document = parse_toml(text)
-    except TomlError as error:
-        raise ScenarioError(f"{path} {error}") from None
+    document = read_toml(path, LARGEST_SCENARIO_BYTES)
     if not document:
         raise ScenarioError(f"{path} is empty; expected a scenario such as `daqloom show` prints")
     document.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem)[:64])

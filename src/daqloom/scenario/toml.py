@@ -3,7 +3,11 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.files import read_text
 
 DEEPEST_KEY = 16
 """Most parts of a dotted key or of a table's header; no known key has more than four."""
@@ -54,6 +58,16 @@ def parse_toml(text: str) -> dict[str, Any]:
     except ValueError:  # int() of thousands of digits; tomllib does not say where
         raise IntegerError("") from None
     return document
+
+
+def read_toml(path: Path, largest_bytes: int) -> dict[str, Any]:
+    """Read the tables of a TOML file. Raises ScenarioError."""
+    try:
+        return parse_toml(read_text(path, largest_bytes))
+    except TomlError as error:
+        raise ScenarioError(f"{path} {error}") from None
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
 
 
 def check_integers(value: Any, key: str = "") -> None:

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from daqloom.scenario.document import ABSENT, copy_of, forget, look, put
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import sentence
-from daqloom.scenario.files import read_text
 from daqloom.scenario.overrides import Overrides, option_of, parse
-from daqloom.scenario.toml import TomlError, parse_toml
+from daqloom.scenario.toml import read_toml
 from daqloom.softswitch.document import SwitchFile
 
 LARGEST_FILE_BYTES = 16 << 20
@@ -20,12 +19,7 @@ LARGEST_FILE_BYTES = 16 << 20
 
 def load(path: str | PathLike[str], overrides: Overrides = ()) -> SwitchFile:
     """Read the file of a switch. Raises ScenarioError."""
-    try:
-        document = parse_toml(read_text(Path(path), LARGEST_FILE_BYTES))
-    except TomlError as error:
-        raise ScenarioError(f"{path} {error}") from None
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
+    document = read_toml(Path(path), LARGEST_FILE_BYTES)
     return build(document, overrides, source=str(path))
 
 

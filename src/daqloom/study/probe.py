@@ -14,6 +14,7 @@ from typing import Any
 
 from daqloom.measure import MeasureError
 from daqloom.measure.child import Child
+from daqloom.measure.device.document import load_device
 from daqloom.measure.device.under_test import DeviceUnderTest
 from daqloom.measure.held import NETWORK
 from daqloom.measure.lab.laboratory import Laboratory
@@ -84,7 +85,7 @@ def _check(scenario: Scenario) -> None:
             "a burst of one host fills a port only where it comes faster than it leaves: "
             "network.links.source.rate has to be above network.links.access.rate"
         )
-    if given.device and DeviceUnderTest(scenario).file.limits.rate:
+    if given.device and load_device(given.device).limits.rate:
         raise ScenarioError(
             f"{given.device}: a probe sends as fast as links are, and limits.rate is below; probe "
             "a network that nobody else uses, without this limit"

@@ -11,11 +11,10 @@ from pydantic import Field, ValidationError, model_validator
 from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import sentence
-from daqloom.scenario.files import read_text
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
-from daqloom.scenario.toml import TomlError, parse_toml
+from daqloom.scenario.toml import read_toml
 
 LARGEST_FILE_BYTES = 1 << 20
 MOST_PORTS = 1024
@@ -71,13 +70,7 @@ class DeviceFile(Part):
 
 def load_device(path: str | PathLike[str]) -> DeviceFile:
     """Read the file of a device. Raises ScenarioError."""
-    try:
-        document = parse_toml(read_text(Path(path), LARGEST_FILE_BYTES))
-    except TomlError as error:
-        raise ScenarioError(f"{path} {error}") from None
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-    found = build(DeviceFile, document, str(path))
+    found = build(DeviceFile, read_toml(Path(path), LARGEST_FILE_BYTES), str(path))
     folder = Path(path).parent.absolute()
     if found.credentials:
         found.__dict__["credentials"] = str(folder / found.credentials)

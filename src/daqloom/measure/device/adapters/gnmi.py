@@ -46,16 +46,11 @@ class Gnmi:
         self._session = Session(options, credentials)
 
     def __enter__(self) -> Self:
-        self._session.__enter__()
-        try:
-            self.read()
-        except BaseException:
-            self._session.__exit__()
-            raise
+        self._session.open(self.read)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._session.__exit__()
+        self._session.close()
 
     def begin(self) -> None:
         """Do nothing: there is no peak."""

@@ -4,9 +4,9 @@ import json
 import os
 import re
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 # gRPC reads it when it is imported: what it would write to the terminal is in its errors too.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -68,12 +68,14 @@ class GnmiOptions(AdapterOptions):
 
 
 class Session:
-    """A context. Raises AdapterError on entering where there is no answer."""
+    """A connection to a device."""
 
     def __init__(self, options: GnmiOptions, credentials: Credentials | None) -> None:
         self._options, self._credentials = options, credentials or Credentials()
 
-    def __enter__(self) -> Self:
+    def open(self, ask: Callable[[], object]) -> None:
+        """Connect, and `ask` the device for the first time. Raises AdapterError where either fails;
+        then nothing is left open."""
         self._metadata = _metadata(self._credentials)
         self._channel = self._connection()
         call = self._channel.unary_unary
@@ -90,12 +92,13 @@ class Session:
                 raise self.error(
                     f"offers none of the encodings {', '.join(ENCODINGS)}; one of them is needed"
                 )
+            ask()
         except BaseException:
             self._channel.close()
             raise
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the connection."""
         self._channel.close()
 
     def get(self, path: Elements, *, origin: str = "", target: str = "") -> Found:

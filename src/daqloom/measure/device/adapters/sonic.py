@@ -96,16 +96,11 @@ class Sonic:
         self._session = Session(options, credentials)
 
     def __enter__(self) -> Self:
-        self._session.__enter__()
-        try:
-            self._read()
-        except BaseException:
-            self._session.__exit__()
-            raise
+        self._session.open(self._read)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._session.__exit__()
+        self._session.close()
 
     def plan(self, wanted: PortBuffer) -> list[str]:
         """Return deletions, replacements and updates of gNMI."""
