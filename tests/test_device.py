@@ -120,6 +120,14 @@ def test_one_measurement_at_a_time_has_a_device(device, tmp_path):
     assert "apply 50000" not in device.asked
 
 
+def test_a_switch_is_the_same_with_another_timeout_and_other_ports(device, tmp_path):
+    paths = set()
+    for ports, timeout in (('"p1"', "1 s"), ('"p1", "p2"', "5 s")):
+        table = f'ports = [{ports}]\n[configure]\nadapter = "memory"\ntimeout = "{timeout}"'
+        paths.add(saved.file_of(load_device(rack(tmp_path, table).measure.device)))
+    assert len(paths) == 1
+
+
 def test_a_damaged_record_is_not_taken_for_a_configuration(device, tmp_path):
     path = saved.file_of(load_device(rack(tmp_path).measure.device))
     for text in ("{", "[]", '{"device": {}}', '{"device": 5, "configuration": {}}'):

@@ -57,7 +57,8 @@ def folder() -> Path:
 def file_of(device: DeviceFile) -> Path:
     """Return the file in which a device's configuration is saved: one for each switch, whichever of
     its ports are measured. Raises MeasureError."""
-    identity = json.dumps(device.configure, sort_keys=True, default=str)
+    same = {key: device.configure[key] for key in device.configure if key != "timeout"}
+    identity = json.dumps(same, sort_keys=True, default=str)
     return folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
