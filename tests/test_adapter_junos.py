@@ -3,6 +3,7 @@
 import copy
 import json
 import socket
+import threading
 from dataclasses import replace
 
 import paramiko
@@ -195,6 +196,16 @@ def test_unknown_host_key(switch, junos, tmp_path):
     assert "host key" in text
     enter(junos(host_keys=str(tmp_path / "other"), verify=False))
     check_refuses(lambda: enter(junos(host_keys=str(tmp_path / "missing"))))
+
+
+def test_a_name_that_is_looked_up_for_ever(junos, monkeypatch):
+    asked = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: asked.wait())
+    try:
+        text = check_refuses(lambda: enter(junos(address="tor1:830", timeout="0.05 s")))
+        assert "tor1:830 cannot be reached: it does not answer" in text
+    finally:
+        asked.set()
 
 
 def test_nothing_listens(junos):

@@ -1,6 +1,7 @@
 """What this machine's hosts cost, as it is measured and told."""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 
@@ -22,6 +23,9 @@ FOUND = Calibration(
     busy_latency_s=5e-6,
     copies_bps=128.04e9,
     timer_lateness_s=(70e-6, 80e-6, 900e-6),
+    generated_bps=40e9,
+    checked_bps=50e9,
+    byte_cost_s=0.8e-9,
 )
 
 
@@ -29,6 +33,9 @@ def test_the_table_is_one_of_a_scenario() -> None:
     hosts = tomllib.loads(FOUND.table())["hosts"]
     assert hosts == {
         "message_cost": "17.4 us",
+        # A byte is made in 0.2 ns, sent in 0.8; taken in in 0.8, checked in 0.16.
+        "send_rate": "8 Gb/s",
+        "receive_rate": "8.33 Gb/s",
         "latency": {"mean": "30 us"},
         "local_rate": "128 Gb/s",
     }
@@ -37,6 +44,12 @@ def test_the_table_is_one_of_a_scenario() -> None:
     assert scenario.hosts.message_cost == pytest.approx(17.4e-6)
     assert scenario.hosts.latency.mean_s == pytest.approx(30e-6)
     assert 'file = "a.txt"' in FOUND.table("a.txt")
+
+
+def test_in_shared_memory_only_the_sender_copies() -> None:
+    shm = replace(FOUND, copies_bps=40e9, byte_cost_s=0.0)
+    assert shm.send_bps == pytest.approx(20e9)  # 0.2 ns to make a byte, 0.2 to copy it
+    assert shm.receive_bps == pytest.approx(50e9)
 
 
 def test_the_numbers_are_told_with_their_percentiles() -> None:
@@ -54,6 +67,9 @@ def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatc
     assert found.message_cost_s > 0
     assert len(found.latencies_s) == 5
     assert found.copies_bps > 0
+    assert found.generated_bps > 0
+    assert found.checked_bps > 0
+    assert (found.byte_cost_s > 0) == (transport == "tcp")
     assert min(found.timer_lateness_s) > 0
 
 

@@ -144,6 +144,15 @@ def test_a_bucket_holds_two_frames_or_what_a_late_timer_needs() -> None:
     assert kernel.burst_frames(port(10_000_000_000), 1500) == 41
 
 
+def test_a_narrow_bucket_is_nearer_to_a_wire() -> None:
+    network = lab_network(rack(measure__bucket_frames=1.25))
+    assert {queue.bucket_frames for queue in network.queues} == {1.25}
+    narrow = replace(port(packets=10), bucket_frames=1.25)
+    bucket, fifo = kernel.queues([narrow], 1500)
+    assert f" burst {5 * WIRE_BITS // 32} " in bucket
+    assert fifo.endswith("pfifo limit 9")  # and the frame that a wire would be sending
+
+
 @pytest.mark.parametrize("frames", [3, 10, 80, 10_000])
 def test_bucket_and_fifo_hold_what_the_port_is_to_hold(frames: int) -> None:
     """With 2 frames in the bucket, the FIFO takes the others and not one more."""

@@ -16,6 +16,7 @@
 #include "bindings/report.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/subjects.hpp"
+#include "live/ends/data_rates.hpp"
 #include "live/memory/clock.hpp"
 #include "live/memory/copy.hpp"
 #include "live/node/counters_page.hpp"
@@ -53,7 +54,9 @@ void bind_tcp(nb::module_& module) {
         .def_rw("send_buffer_bytes", &TcpConfig::send_buffer, "0: as the system tunes it.")
         .def_rw("receive_buffer_bytes", &TcpConfig::receive_buffer, "0: as the system tunes it.")
         .def_rw("window_bytes", &TcpConfig::window, "Most in flight to this unit; 0: no limit.")
-        .def_rw("dscp", &TcpConfig::dscp, "Of its packets.");
+        .def_rw("dscp", &TcpConfig::dscp, "Of its packets.")
+        .def_rw("first_source_port", &TcpConfig::first_source_port,
+                "Of the connections of all pairs; 0: the system chooses.");
 }
 
 void bind_config(nb::module_& module) {
@@ -177,12 +180,12 @@ ArrivalRows take_arrivals(Node& node) {
 
 std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string& node,
                                 const std::string& congestion_control, const nb::bytes& token,
-                                std::uint32_t units, std::uint32_t unit, std::size_t bytes) {
+                                std::uint32_t units, std::uint32_t unit, std::size_t most_bytes) {
     EchoConfig config;
     config.transport = transport;
     config.units = units;
     config.unit = unit;
-    config.bytes = bytes;
+    config.most_bytes = most_bytes;
     config.tcp.node = node;
     config.tcp.congestion_control = congestion_control;
     set_token(config.token, token);
@@ -201,7 +204,7 @@ void bind_calibration(nb::module_& module) {
                      "A unit of some, of which the first sends messages to the others and back.")
         .def_static("make", &make_echo, nb::arg("transport"), nb::arg("node"),
                     nb::arg("congestion_control"), nb::arg("token"), nb::arg("units"),
-                    nb::arg("unit"), nb::arg("bytes"),
+                    nb::arg("unit"), nb::arg("most_bytes"),
                     "Raises ValueError and OSError, each with one sentence.")
         .def("address", [](const Echo& self) { return as_bytes(self.address()); })
         .def(
@@ -216,10 +219,22 @@ void bind_calibration(nb::module_& module) {
             nb::arg("others"), nb::arg("timeout_s"))
         .def(
             "run",
-            [](Echo& self, std::uint32_t rounds, base::Time pause, base::Time timeout) {
-                return without_lock([&] { return self.run(rounds, pause, now() + timeout); });
+            [](Echo& self, std::uint32_t rounds, std::size_t bytes, base::Time pause,
+               base::Time timeout) {
+                return without_lock(
+                    [&] { return self.run(rounds, bytes, pause, now() + timeout); });
             },
-            nb::arg("rounds"), nb::arg("pause_s"), nb::arg("timeout_s"));
+            nb::arg("rounds"), nb::arg("bytes"), nb::arg("pause_s"), nb::arg("timeout_s"));
+    nb::class_<DataRates>(module, "DataRates", "Of one thread (B/s).")
+        .def_ro("generated_bytes_per_s", &DataRates::generated)
+        .def_ro("checked_bytes_per_s", &DataRates::checked);
+    module.def(
+        "measure_data_rates",
+        [](std::uint32_t packing, std::uint32_t fragment_bytes) {
+            return without_lock([&] { return measure_data_rates(packing, fragment_bytes); });
+        },
+        nb::arg("packing"), nb::arg("fragment_bytes"),
+        "How fast data are generated and checked. Raises ValueError for what no packet holds.");
     module.def(
         "copies_per_second",
         [](std::size_t bytes) {

@@ -61,6 +61,8 @@ void bind_config(nb::module_& module) {
         .def_rw("path", &Config::path)
         .def_rw("latency", &Config::latency)
         .def_rw("message_cost_s", &Config::message_cost)
+        .def_rw("send_rate_bps", &Config::send_rate)
+        .def_rw("receive_rate_bps", &Config::receive_rate)
         .def_rw("polling_delay_s", &Config::polling_delay)
         .def_rw("shared_cores", &Config::shared_cores)
         .def_rw("local_rate_bps", &Config::local_rate)

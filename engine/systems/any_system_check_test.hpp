@@ -107,6 +107,8 @@ class AnySystem {
                            base::gigabits_per_second(from_.one_of({100, 400})), 2};
         }
         config.duration = is_tcp_ ? base::seconds(300) : base::milliseconds(100);
+        config.send_rate = base::gigabits_per_second(from_.one_of({0, 0, 50}));
+        config.receive_rate = base::gigabits_per_second(from_.one_of({0, 0, 50}));
     }
     /// Nodes on these hosts stand still or are slow for a while; where units regroup, some are
     /// killed.

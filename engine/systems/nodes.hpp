@@ -35,6 +35,10 @@ using transport::ServiceLevel;
 struct NodesConfig {
     /// Time of the processor for a message, sent or received: LogGP's o.
     base::Time message_cost;
+    /// Of the processor, besides, for data that it sends (and has made) or takes in (and checks):
+    /// the inverse of LogGOPS's O. 0: they take it no time.
+    base::BitRate send_rate;
+    base::BitRate receive_rate;
     /// Cores on which the processors of all nodes take turns, as those of units of one machine do;
     /// 0: each node has a core of its own.
     std::uint32_t shared_cores = 0;
@@ -118,7 +122,7 @@ class Nodes final : public transport::Listener {
             taken[host.value()] = true;
             Node node;
             node.host = host;
-            node.message_cost = node.usual_cost = config.message_cost;
+            node.message_cost = config.message_cost;
             node.clock.offset =
                 base::Time::from_seconds(clocks.normal(0, config.clock_offset.seconds()));
             node.clock.rate = 1 + clocks.normal(0, config.clock_drift);
@@ -132,7 +136,7 @@ class Nodes final : public transport::Listener {
     void record_levels() { records_levels_ = true; }
     /// Of one node, in place of that of all.
     void set_message_cost(std::uint32_t node, base::Time cost) {
-        nodes_[node].message_cost = nodes_[node].usual_cost = cost;
+        nodes_[node].message_cost = cost;
     }
 
     /// Runs until `until`, or until no event is left.
@@ -145,7 +149,7 @@ class Nodes final : public transport::Listener {
     void expect(std::uint32_t from, std::uint32_t to) const {
         transport_->expect(nodes_[from].host, nodes_[to].host);
     }
-    /// A letter within a node is copied and needs no processor time. `of_flow`: it is no unit's,
+    /// A letter within a node is copied, and is no message of the processor. `of_flow`: it is no unit's,
     /// but a flow's message, which has this number less one.
     void send(const Letter& letter, base::Time now, std::uint32_t of_flow = 0) {
         const std::uint32_t place = letters_.put(
@@ -153,16 +157,19 @@ class Nodes final : public transport::Listener {
         if (!epochs_.empty()) [[unlikely]] {
             letters_[place].letter.epoch = epochs_[letter.from];
         }
+        const base::Time work = cost_of(letter, letter.from, sending_);
         if (letter.from != letter.to) {
-            if (takes_no_time(letter.from, now)) {
+            if (takes_no_time(letter.from, work, now)) {
                 post(letter, place, now);
             } else {
-                queue_task(letter.from, 4 * place + kSend, now);
+                queue_task(letter.from, work, 4 * place + kSend, now);
             }
         } else if (letter.is_data) {
             const base::Time end =
-                now + (config_.local_rate.bps > 0 ? copy_(letter.bytes) : base::Time::zero());
-            events().push({end, kTask, 4 * place + kReceive});
+                (work == base::Time::zero() ? now : occupy(letter.from, work, now)) +
+                copying_(letter.bytes);
+            const bool is_taken_in = config_.receive_rate.bps > 0;
+            events().push({end, is_taken_in ? kNoticed : kTask, 4 * place + kReceive});
             if (letter.completes) {
                 events().push({end, kTask, 4 * place + kComplete});
             }
@@ -224,7 +231,7 @@ class Nodes final : public transport::Listener {
     struct Node {
         NodeIndex host;
         base::Time message_cost;
-        base::Time usual_cost;  ///< of a message, unless the node is slow
+        double slowness = 1;  ///< factor of all that the processor takes time for
         base::Time processor_free;
         base::Time stopped_until;
         hosts::Clock clock;
@@ -243,27 +250,47 @@ class Nodes final : public transport::Listener {
         : config_(config),
           transport_(std::move(transport)),
           driver_(driver),
-          copy_(config.local_rate.bps > 0 ? config.local_rate : base::gigabits_per_second(1)),
+          sending_(time_at(config.send_rate)),
+          receiving_(time_at(config.receive_rate)),
+          copying_(time_at(config.local_rate)),
           latency_(config.seed, "host latency"),
           core_free_(config.shared_cores) {}
 
-    /// A message of this node is no task of its own: it is sent or taken in at once.
-    [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time now) const {
-        return nodes_[node].message_cost == base::Time::zero() && running_ &&
-               nodes_[node].stopped_until <= now;
+    /// Of bytes; without a rate they take no time.
+    static base::WireClock time_at(base::BitRate rate) {
+        return rate.bps > 0 ? base::WireClock(rate) : base::WireClock();
     }
 
-    void queue_task(std::uint32_t at, std::uint32_t task, base::Time now) {
+    /// Of a letter, for the processor of its sender or of its receiver.
+    [[nodiscard]] base::Time cost_of(const Letter& letter, std::uint32_t at,
+                                     const base::WireClock& data) const {
+        const Node& node = nodes_[at];
+        base::Time cost = letter.from == letter.to ? base::Time::zero() : node.message_cost;
+        if (letter.is_data) {
+            cost += data(letter.bytes);
+        }
+        return node.slowness == 1 ? cost : base::Time::from_seconds(cost.seconds() * node.slowness);
+    }
+    /// A letter of this node is no task of its own: it is sent or taken in at once.
+    [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time cost, base::Time now) const {
+        return cost == base::Time::zero() && running_ && nodes_[node].stopped_until <= now;
+    }
+
+    /// The processor of a node has this to do, from now on or when it is free; returns the end.
+    base::Time occupy(std::uint32_t at, base::Time cost, base::Time now) {
         Node& node = nodes_[at];
         node.processor_free = std::max({node.processor_free, now, node.stopped_until});
         if (!core_free_.empty()) {
             base::Time& core = core_for(node.processor_free);
             node.processor_free = std::max(node.processor_free, core);
-            core = node.processor_free + node.message_cost;
+            core = node.processor_free + cost;
         }
-        node.processor_free += node.message_cost;
-        processor_used_ += node.message_cost;
-        events().push({node.processor_free, kTask, task});
+        node.processor_free += cost;
+        processor_used_ += cost;
+        return node.processor_free;
+    }
+    void queue_task(std::uint32_t at, base::Time cost, std::uint32_t task, base::Time now) {
+        events().push({occupy(at, cost, now), kTask, task});
     }
 
     /// For a task that is due then: the core that has been free for the shortest time, which leaves
@@ -301,7 +328,7 @@ class Nodes final : public transport::Listener {
         } else if (what.what == NodeChange::What::kill) {
             driver_.on_killed(changed_[index], what.until, now());
         } else {
-            node.message_cost = base::Time::from_seconds(node.usual_cost.seconds() * what.factor);
+            node.slowness = what.factor;
         }
     }
     /// Whether the node of a task is stopped; the task is due again when it goes on, if ever.
@@ -356,11 +383,12 @@ class Nodes final : public transport::Listener {
     }
 
     void notice(std::uint32_t place, base::Time now) {
-        const std::uint32_t to = letters_[place].letter.to;
-        if (takes_no_time(to, now)) {
+        const Letter& letter = letters_[place].letter;
+        const base::Time work = cost_of(letter, letter.to, receiving_);
+        if (takes_no_time(letter.to, work, now)) {
             receive(place, now);
         } else {
-            queue_task(to, 4 * place + kReceive, now);
+            queue_task(letter.to, work, 4 * place + kReceive, now);
         }
     }
     void receive(std::uint32_t place, base::Time now) {
@@ -494,7 +522,9 @@ class Nodes final : public transport::Listener {
     std::vector<std::uint32_t> changed_;  ///< the node of each change
     std::vector<std::uint16_t> epochs_;   ///< of each node; empty: there are none
     base::Pool<Post> letters_;
-    base::WireClock copy_;
+    base::WireClock sending_;
+    base::WireClock receiving_;
+    base::WireClock copying_;
     base::RandomStream latency_;
     base::Time processor_used_;
     std::vector<base::Time> core_free_;  ///< of shared cores

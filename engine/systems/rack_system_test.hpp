@@ -49,6 +49,8 @@ struct RackConfig {
     std::vector<base::DelayDistribution> processing;
     base::Time readout_cost_per_message;
     base::Time builder_cost_per_message;
+    base::BitRate send_rate;
+    base::BitRate receive_rate;
     std::uint32_t shared_cores = 0;
 
     LinkConfig readout_link;
@@ -162,6 +164,8 @@ inline PullSystemConfig pull_of(const RackConfig& rack) {
     config.processing = rack.processing;
     config.readout_cost_per_message = rack.readout_cost_per_message;
     config.builder_cost_per_message = rack.builder_cost_per_message;
+    config.send_rate = rack.send_rate;
+    config.receive_rate = rack.receive_rate;
     config.shared_cores = rack.shared_cores;
     config.duration = rack.duration;
     config.warmup = rack.warmup;

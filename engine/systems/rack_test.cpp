@@ -159,6 +159,20 @@ TEST_F(RackManager, HostsThatShareCoresTakeTurnsOnThem) {
     }
 }
 
+/// An event has three fragments of 1 kB, each 40 us to send and 20 us to take in.
+TEST_F(RackManager, ProcessorsTakeTimeForTheBytesOfData) {
+    RackConfig config = small(3, 2, 3'000);
+    config.send_rate = base::BitRate{200'000'000};
+    config.receive_rate = base::BitRate{400'000'000};
+    config.arrivals.rate_hz = 1e6;  // more than they can build
+    config.duration = milliseconds(200);
+    for (const std::uint32_t cores : {1U, 2U}) {
+        config.shared_cores = cores;
+        const auto built = static_cast<double>(run(config).report().events_built);
+        EXPECT_NEAR(built / (0.2 * cores / (3 * 60e-6)), 1, 0.02) << cores;
+    }
+}
+
 /// Two events, the second 50 us after the first, whose fragments then fill the queue to the builder
 /// unit for 800 us. An ideal manager has them share the link: the second one takes almost twice as
 /// long. A networked one has the second assignment wait behind the first event, so that each has

@@ -289,6 +289,23 @@ TEST(Folded, AHostHasOneUnitOfAKind) {
               "host 3 has two readout or two builder units; expected one of each at most");
 }
 
+// ---- processors ---------------------------------------------------------------------------------
+
+/// Each MFP, a unit's own too, is made and sent by a core at 50 Gb/s, and taken in by one at 100.
+TEST(Processors, ThatAreTheLimitBuildWhatTheirCoresMove) {
+    constexpr std::uint32_t units = 4;
+    ShiftSystemConfig config = system_on(star_200(units));
+    config.barrier = ShiftBarrier::none;
+    config.send_rate = base::gigabits_per_second(50);
+    config.receive_rate = base::gigabits_per_second(100);
+    const double of_mfp_s = kMfp * 8 * (1 / 50e9 + 1 / 100e9);
+    for (const std::uint32_t cores : {1U, 2U}) {
+        config.shared_cores = cores;
+        const double meps = event_rate(config, base::milliseconds(1), base::milliseconds(10));
+        EXPECT_NEAR(meps * units * of_mfp_s / cores, 1, 0.02) << cores;
+    }
+}
+
 // ---- jitter: in step or not ---------------------------------------------------------------------
 
 TEST(Jitter, InStepTheSlowestDecides) {

@@ -40,6 +40,7 @@ base::expected<void> Node::check(const NodeConfig& given) {
         return base::failure(
             fmt::format("unit {} in a slot; give 0 to {}", units - 1, kMostUnits - 1));
     }
+    DAQLOOM_CHECK(live::check(config.tcp, config.slots.units()));
     if (config.streams < 1 || config.streams > most_streams) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }

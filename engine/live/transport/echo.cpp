@@ -12,7 +12,7 @@ namespace daqloom::live {
 using base::Time;
 
 base::expected<std::unique_ptr<Echo>> Echo::make(const EchoConfig& config) {
-    if (config.bytes < sizeof(Time) || config.bytes > Transport::most_message) {
+    if (config.most_bytes < sizeof(Time) || config.most_bytes > Transport::most_message) {
         return base::failure("a message of an echo has 8 to 16384 bytes");
     }
     if (config.units < 2 || config.unit >= config.units) {
@@ -55,7 +55,12 @@ void Echo::on_message(UnitIndex /*from*/, std::span<const std::byte> bytes) {
     }
 }
 
-base::expected<RoundTrips> Echo::run(std::uint32_t rounds, Time pause, Time until) {
+base::expected<RoundTrips> Echo::run(std::uint32_t rounds, std::size_t bytes, Time pause,
+                                     Time until) {
+    if (bytes < sizeof(Time) || bytes > config_.most_bytes) {
+        return base::failure("a message of an echo has 8 bytes, to as many as it was made for");
+    }
+    message_.resize(bytes);  // never more than it had
     RoundTrips found;
     const std::uint32_t others = asks() ? config_.units - 1 : 1;
     (asks() ? found.times : latencies_).reserve(rounds);

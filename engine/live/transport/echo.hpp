@@ -25,7 +25,7 @@ struct EchoConfig {
     std::uint32_t unit = 0;  ///< 0 asks all others at once, as a builder unit asks readout units
     Token token = {};
     Waiting waiting = Waiting::blocking;  ///< else the time that it polls counts as a cost
-    std::size_t bytes = 24;               ///< of a message; its first 8 tell when it was posted
+    std::size_t most_bytes = 24;          ///< of a message
 };
 
 struct RoundTrips {
@@ -46,13 +46,14 @@ class Echo final : private TransportEvents {
     /// To all others, or of these to the first; in the order of units. Fails where one does not
     /// answer by then.
     base::expected<void> connect(std::vector<std::vector<std::byte>> others, base::Time until);
-    /// `rounds` messages there and back, with a pause before each, in which processors fall asleep;
-    /// all units are told the same numbers. Fails where that takes longer than until then, or
-    /// another one is gone.
-    base::expected<RoundTrips> run(std::uint32_t rounds, base::Time pause, base::Time until);
+    /// `rounds` messages of so many bytes there and back, of which the first 8 tell when it was
+    /// posted, with a pause before each, in which processors fall asleep; all units are told the
+    /// same numbers. Fails where that takes longer than until then, or another one is gone.
+    base::expected<RoundTrips> run(std::uint32_t rounds, std::size_t bytes, base::Time pause,
+                                   base::Time until);
 
   private:
-    explicit Echo(const EchoConfig& config) : config_(config), message_(config.bytes) {}
+    explicit Echo(const EchoConfig& config) : config_(config), message_(config.most_bytes) {}
 
     void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
     void on_written(UnitIndex, std::uint32_t) override {}

@@ -27,13 +27,13 @@ TEST(Echo, CountsEachMessageThereAndBack) {
     bool is_timed = true;
     std::thread answering([&] {
         EXPECT_TRUE(other->connect({one->address()}, now() + seconds(20)));
-        const auto found = other->run(50, base::Time::zero(), now() + seconds(60));
+        const auto found = other->run(50, 24, base::Time::zero(), now() + seconds(60));
         ASSERT_TRUE(found);
         answered = found->messages;
         is_timed = !found->times.empty();
     });
     ASSERT_TRUE(one->connect({other->address()}, now() + seconds(20)));
-    const auto begun = one->run(50, base::Time::zero(), now() + seconds(60));
+    const auto begun = one->run(50, 24, base::Time::zero(), now() + seconds(60));
     answering.join();
     ASSERT_TRUE(begun);
     EXPECT_EQ(begun->times.size(), 50U);
@@ -57,11 +57,11 @@ TEST(Echo, AsksSeveralAtOnceAndEachTellsWhenItHasHeard) {
         addresses.push_back(all[number]->address());
         answering.push_back(std::async(std::launch::async, [&, number] {
             EXPECT_TRUE(all[number]->connect({all[0]->address()}, now() + seconds(20)));
-            return all[number]->run(rounds, base::Time::zero(), now() + seconds(60));
+            return all[number]->run(rounds, 24, base::Time::zero(), now() + seconds(60));
         }));
     }
     ASSERT_TRUE(all[0]->connect(addresses, now() + seconds(20)));
-    const auto asked = all[0]->run(rounds, base::Time::zero(), now() + seconds(60));
+    const auto asked = all[0]->run(rounds, 24, base::Time::zero(), now() + seconds(60));
     ASSERT_TRUE(asked);
     EXPECT_EQ(asked->times.size(), rounds);
     EXPECT_TRUE(asked->latencies.empty());
@@ -85,17 +85,17 @@ TEST(Echo, EndsWhenTheOtherOneIsGoneOrSilent) {
     });
     ASSERT_TRUE(one->connect({other->address()}, now() + seconds(20)));
     ASSERT_TRUE(connecting.get());
-    const auto silent = one->run(1, base::Time::zero(), now());
+    const auto silent = one->run(1, 24, base::Time::zero(), now());
     ASSERT_FALSE(silent);
     EXPECT_EQ(silent.error().message, "an echo took longer than it may");
     other.reset();
-    const auto alone = one->run(1, base::Time::zero(), now() + seconds(60));
+    const auto alone = one->run(1, 24, base::Time::zero(), now() + seconds(60));
     ASSERT_FALSE(alone);
     EXPECT_EQ(alone.error().message, "another unit of an echo is gone");
 }
 
 TEST(Echo, OfNobodyOrOfNothingFails) {
-    EXPECT_FALSE(Echo::make({.bytes = 7}));
+    EXPECT_FALSE(Echo::make({.most_bytes = 7}));
     EXPECT_FALSE(Echo::make({.units = 1}));
     EXPECT_FALSE(Echo::make({.units = 2, .unit = 2}));
     EXPECT_FALSE(unit(0, 3)->connect({unit(1, 3)->address()}, now()));

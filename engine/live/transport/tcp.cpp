@@ -69,6 +69,7 @@ base::expected<std::unique_ptr<TcpTransport>> TcpTransport::create(const Transpo
             fmt::format("unit {} of {} for TCP; expected a unit of the run, with a doorbell",
                         config.self.value(), config.units));
     }
+    DAQLOOM_CHECK(check(tcp, config.units));
     DAQLOOM_TRY(meeting, TcpMeeting::open(config, tcp));
     OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
     if (!epoll || !watch(epoll.get(), meeting.fd(), EPOLLIN, kMeeting)) {

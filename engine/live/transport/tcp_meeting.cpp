@@ -131,7 +131,9 @@ int TcpMeeting::look_at_all(int timeout_ms, TransportCounters& counters) {
 }
 
 void TcpMeeting::call(Wanted& wanted) {
-    OwnedFd socket = begin_to_connect(where_, wanted.where, tcp_);
+    SocketAddress from = where_;
+    from.set_port(source_port(tcp_, self_, wanted.unit));
+    OwnedFd socket = begin_to_connect(from, wanted.where, tcp_);
     wanted.is_hopeless =
         !socket || seat(std::move(socket), wanted.unit, EPOLLOUT | EPOLLIN) == nullptr;
 }

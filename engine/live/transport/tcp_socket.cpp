@@ -67,11 +67,32 @@ SocketAddress copy_of(const sockaddr& address) {
     return copy;
 }
 
+/// That the connections of so many units come from.
+std::uint64_t source_ports(std::uint64_t units) { return units * (units - 1) / 2; }
+
 OwnedFd make_socket(int family) {
     return OwnedFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 }  // namespace
+
+base::expected<void> check(const TcpConfig& config, std::size_t units) {
+    const std::uint64_t needed = source_ports(units);
+    if (config.first_source_port != 0 && config.first_source_port + needed > 1U << 16) {
+        return base::failure(
+            fmt::format("source ports from {} on; {} units need {} ports, so give one up to {}",
+                        config.first_source_port, units, needed,
+                        needed < 1U << 16 ? (1U << 16) - needed : 0));
+    }
+    return {};
+}
+
+std::uint16_t source_port(const TcpConfig& config, UnitIndex from, UnitIndex to) {
+    return config.first_source_port == 0
+               ? std::uint16_t{0}
+               : static_cast<std::uint16_t>(config.first_source_port + source_ports(from.value()) +
+                                            to.value());
+}
 
 void SocketAddress::set_port(std::uint16_t port) {
     if (address.ss_family == AF_INET) {
@@ -139,12 +160,12 @@ base::expected<OwnedFd> listen_at(SocketAddress& address, const TcpConfig& confi
 OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
                          const TcpConfig& config) {
     OwnedFd socket = make_socket(to.address.ss_family);
-    SocketAddress own = from;
-    own.set_port(0);
+    const int on = 1;  // a connection of the epoch before may not be quite over
     const bool is_begun =
         socket && set_options(socket.get(), to.address.ss_family, config) &&
+        set(socket.get(), SOL_SOCKET, SO_REUSEADDR, on) &&
         (from.address.ss_family != to.address.ss_family ||
-         ::bind(socket.get(), own.get(), own.length) == 0) &&
+         ::bind(socket.get(), from.get(), from.length) == 0) &&
         (::connect(socket.get(), to.get(), to.length) == 0 || errno == EINPROGRESS);
     return is_begun ? std::move(socket) : OwnedFd();
 }

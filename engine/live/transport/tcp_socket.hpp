@@ -28,7 +28,16 @@ struct TcpConfig {
     /// `net.core.rmem_max` or privileges allow; 0: no clamp.
     base::Bytes window = 0;
     std::uint8_t dscp = 0;  ///< of the packets, 0 to 63
+    /// From which the connections of all pairs of units are made, each from a port of its own (see
+    /// `source_port`); 0: from ports that the system chooses.
+    std::uint16_t first_source_port = 0;
 };
+
+/// What no run of so many units could have.
+base::expected<void> check(const TcpConfig& config, std::size_t units);
+/// Of the connection that unit `from` makes to one with a lower number: no other pair of the run
+/// has it, so that units may share a machine. 0: the system chooses.
+std::uint16_t source_port(const TcpConfig& config, UnitIndex from, UnitIndex to);
 
 /// An address of IPv4 or IPv6 with a port.
 struct SocketAddress {
@@ -51,7 +60,7 @@ base::expected<SocketAddress> address_of_node(const std::string& node);
 
 /// Listens at a port that the system chooses; `address` becomes the one that it has.
 base::expected<OwnedFd> listen_at(SocketAddress& address, const TcpConfig& config);
-/// Begins to connect, without waiting for it; none if that fails at once.
+/// Begins to connect, from the port of `from`, without waiting for it; none if that fails at once.
 OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
                          const TcpConfig& config);
 /// A connection that somebody has made; none: nobody has.

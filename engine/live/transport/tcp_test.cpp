@@ -6,11 +6,13 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "live/memory/clock.hpp"
@@ -72,6 +74,55 @@ TEST(TcpSocket, AWindowHoldsHoweverFastTheOtherSideReads) {
         ASSERT_EQ(::getsockopt(sender.get(), IPPROTO_TCP, TCP_INFO, &info, &length), 0);
         ASSERT_LE(info.tcpi_snd_wnd, static_cast<std::uint32_t>(kWindow));
     }
+}
+
+/// Networks with several paths choose one by the ports.
+TEST(TcpMeeting, EachPairConnectsFromItsPort) {
+    constexpr std::uint32_t kUnits = 3;
+    // The system gives none of these by itself, and other tests have other processes.
+    const TcpConfig tcp{.first_source_port =
+                            static_cast<std::uint16_t>(61'000 + 4 * (::getpid() % 1'000))};
+    std::vector<TcpMeeting> meetings;
+    std::vector<Transport::Peer> peers;
+    for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
+        const TransportConfig config{.self = UnitIndex(unit), .units = kUnits, .epoch = 1};
+        meetings.push_back(*TcpMeeting::open(config, tcp));
+        peers.push_back({.unit = UnitIndex(unit), .address = meetings[unit].address()});
+    }
+    std::array<std::vector<MetUnit>, kUnits> met;
+    {
+        std::vector<std::jthread> units;
+        for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
+            units.emplace_back([&, unit] {
+                TransportCounters counters;
+                met[unit] = *meetings[unit].meet(peers, now() + base::Time::from_seconds(60),
+                                                 counters);
+            });
+        }
+    }
+    std::vector<int> ports;
+    for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
+        ASSERT_EQ(met[unit].size(), kUnits - 1);
+        for (const MetUnit& other : met[unit]) {
+            if (other.unit.value() > unit) {
+                sockaddr_in from{};
+                socklen_t length = sizeof from;
+                ::getpeername(other.socket.get(), reinterpret_cast<sockaddr*>(&from), &length);
+                ports.push_back(ntohs(from.sin_port) - tcp.first_source_port);
+            }
+        }
+    }
+    std::ranges::sort(ports);
+    EXPECT_EQ(ports, (std::vector{0, 1, 2}));
+}
+
+TEST(TcpMeeting, PortsThatDoNotSufficeAreRefused) {
+    const Doorbell doorbell = *Doorbell::create();
+    const TransportConfig config{.self = UnitIndex(0), .units = 257, .doorbell = &doorbell};
+    const auto made = TcpTransport::create(config, {.first_source_port = 40'000});
+    ASSERT_FALSE(made);
+    EXPECT_NE(made.error().message.find("257 units need 32896 ports, so give one up to 32640"), std::string::npos)
+        << made.error().message;
 }
 
 /// Small buffers and a static window, so that records come in many parts.

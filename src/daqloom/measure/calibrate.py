@@ -1,4 +1,5 @@
-"""What this machine's hosts cost a simulation: the time of messages, wake-ups, copies and timers.
+"""What this machine's hosts cost a simulation: the time of messages and their bytes, of data that
+are made, copied and checked, of wake-ups and timers.
 
 Processes send a message to and fro by the transport of real units: two, or one that asks several
 others at once, as a builder unit asks readout units. Where the machine allows network namespaces,
@@ -28,6 +29,11 @@ PAUSE_S = 5e-3
 WARMUP_ROUNDS = 500
 MESSAGE_BYTES = 24
 """A request, without what the transport adds."""
+LONG_BYTES = 16_000
+"""A message that tells what its bytes cost."""
+LONG_ROUNDS = 1000
+FRAGMENT_BYTES, PACKING = 1000, 500
+"""Of the data that are made and checked: as `laptop` has them."""
 COPY_BYTES = 1 << 20
 TIMEOUT_S = 60.0
 TIMER_S = 1e-3
@@ -54,12 +60,30 @@ class Calibration:
     """Rate at which a thread copies from memory to memory (bit/s)."""
     timer_lateness_s: tuple[float, ...]
     """What a process is woken later than it has asked for, in ascending order."""
+    generated_bps: float
+    """Rate at which a source writes generated data (bit/s)."""
+    checked_bps: float
+    """Rate at which a sink checks them (bit/s)."""
+    byte_cost_s: float = 0.0
+    """CPU time of a byte of a message, sent or received; 0 in shared memory, where the sender
+    copies and nobody else does anything."""
     units: int = 2
 
     @property
     def latency_s(self) -> float:
         """The median of `latencies_s`."""
         return statistics.median(self.latencies_s)
+
+    @property
+    def send_bps(self) -> float:
+        """Rate at which a core makes and sends data (bit/s)."""
+        sending_s = self.byte_cost_s / 8 or 1 / self.copies_bps
+        return 1 / (1 / self.generated_bps + sending_s)
+
+    @property
+    def receive_bps(self) -> float:
+        """Rate at which a core takes in and checks data (bit/s)."""
+        return 1 / (1 / self.checked_bps + self.byte_cost_s / 8)
 
     def table(self, latencies: str = "") -> str:
         """Return the `[hosts]` table of a scenario; `latencies` is a file that has them."""
@@ -72,8 +96,10 @@ class Calibration:
             [
                 "[hosts]",
                 f'message_cost = "{_rounded(self.message_cost_s)}"',
+                f'send_rate = "{_rounded_rate(self.send_bps)}"',
+                f'receive_rate = "{_rounded_rate(self.receive_bps)}"',
                 f"latency = {latency}",
-                f'local_rate = "{RATE.format(float(f"{self.copies_bps:.3g}"))}"',
+                f'local_rate = "{_rounded_rate(self.copies_bps)}"',
             ]
         )
 
@@ -85,9 +111,14 @@ class Calibration:
             "where": self.where,
             "units": self.units,
             "message_cost_s": self.message_cost_s,
+            "byte_cost_s": self.byte_cost_s,
             "latency_s": _told(self.latencies_s),
             "busy_latency_s": self.busy_latency_s,
             "copies_bps": self.copies_bps,
+            "generated_bps": self.generated_bps,
+            "checked_bps": self.checked_bps,
+            "send_bps": self.send_bps,
+            "receive_bps": self.receive_bps,
             "timer_lateness_s": _told(late),
         }
 
@@ -105,11 +136,15 @@ def _rounded(value_s: float) -> str:
     return TIME.format(float(f"{value_s:.3g}"))
 
 
+def _rounded_rate(value_bps: float) -> str:
+    return RATE.format(float(f"{value_bps:.3g}"))
+
+
 def calibrate(
     transport: str = "tcp", congestion: str = "", *, units: int = 2, rounds: int = ROUNDS
 ) -> Calibration:
     """Measure this machine. Raises MeasureError."""
-    from daqloom._engine import copies_per_second
+    from daqloom._engine import copies_per_second, measure_data_rates
 
     with ExitStack() as stack:
         enter: list[tuple[str, ...]] = [()] * units
@@ -135,7 +170,12 @@ def calibrate(
             for unit in range(units)
         ]
         first, *others = _echo(ends, token, rounds)
-    cost_s = (first["cost_s"] + statistics.fmean(other["cost_s"] for other in others)) / 2
+    cost_s, long_s = (
+        (first[of] + statistics.fmean(other[of] for other in others)) / 2
+        for of in ("cost_s", "long_cost_s")
+    )
+    byte_cost_s = max(0.0, (long_s - cost_s) / (LONG_BYTES - MESSAGE_BYTES))
+    data = measure_data_rates(PACKING, FRAGMENT_BYTES)
     return Calibration(
         transport,
         where,
@@ -144,6 +184,9 @@ def calibrate(
         statistics.median(_latencies(first["busy"], [other["busy"] for other in others], cost_s)),
         8 * copies_per_second(COPY_BYTES),
         timer_lateness(),
+        8 * data.generated_bytes_per_s,
+        8 * data.checked_bytes_per_s,
+        0.0 if transport == "shm" else byte_cost_s,
         units,
     )
 
@@ -195,22 +238,26 @@ def main(transport: str, node: str, congestion: str, units: str, unit: str) -> i
 
     token = bytes.fromhex(sys.stdin.readline())
     try:
-        end = Echo.make(transport, node, congestion, token, int(units), int(unit), MESSAGE_BYTES)
+        end = Echo.make(transport, node, congestion, token, int(units), int(unit), LONG_BYTES)
         print(end.address().hex(), flush=True)
         asked = json.loads(sys.stdin.readline())
         end.connect([bytes.fromhex(other) for other in asked["others"]], TIMEOUT_S)
-        end.run(WARMUP_ROUNDS, 0.0, TIMEOUT_S)
-        busy = end.run(asked["rounds"], 0.0, TIMEOUT_S)
-        rested = end.run(asked["rested"], PAUSE_S, TIMEOUT_S)
+        end.run(WARMUP_ROUNDS, MESSAGE_BYTES, 0.0, TIMEOUT_S)
+        busy = end.run(asked["rounds"], MESSAGE_BYTES, 0.0, TIMEOUT_S)
+        rested = end.run(asked["rested"], MESSAGE_BYTES, PAUSE_S, TIMEOUT_S)
+        long = end.run(LONG_ROUNDS, LONG_BYTES, 0.0, TIMEOUT_S)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    cost_s = busy.processor_s / busy.messages
+    costs = {
+        "cost_s": busy.processor_s / busy.messages,
+        "long_cost_s": long.processor_s / long.messages,
+    }
     told = {
         name: {"times_s": found.times_s, "heard_s": found.latencies_s}
         for name, found in (("busy", busy), ("rested", rested))
     }
-    print(json.dumps({"cost_s": cost_s, **told}), flush=True)
+    print(json.dumps(costs | told), flush=True)
     sys.stdin.read()  # its connections end with it, and others may still be at their last rounds
     return 0
 

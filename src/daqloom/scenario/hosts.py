@@ -83,6 +83,12 @@ class HostTimes(Part):
     them, so that they go on apart (partly unfolded)."""
     message_cost: Seconds = 0.0
     """CPU time per message, sent or received, one message at a time (s)."""
+    send_rate: BitRateOrNone = 0
+    """Rate at which the CPU makes and sends data, besides the time per message; "0 b/s": it takes
+    no time (b/s)."""
+    receive_rate: BitRateOrNone = 0
+    """Rate at which the CPU takes in and checks data, besides the time per message; "0 b/s": it
+    takes no time (b/s)."""
     shared_cores: int = Field(default=0, ge=0, le=4096)
     """Cores on which the messages of all hosts take turns, as units of one machine do; 0: each host
     has a processor of its own."""

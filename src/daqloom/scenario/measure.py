@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.part import Part
+from daqloom.scenario.part import Part, When
 from daqloom.scenario.quantities import (
     TIME,
     BitRateOrNone,
@@ -121,6 +121,11 @@ class Measure(Part):
     """Over TCP, local: the scenario's network is made on this machine, a network namespace for each
     host, veth cables with the rates of its links, queues of the kernel as the ports of its
     switches; needs root or user namespaces."""
+    bucket_frames: Annotated[float, When(".lab", ("namespaces",))] = Field(
+        default=2.0, ge=1.1, le=64
+    )
+    """Full frames in the token bucket of a laboratory's port. So many leave an idle port at once,
+    of a wire one does; a timer may be late by all but one of them, and the port keeps its rate."""
     device: str = Field(default="", max_length=4096)
     """Over a network: the file of a switch that is the device under test. Its buffers are set as
     `[network.switch]` says, and afterwards back, and its counters are read."""
@@ -136,6 +141,9 @@ class Measure(Part):
     needs it (B)."""
     dscp: int = Field(default=0, ge=0, le=63)
     """Over "tcp": differentiated services code point of packets, by which networks steer them."""
+    source_port: int = Field(default=0, ge=0, le=65535)
+    """Over "tcp": first source port, by which networks choose paths: units i > j are connected from
+    it plus i·(i − 1)/2 + j; 0: as the system chooses."""
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
     """How a data thread waits: it polls briefly and then sleeps (adaptive), sleeps at once, or
     polls for ever, which needs a core of its own."""
@@ -261,7 +269,7 @@ class Measure(Part):
                 f"warmup = {TIME.format(self.warmup)} leaves no time to measure of duration = "
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
-        options = ("pacing", "send_buffer", "receive_buffer", "dscp")
+        options = ("pacing", "send_buffer", "receive_buffer", "dscp", "source_port")
         if self.transport != "tcp" and (given := [key for key in options if getattr(self, key)]):
             raise ValueError(
                 f'{given[0]} is an option of sockets of TCP and requires transport = "tcp"; it is '

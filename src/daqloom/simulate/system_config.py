@@ -52,6 +52,8 @@ def set_system(
     config.control_service_level = transport.control_service_level
     config.latency = delay_of(hosts.latency)
     config.message_cost_s = hosts.message_cost
+    config.send_rate_bps = hosts.send_rate
+    config.receive_rate_bps = hosts.receive_rate
     config.polling_delay_s = hosts.polling_delay
     config.shared_cores = hosts.shared_cores
     config.control_bytes = scenario.building.control_size

@@ -20,8 +20,6 @@ from daqloom.measure.lab.network import (
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.links import WIRE_OVERHEAD_BYTES
 
-BURST_FRAMES = 2
-"""Full frames in a bucket: a timer may be late by one frame, and the rate is kept."""
 BURST_S = 50e-6
 """What a bucket of a fast link holds, as timers are late by that much anyway."""
 UNSEEN_BYTES = CHECK_SEQUENCE_BYTES + WIRE_OVERHEAD_BYTES
@@ -31,9 +29,9 @@ BUCKET, FIFO = 1, 0x10
 """Handles of the two queueing disciplines of a port."""
 
 
-def burst_frames(queue: Queue, mtu_bytes: int) -> int:
+def burst_frames(queue: Queue, mtu_bytes: int) -> float:
     """Return how many full frames the bucket of a port holds."""
-    return max(BURST_FRAMES, math.ceil(BURST_S * queue.rate_bps / _wire_bits(mtu_bytes)))
+    return max(queue.bucket_frames, math.ceil(BURST_S * queue.rate_bps / _wire_bits(mtu_bytes)))
 
 
 def bucket_s(queue: Queue, mtu_bytes: int) -> float:
@@ -101,7 +99,7 @@ def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
     for queue in queues:
         device = f"qdisc add dev {queue.device}"
         frame = full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES
-        burst = burst_frames(queue, mtu_bytes) * frame
+        burst = round(burst_frames(queue, mtu_bytes) * frame)
         yield (
             f"{device} root handle {BUCKET:x}: tbf rate {queue.rate_bps}bit burst {burst} "
             f"limit {UNLIMITED_BYTES} overhead {UNSEEN_BYTES} linklayer ethernet"
@@ -120,9 +118,9 @@ def fifo(queue: Queue, mtu_bytes: int) -> str:
     if (frames := min(limits)) <= burst:
         raise ScenarioError(
             f"measure.lab: the port of {queue.link.name} has a buffer of {frames} full frames, "
-            f"and its rate is kept by {burst}; give it a larger buffer"
+            f"and its rate is kept by {burst:g}; give it a larger buffer"
         )
     if frames == queue.packets:
-        return f"pfifo limit {frames - burst}"
-    room = queue.buffer_bytes - burst * frame
+        return f"pfifo limit {frames - math.floor(burst)}"
+    room = queue.buffer_bytes - round(burst * frame)
     return f"bfifo limit {room - CHECK_SEQUENCE_BYTES * (room // frame)}"

@@ -3,7 +3,7 @@ at each end of a cable. Nothing is made here."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from daqloom.measure.held import NETWORK
 from daqloom.measure.lab.hosts import route, settings
@@ -37,6 +37,8 @@ class Queue:
     """Frames with headers and check sequence; 0: not limited by bytes."""
     packets: int = 0
     """0: not limited by packets."""
+    bucket_frames: float = 2
+    """What the bucket of the port holds at least, in full frames."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def lab_network(scenario: Scenario) -> LabNetwork:
         hosts,
         tuple(switch.name for switch in system.fabric.switches),
         tuple(system.levels),
-        tuple(_cables(system, buffers, units)),
+        tuple(_cables(system, buffers, units, scenario.measure.bucket_frames)),
         towards,
         tuple(_rings(system, buffers, units)),
         network.mtu,
@@ -189,14 +191,19 @@ def _check(level: str, buffer: Switch) -> None:
             )
 
 
-def _cables(system: FabricSystem, buffers: list[Switch], units: dict[int, int]) -> Iterator[Cable]:
+def _cables(
+    system: FabricSystem, buffers: list[Switch], units: dict[int, int], bucket_frames: float
+) -> Iterator[Cable]:
     hosts = len(system.fabric.hosts)
     for number, cable in enumerate(system.fabric.cables):
         ends = (cable.a, cable.b)
         if any(end.node < hosts and end.node not in units for end in ends):
             continue  # of a host without unit
         queues = [
-            _queue(system, end, system.links[2 * number + way], cable.rate_bps, buffers)
+            replace(
+                _queue(system, end, system.links[2 * number + way], cable.rate_bps, buffers),
+                bucket_frames=bucket_frames,
+            )
             for way, end in enumerate(ends)
         ]
         at = [units[end.node] if end.node < hosts else -1 for end in ends]

@@ -18,6 +18,7 @@ from ncclient.transport import AuthenticationError, SessionError, SSHSession, SS
 from pydantic import BeforeValidator, Field
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
+from daqloom.measure.device.adapters.deadline import within
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
 
@@ -160,7 +161,9 @@ class Netconf:
             )
         host, port = _parts(options.address)
         try:
-            wire = socket.create_connection((host, port), options.timeout)
+            wire = within(  # names are looked up without a time limit
+                options.timeout, lambda: socket.create_connection((host, port), options.timeout)
+            )
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or "it does not answer"
             raise AdapterError(f"{options.address} cannot be reached: {reason}") from None
