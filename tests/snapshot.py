@@ -56,6 +56,7 @@ RUNS: dict[str, dict[str, dict[str, object]]] = {
     "ib-write-lat": {"simulate": {}},
     "incast-rack": {"simulate": _lasts("1 s", "0.2 s")},
     "laptop": {"simulate": _lasts("10 ms", "2 ms")},
+    "lab-incast": {"simulate": _lasts("2 s", "0.5 s")},
     "lab-pair": {"simulate": _lasts("2 s", "0.5 s")},
     "lab-rack": {"simulate": _lasts("2 s", "0.5 s")},
     "lab-shift": {"simulate": _lasts("2 s", "0.5 s")},

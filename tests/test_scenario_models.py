@@ -15,6 +15,7 @@ PRESETS = (
     "atlas-hllhc",
     "atlas-lab",
     "incast-rack",
+    "lab-incast",
     "lab-pair",
     "lab-rack",
     "laptop-pull",

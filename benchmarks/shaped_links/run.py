@@ -24,13 +24,10 @@ from pathlib import Path
 from statistics import median
 
 import daqloom
+from daqloom.measure.lab.kernel import UNSEEN_BYTES
 from daqloom.scenario.models import Scenario
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "kernel_incast"))
-from network import WIRE_OVERHEAD_BYTES, command  # noqa: E402
-
-SCENARIO = HERE / "shaped.toml"
+SCENARIO = Path(__file__).parent / "shaped.toml"
 OWN = "DAQLOOM_SHAPED_LINKS"
 WAYS: dict[str, dict[str, object]] = {
     "tournament": {},
@@ -49,10 +46,17 @@ exec ip netns exec "$host" sh -c "$*"
 """Stands for ssh: its hosts are namespaces."""
 
 
+def command(*words: str) -> None:
+    """Runs a program; raises RuntimeError with what it complained."""
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise RuntimeError(f"'{' '.join(words)}' failed: {done.stderr.strip()}")
+
+
 def shape(device: list[str], rate_bps: int, control_queue: bool) -> None:
     """Limits what a device sends to that rate."""
     words = ["tc", *device[:-1], "qdisc", "replace", "dev", device[-1], "root", "handle", "1:",
-             "stab", "overhead", str(WIRE_OVERHEAD_BYTES), "linklayer", "ethernet"]  # fmt: skip
+             "stab", "overhead", str(UNSEEN_BYTES), "linklayer", "ethernet"]  # fmt: skip
     if not control_queue:
         command(*words, "tbf", "rate", f"{rate_bps}bit", "burst", "20kb", "limit", "20mb")
         return
