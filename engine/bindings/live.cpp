@@ -18,7 +18,6 @@
 #include "bindings/subjects.hpp"
 #include "live/ends/data_rates.hpp"
 #include "live/memory/clock.hpp"
-#include "live/memory/copy.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/node.hpp"
 #include "live/transport/echo.hpp"
@@ -225,23 +224,18 @@ void bind_calibration(nb::module_& module) {
                     [&] { return self.run(rounds, bytes, pause, now() + timeout); });
             },
             nb::arg("rounds"), nb::arg("bytes"), nb::arg("pause_s"), nb::arg("timeout_s"));
-    nb::class_<DataRates>(module, "DataRates", "Of one thread (B/s).")
+    nb::class_<DataRates>(module, "DataRates", "Of each of the threads (B/s).")
         .def_ro("generated_bytes_per_s", &DataRates::generated)
+        .def_ro("copied_bytes_per_s", &DataRates::copied)
         .def_ro("checked_bytes_per_s", &DataRates::checked);
     module.def(
         "measure_data_rates",
-        [](std::uint32_t packing, std::uint32_t fragment_bytes) {
-            return without_lock([&] { return measure_data_rates(packing, fragment_bytes); });
+        [](std::uint32_t threads, std::uint32_t packing, std::uint32_t fragment_bytes) {
+            return without_lock(
+                [&] { return measure_data_rates(threads, packing, fragment_bytes); });
         },
-        nb::arg("packing"), nb::arg("fragment_bytes"),
-        "How fast data are generated and checked. Raises ValueError for what no packet holds.");
-    module.def(
-        "copies_per_second",
-        [](std::size_t bytes) {
-            const nb::gil_scoped_release release;
-            return copies_per_second(bytes);
-        },
-        nb::arg("bytes"), "Bytes that one thread copies in a second, by copies of so many bytes.");
+        nb::arg("threads"), nb::arg("packing"), nb::arg("fragment_bytes"),
+        "How fast data are made, copied and checked. Raises ValueError for what no packet holds.");
 }
 
 void bind_live(nb::module_& module) {

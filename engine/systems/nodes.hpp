@@ -135,9 +135,7 @@ class Nodes final : public transport::Listener {
     /// From now on latencies are recorded by service level.
     void record_levels() { records_levels_ = true; }
     /// Of one node, in place of that of all.
-    void set_message_cost(std::uint32_t node, base::Time cost) {
-        nodes_[node].message_cost = cost;
-    }
+    void set_message_cost(std::uint32_t node, base::Time cost) { nodes_[node].message_cost = cost; }
 
     /// Runs until `until`, or until no event is left.
     void run(base::Time until) {
@@ -149,15 +147,15 @@ class Nodes final : public transport::Listener {
     void expect(std::uint32_t from, std::uint32_t to) const {
         transport_->expect(nodes_[from].host, nodes_[to].host);
     }
-    /// A letter within a node is copied, and is no message of the processor. `of_flow`: it is no unit's,
-    /// but a flow's message, which has this number less one.
+    /// A letter within a node is copied, and is no message of the processor. `of_flow`: it is no
+    /// unit's, but a flow's message, which has this number less one.
     void send(const Letter& letter, base::Time now, std::uint32_t of_flow = 0) {
         const std::uint32_t place = letters_.put(
             {letter, of_flow, static_cast<std::uint8_t>(letter.completes ? 2 : 1), false, now});
         if (!epochs_.empty()) [[unlikely]] {
             letters_[place].letter.epoch = epochs_[letter.from];
         }
-        const base::Time work = cost_of(letter, letter.from, sending_);
+        const base::Time work = cost_of(letter, letter.from, config_.send_rate);
         if (letter.from != letter.to) {
             if (takes_no_time(letter.from, work, now)) {
                 post(letter, place, now);
@@ -165,9 +163,9 @@ class Nodes final : public transport::Listener {
                 queue_task(letter.from, work, 4 * place + kSend, now);
             }
         } else if (letter.is_data) {
-            const base::Time end =
-                (work == base::Time::zero() ? now : occupy(letter.from, work, now)) +
-                copying_(letter.bytes);
+            const base::Time made =
+                work == base::Time::zero() ? now : occupy(letter.from, work, now);
+            const base::Time end = made == base::Time::never() ? made : made + copy_(letter.bytes);
             const bool is_taken_in = config_.receive_rate.bps > 0;
             events().push({end, is_taken_in ? kNoticed : kTask, 4 * place + kReceive});
             if (letter.completes) {
@@ -250,26 +248,23 @@ class Nodes final : public transport::Listener {
         : config_(config),
           transport_(std::move(transport)),
           driver_(driver),
-          sending_(time_at(config.send_rate)),
-          receiving_(time_at(config.receive_rate)),
-          copying_(time_at(config.local_rate)),
+          copy_(config.local_rate.bps > 0 ? base::WireClock(config.local_rate) : base::WireClock()),
           latency_(config.seed, "host latency"),
           core_free_(config.shared_cores) {}
 
-    /// Of bytes; without a rate they take no time.
-    static base::WireClock time_at(base::BitRate rate) {
-        return rate.bps > 0 ? base::WireClock(rate) : base::WireClock();
-    }
-
     /// Of a letter, for the processor of its sender or of its receiver.
     [[nodiscard]] base::Time cost_of(const Letter& letter, std::uint32_t at,
-                                     const base::WireClock& data) const {
+                                     base::BitRate data) const {
+        constexpr double most_s = 1e6;
         const Node& node = nodes_[at];
         base::Time cost = letter.from == letter.to ? base::Time::zero() : node.message_cost;
-        if (letter.is_data) {
-            cost += data(letter.bytes);
+        if (letter.is_data && data.bps > 0) {
+            cost += base::Time::from_seconds(std::min(
+                most_s, 8 * static_cast<double>(letter.bytes) / static_cast<double>(data.bps)));
         }
-        return node.slowness == 1 ? cost : base::Time::from_seconds(cost.seconds() * node.slowness);
+        return node.slowness == 1
+                   ? cost
+                   : base::Time::from_seconds(std::min(most_s, cost.seconds() * node.slowness));
     }
     /// A letter of this node is no task of its own: it is sent or taken in at once.
     [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time cost, base::Time now) const {
@@ -279,6 +274,9 @@ class Nodes final : public transport::Listener {
     /// The processor of a node has this to do, from now on or when it is free; returns the end.
     base::Time occupy(std::uint32_t at, base::Time cost, base::Time now) {
         Node& node = nodes_[at];
+        if (node.stopped_until == base::Time::never()) {
+            return node.stopped_until;
+        }
         node.processor_free = std::max({node.processor_free, now, node.stopped_until});
         if (!core_free_.empty()) {
             base::Time& core = core_for(node.processor_free);
@@ -384,7 +382,7 @@ class Nodes final : public transport::Listener {
 
     void notice(std::uint32_t place, base::Time now) {
         const Letter& letter = letters_[place].letter;
-        const base::Time work = cost_of(letter, letter.to, receiving_);
+        const base::Time work = cost_of(letter, letter.to, config_.receive_rate);
         if (takes_no_time(letter.to, work, now)) {
             receive(place, now);
         } else {
@@ -522,9 +520,7 @@ class Nodes final : public transport::Listener {
     std::vector<std::uint32_t> changed_;  ///< the node of each change
     std::vector<std::uint16_t> epochs_;   ///< of each node; empty: there are none
     base::Pool<Post> letters_;
-    base::WireClock sending_;
-    base::WireClock receiving_;
-    base::WireClock copying_;
+    base::WireClock copy_;
     base::RandomStream latency_;
     base::Time processor_used_;
     std::vector<base::Time> core_free_;  ///< of shared cores

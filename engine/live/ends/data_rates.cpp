@@ -1,13 +1,17 @@
 #include "live/ends/data_rates.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "live/memory/clock.hpp"
+#include "live/memory/copy.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mep_check.hpp"
 #include "protocol/data/mfp_generator.hpp"
@@ -19,84 +23,116 @@ namespace {
 using base::Bytes;
 using base::Time;
 
-constexpr Bytes kMemory = 128 << 20;  // beyond any cache
+constexpr std::uint32_t kMostThreads = 1024;
+constexpr Bytes kMemory = 64 << 20;  // beyond any cache
 constexpr Bytes kLine = 64;
 constexpr int kRounds = 3;
 
-/// A MEP of one stream: with what each MFP is built into.
+std::size_t size(Bytes bytes) { return static_cast<std::size_t>(bytes); }
+
+/// MEPs of one stream, and room for a copy of their MFPs.
 struct OneStream {
     protocol::MfpGenerator stream;
     Bytes mfp_at = protocol::mep_overhead(1);
     Bytes place = (mfp_at + stream.largest() + kLine - 1) / kLine * kLine;
-    std::vector<std::uint8_t> memory =
-        std::vector<std::uint8_t>(static_cast<std::size_t>(std::max(kMemory, place)));
+    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(size(std::max(kMemory, place)));
+    std::vector<std::byte> copies = std::vector<std::byte>(memory.size());
 
-    [[nodiscard]] std::size_t places() const {
-        return memory.size() / static_cast<std::size_t>(place);
-    }
+    [[nodiscard]] std::size_t places() const { return memory.size() / size(place); }
     [[nodiscard]] std::uint64_t event(std::size_t number) const {
         return number * stream.packing();
     }
-    [[nodiscard]] std::span<std::uint8_t> at(std::size_t number) {
-        const auto size = static_cast<std::size_t>(mfp_at + stream.bytes_of(event(number)));
-        return std::span(memory).subspan(number * static_cast<std::size_t>(place), size);
+    [[nodiscard]] std::span<std::uint8_t> mep(std::size_t number) {
+        const Bytes bytes = mfp_at + stream.bytes_of(event(number));
+        return std::span(memory).subspan(number * size(place), size(bytes));
     }
-    [[nodiscard]] base::expected<void> generate(std::size_t number) {
-        DAQLOOM_CHECK(
-            stream.generate(event(number), at(number).subspan(static_cast<std::size_t>(mfp_at))));
-        return {};
+    [[nodiscard]] std::span<std::uint8_t> mfp(std::size_t number) {
+        return mep(number).subspan(size(mfp_at));
     }
-    [[nodiscard]] base::expected<void> encode(std::size_t number) {
+
+    [[nodiscard]] bool generate(std::size_t number) {
+        return stream.generate(event(number), mfp(number)).has_value();
+    }
+    [[nodiscard]] bool copy(std::size_t number) {
+        const auto from = std::as_bytes(mfp(number));
+        live::copy(copies.data() + number * size(place), from.data(), from.size());
+        return true;
+    }
+    [[nodiscard]] bool encode(std::size_t number) {
         const protocol::MepEntry entry{.offset = mfp_at,
                                        .bytes = stream.bytes_of(event(number)),
                                        .source_id = stream.source_id(),
                                        .state = protocol::MepState::complete};
-        DAQLOOM_CHECK(protocol::encode_mep({.mep = protocol::MepId{number},
-                                            .event_id = event(number),
-                                            .events = stream.packing()},
-                                           std::span(&entry, 1), at(number)));
-        return {};
+        return protocol::encode_mep({.mep = protocol::MepId{number},
+                                     .event_id = event(number),
+                                     .events = stream.packing()},
+                                    std::span(&entry, 1), mep(number))
+            .has_value();
     }
-    [[nodiscard]] base::expected<void> check(std::size_t number) {
-        const auto found = protocol::check_mep(std::span(&stream, 1), at(number));
-        return found.fault == protocol::DataFault::none
-                   ? base::expected<void>{}
-                   : base::failure("what was generated is not what is checked");
+    [[nodiscard]] bool check(std::size_t number) {
+        return protocol::check_mep(std::span(&stream, 1), mep(number)).fault ==
+               protocol::DataFault::none;
     }
 };
 
-/// The most bytes per second of some rounds through all MEPs.
-template <class Work>
-base::expected<double> best(OneStream& meps, Work work) {
-    double most = 0;
+/// Bytes per second of some rounds through all MEPs; 0: something was wrong.
+double rate_of(OneStream& meps, bool (OneStream::*work)(std::size_t)) {
+    Bytes bytes = 0;
+    const Time began = now();
     for (int round = 0; round < kRounds; ++round) {
-        Bytes bytes = 0;
-        const Time began = now();
         for (std::size_t number = 0; number < meps.places(); ++number) {
-            DAQLOOM_CHECK((meps.*work)(number));
-            bytes += static_cast<Bytes>(meps.at(number).size());
+            if (!(meps.*work)(number)) {
+                return 0;
+            }
+            bytes += static_cast<Bytes>(meps.mfp(number).size());
         }
-        most = std::max(most, static_cast<double>(bytes) / (now() - began).seconds());
     }
-    return most;
+    fence_copies();
+    return static_cast<double>(bytes) / (now() - began).seconds();
 }
 
 }  // namespace
 
-base::expected<DataRates> measure_data_rates(std::uint32_t packing, std::uint32_t fragment_bytes) {
+base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_t packing,
+                                             std::uint32_t fragment_bytes) {
+    if (threads < 1 || threads > kMostThreads) {
+        return base::failure("data rates are measured by 1 to 1024 threads");
+    }
     const auto sizes = std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson,
                                                                 fragment_bytes, 1);
     DAQLOOM_TRY(stream, protocol::MfpGenerator::make({.packing = packing, .sizes = sizes}));
-    OneStream meps{.stream = std::move(stream)};
-    DataRates found;
-    DAQLOOM_TRY(generated, best(meps, &OneStream::generate));
-    found.generated = generated;
-    for (std::size_t number = 0; number < meps.places(); ++number) {
-        DAQLOOM_CHECK(meps.encode(number));
+    std::vector<DataRates> found(threads);
+    std::atomic<bool> is_right{true};
+    {
+        std::barrier together(threads);
+        std::vector<std::jthread> all;
+        for (DataRates& own : found) {
+            all.emplace_back([&] {
+                OneStream meps{.stream = stream};
+                const auto rate = [&](bool (OneStream::*work)(std::size_t)) {
+                    together.arrive_and_wait();
+                    return rate_of(meps, work);
+                };
+                own.generated = rate(&OneStream::generate);
+                own.copied = rate(&OneStream::copy);
+                const double encoded = rate(&OneStream::encode);
+                own.checked = rate(&OneStream::check);
+                if (own.generated == 0 || encoded == 0 || own.checked == 0) {
+                    is_right = false;
+                }
+            });
+        }
     }
-    DAQLOOM_TRY(checked, best(meps, &OneStream::check));
-    found.checked = checked;
-    return found;
+    if (!is_right) {
+        return base::failure("what was generated is not what is checked");
+    }
+    DataRates mean;
+    for (const DataRates& own : found) {
+        mean.generated += own.generated / threads;
+        mean.copied += own.copied / threads;
+        mean.checked += own.checked / threads;
+    }
+    return mean;
 }
 
 }  // namespace daqloom::live

@@ -1,4 +1,5 @@
-// How fast this machine makes and checks generated data: what a source and a sink need of a core.
+// How fast the cores of this machine make, copy and check generated data: what a source, a unit and
+// a sink need of them.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +8,17 @@
 
 namespace daqloom::live {
 
-/// Of one thread, from and to memory beyond its caches (bytes per second).
+/// Of each of some threads, while all of them work, from and to memory beyond their caches (bytes
+/// per second).
 struct DataRates {
     double generated = 0;  ///< MFPs, as the generator source writes them
+    double copied = 0;     ///< MFPs, as units copy them into each other's memory
     double checked = 0;    ///< MEPs, as the checking sink reads them
 };
 
-/// For MFPs of `packing` fragments of `fragment_bytes` on average (Poisson). Fails where no
-/// generator has those.
-base::expected<DataRates> measure_data_rates(std::uint32_t packing, std::uint32_t fragment_bytes);
+/// `threads` of 1 to 1024. For MFPs of `packing` fragments of `fragment_bytes` on average
+/// (Poisson). Fails where no generator has those.
+base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_t packing,
+                                             std::uint32_t fragment_bytes);
 
 }  // namespace daqloom::live

@@ -6,15 +6,17 @@ namespace daqloom::live {
 namespace {
 
 TEST(DataRates, AreOfDataThatIsGeneratedAndFoundRight) {
-    const auto found = measure_data_rates(500, 1'000);
+    const auto found = measure_data_rates(2, 500, 1'000);
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_GT(found->generated, 0);
+    EXPECT_GT(found->copied, 0);
     EXPECT_GT(found->checked, 0);
 }
 
 TEST(DataRates, OfPacketsThatNobodyMakesAreRefused) {
-    EXPECT_FALSE(measure_data_rates(0, 1'000));
-    EXPECT_FALSE(measure_data_rates(65'536, 1'000));
+    EXPECT_FALSE(measure_data_rates(1, 0, 1'000));
+    EXPECT_FALSE(measure_data_rates(1, 65'536, 1'000));
+    EXPECT_FALSE(measure_data_rates(0, 500, 1'000));
 }
 
 }  // namespace

@@ -106,23 +106,4 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     streaming.front().copy(to, from, bytes);
 }
 
-double copies_per_second(std::size_t bytes) {
-    constexpr int rounds = 5;
-    constexpr std::size_t memory = 256 << 20;  // beyond any cache
-    const std::size_t slots = std::max<std::size_t>(1, memory / std::max<std::size_t>(1, bytes));
-    std::vector<std::byte> from(slots * bytes, std::byte{1});
-    std::vector<std::byte> to(from.size(), std::byte{2});
-    double best = 0;
-    for (int round = 0; round < rounds; ++round) {
-        const base::Time began = now();
-        for (std::size_t slot = 0; slot < slots; ++slot) {
-            live::copy(to.data() + slot * bytes, from.data() + slot * bytes, bytes);
-        }
-        fence_copies();
-        const double seconds = (now() - began).seconds();
-        best = std::max(best, static_cast<double>(to.size()) / seconds);
-    }
-    return best;
-}
-
 }  // namespace daqloom::live

@@ -19,10 +19,6 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes);
 /// Orders all earlier copies before later stores, for all observers.
 void fence_copies();
 
-/// Bytes that this thread copies in a second, by copies of so many bytes from memory to memory; the
-/// best of a few rounds.
-[[nodiscard]] double copies_per_second(std::size_t bytes);
-
 /// The non-temporal copy functions of this processor, the best first; empty on processors other
 /// than x86-64. For tests and benchmarks.
 struct StreamingCopy {

@@ -76,11 +76,13 @@ base::expected<std::unique_ptr<TcpTransport>> TcpTransport::create(const Transpo
         return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
     }
     return std::unique_ptr<TcpTransport>(
-        new TcpTransport(config, std::move(meeting), std::move(epoll)));
+        new TcpTransport(config, tcp.window, std::move(meeting), std::move(epoll)));
 }
 
-TcpTransport::TcpTransport(const TransportConfig& config, TcpMeeting meeting, OwnedFd epoll)
+TcpTransport::TcpTransport(const TransportConfig& config, base::Bytes window, TcpMeeting meeting,
+                           OwnedFd epoll)
     : config_(config),
+      window_(window),
       meeting_(std::move(meeting)),
       epoll_(std::move(epoll)),
       by_index_(config.units),
@@ -228,6 +230,9 @@ std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
                                        TransportEvents& events) {
     Receiving receiving{*this, connection, events};
     std::size_t received = 0;
+    if (window_ != 0 && connection.may_read) {
+        clamp_window(connection.socket.get(), window_);
+    }
     while (connection.may_read && !connection.is_lost && received < most) {
         const std::span<std::byte> place = connection.in.place();
         std::array<iovec, 2> parts{

@@ -58,7 +58,8 @@ class TcpTransport final : public Transport {
     };
     struct Receiving;
 
-    TcpTransport(const TransportConfig& config, TcpMeeting meeting, OwnedFd epoll);
+    TcpTransport(const TransportConfig& config, base::Bytes window, TcpMeeting meeting,
+                 OwnedFd epoll);
 
     [[nodiscard]] Connection* reachable(UnitIndex unit);
     void lose(Connection& connection);
@@ -71,6 +72,7 @@ class TcpTransport final : public Transport {
     [[nodiscard]] bool is_quiet() const;
 
     TransportConfig config_;
+    base::Bytes window_;  ///< see TcpConfig
     TcpMeeting meeting_;
     OwnedFd epoll_;  ///< epoll(7) on all connections, edge-triggered, and the meeting
     std::vector<std::unique_ptr<Connection>> connections_;

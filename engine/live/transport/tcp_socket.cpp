@@ -36,7 +36,7 @@ bool hold_window(int socket, const TcpConfig& config) {
     const bool has_buffer = config.receive_buffer != 0 ||
                             set(socket, SOL_SOCKET, SO_RCVBUFFORCE, window) ||
                             set(socket, SOL_SOCKET, SO_RCVBUF, window);
-    return has_buffer && set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, window);
+    return has_buffer && clamp_window(socket, config.window);
 }
 
 /// False: errno says why. Windows and buffers have to be there before a connection is.
@@ -79,10 +79,9 @@ OwnedFd make_socket(int family) {
 base::expected<void> check(const TcpConfig& config, std::size_t units) {
     const std::uint64_t needed = source_ports(units);
     if (config.first_source_port != 0 && config.first_source_port + needed > 1U << 16) {
-        return base::failure(
-            fmt::format("source ports from {} on; {} units need {} ports, so give one up to {}",
-                        config.first_source_port, units, needed,
-                        needed < 1U << 16 ? (1U << 16) - needed : 0));
+        return base::failure(fmt::format(
+            "source ports from {} on; {} units need {} ports, so give one up to {}",
+            config.first_source_port, units, needed, needed < 1U << 16 ? (1U << 16) - needed : 0));
     }
     return {};
 }
@@ -172,6 +171,10 @@ OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
 
 OwnedFd accept_one(int listener) {
     return OwnedFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+bool clamp_window(int socket, base::Bytes window) {
+    return set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, as_int(window));
 }
 
 ConnectionCounts counts_of(int socket) {

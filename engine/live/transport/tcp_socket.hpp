@@ -66,6 +66,11 @@ OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
 /// A connection that somebody has made; none: nobody has.
 OwnedFd accept_one(int listener);
 
+/// The other side may have so much in flight to us. The kernel sets the clamp anew, to more, when
+/// it learns from packets how much of its memory they use: it has to be said before each time that
+/// something is received.
+bool clamp_window(int socket, base::Bytes window);
+
 /// What the kernel has counted of a connection; of which unit it is, it does not know.
 ConnectionCounts counts_of(int socket);
 

@@ -41,8 +41,8 @@ def calibrate(
     asks all others at once, as a builder asks readout units, and `latency` is from when a message
     is posted until its unit has heard it, which varies as all share the machine. `send_rate` and
     `receive_rate` have the CPU time of a byte: made by a source and sent, taken in and checked by a
-    sink. `local_rate` is the rate of copies of a thread. Where units share cores, say how many:
-    `shared_cores`. Put the table into a scenario, and `daqloom simulate` has the
+    sink, while all cores do so. `local_rate` is the rate of copies of a thread. Where units share
+    cores, say how many: `shared_cores`. Put the table into a scenario, and `daqloom simulate` has the
     hosts of this machine: they are what a measurement on it has.
 
     \b

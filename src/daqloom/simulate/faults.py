@@ -203,10 +203,13 @@ def _check(scenario: Scenario) -> None:
                 f'{where}: how = "down" of what = "unit" is simulated without [flows] and '
                 'readout.card.buffer; otherwise it is only measured; expected "stopped" or "slow"'
             )
-        if fault.how == "slow" and not scenario.hosts.message_cost:
+        hosts = scenario.hosts
+        if fault.how == "slow" and not (
+            hosts.message_cost or hosts.send_rate or hosts.receive_rate
+        ):
             raise ScenarioError(
-                f'{where}: how = "slow" has no effect with hosts.message_cost = "0 s"; set it, '
-                'such as "1 us"'
+                f'{where}: how = "slow" has no effect on hosts that take no time; set '
+                'hosts.message_cost, such as "1 us", or send_rate or receive_rate'
             )
         if fault.what == "card" and not (
             scenario.building.protocol == "shift" and scenario.readout.card.buffer
