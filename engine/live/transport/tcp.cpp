@@ -105,10 +105,13 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     DAQLOOM_TRY(met, meeting_.meet(peers, until, counters_));
     const auto arena = config_.arena != nullptr ? config_.arena->bytes() : std::span<std::byte>();
     for (MetUnit& unit : met) {
+        // Of less than two segments a window is often closed, and opened by a timer.
+        const bool holds = window_ >= 2 * segment_bytes(unit.socket.get());
         connections_.push_back(
             std::make_unique<Connection>(Connection{.unit = unit.unit,
                                                     .socket = std::move(unit.socket),
                                                     .arena = unit.arena,
+                                                    .window = holds ? window_ : 0,
                                                     .out = OutgoingStream(kMessageRoom, kWrites),
                                                     .in = IncomingStream(arena)}));
         Connection& made = *connections_.back();
@@ -230,8 +233,8 @@ std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
                                        TransportEvents& events) {
     Receiving receiving{*this, connection, events};
     std::size_t received = 0;
-    if (window_ != 0 && connection.may_read) {
-        clamp_window(connection.socket.get(), window_);
+    if (connection.window != 0 && connection.may_read) {
+        clamp_window(connection.socket.get(), connection.window);
     }
     while (connection.may_read && !connection.is_lost && received < most) {
         const std::span<std::byte> place = connection.in.place();

@@ -48,6 +48,7 @@ class TcpTransport final : public Transport {
         UnitIndex unit{};
         OwnedFd socket;
         std::uint64_t arena = 0;  ///< of the other side (B)
+        base::Bytes window = 0;   ///< that is held; 0: none
         OutgoingStream out;
         IncomingStream in;
         bool may_read = true;   ///< the kernel may have something for us

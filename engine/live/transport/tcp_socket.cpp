@@ -177,6 +177,13 @@ bool clamp_window(int socket, base::Bytes window) {
     return set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, as_int(window));
 }
 
+base::Bytes segment_bytes(int socket) {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info.tcpi_advmss;
+}
+
 ConnectionCounts counts_of(int socket) {
     // The kernel's structure grows at its end, and Debian's header does not know the timeouts
     // (Linux 6.7): tcpi_total_rto, 16 bits, behind tcpi_rehash.

@@ -70,6 +70,8 @@ OwnedFd accept_one(int listener);
 /// it learns from packets how much of its memory they use: it has to be said before each time that
 /// something is received.
 bool clamp_window(int socket, base::Bytes window);
+/// Of a connection: the most that a packet to us holds.
+base::Bytes segment_bytes(int socket);
 
 /// What the kernel has counted of a connection; of which unit it is, it does not know.
 ConnectionCounts counts_of(int socket);
