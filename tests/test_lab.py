@@ -107,6 +107,23 @@ def test_a_run_in_a_laboratory_has_the_metrics_of_its_network() -> None:
     assert built == begun
 
 
+@pytest.mark.usefixtures("any_machine")
+def test_no_more_waits_in_a_port_than_static_windows_let_through() -> None:
+    """The kernel widens a clamped window by a quarter when it has seen packets of an Ethernet."""
+    segments = 16
+    found = measure(
+        rack(
+            network__switch__tor__model="infinite",
+            transport__static_window=f"{1448 * segments} B",
+            event__size="128 kB",
+            event__rate="15 Hz",
+        )
+    )
+    # Two readout units; two frames that the bucket lets go count as well, and what is not data.
+    frames = (found.metric("buffer_peak_bytes.tor") or 0) / 1518
+    assert 1.5 * segments < frames <= 2 * segments + 3
+
+
 def test_a_machine_that_is_too_busy_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validity, "MOST_PRESSURE", 2.0)
     monkeypatch.setattr(validity, "MOST_LATENESS", -1.0)

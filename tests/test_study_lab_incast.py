@@ -71,10 +71,9 @@ def test_the_smallest_buffer_that_is_searched_is_more_than_a_port_keeps_its_rate
     assert THRESHOLD.search is not None
     low, _ = THRESHOLD.search.range
     network = lab_network(
-        override(THRESHOLD.scenario((0,)), {"network.switch.tor.queue_packets": int(low)})
+        override(THRESHOLD.scenario((0,)), {"network.switch.tor.port_limit": f"{low:.0f} B"})
     )
-    lines = list(queues(network.queues, network.mtu_bytes))
-    assert any(f"pfifo limit {int(low) - 2}" in line for line in lines)
+    assert sum("bfifo limit 3" in line for line in queues(network.queues, network.mtu_bytes)) > 0
 
 
 def test_the_links_carry_what_is_asked_for() -> None:
