@@ -24,7 +24,7 @@ using base::Bytes;
 using base::Time;
 
 constexpr std::uint32_t kMostThreads = 1024;
-constexpr Bytes kMemory = 64 << 20;  // beyond any cache
+constexpr Bytes kMemory = 64 << 20;  ///< beyond any cache
 constexpr Bytes kLine = 64;
 constexpr int kRounds = 3;
 

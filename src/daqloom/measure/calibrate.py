@@ -150,7 +150,8 @@ def calibrate(
     with ExitStack() as stack:
         enter: list[tuple[str, ...]] = [()] * units
         nodes, where = ["127.0.0.1"] * units, "loopback"
-        if transport != "shm":  # whose units find each other by sockets of one namespace
+        over_network = transport != "shm"
+        if over_network:  # else units find each other by sockets of one namespace
             with suppress(MeasureError):
                 spaces = stack.enter_context(Namespaces(units))
                 enter = [host.enter for host in spaces.hosts]
@@ -188,7 +189,7 @@ def calibrate(
         timer_lateness(),
         8 * data.generated_bytes_per_s,
         8 * data.checked_bytes_per_s,
-        0.0 if transport == "shm" else byte_cost_s,
+        byte_cost_s if over_network else 0.0,
         units,
     )
 
