@@ -26,65 +26,80 @@ using base::Time;
 constexpr std::uint32_t kMostThreads = 1024;
 constexpr Bytes kMemory = 64 << 20;  ///< beyond any cache
 constexpr Bytes kLine = 64;
-constexpr int kRounds = 3;
+constexpr std::size_t kRounds = 3;
 
 std::size_t size(Bytes bytes) { return static_cast<std::size_t>(bytes); }
 
 /// MEPs of one stream, and room for a copy of their MFPs.
-struct OneStream {
-    protocol::MfpGenerator stream;
-    Bytes mfp_at = protocol::mep_overhead(1);
-    Bytes place = (mfp_at + stream.largest() + kLine - 1) / kLine * kLine;
-    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(size(std::max(kMemory, place)));
-    std::vector<std::byte> copies = std::vector<std::byte>(memory.size());
+class OneStream {
+  public:
+    explicit OneStream(const protocol::MfpGenerator& stream)
+        : stream_(stream),
+          place_(size((kMfpAt + stream.largest() + kLine - 1) / kLine * kLine)),
+          memory_(std::max(size(kMemory), place_)),
+          copies_(memory_.size()) {
+        for (std::size_t number = 0; number < memory_.size() / place_; ++number) {
+            const Bytes bytes = kMfpAt + stream.bytes_of(event(number));
+            meps_.push_back(std::span(memory_).subspan(number * place_, size(bytes)));
+        }
+    }
 
-    [[nodiscard]] std::size_t places() const { return memory.size() / size(place); }
-    [[nodiscard]] std::uint64_t event(std::size_t number) const {
-        return number * stream.packing();
-    }
-    [[nodiscard]] std::span<std::uint8_t> mep(std::size_t number) {
-        const Bytes bytes = mfp_at + stream.bytes_of(event(number));
-        return std::span(memory).subspan(number * size(place), size(bytes));
-    }
-    [[nodiscard]] std::span<std::uint8_t> mfp(std::size_t number) {
-        return mep(number).subspan(size(mfp_at));
+    OneStream(const OneStream&) = delete;
+    OneStream& operator=(const OneStream&) = delete;
+
+    [[nodiscard]] std::size_t meps() const { return meps_.size(); }
+    [[nodiscard]] std::span<std::uint8_t> mfp(std::size_t number) const {
+        return meps_[number].subspan(size(kMfpAt));
     }
 
     [[nodiscard]] bool generate(std::size_t number) {
-        return stream.generate(event(number), mfp(number)).has_value();
+        return stream_.generate(event(number), mfp(number)).has_value();
     }
     [[nodiscard]] bool copy(std::size_t number) {
         const auto from = std::as_bytes(mfp(number));
-        live::copy(copies.data() + number * size(place), from.data(), from.size());
+        live::copy(copies_.data() + number * place_, from.data(), from.size());
         return true;
     }
     [[nodiscard]] bool encode(std::size_t number) {
-        const protocol::MepEntry entry{.offset = mfp_at,
-                                       .bytes = stream.bytes_of(event(number)),
-                                       .source_id = stream.source_id(),
+        const protocol::MepEntry entry{.offset = kMfpAt,
+                                       .bytes = static_cast<Bytes>(mfp(number).size()),
+                                       .source_id = stream_.source_id(),
                                        .state = protocol::MepState::complete};
         return protocol::encode_mep({.mep = protocol::MepId{number},
                                      .event_id = event(number),
-                                     .events = stream.packing()},
-                                    std::span(&entry, 1), mep(number))
+                                     .events = stream_.packing()},
+                                    std::span(&entry, 1), meps_[number])
             .has_value();
     }
     [[nodiscard]] bool check(std::size_t number) {
-        return protocol::check_mep(std::span(&stream, 1), mep(number)).fault ==
+        return protocol::check_mep(std::span(&stream_, 1), meps_[number]).fault ==
                protocol::DataFault::none;
     }
+
+  private:
+    static constexpr Bytes kMfpAt = protocol::mep_overhead(1);
+
+    [[nodiscard]] std::uint64_t event(std::size_t number) const {
+        return number * stream_.packing();
+    }
+
+    protocol::MfpGenerator stream_;
+    std::size_t place_;
+    std::vector<std::uint8_t> memory_;
+    std::vector<std::byte> copies_;
+    std::vector<std::span<std::uint8_t>> meps_;
 };
 
 /// Bytes per second of some rounds through all MEPs; 0: something was wrong.
 double rate_of(OneStream& meps, bool (OneStream::*work)(std::size_t)) {
-    Bytes bytes = 0;
+    std::size_t bytes = 0;
+    for (std::size_t number = 0; number < meps.meps(); ++number) {
+        bytes += kRounds * meps.mfp(number).size();
+    }
     const Time began = now();
-    for (int round = 0; round < kRounds; ++round) {
-        for (std::size_t number = 0; number < meps.places(); ++number) {
-            if (!(meps.*work)(number)) {
-                return 0;
-            }
-            bytes += static_cast<Bytes>(meps.mfp(number).size());
+    for (std::size_t step = 0; step < kRounds * meps.meps(); ++step) {
+        if (!(meps.*work)(step % meps.meps())) {
+            return 0;
         }
     }
     fence_copies();
@@ -108,7 +123,7 @@ base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_
         std::vector<std::jthread> all;
         for (DataRates& own : found) {
             all.emplace_back([&] {
-                OneStream meps{.stream = stream};
+                OneStream meps(stream);
                 const auto rate = [&](bool (OneStream::*work)(std::size_t)) {
                     together.arrive_and_wait();
                     return rate_of(meps, work);

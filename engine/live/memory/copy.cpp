@@ -4,9 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <vector>
-
-#include "live/memory/clock.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
