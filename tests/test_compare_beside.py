@@ -91,6 +91,14 @@ def test_sentences_say_what_parts_the_methods(found: Beside) -> None:
     assert "1,199,000 were built, 1,000 unfinished." in told
 
 
+def test_hosts_that_take_time_are_not_called_infinitely_fast() -> None:
+    slow = laptop(**{"hosts.send_rate": "40 Gb/s"})
+    told = "\n".join(beside_table.verdict(beside(slow, ("analyse", "simulate"))))
+    assert "infinitely fast" not in told
+    assert "The analysis models only the network, 4 nodes at 100 Gb/s each; the simulation has" in told
+    assert "the time, too, that hosts take by [hosts]; the simulation reaches" in told
+
+
 def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:
     metrics = MEASURED.metrics | {"events_wrong": 3, "events_repeated": 2}
     worse = Beside(found.scenario, (replace(MEASURED, metrics=metrics),))

@@ -89,7 +89,12 @@ def verdict(found: Beside) -> Iterator[str]:
     system = fabric_system(found.scenario)
     analysed, simulated, measured = (found.of(name) for name in ("analyse", "simulate", "measure"))
     links = f"{system.nodes} nodes{_rates(found)}"
-    if analysed and simulated:
+    hosts = found.scenario.hosts
+    if simulated and (hosts.message_cost or hosts.send_rate or hosts.receive_rate):
+        only = f"The analysis models only the network, {links}; the" if analysed else "The"
+        ratio = _ratio(simulated, "simulation", analysed, "closed-form") if analysed else ""
+        yield f"{only} simulation has the time, too, that hosts take by [hosts]{ratio}."
+    elif analysed and simulated:
         yield (
             f"Analysis and simulation model only the network, {links}; hosts make and check data "
             f"infinitely fast{_ratio(simulated, 'simulation', analysed, 'closed-form')}."
