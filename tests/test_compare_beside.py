@@ -95,8 +95,10 @@ def test_hosts_that_take_time_are_not_called_infinitely_fast() -> None:
     slow = laptop(**{"hosts.send_rate": "40 Gb/s"})
     told = "\n".join(beside_table.verdict(beside(slow, ("analyse", "simulate"))))
     assert "infinitely fast" not in told
-    assert "The analysis models only the network, 4 nodes at 100 Gb/s each; the simulation has" in told
-    assert "the time, too, that hosts take by [hosts]; the simulation reaches" in told
+    assert (
+        "The analysis models only the network, 4 nodes at 100 Gb/s each; the simulation has the "
+        "time, too, that hosts take by [hosts]; the simulation reaches" in told
+    )
 
 
 def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:
