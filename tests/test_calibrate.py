@@ -47,9 +47,24 @@ def test_the_table_is_one_of_a_scenario() -> None:
 
 
 def test_in_shared_memory_only_the_sender_copies() -> None:
-    shm = replace(FOUND, copies_bps=40e9, byte_cost_s=0.0)
+    shm = replace(FOUND, transport="shm", copies_bps=40e9, byte_cost_s=None)
     assert shm.send_bps == pytest.approx(20e9)  # 0.2 ns to make a byte, 0.2 to copy it
     assert shm.receive_bps == pytest.approx(50e9)
+
+
+def test_over_a_network_a_byte_costs_a_copy_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        "cost_s": 20e-6,
+        "long_cost_s": 20e-6,  # hidden by the wake-ups of short messages
+        "busy": {"times_s": [1e-3], "heard_s": [1e-3]},
+        "rested": {"times_s": [1e-3], "heard_s": [1e-3]},
+    }
+    monkeypatch.setattr(module, "_echo", lambda *_: [told, told])
+    monkeypatch.setattr(module, "TIMERS", 5)
+    found = calibrate()
+    assert found.byte_cost_s == pytest.approx(8 / found.copies_bps)
+    assert found.send_bps < found.generated_bps
+    assert found.receive_bps < found.checked_bps
 
 
 def test_the_numbers_are_told_with_their_percentiles() -> None:
@@ -69,7 +84,7 @@ def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatc
     assert found.copies_bps > 0
     assert found.generated_bps > 0
     assert found.checked_bps > 0
-    assert (found.byte_cost_s > 0) == (transport == "tcp")
+    assert (found.byte_cost_s is None) == (transport == "shm")
     assert min(found.timer_lateness_s) > 0
 
 

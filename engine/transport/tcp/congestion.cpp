@@ -30,6 +30,13 @@ Bytes bytes(double segment_count, const TcpConfig& config) {
     return static_cast<Bytes>(segment_count * static_cast<double>(config.mss));
 }
 
+/// What a loss leaves of a window, in whole segments, in which Linux counts: a small window with a
+/// part of one more would grow again that much sooner.
+Bytes kept(double share, Bytes window, const TcpConfig& config) {
+    const Bytes of_it = std::llround(share * static_cast<double>(window));
+    return of_it / config.mss * config.mss;
+}
+
 }  // namespace
 
 void Congestion::grow(const AckSample& ack, const TcpConfig& config) {
@@ -107,11 +114,11 @@ void Congestion::on_loss(const TcpConfig& config) {
             return;
         case CongestionControl::cubic:
             remember_maximum(config);
-            set_threshold(static_cast<Bytes>(kCubicBeta * static_cast<double>(cwnd_)), config);
+            set_threshold(kept(kCubicBeta, cwnd_, config), config);
             return;
         case CongestionControl::newreno:
         case CongestionControl::dctcp:
-            set_threshold(cwnd_ / 2, config);
+            set_threshold(kept(0.5, cwnd_, config), config);
             return;
     }
 }

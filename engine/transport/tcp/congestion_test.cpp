@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 namespace daqloom::transport {
 namespace {
@@ -170,6 +171,29 @@ TEST(Congestion, CubicFollowsItsFormulaAfterALoss) {
         beyond_plateau += flow.segments() > 1010 ? 1 : 0;
     }
     EXPECT_GT(beyond_plateau, 20);
+}
+
+TEST(Congestion, ALossLeavesWholeSegments) {
+    // Of 7 segments CUBIC keeps 4.9, NewReno 3.5; of 3 both keep two, the least there is.
+    for (const auto& [congestion, of_seven] :
+         {std::pair{CongestionControl::cubic, 4}, {CongestionControl::newreno, 3}}) {
+        const TcpConfig config = config_for(congestion);
+        Driver flow(config, milliseconds(1));
+        flow.window.set_window(7 * kMss, config);
+        flow.loss();
+        EXPECT_EQ(flow.window.window(), of_seven * kMss);
+        flow.window.set_window(3 * kMss, config);
+        flow.loss();
+        EXPECT_EQ(flow.window.window(), 2 * kMss);
+    }
+    // 0.7 is no sum of powers of two: seven of ten segments are kept even so.
+    const TcpConfig config = config_for(CongestionControl::cubic);
+    for (Bytes tens = 1; tens < 100; ++tens) {
+        Driver flow(config, milliseconds(1));
+        flow.window.set_window(10 * tens * kMss, config);
+        flow.loss();
+        EXPECT_EQ(flow.window.window(), 7 * tens * kMss);
+    }
 }
 
 TEST(Congestion, CubicConvergesFasterWhenItDidNotReachItsLastMaximum) {

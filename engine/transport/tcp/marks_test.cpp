@@ -124,14 +124,16 @@ TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
     bench.ack(1000, {{2000, 3000}}, true);
     bench.ack(1000, {{2000, 4000}}, true);
     EXPECT_EQ(bench.window(), 9 * kMss);
-    // The third SACK tells the loss: half of 9. Seven in flight, 4 · 4.5 / 10 rounded up is 2, and
-    // two have left.
+    // The third SACK tells the loss: half of 9, in whole segments. Seven in flight, 4 · 4 / 10
+    // rounded up is 2, and two have left.
     bench.ack(1000, {{2000, 5000}}, true);
-    EXPECT_EQ(bench.threshold(), 9 * kMss / 2);
+    EXPECT_EQ(bench.threshold(), 4 * kMss);
     EXPECT_EQ(bench.window(), 7 * kMss);
-    EXPECT_EQ(bench.sent_since(), 2U);
-    // 5 · 4.5 / 10 rounded up is 3: the retransmission leaves.
+    // 5 · 4 / 10 is 2 as well.
     bench.ack(1000, {{2000, 6000}}, true);
+    EXPECT_EQ(bench.sent_since(), 2U);
+    // 6 · 4 / 10 rounded up is 3: the retransmission leaves.
+    bench.ack(1000, {{2000, 7000}}, true);
     ASSERT_EQ(bench.sent_since(), 3U);
     EXPECT_TRUE(bench.sent.back().again);
     EXPECT_EQ(bench.sent.back().begin, 1000U);
@@ -139,8 +141,8 @@ TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
     bench.ack(9999, {}, false);
     EXPECT_EQ(bench.sender.counters().recoveries, 1U);
     bench.ack(10'000, {}, false);
-    EXPECT_EQ(bench.window(), 9 * kMss / 2);
-    EXPECT_EQ(bench.threshold(), 9 * kMss / 2);
+    EXPECT_EQ(bench.window(), 4 * kMss);
+    EXPECT_EQ(bench.threshold(), 4 * kMss);
 }
 
 TEST(TcpMarks, ATimeoutMeanwhileCostsNoSecondReduction) {

@@ -25,8 +25,9 @@ TEST(TcpRecovery, OneLossIsMendedInOneRttByEitherMethod) {
         EXPECT_EQ(pipe.sender().counters().fast_retransmissions, 1U);
         EXPECT_EQ(pipe.sender().counters().recoveries, 1U);
         EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
-        // 23 segments when it happened: 20, and one for each of the first three acknowledged.
-        EXPECT_EQ(pipe.sender().congestion().window(), 23 * kMss / 2);
+        // 23 segments when it happened: 20, and one for each of the first three acknowledged. Half
+        // of them, in whole segments.
+        EXPECT_EQ(pipe.sender().congestion().window(), 11 * kMss);
     }
 }
 

@@ -65,8 +65,8 @@ class Calibration:
     """Rate at which a source writes generated data, likewise (bit/s)."""
     checked_bps: float
     """Rate at which a sink checks them, likewise (bit/s)."""
-    byte_cost_s: float = 0.0
-    """CPU time of a byte of a message, sent or received; 0 in shared memory, where the sender
+    byte_cost_s: float | None = None
+    """CPU time of a byte of a message, sent or received; none in shared memory, where the sender
     copies and nobody else does anything."""
     units: int = 2
 
@@ -78,13 +78,13 @@ class Calibration:
     @property
     def send_bps(self) -> float:
         """Rate at which a core makes and sends data (bit/s)."""
-        sending_s = self.byte_cost_s / 8 or 1 / self.copies_bps
+        sending_s = 1 / self.copies_bps if self.byte_cost_s is None else self.byte_cost_s / 8
         return 1 / (1 / self.generated_bps + sending_s)
 
     @property
     def receive_bps(self) -> float:
         """Rate at which a core takes in and checks data (bit/s)."""
-        return 1 / (1 / self.checked_bps + self.byte_cost_s / 8)
+        return 1 / (1 / self.checked_bps + (self.byte_cost_s or 0.0) / 8)
 
     def table(self, latencies: str = "") -> str:
         """Return the `[hosts]` table of a scenario; `latencies` is a file that has them."""
@@ -176,9 +176,12 @@ def calibrate(
         (first[of] + statistics.fmean(other[of] for other in others)) / 2
         for of in ("cost_s", "long_cost_s")
     )
-    byte_cost_s = max(0.0, (long_s - cost_s) / (LONG_BYTES - MESSAGE_BYTES))
     cores = len(os.sched_getaffinity(0))
     data = measure_data_rates(min(cores, MOST_CORES), PACKING, FRAGMENT_BYTES)
+    # The kernel of each side copies each byte once: long messages cost at least so much more than
+    # short ones, whose wake-ups may hide it.
+    copied_s = 1 / data.copied_bytes_per_s
+    byte_cost_s = max(copied_s, (long_s - cost_s) / (LONG_BYTES - MESSAGE_BYTES))
     return Calibration(
         transport,
         where,
@@ -189,7 +192,7 @@ def calibrate(
         timer_lateness(),
         8 * data.generated_bytes_per_s,
         8 * data.checked_bytes_per_s,
-        byte_cost_s if over_network else 0.0,
+        byte_cost_s if over_network else None,
         units,
     )
 
