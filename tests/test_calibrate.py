@@ -85,6 +85,7 @@ def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatc
     assert found.generated_bps > 0
     assert found.checked_bps > 0
     assert (found.byte_cost_s is None) == (transport == "shm")
+    assert ((found.byte_cost_s or 0) > 0) == (transport == "tcp")
     assert min(found.timer_lateness_s) > 0
 
 

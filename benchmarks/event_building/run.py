@@ -44,7 +44,7 @@ plain sockets send to all at once."""
 LOCKSTEP = {"building__barrier": '"tournament"', "building__meps_per_phase": 4}
 PACED = FREE | {"building__pace": '"builder"'}
 """At the pace of builder units, each of which lets one readout unit write at a time."""
-WAYS = ["free", "overlapping", "lockstep", "paced"]
+WAYS = {"free": FREE, "overlapping": OVERLAPPING, "lockstep": LOCKSTEP, "paced": PACED}
 PARTS = ["shm", "tcp", "cubic", "idle", "barriers", "warm_up", "small_packets"]
 NAMESPACE = "DAQLOOM_BENCH_CUBIC"
 
@@ -101,10 +101,8 @@ class Bench:
 
     def builders(self, load: Load, transport: str) -> Contest:
         return {
-            "free": lambda: self.builder.build(load, transport, **FREE),
-            "overlapping": lambda: self.builder.build(load, transport, **OVERLAPPING),
-            "lockstep": lambda: self.builder.build(load, transport, **LOCKSTEP),
-            "paced": lambda: self.builder.build(load, transport, **PACED),
+            way: lambda keys=keys: self.builder.build(load, transport, **keys)
+            for way, keys in WAYS.items()
         }
 
     def mpi_contest(self, load: Load, over: str) -> Contest:

@@ -129,6 +129,7 @@ TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
     bench.ack(1000, {{2000, 5000}}, true);
     EXPECT_EQ(bench.threshold(), 4 * kMss);
     EXPECT_EQ(bench.window(), 7 * kMss);
+    EXPECT_EQ(bench.sent_since(), 2U);
     // 5 · 4 / 10 is 2 as well.
     bench.ack(1000, {{2000, 6000}}, true);
     EXPECT_EQ(bench.sent_since(), 2U);
