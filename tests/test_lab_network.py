@@ -153,6 +153,23 @@ def test_a_narrow_bucket_is_nearer_to_a_wire() -> None:
     assert fifo.endswith("pfifo limit 9")  # and the frame that a wire would be sending
 
 
+def test_a_shaper_has_the_bucket_of_the_scenario_and_all_of_its_buffer() -> None:
+    network = lab_network(rack(network__links__access__bucket="1945 B"))
+    buckets = {queue.link.kind.partition(".")[0]: queue.bucket_bytes for queue in network.queues}
+    assert buckets == {"source": 0, "uplink": 0, "access": 1945}
+    shaper = port(packets=10, bucket_bytes=1945)
+    bucket, fifo = kernel.queues([shaper], 1500)
+    assert " burst 1945 " in bucket
+    assert fifo.endswith("pfifo limit 10")
+    assert kernel.ahead_frames(shaper, 1500) == 0
+    assert kernel.bucket_s(shaper, 1500) == pytest.approx(8 * 1945 / 20e6)
+
+
+def test_a_shaper_lets_full_frames_pass() -> None:
+    with pytest.raises(ScenarioError, match=r"bucket of 1537 B; expected .* 1538 B on the wire"):
+        list(kernel.queues([port(bucket_bytes=1537)], 1500))
+
+
 @pytest.mark.parametrize("frames", [3, 10, 80, 10_000])
 def test_bucket_and_fifo_hold_what_the_port_is_to_hold(frames: int) -> None:
     """With 2 frames in the bucket, the FIFO takes the others and not one more."""

@@ -168,6 +168,8 @@ void bind_ethernet(nb::module_& module) {
         .def("add_switch",
              [](Config& self, const SwitchConfig& config) { self.switches.push_back(config); })
         .def_rw("link_names", &Config::link_names)
+        .def_rw("buckets_bytes", &Config::buckets,
+                "Of the shapers that some cables are, 0 of wires; empty: all are wires.")
         .def_rw("service_classes", &Config::service_classes,
                 "The class of the frames of each service level; 0 of levels beyond.")
         .def(

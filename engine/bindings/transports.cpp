@@ -27,6 +27,7 @@ void bind_transports(nb::module_& module) {
         .def_rw("delayed_ack_s", &TcpConfig::delayed_ack)
         .def_rw("rto_min_s", &TcpConfig::rto_min)
         .def_rw("rto_max_s", &TcpConfig::rto_max)
+        .def_rw("packet_latency", &TcpConfig::packet_latency)
         .def_rw("timer_tick_s", &TcpConfig::timer_tick)
         .def_rw("tso_burst_bytes", &TcpConfig::tso_burst)
         .def_rw("dctcp_gain", &TcpConfig::dctcp_gain)

@@ -31,6 +31,7 @@ class alignas(64) FifoPort {
           to_switch_(wiring.to_switch),
           delay_(config.delay),
           wire_(config.rate),
+          bucket_(wire_(config.bucket)),
           rate_(config.rate) {}
 
     /// Queues a frame of `bytes` and returns it with only `at` set; the caller fills in the other
@@ -39,7 +40,8 @@ class alignas(64) FifoPort {
     Frame& append(base::Bytes bytes, base::Time now) {
         free_at_ = std::max(now, free_at_) + wire_(bytes + kWireOverhead);
         Frame& frame = frames_.append();
-        frame.at = free_at_ + delay_;
+        // A shaper's frame leaves as soon as the bucket has it: so much earlier than from a wire.
+        frame.at = std::max(now, free_at_ - bucket_) + delay_;
         return frame;
     }
 
@@ -48,7 +50,8 @@ class alignas(64) FifoPort {
     [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
     [[nodiscard]] const Frame& head() const { return frames_.front(); }
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
-    /// When the last queued frame has left and the next could start.
+    /// When the last queued frame has left and the next could start; of a shaper, when its bucket
+    /// is full again.
     [[nodiscard]] base::Time free_at() const { return free_at_; }
 
     /// Takes the head off. True when it still counted as buffered at the near end.
@@ -94,6 +97,10 @@ class alignas(64) FifoPort {
     [[nodiscard]] const LinkCounters& counters() const { return counters_; }
     [[nodiscard]] base::BitRate rate() const { return rate_; }
     [[nodiscard]] base::Time delay() const { return delay_; }
+    /// What a frame of `bytes` takes where nothing waits, besides the delay.
+    [[nodiscard]] base::Time alone(base::Bytes bytes) const {
+        return std::max(base::Time::zero(), wire_(bytes + kWireOverhead) - bucket_);
+    }
 
     /// Bytes queued or on the wire, counted frame by frame: an independent check of the counters.
     [[nodiscard]] std::int64_t bytes_inside() const {
@@ -116,6 +123,7 @@ class alignas(64) FifoPort {
     base::Time free_at_;
     base::Time delay_;
     base::WireClock wire_;
+    base::Time bucket_;  ///< that the wire would take for it; zero: it is a wire
     base::BitRate rate_;
     bool scheduled_ = false;
 };

@@ -71,6 +71,33 @@ TEST(FifoPort, AFrameThatFindsTheWireIdleStartsAtOnce) {
                                                  microseconds(3) + kFullFrame + microseconds(1)}));
 }
 
+/// A bucket of b bytes at rate r lets b + r·t bytes go in any time t (RFC 2697). After a pause b
+/// are there: of two and a half frames two leave at once, the third when half a frame more has come
+/// in, and from then on each a frame's time after the one before. At 20 frames' times the last has
+/// left for 12.5, and the bucket is full again.
+TEST(FifoPort, AShaperLetsGoAtOnceWhatItsBucketHoldsAndThenKeepsTheRate) {
+    FifoPort link({gigabits_per_second(10), microseconds(1), {}, false, 2 * 1538 + 769});
+    std::vector<Time> expected;
+    for (const Time pause : {Time::zero(), kFullFrame * 20}) {
+        for (int k = 0; k < 10; ++k) {
+            queue(link, 1518, pause);
+            const Time late = kFullFrame * (k - 2) + kFullFrame / 2;
+            expected.push_back(pause + (k < 2 ? Time::zero() : late) + microseconds(1));
+        }
+    }
+    EXPECT_EQ(arrivals(link), expected);
+    EXPECT_EQ(link.alone(1518), Time::zero());
+}
+
+/// Of a bucket with less than a frame, a frame leaves when the rest has come in.
+TEST(FifoPort, AShapersFrameWaitsForWhatItsBucketLacks) {
+    FifoPort link({gigabits_per_second(10), Time::zero(), {}, false, 1000});
+    queue(link, 1518, microseconds(5));
+    const Time rest = nanoseconds(538 * 8 / 10) + Time{400};  // 538 B at 0.8 ns
+    EXPECT_EQ(link.next_delivery(), microseconds(5) + rest);
+    EXPECT_EQ(link.alone(1518), rest);
+}
+
 /// D/D/1: one frame of service time s each period T. T >= s: nobody waits. T < s: the k-th frame
 /// (from 0) waits k·(s − T).
 TEST(FifoPort, PeriodicFramesWaitAsInTheQueueDD1) {

@@ -15,6 +15,9 @@ struct LinkConfig {
     base::Time delay;
     Schedule schedule{};   ///< of a host's link; those of a switch are the switch's
     bool changes = false;  ///< during the run: see LinkChange
+    /// Of a shaper in place of a wire: bytes on the wire that leave at once after a pause (a token
+    /// bucket: tbf(8), RFC 2697); 0: a wire, which takes its time for each bit.
+    base::Bytes bucket = 0;
 };
 
 struct LinkCounters {

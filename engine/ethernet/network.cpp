@@ -23,7 +23,8 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
     for (const LinkChange& change : config.changes) {
         changes[change.link.value()] = true;
     }
-    for (const network::Cable& cable : graph.cables) {
+    for (std::size_t number = 0; number < graph.cables.size(); ++number) {
+        const network::Cable& cable = graph.cables[number];
         for (const auto& [from, to] : {std::pair{cable.a, cable.b}, std::pair{cable.b, cable.a}}) {
             const std::size_t link = ports_.size();
             Wiring wiring;
@@ -37,8 +38,15 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
                 wiring.to_switch = graph.switch_of(to.node);
                 wiring.to_port = static_cast<std::uint16_t>(to.port - 1);
             }
-            add_link({cable.rate, cable.delay, config.host_schedule, changes[link]}, wiring,
+            const Bytes bucket = config.buckets.empty() ? 0 : config.buckets[number];
+            add_link({cable.rate, cable.delay, config.host_schedule, changes[link], bucket}, wiring,
                      config.link_names.empty() ? std::string() : config.link_names[link]);
+            if (bucket > 0 && ports_.back().is_scheduled()) {
+                return base::failure(fmt::format(
+                    "link {} has a shaper's bucket, and its frames do not leave first-in first-out "
+                    "for the whole run; expected a wire, or one class and no fault or pause of it",
+                    config.link_names.empty() ? std::to_string(link) : config.link_names[link]));
+            }
         }
     }
     for (const LossConfig& loss : config.losses) {
@@ -95,7 +103,7 @@ Time Network::empty_latency(NodeIndex from, NodeIndex to, Bytes bytes) const {
     LinkIndex at = host_links_[from];
     for (std::size_t hops = 0; at != LinkIndex::none() && hops <= switches_.size(); ++hops) {
         const FifoPort& link = ports_[at];
-        sum += link.delay() + base::WireClock(link.rate())(bytes + kWireOverhead);
+        sum += link.delay() + link.alone(bytes);
         if (link.wiring().to_host()) {
             return sum;
         }

@@ -137,6 +137,13 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
                         "none",
                         config.switches.size(), config.link_names.size(), graph.switches(), links));
     }
+    constexpr base::Bytes most = 1 << 30;
+    if ((!config.buckets.empty() && config.buckets.size() != config.cables.size()) ||
+        std::ranges::any_of(config.buckets, [](auto of) { return of < 0 || of > most; })) {
+        return base::failure(fmt::format(
+            "{} buckets of shapers, of {} cables; expected one each or none, of 0 to {} B",
+            config.buckets.size(), config.cables.size(), most));
+    }
     for (std::uint32_t i = 0; i < graph.switches(); ++i) {
         DAQLOOM_CHECK(check_switch(config.switches[i], config.switch_ports[i], frame));
         for (const NodeIndex host : config.switches[i].software.destinations) {

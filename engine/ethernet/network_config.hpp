@@ -28,6 +28,7 @@ struct LossConfig {
 struct NetworkConfig : network::Graph {
     std::vector<SwitchConfig> switches;   ///< of each switch
     std::vector<std::string> link_names;  ///< of each link; empty: without names
+    std::vector<base::Bytes> buckets;     ///< of shapers, by cable; empty, or 0: it is a wire
     std::vector<LossConfig> losses;
     std::vector<TrafficClass> service_classes;   ///< by service level; 0 of those beyond
     Schedule host_schedule;                      ///< of the link by which each host sends

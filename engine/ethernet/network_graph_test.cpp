@@ -182,5 +182,24 @@ TEST(NetworkOfAGraph, SettingsForOtherSwitchesThanThereAreIsAnError) {
         << built.error().message;
 }
 
+TEST(NetworkOfAGraph, AShaperIsFirstInFirstOutAndThereIsOneForEachCable) {
+    const auto error_of = [](const NetworkConfig& config) {
+        sim::EventQueue events;
+        Network network(events);
+        const auto built = network.build(config, 1000);
+        return built ? std::string() : built.error().message;
+    };
+    NetworkConfig config = tree(2, 2, 2);
+    config.buckets.assign(config.cables.size(), 3000);
+    EXPECT_EQ(error_of(config), "");
+    NetworkConfig scheduled = config;
+    scheduled.host_schedule.scheduling = Scheduling::strict;
+    EXPECT_NE(error_of(scheduled).find("link 0 has a shaper's bucket"), std::string::npos);
+    config.buckets.back() = -1;
+    EXPECT_NE(error_of(config).find("buckets of shapers"), std::string::npos);
+    config.buckets.assign(1, 3000);
+    EXPECT_NE(error_of(config).find("1 buckets of shapers"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace daqloom::ethernet

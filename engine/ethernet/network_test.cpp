@@ -152,6 +152,23 @@ TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     EXPECT_EQ(star.arrivals.size(), 5U);
 }
 
+/// Ten frames arrive at once from ten hosts. A shaper with a bucket of two frames sends two at
+/// once; its output holds four more, and has no room for four.
+TEST(Network, WhatAShapersBucketHasLetGoIsNotInTheBuffer) {
+    Star star(12, drop_tail(4), {gigabits_per_second(10), Time::zero()},
+              {gigabits_per_second(10), Time::zero(), {}, false, 2 * (kFrame + kWireOverhead)});
+    for (std::uint32_t host = 1; host <= 10; ++host) {
+        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
+    }
+    star.run();
+    EXPECT_EQ(star.network.link_drops(Star::down(0)), 4U);
+    ASSERT_EQ(star.arrivals.size(), 6U);
+    for (std::size_t i = 0; i < star.arrivals.size(); ++i) {
+        EXPECT_EQ(star.arrivals[i].at,
+                  kFrameTime * (1 + std::max<std::int64_t>(0, static_cast<std::int64_t>(i) - 1)));
+    }
+}
+
 /// The first frame leaves the buffer one frame time after it came, and is on the wire for 100 µs: a
 /// frame that comes in that moment has room, one that comes a picosecond earlier has not.
 TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {

@@ -131,6 +131,17 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     config.tcp = any_tcp(from);
     config.access_loss.probability = from.one_of({0.0, 0.0, 0.003, 0.1});
     config.access_loss.period = static_cast<std::uint64_t>(from.one_of({0, 0, 50}));
+    if (from.coin()) {
+        config.tcp.packet_latency = any_delay();
+    }
+    const auto may_shape = [](const SwitchConfig& of) {  // its ports are first-in first-out
+        return of.model != BufferModel::voq && of.model != BufferModel::software;
+    };
+    if (may_shape(config.tor) && may_shape(config.core)) {
+        for (LinkConfig* const link : {&config.readout_link, &config.uplink, &config.access_link}) {
+            link->bucket = from.one_of({0, 500, 1'945, 20'000});
+        }
+    }
     return config;
 }
 

@@ -104,6 +104,7 @@ inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
     const auto cable = [&](End a, End b, const LinkConfig& link, const std::string& name,
                            bool is_up) {
         graph.cables.push_back({a, b, link.rate, link.delay});
+        config.buckets.push_back(link.bucket);
         config.link_names.push_back(fmt::format("{}.{}", name, is_up ? "up" : "down"));
         config.link_names.push_back(fmt::format("{}.{}", name, is_up ? "down" : "up"));
     };

@@ -14,6 +14,13 @@ struct TcpOverEthernet::Sink {
     Time now;
 
     [[gnu::always_inline]] void receive(const Frame& frame) const {
+        if (transport.is_late_) [[unlikely]] {
+            transport.take_later(frame, now);
+            return;
+        }
+        take(frame);
+    }
+    [[gnu::always_inline]] void take(const Frame& frame) const {
         if (UdpEndpoints::is_datagram(frame)) [[unlikely]] {
             transport.udp_.receive(frame, now);
             return;
@@ -141,6 +148,12 @@ void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
         case kChange:
             network_.on_change(event.index);
             break;
+        case kTaken: {
+            const Frame frame = arrived_[event.index];
+            arrived_.release(event.index);
+            Sink{*this, listener, event.at}.take(frame);
+            break;
+        }
         case kEnd:
             ended_ = true;
             break;
@@ -170,7 +183,7 @@ Report TcpOverEthernet::report() {
     return {.packet_hops = network_.packet_hops(),
             .ack_hops = network_.ack_hops(),
             .memory = {.connections = endpoints_.memory(),
-                       .packets = network_.memory(),
+                       .packets = network_.memory() + arrived_.memory(),
                        .messages = endpoints_.message_memory() + delayed_.memory() + udp_.memory(),
                        .events = events_.memory()},
             .ethernet = network_.report(now_),

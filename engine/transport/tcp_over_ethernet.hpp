@@ -1,12 +1,15 @@
 // Messages over TCP connections over a simulated Ethernet.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "base/distribution.hpp"
 #include "base/expected.hpp"
 #include "base/pool.hpp"
+#include "base/random.hpp"
 #include "base/units.hpp"
 #include "ethernet/network.hpp"
 #include "transport/tcp/config.hpp"
@@ -52,6 +55,7 @@ class TcpOverEthernet final : public Transport {
         kPause,
         kEnd,
         kChange,  ///< of a link
+        kTaken,   ///< index: packet that has arrived, of which its host takes note now
         kUdp,     ///< and the next one
     };
     static_assert(kUdp + 1 < kFirstOtherEvent);
@@ -64,12 +68,17 @@ class TcpOverEthernet final : public Transport {
     };
 
     TcpOverEthernet(const TcpConfig& tcp, const ethernet::NetworkConfig& network)
-        : network_(events_),
+        : packet_latency_(tcp.packet_latency),
+          is_late_(packet_latency_.kind != base::DelayDistribution::Kind::fixed ||
+                   packet_latency_.mean > base::Time::zero()),
+          latency_of_packets_(network.seed, "packet latency"),
+          network_(events_),
           endpoints_(tcp, network.hosts, network.classes(), network_, events_),
           udp_(network_, events_, network, largest_frame(tcp), kUdp),
           service_classes_(network.service_classes),
           closings_(network.hosts),
-          left_(network.hosts) {}
+          left_(network.hosts),
+          taken_(network.hosts) {}
 
     /// As buffered.
     static base::Bytes largest_frame(const TcpConfig& tcp) {
@@ -85,7 +94,16 @@ class TcpOverEthernet final : public Transport {
                                    lane_by_level(service_classes_, message.service_level));
     }
     [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
+    /// The host takes note of packets in the order in which they arrive.
+    void take_later(const ethernet::Frame& frame, base::Time now) {
+        base::Time& taken = taken_[frame.destination()];
+        taken = std::max(taken, now + packet_latency_.draw(latency_of_packets_));
+        events_.push({taken, kTaken, arrived_.put(frame)});
+    }
 
+    base::DelayDistribution packet_latency_;
+    bool is_late_;  ///< it is not always zero
+    base::RandomStream latency_of_packets_;
     ethernet::Network network_;
     TcpEndpoints endpoints_;
     UdpEndpoints udp_;
@@ -93,6 +111,8 @@ class TcpOverEthernet final : public Transport {
     base::Pool<Delayed> delayed_;
     base::Table<NodeIndex, std::uint32_t> closings_;  ///< how often its connections were closed
     base::Table<NodeIndex, base::Time> left_;         ///< when its last message leaves
+    base::Table<NodeIndex, base::Time> taken_;        ///< when it takes note of its last packet
+    base::Pool<ethernet::Frame> arrived_;             ///< of which it has not yet
     base::Time end_ = base::Time::never();
     bool ended_ = false;
 };

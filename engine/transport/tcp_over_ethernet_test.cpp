@@ -126,5 +126,61 @@ TEST(TcpOverEthernet, AMessageIsExpectedBeforeItIsReceived) {
     EXPECT_GT(all.expected().size(), QuestionsAndAnswers::kQuestions / 2);
 }
 
+/// A message of three segments from host 0 to host 1, and its answer of one, with packets of which
+/// hosts take note so much later.
+class LatePackets : public Listener {
+  public:
+    explicit LatePackets(const base::DelayDistribution& latency) {
+        TcpConfig tcp;
+        tcp.packet_latency = latency;
+        transport_ = *TcpOverEthernet::make(star(2), tcp);
+        transport_->end_at(base::milliseconds(100));
+        transport_->post({.from = NodeIndex(0), .to = NodeIndex(1), .bytes = 3 * 1448, .tag = 0},
+                         Time::zero(), Time::zero());
+        transport_->run(base::milliseconds(100), *this);
+    }
+    void on_received(std::uint64_t tag, Time now) override {
+        received.push_back(now);
+        if (tag == 0) {
+            transport_->post({.from = NodeIndex(1), .to = NodeIndex(0), .bytes = 100, .tag = 1},
+                             Time::zero(), now);
+        }
+    }
+    void on_completed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
+    void on_failed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
+    void on_event(const sim::Event& /*event*/) override { FAIL(); }
+
+    [[nodiscard]] const TcpOverEthernet& transport() const { return *transport_; }
+
+    std::vector<Time> received;
+
+  private:
+    std::unique_ptr<TcpOverEthernet> transport_;
+};
+
+/// Question and answer are one packet after the other at either host: 70 µs later the first is
+/// there, and 140 µs later the second.
+TEST(TcpOverEthernet, AHostTakesNoteOfAPacketAfterItsLatency) {
+    const LatePackets at_once({});
+    const LatePackets late({.mean = base::microseconds(70)});
+    ASSERT_EQ(at_once.received.size(), 2U);
+    ASSERT_EQ(late.received.size(), 2U);
+    EXPECT_EQ(late.received[0], at_once.received[0] + base::microseconds(70));
+    EXPECT_EQ(late.received[1], at_once.received[1] + base::microseconds(140));
+}
+
+/// Whatever each packet's latency is, none overtakes another: nothing looks lost, so nothing is
+/// sent twice.
+TEST(TcpOverEthernet, LatePacketsStayInOrder) {
+    using Kind = base::DelayDistribution::Kind;
+    const LatePackets late({.kind = Kind::exponential, .mean = base::microseconds(200)});
+    EXPECT_EQ(late.received.size(), 2U);
+    const TcpSenderCounters& counted =
+        late.transport().endpoints().sender(ethernet::EndpointIndex(0)).counters();
+    EXPECT_EQ(counted.fast_retransmissions + counted.probe_retransmissions +
+                  counted.timeout_retransmissions,
+              0U);
+}
+
 }  // namespace
 }  // namespace daqloom::transport

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/distribution.hpp"
 #include "base/expected.hpp"
 #include "base/units.hpp"
 
@@ -23,6 +24,7 @@ struct TcpConfig {
     base::Time rto_max = base::seconds(120);
     base::Time handshake_rtt;  ///< what opening the connection measured; zero: nothing
     base::Time probe_margin = base::milliseconds(2);  ///< beyond two RTTs; Linux's TCP_TIMEOUT_MIN
+    base::DelayDistribution packet_latency;  ///< from a packet's arrival to what its host does
     base::Time timer_tick;  ///< of the kernel's clock, on which timers strike; zero: they are exact
     base::Bytes tso_burst = 0;       ///< room to wait for while ACKs are due; 0: no wait
     double dctcp_gain = 1.0 / 16.0;  ///< g of RFC 8257

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field
 
 from daqloom.scenario.building import BUILT
 from daqloom.scenario.distribution import Distribution
-from daqloom.scenario.part import ASSUMED, CABLED, RDMA, Number, Part, When
+from daqloom.scenario.part import ASSUMED, CABLED, RDMA, TCP, Number, Part, When
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
 from daqloom.scenario.scheduling import Scheduling
 
@@ -96,6 +96,9 @@ class HostTimes(Part):
     """Delay until the completion of a transfer is noticed by polling (s)."""
     latency: Distribution = Field(default_factory=Distribution)
     """Host latency, from a post to its first packet."""
+    packet_latency: Annotated[Distribution, TCP] = Field(default_factory=Distribution)
+    """From the arrival of a packet at a host until its kernel has dealt with it: acknowledged it,
+    sent what it allows, told the application."""
     pcie_rate: Annotated[BitRateOrNone, RDMA] = 0
     """PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)."""
     memory_rate: Annotated[BitRateOrNone, RDMA] = 0

@@ -6,8 +6,17 @@ from pydantic import Field
 
 from daqloom.scenario.link_rates import PortRate
 from daqloom.scenario.names import NodeName
-from daqloom.scenario.part import ASSUMED, CABLED, FAT_TREE, RACKS, Assumed, DefaultWith, Part
-from daqloom.scenario.quantities import BitRate, PositiveSeconds, Seconds
+from daqloom.scenario.part import (
+    ASSUMED,
+    CABLED,
+    ETHERNET,
+    FAT_TREE,
+    RACKS,
+    Assumed,
+    DefaultWith,
+    Part,
+)
+from daqloom.scenario.quantities import BitRate, Bytes, PositiveSeconds, Seconds
 
 FRAME_OVERHEAD_BYTES = 18
 """Ethernet header (14) and frame check sequence (4): buffered with the frame."""
@@ -15,6 +24,7 @@ WIRE_OVERHEAD_BYTES = 20
 """Preamble (8) and inter-frame gap (12): they take time on the wire and are never buffered."""
 
 
+MOST_BUCKET = 1 << 30
 MOST_NAMED = 20_000
 MOST_CABLES = 20_000
 
@@ -26,6 +36,9 @@ class SourceLink(Part):
     """Rate of each direction (b/s)."""
     delay: Annotated[Seconds, ASSUMED] = 1e-6
     """Propagation delay (s)."""
+    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
+    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
+    (a token bucket); "0 B": a wire (B)."""
 
 
 class Uplink(Part):
@@ -35,6 +48,9 @@ class Uplink(Part):
     """Rate of each uplink, each direction (b/s)."""
     delay: Annotated[Seconds, ASSUMED] = 1e-6
     """Propagation delay (s)."""
+    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
+    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
+    (a token bucket); "0 B": a wire (B)."""
     count: int = Field(default=1, ge=1, le=1024)
     """Number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow."""
 
@@ -46,6 +62,9 @@ class AccessLink(Part):
     """Rate of each direction (b/s)."""
     delay: Annotated[Seconds, ASSUMED] = 1e-6
     """Propagation delay (s)."""
+    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
+    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
+    (a token bucket); "0 B": a wire (B)."""
 
 
 class LevelLink(Part):
@@ -96,6 +115,9 @@ class Links(Part):
     without a rate of their own (b/s)."""
     delay: Annotated[PositiveSeconds, CABLED, ASSUMED] = 170e-9
     """Delay of a cable with its transceivers and error correction (s)."""
+    bucket: Annotated[Bytes, CABLED, ETHERNET] = Field(default=0, le=MOST_BUCKET)
+    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
+    (a token bucket); "0 B": a wire (B)."""
     host: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between hosts and switches."""
     spine: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)

@@ -10,7 +10,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.scheduling import CLASSES, Scheduling
 from daqloom.scenario.switches import Switch
 from daqloom.simulate.graph import set_graph
-from daqloom.topology.links import means_by_kind, most_by_level
+from daqloom.topology.links import buckets_bytes, means_by_kind, most_by_level
 from daqloom.topology.system import FabricSystem
 
 
@@ -34,6 +34,7 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
         switch.hash_seed = number
         config.add_switch(switch)
     config.link_names = [name for name, _ in system.links]
+    config.buckets_bytes = buckets_bytes(network, system.fabric)
     # A service level is a class; the engine's tables grow with the highest.
     config.service_classes = list(range(1 + max(scenario.service_levels.values(), default=0)))
     config.host_scheduling = named(_engine.Scheduling, scenario.hosts.scheduling)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import named
+from daqloom.rules import delay_of, named
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import Transport
 
@@ -20,6 +20,7 @@ def tcp_config(scenario: Scenario) -> _engine.TcpConfig:
     tcp.rto_min_s = transport.rto_min
     tcp.rto_max_s = transport.rto_max
     tcp.timer_tick_s = transport.timer_tick
+    tcp.packet_latency = delay_of(scenario.hosts.packet_latency)
     tcp.delayed_ack_s = transport.delayed_ack
     tcp.ack_every = transport.ack_every
     tcp.quick_acks = transport.quick_acks

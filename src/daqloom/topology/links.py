@@ -101,6 +101,15 @@ def delays_s(network: Network, fabric: Fabric) -> list[float]:
     ]
 
 
+def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
+    """Return the bucket of each cable that is a shaper, 0 of wires (B)."""
+    links = network.links
+    if network.is_racks:
+        kinds = (kind.partition(".")[0] for _, kind in link_names(network, fabric)[::2])
+        return [getattr(links, kind).bucket for kind in kinds]
+    return [links.bucket] * len(fabric.cables)
+
+
 def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
     """What is said of each cable, first of itself, then of its level."""
     links, hosts = network.links, len(fabric.hosts)

@@ -3,7 +3,8 @@
 A port of a switch is the end of a veth cable with a token bucket as the wire and a FIFO as its
 buffer. A bucket of b bytes lets b bytes go that a wire would still be sending; the FIFO is shorter
 by as much, so that what is in bucket and FIFO together is what a port holds, the frame on the wire
-included: see `Queue.buffer_bytes`.
+included: see `Queue.buffer_bytes`. Where the scenario has a shaper, not a wire, the bucket is the
+shaper's, and the port's buffer is the FIFO.
 """
 
 import math
@@ -31,7 +32,14 @@ BUCKET, FIFO = 1, 0x10
 
 def burst_frames(queue: Queue, mtu_bytes: int) -> float:
     """Return how many full frames the bucket of a port holds."""
+    if queue.bucket_bytes:
+        return 8 * queue.bucket_bytes / _wire_bits(mtu_bytes)
     return max(queue.bucket_frames, math.ceil(BURST_S * queue.rate_bps / _wire_bits(mtu_bytes)))
+
+
+def ahead_frames(queue: Queue, mtu_bytes: int) -> float:
+    """Return how many full frames of a port's buffer its bucket has let go when something waits."""
+    return 0.0 if queue.bucket_bytes else burst_frames(queue, mtu_bytes)
 
 
 def bucket_s(queue: Queue, mtu_bytes: int) -> float:
@@ -100,6 +108,11 @@ def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
         device = f"qdisc add dev {queue.device}"
         frame = full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES
         burst = round(burst_frames(queue, mtu_bytes) * frame)
+        if burst < frame:
+            raise ScenarioError(
+                f"measure.lab: the shaper of {queue.link.name} has a bucket of {burst} B; expected "
+                f"a full frame at least, which is {frame} B on the wire"
+            )
         yield (
             f"{device} root handle {BUCKET:x}: tbf rate {queue.rate_bps}bit burst {burst} "
             f"limit {UNLIMITED_BYTES} overhead {UNSEEN_BYTES} linklayer ethernet"
@@ -110,7 +123,7 @@ def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
 def fifo(queue: Queue, mtu_bytes: int) -> str:
     """Return the FIFO of a port. Raises ScenarioError where its buffer is less than the bucket."""
     frame = full_frame_bytes(mtu_bytes)
-    burst = burst_frames(queue, mtu_bytes)
+    burst = ahead_frames(queue, mtu_bytes)
     limits = [queue.buffer_bytes // frame] if queue.buffer_bytes else []
     limits += [queue.packets] if queue.packets else []
     if not limits:

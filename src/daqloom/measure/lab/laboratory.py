@@ -140,7 +140,7 @@ class Laboratory:
             "handle": kernel.FIFO,
             "switch": queue.switch,
             "unseen_bytes": CHECK_SEQUENCE_BYTES,
-            "ahead_bytes": round(kernel.burst_frames(queue, mtu) * full_frame_bytes(mtu)),
+            "ahead_bytes": round(kernel.ahead_frames(queue, mtu) * full_frame_bytes(mtu)),
         }
 
     def _ask(self, what: str) -> LabCount:

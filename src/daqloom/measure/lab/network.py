@@ -13,7 +13,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.switches import Switch
 from daqloom.topology.fabric import End
-from daqloom.topology.links import LinkName, delays_s
+from daqloom.topology.links import LinkName, buckets_bytes, delays_s
 from daqloom.topology.system import FabricSystem, fabric_system
 
 LONGEST_DELAY_S = 20e-6
@@ -38,7 +38,9 @@ class Queue:
     packets: int = 0
     """0: not limited by packets."""
     bucket_frames: float = 2
-    """What the bucket of the port holds at least, in full frames."""
+    """Of a wire: what the bucket that stands for it holds at least, in full frames."""
+    bucket_bytes: int = 0
+    """The link is a shaper with that bucket; 0: a wire."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ def _cables(
     system: FabricSystem, buffers: list[Switch], units: dict[int, int], bucket_frames: float
 ) -> Iterator[Cable]:
     hosts = len(system.fabric.hosts)
+    shapers = buckets_bytes(system.network, system.fabric)
     for number, cable in enumerate(system.fabric.cables):
         ends = (cable.a, cable.b)
         if any(end.node < hosts and end.node not in units for end in ends):
@@ -203,6 +206,7 @@ def _cables(
             replace(
                 _queue(system, end, system.links[2 * number + way], cable.rate_bps, buffers),
                 bucket_frames=bucket_frames,
+                bucket_bytes=shapers[number],
             )
             for way, end in enumerate(ends)
         ]

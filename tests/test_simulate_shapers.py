@@ -1,0 +1,60 @@
+"""Links that are shapers, and hosts that take time for a packet, in simulation: known answers."""
+
+import pytest
+
+pytest.importorskip("daqloom._engine")
+
+from daqloom import methods
+from daqloom.scenario import ScenarioError
+from daqloom.topology.loaded import load, override
+
+DELAY_S = 3e-6
+EVENT = {
+    "readout.units": 1,
+    "builders.units": 1,
+    "event.size": "10 kB",
+    "event.rate": "10 Hz",
+    "event.arrivals": "deterministic",
+    "building.event_manager": "ideal",
+    "network.links.source.delay": DELAY_S,
+    "network.links.uplink.delay": DELAY_S,
+    "network.links.access.delay": DELAY_S,
+    "run.duration": "2 s",
+    "run.warmup": "0.5 s",
+}
+"""One event at a time, of seven packets that are sent at once."""
+WIDE = {f"network.links.{link}.bucket": "20 kB" for link in ("source", "uplink", "access")}
+"""Buckets for all packets of an event."""
+
+
+def latency_s(**keys: object) -> float:
+    changes = EVENT | {key.replace("__", "."): value for key, value in keys.items()}
+    found = methods.simulate(override(load("lab-rack"), changes)).metric("collection_latency_s.mean")
+    assert isinstance(found, float)
+    return found
+
+
+def wide(**keys: object) -> float:
+    return latency_s(**{key.replace(".", "__"): value for key, value in WIDE.items()}, **keys)
+
+
+def test_through_wide_buckets_an_event_takes_the_delays_alone() -> None:
+    """A request crosses three links, and so do the packets of its answer."""
+    assert wide() == pytest.approx(6 * DELAY_S, rel=1e-3)
+
+
+def test_a_wire_takes_its_time_for_each_bit() -> None:
+    """The last of 10 000 B has gone through 20 Mb/s, after its first packet has been through the
+    other two links: at least 4 ms, and less than 10 % more for headers and those links."""
+    assert 4e-3 < latency_s() < 4.8e-3
+
+
+def test_a_host_takes_its_time_for_a_packet() -> None:
+    """70 us for the request, and as much for its answer, whose packets come at once."""
+    late = wide(hosts__packet_latency__mean="70 us")
+    assert late - wide() == pytest.approx(140e-6, rel=1e-3)
+
+
+def test_frames_of_a_shaper_leave_in_their_order() -> None:
+    with pytest.raises(ScenarioError, match="source.0.up has a shaper's bucket"):
+        wide(hosts__scheduling="strict")
