@@ -97,13 +97,13 @@ void TcpOverEthernet::write_delayed(std::uint32_t place, Time now, Listener& lis
 /// The first event, and so before all else of that instant.
 void TcpOverEthernet::end_at(Time end) {
     end_ = end;
-    events_.push({end, kEnd, 0});
+    events_.push({end, kPause, kAtTheEnd});
 }
 
 void TcpOverEthernet::run(Time until, Listener& listener) {
     udp_.listen(listener);
     if (until < end_) {
-        events_.push({until, kPause, 0});
+        events_.push({until, kPause, kOnTheWay});
     }
     while (!ended_) {
         const sim::Event event = events_.pop();
@@ -111,7 +111,7 @@ void TcpOverEthernet::run(Time until, Listener& listener) {
         if (next != nullptr && next->kind == ethernet::kDelivery) {
             network_.prefetch(LinkIndex(next->index));
         }
-        if (event.kind == kPause) [[unlikely]] {
+        if (event.kind == kPause && event.index == kOnTheWay) [[unlikely]] {
             now_ = event.at;
             return;
         }
@@ -154,7 +154,7 @@ void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
             Sink{*this, listener, event.at}.take(frame);
             break;
         }
-        case kEnd:
+        case kPause:
             ended_ = true;
             break;
         case kUdp:

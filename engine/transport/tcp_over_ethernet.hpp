@@ -52,13 +52,14 @@ class TcpOverEthernet final : public Transport {
     enum EventKind : std::uint32_t {
         kBegin = kDelayedAck + 1,  ///< index: message that may be written from now on
         kSample,                   ///< of the occupancy of the switches
-        kPause,
-        kEnd,
-        kChange,  ///< of a link
+        kPause,                    ///< index: kOnTheWay, or kAtTheEnd of the run
         kTaken,   ///< index: packet that has arrived, of which its host takes note now
+        kChange,  ///< of a link
         kUdp,     ///< and the next one
     };
     static_assert(kUdp + 1 < kFirstOtherEvent);
+    static constexpr std::uint32_t kOnTheWay = 0;
+    static constexpr std::uint32_t kAtTheEnd = 1;
 
     struct Sink;
     /// A message that is not written yet.

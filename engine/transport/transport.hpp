@@ -61,7 +61,7 @@ class UdpEndpoints;
 class Transport {
   public:
     /// Kinds of event from here on are the listener's.
-    static constexpr std::uint32_t kFirstOtherEvent = 12;
+    static constexpr std::uint32_t kFirstOtherEvent = 11;
 
     Transport() = default;
     Transport(const Transport&) = delete;

@@ -111,7 +111,7 @@ class RdmaTransport : public Transport {
 
   private:
     using Endpoints = RdmaEndpoints<Network>;
-    static_assert(Endpoints::kFirstOtherEvent <= kFirstOtherEvent);
+    static_assert(Endpoints::kFirstOtherEvent == kFirstOtherEvent);
     /// In the tag of a message: its poster wants to know when it is complete.
     static constexpr std::uint64_t kCompletes = std::uint64_t{1} << 63;
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kCubicBeta = 0.7;  ///< RFC 9438, 4.6
 constexpr double kCubicC = 0.4;     ///< RFC 9438, 5
-constexpr double kCubicRenoGain = 3.0 * (1.0 - kCubicBeta) / (1.0 + kCubicBeta);
+constexpr Time kSecond = base::seconds(1);
 
 // ---- HyStart as Linux has it (net/ipv4/tcp_cubic.c): thresholds of delay and ack train
 constexpr Bytes kHystartLowWindow = 16;  ///< segments
@@ -21,14 +21,6 @@ constexpr Time kHystartDelayMin = base::milliseconds(4);
 constexpr Time kHystartDelayMax = base::milliseconds(16);
 constexpr Bytes kHystartBurst = 4 * 65536;
 constexpr Time kHystartBurstMax = base::milliseconds(1);
-
-double segments(Bytes bytes, const TcpConfig& config) {
-    return static_cast<double>(bytes) / static_cast<double>(config.mss);
-}
-
-Bytes bytes(double segment_count, const TcpConfig& config) {
-    return static_cast<Bytes>(segment_count * static_cast<double>(config.mss));
-}
 
 /// What a loss leaves of a window, in whole segments, in which Linux counts: a small window with a
 /// part of one more would grow again that much sooner.
@@ -66,44 +58,80 @@ void Congestion::grow_linearly(Bytes acked, const TcpConfig& config) {
     }
 }
 
+/// As Linux has it, in whole segments: a window of a few, of which RFC 9438 lets a part of one grow
+/// with each acknowledgement, waits for all of it.
 void Congestion::grow_cubic(const AckSample& ack, const TcpConfig& config) {
-    const double cwnd = segments(cwnd_, config);
-    if (epoch_ == Time::never()) {
-        epoch_ = ack.now;
-        w_reno_ = cwnd;
-        origin_ = std::max(w_max_, cwnd);
-        k_s_ = std::cbrt((origin_ - cwnd) / kCubicC);
-    }
+    const std::int64_t window = cwnd_ / config.mss;
+    const std::int64_t acked = (ack.delivered + config.mss - 1) / config.mss;
     if (ack.rtt > Time::zero()) {
         min_rtt_ = std::min(min_rtt_, ack.rtt);
     }
-    const double rtt_s = min_rtt_ == Time::never() ? 0.0 : min_rtt_.seconds();
-    const double t = (ack.now - epoch_).seconds() + rtt_s;
-    const double since_origin = t - k_s_;
-    const double cubic = kCubicC * since_origin * since_origin * since_origin + origin_;
-    const double acked = segments(ack.delivered, config);
-    w_reno_ += kCubicRenoGain * acked / cwnd;
+    reno_acked_ += acked;
+    // The clock of Linux has ticks: an aim lasts for one at least, and while the window stays for
+    // 1/32 s.
+    const std::int64_t tick = config.timer_tick.ps;
+    const std::int64_t age = tick > 0 ? ack.now.ps / tick - aimed_at_.ps / tick : 0;
+    if (tick == 0 || window != aimed_from_ || age > kSecond.ps / tick / 32) {
+        if (tick == 0 || age > 0 || epoch_ == Time::never()) {
+            aimed_from_ = window;
+            aimed_at_ = ack.now;
+            aim_cubic(window, acked, ack.now);
+        }
+        keep_up_with_reno(window);
+    }
+    if (cubic_acked_ >= acks_to_grow_) {
+        cubic_acked_ = 0;
+        cwnd_ += config.mss;
+    }
+    cubic_acked_ += acked;
+    cwnd_ += cubic_acked_ / acks_to_grow_ * config.mss;
+    cubic_acked_ %= acks_to_grow_;
+}
 
-    // As Linux: never more than half a segment per segment, and before the first loss at least a
-    // twentieth of one.
-    const double floor = w_max_ == 0 ? 0.05 : 0.0;
-    const double target = std::max(cubic, w_reno_);
-    growth_ += std::clamp((target - cwnd) / cwnd, floor, 0.5) * acked;
-    const double whole = std::floor(growth_);
-    growth_ -= whole;
-    cwnd_ += bytes(whole, config);
+/// Sets how many segments are to be acknowledged until the window grows by one.
+void Congestion::aim_cubic(std::int64_t window, std::int64_t acked, Time now) {
+    if (epoch_ == Time::never()) {
+        epoch_ = now;
+        reno_acked_ = acked;
+        w_reno_ = window;
+        origin_ = std::max(w_max_, window);
+        k_s_ = std::cbrt(static_cast<double>(origin_ - window) / kCubicC);
+    }
+    const double rtt_s = min_rtt_ == Time::never() ? 0.0 : min_rtt_.seconds();
+    const double since_origin_s = (now - epoch_).seconds() + rtt_s - k_s_;
+    const double from_origin = kCubicC * since_origin_s * since_origin_s * since_origin_s;
+    const std::int64_t target = origin_ + static_cast<std::int64_t>(from_origin);
+    acks_to_grow_ = target > window ? window / (target - window) : 100 * window;
+    if (w_max_ == 0) {
+        acks_to_grow_ = std::min<std::int64_t>(acks_to_grow_, 20);
+    }
+}
+
+/// What Reno would have (RFC 9438, 4.3): 8/15 of a segment a round trip.
+void Congestion::keep_up_with_reno(std::int64_t window) {
+    const std::int64_t acks_of_reno = std::max<std::int64_t>(1, window * 15 / 8);
+    if (reno_acked_ > acks_of_reno) {
+        const std::int64_t more = (reno_acked_ - 1) / acks_of_reno;
+        reno_acked_ -= more * acks_of_reno;
+        w_reno_ += more;
+    }
+    if (w_reno_ > window) {
+        acks_to_grow_ = std::min(acks_to_grow_, window / (w_reno_ - window));
+    }
+    acks_to_grow_ = std::max<std::int64_t>(acks_to_grow_, 2);
 }
 
 void Congestion::remember_maximum(const TcpConfig& config) {
-    const double cwnd = segments(cwnd_, config);
+    const std::int64_t cwnd = cwnd_ / config.mss;
     // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum yields room.
-    w_max_ = cwnd < w_max_ ? cwnd * (1.0 + kCubicBeta) / 2.0 : cwnd;
+    w_max_ = cwnd < w_max_ ? cwnd * 17 / 20 : cwnd;
     epoch_ = Time::never();
 }
 
 void Congestion::set_threshold(Bytes threshold, const TcpConfig& config) {
     ssthresh_ = std::max(threshold, 2 * config.mss);
     acked_towards_next_ = 0;
+    cubic_acked_ = 0;
     cwnd_before_timeout_ = 0;  // this congestion is real: no later mistake takes it back
     ssthresh_before_timeout_ = 0;
 }
@@ -138,6 +166,7 @@ void Congestion::on_timeout(bool again, Bytes in_flight, const TcpConfig& config
     }
     cwnd_ = in_flight + config.mss;
     acked_towards_next_ = 0;
+    cubic_acked_ = 0;
     // CUBIC begins anew (RFC 9438, 4.8): no maximum to return to, and a path to be measured.
     w_max_ = 0;
     epoch_ = Time::never();

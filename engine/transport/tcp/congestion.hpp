@@ -93,6 +93,8 @@ class Congestion {
     void grow(const AckSample& ack, const TcpConfig& config);
     void grow_linearly(base::Bytes acked, const TcpConfig& config);
     void grow_cubic(const AckSample& ack, const TcpConfig& config);
+    void aim_cubic(std::int64_t window, std::int64_t acked, base::Time now);
+    void keep_up_with_reno(std::int64_t window);
     void count_marks(const AckSample& ack, const TcpConfig& config);
     void look_for_queue(const AckSample& ack, const TcpConfig& config);
     void remember_maximum(const TcpConfig& config);
@@ -117,11 +119,15 @@ class Congestion {
     base::Bytes ssthresh_before_timeout_ = 0;
 
     // ---- CUBIC (RFC 9438), in segments and seconds
-    double w_max_ = 0;  ///< before the last loss; 0: none yet
-    double origin_ = 0;
-    double w_reno_ = 0;
+    std::int64_t w_max_ = 0;  ///< before the last loss; 0: none yet
+    std::int64_t origin_ = 0;
+    std::int64_t w_reno_ = 0;        ///< what Reno's window would be
+    std::int64_t reno_acked_ = 0;    ///< since that grew
+    std::int64_t cubic_acked_ = 0;   ///< since the window grew
+    std::int64_t acks_to_grow_ = 2;  ///< of segments, by one
+    std::int64_t aimed_from_ = 0;    ///< the window when that was last computed, and
+    base::Time aimed_at_;            ///< when that was
     double k_s_ = 0;
-    double growth_ = 0;  ///< earned, less than a segment
 
     // ---- DCTCP (RFC 8257)
     double alpha_ = 1.0;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
 
 namespace daqloom::transport {
 namespace {
@@ -194,6 +195,46 @@ TEST(Congestion, ALossLeavesWholeSegments) {
         flow.loss();
         EXPECT_EQ(flow.window.window(), 7 * tens * kMss);
     }
+}
+
+/// Of 7 segments four are kept, K = cbrt(3 / 0.4) = 1.957 s. Linux counts what is missing of 7 in
+/// whole segments, rounded down. At t = 50 and 100 ms, aiming 100 ms ahead, 2.6 and 2.4 are
+/// missing, so 2: the target is 5, and four acknowledged segments, a round trip, earn the fifth. At
+/// 140 and 180 ms it is 5 still. At 200 ms 1.99 are missing, so 1: the five acknowledged since earn
+/// the sixth at once, which is the target of the third round trip, too.
+TEST(Congestion, CubicsSmallWindowGrowsByWholeSegments) {
+    const TcpConfig config = config_for(CongestionControl::cubic);
+    Driver flow(config, milliseconds(100));
+    flow.window.set_window(7 * kMss, config);
+    flow.loss();
+    ASSERT_EQ(flow.window.window(), 4 * kMss);
+    std::vector<Bytes> windows;
+    for (int i = 0; i < 3; ++i) {
+        flow.round_trip();
+        windows.push_back(flow.window.window() / kMss);
+    }
+    EXPECT_EQ(windows, (std::vector<Bytes>{5, 6, 6}));
+}
+
+/// Of 20 segments 14 are kept, and 5.9 are missing: one for 14 acknowledged. That aim lasts for the
+/// tick of 4 ms, whatever the window is then: four round trips, 14 + 15 + 16 + 17 acknowledged,
+/// four segments more. The next one, at 4 ms, finds a window above the target, which has to stay;
+/// with the window, the aim stays for 250 / 32 = 7 ticks, until 36 ms. Then Reno would have more.
+TEST(Congestion, CubicAimsOnceInATickAndWhileTheWindowStaysOnceInAThirtySecondOfASecond) {
+    TcpConfig config = config_for(CongestionControl::cubic);
+    config.timer_tick = milliseconds(4);
+    Driver flow(config, milliseconds(1));
+    flow.window.set_window(20 * kMss, config);
+    flow.loss();
+    std::vector<Bytes> windows;
+    for (int i = 0; i < 40; ++i) {
+        flow.round_trip();
+        windows.push_back(flow.window.window() / kMss);
+    }
+    EXPECT_EQ(windows[0], 15);
+    EXPECT_EQ(windows[3], 18);
+    EXPECT_EQ(windows[34], 18);
+    EXPECT_GT(windows[39], 18);
 }
 
 TEST(Congestion, CubicConvergesFasterWhenItDidNotReachItsLastMaximum) {
