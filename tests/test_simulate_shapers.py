@@ -45,9 +45,13 @@ def test_through_wide_buckets_an_event_takes_the_delays_alone() -> None:
 
 
 def test_a_wire_takes_its_time_for_each_bit() -> None:
-    """The last of 10 000 B has gone through 20 Mb/s, after its first packet has been through the
-    other two links: at least 4 ms, and less than 10 % more for headers and those links."""
-    assert 4e-3 < latency_s() < 4.8e-3
+    """The request crosses three wires, the first packet of its answer two, and then all seven are
+    back to back on the third. A packet is 90 B more on the wire than its data."""
+    source, uplink, access = 40e6, 480e6, 20e6
+    request, full, all_seven = 8 * (48 + 90), 8 * 1538, 8 * (10_000 + 7 * 90)
+    there_s = request / access + request / uplink + request / source
+    back_s = full / source + full / uplink + all_seven / access
+    assert latency_s() == pytest.approx(there_s + back_s + 6 * DELAY_S, rel=1e-3)
 
 
 def test_a_host_takes_its_time_for_a_packet() -> None:

@@ -39,13 +39,15 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
                 wiring.to_port = static_cast<std::uint16_t>(to.port - 1);
             }
             const Bytes bucket = config.buckets.empty() ? 0 : config.buckets[number];
+            const std::string name =
+                config.link_names.empty() ? std::string() : config.link_names[link];
             add_link({cable.rate, cable.delay, config.host_schedule, changes[link], bucket}, wiring,
-                     config.link_names.empty() ? std::string() : config.link_names[link]);
+                     name);
             if (bucket > 0 && ports_.back().is_scheduled()) {
                 return base::failure(fmt::format(
                     "link {} has a shaper's bucket, and its frames do not leave first-in first-out "
                     "for the whole run; expected a wire, or one class and no fault or pause of it",
-                    config.link_names.empty() ? std::to_string(link) : config.link_names[link]));
+                    name.empty() ? std::to_string(link) : name));
             }
         }
     }

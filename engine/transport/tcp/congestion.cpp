@@ -123,7 +123,8 @@ void Congestion::keep_up_with_reno(std::int64_t window) {
 
 void Congestion::remember_maximum(const TcpConfig& config) {
     const std::int64_t cwnd = cwnd_ / config.mss;
-    // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum yields room.
+    // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum yields room,
+    // of (1 + β) / 2 = 17/20.
     w_max_ = cwnd < w_max_ ? cwnd * 17 / 20 : cwnd;
     epoch_ = Time::never();
 }

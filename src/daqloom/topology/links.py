@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from daqloom.scenario.links import LevelLink
+from daqloom.scenario.links import AccessLink, LevelLink, SourceLink, Uplink
 from daqloom.scenario.network import Network
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric, checked
@@ -91,8 +91,7 @@ def delays_s(network: Network, fabric: Fabric) -> list[float]:
     """Return the delay of each cable (s)."""
     links = network.links
     if network.is_racks:
-        kinds = (kind.partition(".")[0] for _, kind in link_names(network, fabric)[::2])
-        return [getattr(links, kind).delay for kind in kinds]
+        return [link.delay for link in _of_rack_cables(network, fabric)]
     if links.are_alike:
         return [links.delay] * len(fabric.cables)
     return [
@@ -103,11 +102,21 @@ def delays_s(network: Network, fabric: Fabric) -> list[float]:
 
 def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
     """Return the bucket of each cable that is a shaper, 0 of wires (B)."""
-    links = network.links
     if network.is_racks:
-        kinds = (kind.partition(".")[0] for _, kind in link_names(network, fabric)[::2])
-        return [getattr(links, kind).bucket for kind in kinds]
-    return [links.bucket] * len(fabric.cables)
+        return [link.bucket for link in _of_rack_cables(network, fabric)]
+    return [network.links.bucket] * len(fabric.cables)
+
+
+def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | Uplink | AccessLink]:
+    """What is said of each cable of racks."""
+    links = network.links
+    tables: dict[str, SourceLink | Uplink | AccessLink] = {
+        "source": links.source,
+        "uplink": links.uplink,
+        "access": links.access,
+    }
+    for _, kind in link_names(network, fabric)[::2]:
+        yield tables[kind.partition(".")[0]]
 
 
 def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
