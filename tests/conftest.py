@@ -2,7 +2,11 @@
 
 import signal
 
+import pytest
 from hypothesis import settings
+
+# Assertions of helpers show their values when they fail, as those of tests do.
+pytest.register_assert_rewrite("support")
 
 # A machine that is busy is no reason to fail: no test depends on how long it takes.
 settings.register_profile("daqloom", deadline=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from hypothesis import strategies as st
 
 from daqloom.metrics.reference import reference
 from daqloom.result import Result, ResultError
-
-ROOT = Path(__file__).parents[1]
+from support.repository import ROOT
 
 
 def result(**fields: Any) -> Result:

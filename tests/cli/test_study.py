@@ -1,0 +1,316 @@
+"""The commands of studies as a person gives them: interrupted, killed, starved, mistyped."""
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from daqloom.cli.console import BAD_INPUT, FAILED, INTERRUPTED
+from daqloom.study import StudyError
+from daqloom.study.dataset import open_study
+from daqloom.study.file import load_study, shipped_studies
+from daqloom.study.store import Store
+from support import small_studies
+from support.small_studies import GRID as STUDY
+
+COMMAND = [sys.executable, "-m", "daqloom", "study"]
+
+ALL = 6 + 12
+LONG = STUDY.replace("seeds = 2", "seeds = 20").replace('"30 ms"', '"100 ms"')
+ALL_LONG = 6 + 120
+SEARCH = small_studies.search("2 kB", "3 kB", "100 B")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.toml").write_text(STUDY)
+    (tmp_path / "long.toml").write_text(LONG)
+    return tmp_path
+
+
+def study(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def begun(folder: Path, *words: str, **options: object) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process group of its own, as a shell starts it; killed if it stays."""
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,  # type: ignore[call-overload]
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def await_cells(store: Path, number: int, process: subprocess.Popen[str]) -> None:
+    """Returns when the store holds so many cells."""
+    while not (store / "segments").is_dir() or len(held(store)) < number:
+        assert process.poll() is None, process.communicate()
+        threading.Event().wait(0.02)
+
+
+def held(store: Path) -> list[str]:
+    with Store.open(store, create=False) as opened:
+        assert opened.damaged == []
+        return opened.keys()
+
+
+def numbers(folder: Path, file: str, store: str) -> dict[str, bytes]:
+    """Every number of the dataset, bit for bit."""
+    dataset = open_study(folder / file, store=folder / store)
+    return {str(name): dataset[name].values.tobytes() for name in dataset.data_vars}
+
+
+def test_plan_and_run_agree(folder: Path) -> None:
+    plan = study(folder, "plan", "mine.toml")
+    assert f"answers   0 of {ALL} complete" in plan.stdout
+    assert f"runs      0 done, {ALL} to do" in plan.stdout
+    run = study(folder, "run", "mine.toml", "--workers", "1")
+    summary = f"mine: {ALL} answers from {ALL} runs computed and 0 reused\n"
+    assert (run.returncode, run.stdout) == (0, summary)
+    assert all(re.match(rf"\d+ of {ALL}: ", line) for line in run.stderr.splitlines())  # progress
+    plan = study(folder, "plan", "mine.toml")
+    assert f"answers   {ALL} of {ALL} complete" in plan.stdout
+    assert f"runs      {ALL} done, 0 to do" in plan.stdout
+    assert "about 0 s" in plan.stdout
+
+
+def test_a_plan_says_that_runs_may_be_extended(folder: Path) -> None:
+    text = STUDY + '[equilibrium]\nlongest = "60 ms"\n'
+    (folder / "settled.toml").write_text(text)
+    plan = study(folder, "plan", "settled.toml")
+    assert f"0 done, {ALL} to do, and longer ones where they do not settle\n" in plan.stdout
+    run = study(folder, "run", "settled.toml", "--workers", "1")
+    assert run.stdout.startswith(f"settled: {ALL} answers from ")
+    assert f"{ALL} of {ALL} complete" in study(folder, "plan", "settled.toml").stdout
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_is_one_sentence_and_loses_nothing(
+    folder: Path, workers: str, sent: signal.Signals
+) -> None:
+    words = ("run", "long.toml", "--workers", workers)
+    with begun(folder, *words, "--store", "cut") as process:
+        await_cells(folder / "cut", 10, process)
+        os.killpg(process.pid, sent)
+        output, log = process.communicate()
+    *progress, last = log.splitlines()
+    assert (process.returncode, output) == (INTERRUPTED, ""), log
+    assert last == (
+        "daqloom: interrupted; computed results are in the store; "
+        "the same command continues from there"
+    )
+    assert all(re.fullmatch(r"\d+ of 126: .*", line) for line in progress)
+    before = len(held(folder / "cut"))
+    assert 10 <= before < ALL_LONG
+    resumed = study(folder, *words, "--store", "cut")
+    assert f"{ALL_LONG - before} runs computed and {before} reused" in resumed.stdout
+    study(folder, "run", "long.toml", "--workers", "1", "--store", "whole")
+    assert numbers(folder, "long.toml", "cut") == numbers(folder, "long.toml", "whole")
+
+
+def test_a_worker_that_is_killed_is_not_noticed(folder: Path) -> None:
+    with begun(folder, "run", "long.toml", "--workers", "2", "--store", "s") as process:
+        await_cells(folder / "s", 5, process)
+        children = psutil.Process(process.pid).children(recursive=True)
+        workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        assert len(workers) == 2
+        workers[0].kill()
+        output, log = process.communicate()
+    assert process.returncode == 0
+    assert output.startswith(f"long: {ALL_LONG} answers from {ALL_LONG} runs computed")
+    assert all(re.fullmatch(r"\d+ of 126: .*", line) for line in log.splitlines())
+    assert len(held(folder / "s")) == ALL_LONG
+
+
+def test_two_commands_share_a_store(folder: Path) -> None:
+    words = ("run", "mine.toml", "--workers", "1", "--store", "both")
+    with begun(folder, *words) as one, begun(folder, *words) as other:
+        for process in (one, other):
+            output, log = process.communicate()
+            assert (process.returncode, log) == (0, "")
+            assert output.startswith(f"mine: {ALL} answers from ")
+    study(folder, "run", "mine.toml", "--workers", "1", "--store", "alone")
+    assert sorted(held(folder / "both")) == sorted(held(folder / "alone"))
+    assert numbers(folder, "mine.toml", "both") == numbers(folder, "mine.toml", "alone")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_cell_that_fails_is_named_and_the_rest_is_computed(folder: Path, workers: str) -> None:
+    text = STUDY.replace('["500 kB", "1 MB"]', '["500 kB", "1 B", "1 MB"]')
+    (folder / "odd.toml").write_text(text)
+    run = study(folder, "run", "odd.toml", "--workers", workers, "--store", "s", "--quiet")
+    assert run.returncode == FAILED
+    assert run.stdout == f"odd: {ALL} answers from {ALL} runs computed and 0 reused, 9 failed\n"
+    lines = [line for line in run.stderr.splitlines() if line.startswith("daqloom: ")]
+    assert len(lines) == 9
+    assert lines[0].startswith("daqloom: analyse, seed 1, event.rate = 200 Hz, event.size = 1 B: ")
+    plan = study(folder, "plan", "odd.toml", "--store", "s")
+    assert "refused   9 points; the first: event.size = 1 B is less" in plan.stdout
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_disk_that_fills_stops_the_run_and_loses_nothing(folder: Path, workers: str) -> None:
+    """A file may grow to 40 kB: some ten cells of the 126."""
+
+    def starve() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+    words = ("run", "long.toml", "--workers", workers, "--store", "s")
+    with begun(folder, *words, preexec_fn=starve) as process:
+        output, log = process.communicate()
+    *_, last = log.splitlines()
+    assert (process.returncode, output) == (FAILED, "")
+    assert re.fullmatch(
+        r"daqloom: cannot write /\S+: file too large; nothing stored so far is lost: "
+        r"make space and give the same command again",
+        last.replace("write s/", f"write {folder}/s/"),
+    )
+    stored = len(held(folder / "s"))
+    assert 0 < stored < ALL_LONG
+    resumed = study(folder, *words)
+    assert resumed.stdout.endswith(f"and {stored} reused\n")
+    assert len(held(folder / "s")) == ALL_LONG
+
+
+def test_a_search_without_a_boundary_is_kept_and_said(folder: Path) -> None:
+    (folder / "none.toml").write_text(SEARCH)
+    run = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
+    assert run.returncode == 0
+    assert run.stderr == (
+        "daqloom: 1 of 1 searches found no boundary within 2 kB to 3 kB: at 1 it does not hold "
+        "even at 3 kB. They are kept and flagged; use wider bounds to find one.\n"
+    )
+    again = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
+    assert (again.returncode, again.stderr) == (0, run.stderr)
+    status = open_study(folder / "none.toml", store=folder / "s")["boundary_status"]
+    assert status.item() == "never"
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "says"),
+    [
+        (('"event.rate"', '"event.rat"'), ("plan",), 'did you mean "event.rate"'),
+        (("[repeat]", "[search]"), ("run",), "search"),
+        ((), ("run", "--part", "3/2"), "--part 3/2: expected I/N"),
+        ((), ("run", "--scheduler", "nonsense://x"), "there is no Dask scheduler"),
+        ((), ("run", "--store", "/sys/store", "--workers", "1"), "cannot write /sys/store"),
+        ((), ("run", "--store", "mine.toml", "--workers", "1"), "it is a file"),
+        ((), ("plan", "--store", "newer"), "is a store of format 99"),
+        ((), ("run", "--store", "newer"), "is a store of format 99"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    folder: Path, change: tuple[str, str], words: tuple[str, ...], says: str
+) -> None:
+    (folder / "newer").mkdir()
+    (folder / "newer" / "format.json").write_text('{"daqloom-store": 99}')
+    (folder / "mine.toml").write_text(STUDY.replace(*change) if change else STUDY)
+    found = study(folder, words[0], "mine.toml", *words[1:])
+    assert (found.returncode, found.stdout) == (BAD_INPUT, "")
+    assert found.stderr.count("\n") == 1
+    assert found.stderr.startswith("daqloom: ")
+    assert says in found.stderr
+    assert os.listdir(folder / "newer") == ["format.json"]
+
+
+def test_a_condition_on_what_the_method_does_not_give(folder: Path) -> None:
+    (folder / "none.toml").write_text(SEARCH.replace("packets_dropped", "packets_droped"))
+    found = study(folder, "run", "none.toml")
+    assert (found.returncode, found.stdout) == (BAD_INPUT, "")
+    assert re.fullmatch(r"daqloom: none\.toml: [^\n]*packets_droped[^\n]*\n", found.stderr)
+    assert not (folder / "daqloom-store").exists()
+
+
+def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from daqloom.study import workers
+
+    monkeypatch.setattr(workers, "CONNECT_S", "0.1 s")
+    says = r"^--scheduler tcp://127\.0\.0\.1:1: there is no Dask scheduler .*tcp://node1:8786"
+    with pytest.raises(StudyError, match=says):
+        workers.DaskExecutor(tmp_path, address="tcp://127.0.0.1:1")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Callable[[str, *tuple[str, ...]], subprocess.Popen[str]]]:
+    """Starts processes of a site's Dask cluster; its scheduler says its address first."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(kind: str, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words]
+        command += ["--host", "127.0.0.1", "--no-dashboard"]
+        log = subprocess.PIPE if kind == "scheduler" else subprocess.DEVNULL
+        started.append(subprocess.Popen(command, stderr=log, text=True))
+        return started[-1]
+
+    yield start
+    for process in reversed(started):
+        process.kill()
+        process.communicate()
+
+
+def test_a_sites_cluster(
+    folder: Path, cluster: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    scheduler = cluster("scheduler", "--port", "0")
+    assert scheduler.stderr is not None
+    lines = iter(scheduler.stderr.readline, "")
+    address = next(found[0] for line in lines if (found := re.search(r"tcp://[0-9.:]+", line)))
+    threading.Thread(target=scheduler.stderr.read, daemon=True).start()
+    words = ("run", "long.toml", "--scheduler", address, "--store", "s")
+    with begun(folder, *words) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == (
+            "daqloom: the scheduler has no worker yet; waiting for the first\n"
+        )
+        local = ("--local-directory", str(tmp_path / "scratch"))
+        for threads in ("1", "2"):
+            cluster("worker", address, "--no-nanny", "--nthreads", threads, *local)
+        output, log = process.communicate()
+    assert process.returncode == 0
+    assert output == f"long: {ALL_LONG} answers from {ALL_LONG} runs computed and 0 reused\n"
+    assert all(re.fullmatch(r"\d+ of 126: .*", line) for line in log.splitlines())
+    assert len(held(folder / "s")) == ALL_LONG
+    more = LONG.replace("seeds = 20", "seeds = 60")
+    (folder / "long.toml").write_text(more)
+    with begun(folder, *words) as process:
+        await_cells(folder / "s", ALL_LONG + 10, process)
+        scheduler.kill()
+        output, log = process.communicate()
+    assert (process.returncode, output) == (FAILED, "")
+    *progress, last = log.splitlines()
+    assert not [line for line in progress if not re.fullmatch(r"\d+ of 366: .*", line)], log
+    assert last == (
+        "daqloom: the Dask scheduler has gone; computed results are in the store, "
+        "the same command continues"
+    )
+
+
+def test_the_list_names_every_study_with_its_title(folder: Path) -> None:
+    found = study(folder, "list")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.splitlines() == [
+        f"{name:<{max(map(len, shipped_studies()))}}  {load_study(name).title}"
+        for name in shipped_studies()
+    ]

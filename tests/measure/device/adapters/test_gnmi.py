@@ -1,0 +1,126 @@
+"""Counters by gNMI: of OpenConfig and of a SONiC."""
+
+import pytest
+
+from daqloom.measure.device.adapter import PortCount
+from daqloom.measure.device.adapters.gnmi import Gnmi
+from daqloom.measure.device.credentials import Credentials
+from daqloom.measure.device.document import build
+from support.adapter_conformance import check_counts, check_refuses
+from support.fake_gnmi import PASSWORD, USER, FakeGnmi, certificate
+
+PORTS = ("Ethernet1/1", "Ethernet1/2")
+MODELS = ("openconfig", "sonic")
+CREDENTIALS = Credentials(user=USER, password=PASSWORD)
+
+
+def counted(sent, sent_bytes, dropped):
+    return {"out-pkts": sent, "out-octets": sent_bytes, "out-discards": dropped, "in-pkts": 7}
+
+
+def sai(unicast, others, sent_bytes, dropped):
+    return {
+        "SAI_PORT_STAT_IF_OUT_UCAST_PKTS": str(unicast),
+        "SAI_PORT_STAT_IF_OUT_NON_UCAST_PKTS": str(others),
+        "SAI_PORT_STAT_IF_OUT_OCTETS": str(sent_bytes),
+        "SAI_PORT_STAT_IF_OUT_DISCARDS": str(dropped),
+        "SAI_PORT_STAT_IF_IN_OCTETS": "N/A",
+    }
+
+
+@pytest.fixture
+def device():
+    interfaces = {PORTS[0]: counted(5, 7000, 2), PORTS[1]: counted(2**64 - 1, 9, 0)}
+    rows = {PORTS[0]: sai(3, 2, 7000, 2), PORTS[1]: sai(2**64 - 1, 0, 9, 0)}
+    names = {port: f"oid:0x{at}" for at, port in enumerate(PORTS)}
+    tables = {"COUNTERS": rows, "COUNTERS_PORT_NAME_MAP": names}
+    with FakeGnmi({"COUNTERS_DB": tables}, interfaces) as fake:
+        yield fake
+
+
+@pytest.fixture
+def adapter(device, tmp_path):
+    """Make an adapter of the device."""
+    (tmp_path / "ca.pem").write_bytes(certificate()[0])
+
+    def make(ports=PORTS, credentials=CREDENTIALS, **keys):
+        found = {"address": device.address, "ca": str(tmp_path / "ca.pem"), "timeout": "30 s"}
+        return Gnmi(build(Gnmi.Options, found | keys, "file"), ports, credentials)
+
+    return make
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_it_counts(adapter, model):
+    check_counts(adapter(model=model), PORTS)
+
+
+@pytest.mark.parametrize("encodings", [["JSON_IETF"], ["JSON"], ["PROTO", "ASCII"]])
+@pytest.mark.parametrize("leafwise", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_counters_are_those_that_the_device_has(adapter, device, model, leafwise, encodings):
+    device.leafwise, device.encodings = leafwise, encodings
+    with adapter(model=model) as counts:
+        assert counts.read() == {
+            PORTS[0]: PortCount(5, 7000, 2),
+            PORTS[1]: PortCount(2**64 - 1, 9, 0),
+        }
+
+
+def test_packets_may_be_told_by_their_kind(adapter, device):
+    kinds = {"out-unicast-pkts": 4, "out-multicast-pkts": 2, "out-broadcast-pkts": 1}
+    device.interfaces[PORTS[0]] = {"out-octets": 600, "out-discards": 0} | kinds
+    with adapter(ports=PORTS[:1]) as counts:
+        assert counts.read() == {PORTS[0]: PortCount(7, 600, 0)}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("port", ["Ethernet1/3", "*", "Ethernet*"])
+def test_an_unknown_port_is_named_with_known_ones(adapter, model, port):
+    told = check_refuses(adapter(ports=(port,), model=model).__enter__)
+    assert f'no counters of a port "{port}"; ' in told
+    assert PORTS[0] in told or PORTS[1] in told
+
+
+def test_a_port_of_a_device_that_tells_no_names_is_named(adapter, device):
+    device.interfaces.clear()
+    assert "expected a name that the device itself has" in check_refuses(adapter().__enter__)
+
+
+def test_a_port_without_a_counter_is_refused(adapter, device):
+    del device.interfaces[PORTS[1]]["out-discards"]
+    assert f"does not tell out-discards of {PORTS[1]}" in check_refuses(adapter().__enter__)
+
+
+@pytest.mark.parametrize("value", [2**64, "-5", "1.5", "1_0", "", "²", "N/A", "\x1b[31m", "9" * 99])
+def test_a_counter_that_is_no_number_is_refused(adapter, device, value):
+    device.interfaces[PORTS[0]]["out-octets"] = value
+    told = check_refuses(adapter().__enter__)
+    assert "as out-octets of Ethernet1/1; expected a whole number" in told
+    assert told.isprintable()
+
+
+def test_a_device_that_offers_no_known_encoding_is_refused(adapter, device):
+    device.encodings = ["BYTES"]
+    assert "none of the encodings" in check_refuses(adapter().__enter__)
+
+
+@pytest.mark.parametrize("fault", ["no-protobuf", "no-json", "closes", "closes-on-get"])
+def test_a_device_that_answers_wrongly_or_goes_away_is_refused(adapter, device, fault):
+    device.fault = fault
+    check_refuses(adapter().__enter__, PASSWORD)
+
+
+def test_a_device_that_goes_silent_is_refused(adapter, device):
+    def use():
+        with adapter(timeout="300 ms") as counts:
+            device.fault = "silent"
+            counts.read()
+
+    assert "within 0.3 s" in check_refuses(use)
+
+
+def test_wrong_credentials_are_refused_without_telling_them(adapter):
+    wrong = Credentials(user=USER, password="wr0ng")
+    told = check_refuses(adapter(credentials=wrong).__enter__, "wr0ng")
+    assert f'to the user "{USER}"' in told

@@ -1,0 +1,495 @@
+"""The adapter of Open vSwitch: with a real ovsdb-server, whose switch is played, with a real
+ovs-vswitchd that has no network, and with servers that do not do what they should."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ovs", reason="the Python package ovs is not installed")
+from daqloom.measure.certificates import make_certificates
+from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
+from daqloom.measure.device.adapters.openvswitch import OpenVSwitch, OpenVSwitchOptions
+from daqloom.measure.device.adapters.ovsdb import MOST_ANSWER_BYTES, Ovsdb, OvsdbOptions
+from daqloom.measure.device.credentials import Credentials
+from daqloom.measure.device.document import build
+from daqloom.scenario.errors import ScenarioError
+from support.adapter_conformance import check_configures, check_counts, check_refuses
+
+PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+
+
+def program(name: str) -> str:
+    return shutil.which(name, path=PATH) or ""
+
+
+needs_server = pytest.mark.skipif(
+    not program("ovsdb-server") or not SCHEMA.exists(),
+    reason="Open vSwitch's database is not installed",
+)
+needs_switch = pytest.mark.skipif(
+    not program("ovs-vswitchd"), reason="Open vSwitch is not installed"
+)
+
+
+@contextmanager
+def process(folder: Path, name: str, *words: str) -> Iterator[None]:
+    """A program of Open vSwitch, from when it is ready."""
+    pid = folder / f"{name}.pid"
+    subprocess.run(
+        [program(name), *words, "--detach", "--no-chdir", f"--pidfile={pid}"],
+        env=os.environ
+        | {f"OVS_{each}DIR": str(folder) for each in ("RUN", "LOG", "DB", "SYSCONF")},
+        stderr=subprocess.DEVNULL,
+        check=True,
+        timeout=60,
+    )
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+@contextmanager
+def database(folder: Path, *more: str) -> Iterator[None]:
+    """A database without a switch."""
+    subprocess.run(
+        [program("ovsdb-tool"), "create", str(folder / "conf.db"), str(SCHEMA)],
+        check=True,
+        timeout=60,
+    )
+    with process(
+        folder,
+        "ovsdb-server",
+        *(str(folder / "conf.db"), f"--remote=punix:{folder}/db", f"--unixctl={folder}/ctl"),
+        *(f"--log-file={folder}/log", *more),
+    ):
+        yield
+
+
+@pytest.fixture
+def folder(tmp_path_factory) -> Path:
+    """One with a short name, as sockets need it."""
+    return tmp_path_factory.mktemp("o")
+
+
+@pytest.fixture
+def served(folder: Path) -> Iterator[Path]:
+    """The folder of a database with a bridge of three ports, one of which has a QoS with a
+    queue."""
+    with database(folder):
+        vsctl(folder, "init", "--", "add-br", "br0")
+        vsctl(folder, "add-port", "br0", "a", "--", "add-port", "br0", "b")
+        vsctl(folder, "add-bond", "br0", "pair", "c", "d")
+        vsctl(
+            folder,
+            *("--id=@q", "create", "queue", "other_config:max-rate=5000000"),
+            *("--", "--id=@qos", "create", "qos", "type=linux-htb", "queues:1=@q"),
+            *("other_config:max-rate=80000000", "--", "set", "port", "b", "qos=@qos"),
+        )
+        yield folder
+
+
+def vsctl(folder: Path, *words: str, wait: bool = False) -> str:
+    command = [program("ovs-vsctl"), f"--db=unix:{folder}/db", "--timeout=30"]
+    done = subprocess.run(
+        [*command, *([] if wait else ["--no-wait"]), *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def rows(folder: Path) -> list[dict]:
+    """All QoS of the database, in the order of their marks."""
+    found = json.loads(vsctl(folder, "--format=json", "list", "qos"))
+    made = [dict(zip(found["headings"], row, strict=True)) for row in found["data"]]
+    return sorted(made, key=lambda row: str(row["external_ids"]))
+
+
+def adapter(
+    at: Path | str,
+    *ports: str,
+    wait: bool = False,
+    timeout: str = "30 s",
+    credentials: Credentials | None = None,
+    **keys: str,
+) -> OpenVSwitch:
+    remote = at if isinstance(at, str) else f"unix:{at}/db"
+    table = {"remote": remote, "timeout": timeout, "wait": wait} | keys
+    options = build(OpenVSwitchOptions, table, "device.toml")
+    return OpenVSwitch(options, ports or ("a", "b"), credentials)
+
+
+@contextmanager
+def played(folder: Path) -> Iterator[None]:
+    """What ovs-vswitchd does when next_cfg rises: nothing, and says that it is done."""
+    database = Ovsdb(
+        build(OvsdbOptions, {"remote": f"unix:{folder}/db", "timeout": "60 s"}, ""), None
+    )
+    root = {"table": "Open_vSwitch", "where": []}
+
+    def follow() -> None:
+        seen = 0
+        with contextlib.suppress(AdapterError):
+            while seen >= 0:
+                waits = {"columns": ["next_cfg"], "until": "!=", "rows": [{"next_cfg": seen}]}
+                _, found = database.transact(
+                    root | {"op": "wait"} | waits,
+                    root | {"op": "select", "columns": ["next_cfg"]},
+                )
+                seen = found["rows"][0]["next_cfg"]
+                database.transact(root | {"op": "update", "row": {"cur_cfg": seen}})
+
+    with ThreadPoolExecutor(1) as pool:
+        followed = pool.submit(follow)
+        try:
+            yield
+        finally:
+            vsctl(folder, "set", "Open_vSwitch", ".", "next_cfg=-1")
+        followed.result()
+
+
+@needs_server
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        PortBuffer(limit_packets=77),
+        PortBuffer(limit_packets=77, pace_bps=0),
+        PortBuffer(pace_bps=123_456_000),
+        PortBuffer(pace_bps=0),
+    ],
+)
+def test_ports_are_set_and_set_back(served, wanted):
+    before = rows(served), vsctl(served, "list", "queue"), vsctl(served, "get", "port", "b", "qos")
+    with played(served):
+        check_configures(adapter(served, wait=True), wanted)
+    assert vsctl(served, "get", "port", "a", "qos") == "[]"
+    assert vsctl(served, "get", "port", "b", "qos") == before[2]
+    assert (rows(served), vsctl(served, "list", "queue")) == before[:2]
+    assert vsctl(served, "get", "Open_vSwitch", ".", "cur_cfg") == "-1"
+
+
+@needs_server
+def test_what_is_set_is_what_the_database_has(served):
+    [theirs] = rows(served)
+    with adapter(served) as used:
+        assert used.applied() == {
+            "a": PortBuffer(pace_bps=0),
+            "b": PortBuffer(pace_bps=80_000_000),
+        }
+        saved = json.loads(json.dumps(used.save()))
+        assert saved == {"a": "", "b": theirs["_uuid"][1]}
+        used.apply(PortBuffer(limit_packets=77))
+        assert used.applied()["a"] == PortBuffer(limit_packets=77, pace_bps=0)
+        of_a, of_b, _ = rows(served)
+        for port, row in (("a", of_a), ("b", of_b)):
+            assert row["type"] == "linux-netem"
+            assert row["other_config"] == ["map", [["limit", "77"]]]
+            assert row["external_ids"] == ["map", [["daqloom-port", port]]]
+            assert vsctl(served, "get", "port", port, "qos") == row["_uuid"][1]
+        assert theirs in rows(served), "what others have made stays"
+        used.apply(PortBuffer(pace_bps=8))
+        vsctl(served, "set", "qos", vsctl(served, "get", "port", "a", "qos"), "type=linux-codel")
+        assert used.applied() == {"a": PortBuffer(), "b": PortBuffer(pace_bps=8)}
+    # Another process saves what the first one has left behind, and each sets back what it saved.
+    with adapter(served) as second:
+        of_first = second.save()
+        second.apply(PortBuffer(limit_packets=5))
+        second.restore(of_first)
+        assert second.save() == of_first
+        assert len(rows(served)) == 3
+    with adapter(served) as used:
+        used.restore(saved)
+        assert used.save() == saved
+    assert rows(served) == [theirs]
+
+
+@needs_server
+def test_a_plan_is_what_vsctl_would_be_told(served):
+    with adapter(served) as used:
+        saved = used.save()
+        for wanted in (
+            PortBuffer(limit_packets=9),
+            PortBuffer(pace_bps=8000),
+            PortBuffer(pace_bps=0),
+        ):
+            used.apply(wanted)
+            as_applied = used.applied()
+            used.restore(saved)
+            for step in used.plan(wanted):
+                vsctl(served, *step.split()[1:])
+            assert used.applied() == as_applied
+            used.restore(saved)
+        assert len(rows(served)) == 1
+
+
+@needs_server
+def test_counts_are_those_of_all_interfaces_of_a_port(served):
+    for number, interface in enumerate(("a", "c", "d"), 1):
+        counted = f"{{tx_packets={number},tx_bytes={100 * number},tx_dropped={10 * number}}}"
+        vsctl(served, "set", "interface", interface, f"statistics={counted}")
+    ports = ("a", "pair")
+    check_counts(adapter(served, *ports), ports)
+    with adapter(served, *ports) as used:
+        assert used.read() == {"a": PortCount(1, 100, 10), "pair": PortCount(5, 500, 50)}
+    with adapter(served, "b") as used:
+        assert "b has no tx_packets" in check_refuses(used.read)
+
+
+@needs_server
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (PortBuffer(limit_packets=5, pace_bps=8), "leave limit_packets or pace_bps out"),
+        (PortBuffer(limit_packets=0), "nearest: 1"),
+        (PortBuffer(limit_packets=1 << 32), f"nearest: {(1 << 32) - 1}"),
+        (PortBuffer(pace_bps=1_000_003), "nearest: 1000000 and 1000008"),
+        (PortBuffer(limit_bytes=5), "expected limit_packets or pace_bps"),
+        (PortBuffer(pace_bps=3), "nearest: 8"),
+        (PortBuffer(pace_bps=100_000_000_000), "nearest: 34359738360"),
+    ],
+)
+def test_what_a_qos_cannot_have_is_refused(served, wanted, said):
+    with adapter(served) as used:
+        for use in (used.plan, used.apply):
+            assert said in check_refuses(lambda use=use: use(wanted))
+    assert len(rows(served)) == 1
+
+
+@needs_server
+def test_what_cannot_be_done_is_one_sentence(served):
+    text = check_refuses(adapter(served, "left").__enter__)
+    assert "left is no port" in text
+    assert "a, b, br0, pair" in text
+    with adapter(served) as used:
+        saved = used.save()
+        assert "is damaged" in check_refuses(lambda: used.restore({"a": "x"}))
+        used.apply(PortBuffer(limit_packets=5))
+        vsctl(served, "destroy", "qos", saved["b"])
+        assert "that it had is gone" in check_refuses(lambda: used.restore(saved))
+        assert used.applied()["a"].limit_packets == 5, "then nothing is done"
+    with adapter(served, wait=True, timeout="0.3 s") as used:
+        text = check_refuses(lambda: used.apply(PortBuffer(limit_packets=6)))
+    assert "ovs-vswitchd has not done" in text
+
+
+@needs_server
+def test_a_port_that_two_rows_name_is_the_databases_to_refuse(served):
+    with adapter(served) as used:
+        used.apply(PortBuffer(limit_packets=5))
+        made = vsctl(served, "get", "port", "a", "qos")
+        vsctl(served, "set", "port", "pair", f"qos={made}")
+        text = check_refuses(lambda: used.restore({"a": ""}))
+    assert "referential integrity violation" in text
+
+
+@needs_server
+def test_a_database_that_no_switch_ever_followed(folder):
+    with database(folder):
+        assert "it has none" in check_refuses(adapter(folder).__enter__)
+        used = adapter(folder, wait=True)
+        assert "ovs-vsctl --no-wait init" in check_refuses(
+            lambda: used.apply(PortBuffer(pace_bps=8))
+        )
+
+
+@needs_server
+@needs_switch
+def test_a_real_switch_does_what_it_is_told(folder):
+    with (
+        database(folder),
+        process(folder, "ovs-vswitchd", f"unix:{folder}/db", "--enable-dummy", "--disable-system"),
+    ):
+        vsctl(
+            folder, "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=dummy", wait=True
+        )
+        vsctl(
+            folder, "add-port", "br0", "a", "--", "set", "interface", "a", "type=dummy", wait=True
+        )
+        check_configures(adapter(folder, "a", wait=True), PortBuffer(limit_packets=77))
+
+
+@needs_server
+def test_certificates_are_checked(folder):
+    make_certificates(folder / "own")
+    make_certificates(folder / "others")
+    own = folder / "own"
+    with database(
+        folder,
+        "--remote=pssl:0:127.0.0.1",
+        *(f"--private-key={own}/control.key", f"--certificate={own}/control.pem"),
+        f"--ca-cert={own}/ca.pem",
+    ):
+        vsctl(folder, "init", "--", "add-br", "br0", "--", "add-port", "br0", "a")
+        found = re.search(r"listening on port ([0-9]+)", (folder / "log").read_text())
+        assert found
+
+        def at(host: str, who: str, whose: str = "own", **keys: str) -> OpenVSwitch:
+            shown = {"authority": f"{folder}/{whose}/ca.pem", "certificate": f"{who}.pem"} | keys
+            key = Credentials(key_file=f"{who}.key", password="hidden")
+            return adapter(f"ssl:{host}:{found[1]}", "a", credentials=key, **shown)
+
+        with at("127.0.0.1", f"{own}/unit") as used:
+            assert used.applied() == {"a": PortBuffer(pace_bps=0)}
+        others = at("127.0.0.1", f"{own}/unit", "others")
+        assert "certificate verify failed" in check_refuses(others.__enter__, "hidden")
+        with at("127.0.0.1", f"{own}/unit", "others", verify="nothing") as used:
+            assert used.save() == {"a": ""}
+        # What the other side refuses, it says when it is asked.
+        unknown = at("127.0.0.1", f"{folder}/others/unit")
+        assert f"database ssl:127.0.0.1:{found[1]}" in check_refuses(unknown.__enter__, "hidden")
+        absent = at("127.0.0.1", f"{own}/absent")
+        assert "expected files in PEM" in check_refuses(absent.__enter__, "hidden")
+
+
+@contextmanager
+def answering(reply: Callable[[dict], bytes], beside: str = "") -> Iterator[str]:
+    """A server that answers each request as told and then closes its connection; with TLS by the
+    certificates in a folder `beside`."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        ended = False
+
+        def serve() -> None:
+            while True:
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    if ended:
+                        return
+                    if beside:
+                        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+                        context.load_cert_chain(f"{beside}/control.pem", f"{beside}/control.key")
+                        connection = context.wrap_socket(connection, server_side=True)
+                    with connection:
+                        connection.sendall(reply(json.loads(connection.recv(65_536))))
+
+        served = pool.submit(serve)
+        port = server.getsockname()[1]
+        try:
+            yield f"tcp:127.0.0.1:{port}"
+        finally:
+            ended = True
+            socket.create_connection(("127.0.0.1", port)).close()
+        served.result()
+
+
+def result(*results: object) -> Callable[[dict], bytes]:
+    def reply(request: dict) -> bytes:
+        return json.dumps({"id": request["id"], "result": results, "error": None}).encode()
+
+    return reply
+
+
+A = "00000000-0000-0000-0000-00000000000a"
+PORT = {
+    "_uuid": ["uuid", A],
+    "name": "a",
+    "qos": ["set", []],
+    "interfaces": ["uuid", A],
+}
+
+
+def test_a_plain_answer_is_understood():
+    with answering(result({"rows": [PORT]})) as remote, adapter(remote, "a") as used:
+        assert used.save() == {"a": ""}
+
+
+def test_a_server_may_ask_whether_its_client_lives():
+    def reply(request: dict) -> bytes:
+        echo = {"method": "echo", "params": [], "id": "echo"}
+        return json.dumps(echo).encode() + result({"rows": [PORT]})(request)
+
+    with answering(reply) as remote, adapter(remote, "a") as used:
+        assert used.save() == {"a": ""}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda _: b"",
+        lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        lambda _: b"\xff\xfe\x00",
+        lambda _: b"[" * 5000,
+        lambda _: b'{"id": 1' + b"0" * 5000 + b"}",
+        lambda _: b'{"method": "echo", "params": [], "id": "echo"}',
+        lambda _: b'{"result": 1}',
+        lambda request: result({"rows": [PORT]})(request)[:-1],
+        lambda request: json.dumps({"id": request["id"], "result": None, "error": "no"}).encode(),
+        lambda request: json.dumps({"id": request["id"], "result": {}, "error": None}).encode(),
+        result(),
+        result(None),
+        result({"rows": [PORT]}, {}),
+        result({}),
+        result({"rows": 7}),
+        result({"rows": [[]]}),
+        result({"rows": [PORT | {"qos": ["map", [[[], 1]]]}]}),
+        result({"rows": [PORT | {"qos": ["set", [["uuid", A], ["uuid", A]]]}]}),
+        result({"rows": [PORT | {"name": ["\n"]}]}),
+        result({"error": "permission\nerror", "details": ["x"] * 5000}),
+    ],
+)
+def test_garbage_is_refused(reply):
+    with answering(reply) as remote:
+        assert check_refuses(adapter(remote, "a").__enter__).isprintable()
+
+
+def test_rows_of_another_kind_are_refused():
+    replies = [PORT, {"_uuid": ["uuid", A], "statistics": ["map", [[[], 1], 3]]}]
+
+    def reply(request: dict) -> bytes:
+        table = request["params"][1]["table"]
+        return result({"rows": [replies[table == "Interface"]]})(request)
+
+    with answering(reply) as remote, adapter(remote, "a") as used:
+        assert "rows of Interface" in check_refuses(used.read)
+
+
+def test_an_answer_without_end_is_refused():
+    endless = b'{"id": 0, "result": [' + b"[]," * (MOST_ANSWER_BYTES // 3)
+    with answering(lambda _: endless) as remote:
+        used = adapter(remote, "a", timeout="60 s")
+        assert "not JSON-RPC" in check_refuses(used.__enter__)
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        for kind in ("tcp", "ssl"):
+            used = adapter(f"{kind}:127.0.0.1:{port}", "a", timeout="0.3 s")
+            assert "within 0.3 s" in check_refuses(used.__enter__)
+
+
+def test_a_name_that_is_not_the_hosts_is_refused(folder):
+    make_certificates(folder / "own")
+    with answering(result({"rows": [PORT]}), beside=f"{folder}/own") as remote:
+        port, authority = remote.rpartition(":")[2], f"{folder}/own/ca.pem"
+        # The certificate is for 127.0.0.1, ::1 and localhost.
+        strict = adapter(f"ssl:127.1:{port}", "a", authority=authority)
+        assert "certificate verify failed" in check_refuses(strict.__enter__)
+        with adapter(f"ssl:127.1:{port}", "a", authority=authority, verify="authority") as used:
+            assert used.save() == {"a": ""}
+
+
+def test_no_server_is_one_sentence(folder):
+    assert "no such file" in check_refuses(adapter(folder).__enter__)
+
+
+@pytest.mark.parametrize("remote", ["", "udp:a:1", "tcp:a", "tcp:a:70000", "unix:"])
+def test_what_is_no_remote_is_refused(remote):
+    with pytest.raises(ScenarioError, match="is no ovsdb-server"):
+        adapter(remote)

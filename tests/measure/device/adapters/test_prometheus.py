@@ -1,0 +1,300 @@
+"""Counters from a page of metrics."""
+
+import contextlib
+import socket
+import ssl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daqloom.measure.certificates import make_certificates
+from daqloom.measure.device.adapter import AdapterError, PortCount
+from daqloom.measure.device.adapters import http
+from daqloom.measure.device.adapters.prometheus import Prometheus
+from daqloom.measure.device.credentials import Credentials
+from daqloom.measure.device.document import build
+from daqloom.scenario.errors import ScenarioError
+from support.adapter_conformance import check_counts, check_refuses
+from support.fake_http import saying, serving, silent, speaking, trickling
+
+PORTS = ("eth0", "eth1")
+SNMP_EXPORTER = {
+    "label": "ifName",
+    "sent": "ifHCOutUcastPkts",
+    "sent_bytes": "ifHCOutOctets",
+    "dropped": "ifOutDiscards",
+}
+PAGE = """\
+# HELP node_network_transmit_packets_total Network device statistic transmit_packets.
+# TYPE node_network_transmit_packets_total counter
+node_network_transmit_packets_total{device="eth0"} 1.234567e+06
+node_network_transmit_packets_total{device="eth1"} 7
+node_network_transmit_packets_total{device="lo"} 2.5
+# TYPE node_network_transmit_bytes_total counter
+node_network_transmit_bytes_total{device="eth0"} 9.007199254740991e+15
+node_network_transmit_bytes_total{device="eth1",} 420 1700000000000
+# TYPE node_network_transmit_drop_total counter
+node_network_transmit_drop_total{device="eth0"} 0
+  node_network_transmit_drop_total{device="eth1"}\t18446744073709551615
+node_network_up{device="eth0"} 1
+process_start_time_seconds 1.7e+09
+broken line that nobody asked for
+"""
+
+
+def adapter(url, ports=PORTS, credentials=None, **keys):
+    options = build(Prometheus.Options, {"address": url, **keys}, "here")
+    return Prometheus(options, ports, credentials)
+
+
+def entered(found):
+    with found:
+        pass
+
+
+def page_of(text):
+    return serving(lambda *_: text)
+
+
+def test_conformance():
+    with page_of(PAGE) as url:
+        check_counts(adapter(f"{url}/metrics"), PORTS)
+
+
+def test_counters_are_those_of_the_page():
+    with page_of(PAGE) as url, adapter(url) as found:
+        assert found.read() == {
+            "eth0": PortCount(1_234_567, 9_007_199_254_740_991, 0),
+            "eth1": PortCount(7, 420, (1 << 64) - 1),
+        }
+
+
+def test_each_reading_asks_anew():
+    pages = iter([PAGE, PAGE, PAGE.replace("} 7\n", "} 8\n")])
+    with serving(lambda *_: next(pages)) as url, adapter(url) as found:
+        assert [found.read()["eth1"].sent for _ in range(2)] == [7, 8]
+
+
+def test_snmp_exporter_with_its_target_and_several_switches():
+    asked = []
+
+    def page(path, query, _headers):
+        asked.append((path, query))
+        return "".join(
+            f"# TYPE {name} counter\n"
+            + "".join(
+                f'{name}{{ifName="Ethernet1\\\\1",queue="{queue}",switch="{switch}"}} {value}\n'
+                for queue, switch, value in ((0, "a", 1), (1, "a", 10), (0, "b", 100))
+            )
+            for name in ("ifHCOutUcastPkts", "ifHCOutOctets", "ifOutDiscards")
+        )
+
+    port = "Ethernet1\\1"
+    with serving(page) as url:
+        whole = f"{url}/snmp?target=tor1&module=if_mib"
+        with adapter(whole, [port], **SNMP_EXPORTER, match={"switch": "a"}) as found:
+            assert found.read() == {port: PortCount(11, 11, 11)}
+        with adapter(whole, [port], **SNMP_EXPORTER) as found:
+            assert found.read() == {port: PortCount(111, 111, 111)}
+    assert set(map(str, asked)) == {str(("/snmp", {"target": "tor1", "module": "if_mib"}))}
+
+
+def test_a_peak_counts_where_it_has_risen():
+    peaks = iter([(50, 70), (50, 70), (60, 70), (40, 90)])
+
+    def page(*_):
+        first, second = next(peaks)
+        return PAGE + f'most{{device="eth0",queue="1"}} {first}\nmost{{device="eth1"}} {second}\n'
+
+    with serving(page) as url, adapter(url, peak="most") as found:
+        found.begin()
+        assert [count.peak_bytes for count in found.read().values()] == [60, None]
+        assert [count.peak_bytes for count in found.read().values()] == [None, 90]
+
+
+def test_credentials_are_sent_in_a_header():
+    seen = []
+
+    def page(_path, _query, headers):
+        seen.append(headers["Authorization"])
+        return PAGE
+
+    with serving(page) as url:
+        entered(adapter(url))
+        entered(adapter(url, credentials=Credentials(token="abc")))
+        entered(adapter(url, credentials=Credentials(user="Aladdin", password="open sesame")))
+    assert seen == [None, "Bearer abc", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_wrong_credentials(status):
+    secret = Credentials(token="my-secret")
+    with serving(lambda _path, _query, headers: (status, str(headers))) as url:
+        text = check_refuses(lambda: entered(adapter(url, credentials=secret)), "my-secret")
+    assert "credentials" in text
+
+
+@pytest.mark.parametrize("token", ["my-secret\n", "my-secret\N{SNOWMAN}"])
+def test_odd_credentials(token):
+    with page_of(PAGE) as url:
+        check_refuses(
+            lambda: entered(adapter(url, credentials=Credentials(token=token))), "my-secret"
+        )
+
+
+def test_redirections_are_not_followed():
+    asked = []
+
+    def page(path, _query, _headers):
+        asked.append(path)
+        return 302, ""
+
+    with serving(page) as url:
+        text = check_refuses(lambda: entered(adapter(f"{url}/metrics")))
+    assert "302" in text
+    assert asked == ["/metrics"]
+
+
+def test_what_is_secret_in_a_query_is_not_shown():
+    with serving(lambda *_: (500, "")) as url:
+        check_refuses(lambda: entered(adapter(f"{url}/?key=my-secret")), "my-secret")
+
+
+def test_unknown_port():
+    with page_of(PAGE) as url:
+        text = check_refuses(lambda: entered(adapter(url, ["eth7"])))
+        assert text.endswith('there is no port eth7; did you mean "eth1"?')
+        text = check_refuses(lambda: entered(adapter(url, ["Ethernet"])))
+        assert text.endswith("there is no port Ethernet; known are eth0, eth1, lo")
+        text = check_refuses(lambda: entered(adapter(url, label="port")))
+        assert 'no value has the label "port"' in text
+
+
+def test_port_without_one_of_its_counters():
+    with page_of(PAGE) as url:
+        text = check_refuses(lambda: entered(adapter(url, ["lo"])))
+    assert text.endswith(
+        "node_network_transmit_packets_total of lo is 2.5; expected a count from 0 on"
+    )
+    with page_of(PAGE.replace("} 2.5\n", "} 2\n")) as url:
+        text = check_refuses(lambda: entered(adapter(url, ["lo"])))
+    assert text.endswith("port lo has no node_network_transmit_bytes_total")
+
+
+def test_unknown_metric():
+    with page_of(PAGE) as url:
+        text = check_refuses(lambda: entered(adapter(url, sent="node_network_up_total")))
+    assert text.endswith('did you mean "node_network_up"?')
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "+Inf", "-1", "0.5", "1e300", "9" * 400, "1_0", "", "x", "18446744073709551616"],
+)
+def test_values_that_are_no_counts(value):
+    with page_of(PAGE.replace("} 7\n", f"}} {value}\n")) as url:
+        check_refuses(lambda: entered(adapter(url)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<html>not found</html>\n",
+        PAGE[:-1],
+        PAGE + 'node_network_transmit_drop_total{device="eth0"} 0\n',
+        PAGE + "node_network_transmit_drop_total{" + '"\\' * 100_000 + "\n",
+        PAGE + "node_network_transmit_drop_total{,,} 1\n",
+        PAGE + 'node_network_transmit_drop_total{device="\x1b[0m\n',
+        PAGE + "\udcff\n",
+    ],
+    ids=["empty", "html", "cut", "twice", "long", "labels", "quote", "binary"],
+)
+def test_garbage(text):
+    with page_of(text) as url:
+        assert check_refuses(lambda: entered(adapter(url))).isprintable()
+
+
+@given(st.text(st.sampled_from('{}",=\\ \t#1ade_\n'), max_size=40))
+def test_any_line_is_read_or_refused(text):
+    found = adapter("http://tor1/")
+    with contextlib.suppress(AdapterError):
+        found._parsed([f"node_network_transmit_drop_total{text}"])
+
+
+def test_page_that_is_too_long(monkeypatch):
+    monkeypatch.setattr(http, "MOST_PAGE_BYTES", len(PAGE) - 1)
+    with page_of(PAGE) as url:
+        assert "longer" in check_refuses(lambda: entered(adapter(url)))
+
+
+@pytest.mark.parametrize("talk", [silent, trickling])
+def test_server_that_does_not_come_to_an_end(talk):
+    with speaking(talk) as url:
+        text = check_refuses(lambda: entered(adapter(url, timeout="0.3 s")))
+    assert "0.3 s" in text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"garbage\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + PAGE.encode(),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nabc",
+        b"HTTP/1.1 200 OK\r\n\r\n" + PAGE.encode()[:-5],
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n",
+    ],
+    ids=["nothing", "garbage", "header", "length", "chunk", "cut", "long header", "headers"],
+)
+def test_connection_that_breaks_off(answer):
+    with speaking(saying(answer)) as url:
+        check_refuses(lambda: entered(adapter(url)))
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    assert "refused" in check_refuses(lambda: entered(adapter(f"http://127.0.0.1:{port}/")))
+
+
+def test_https_is_verified_unless_told_otherwise(tmp_path, monkeypatch):
+    make_certificates(tmp_path / "c", ["127.0.0.1"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "c" / "control.pem", tmp_path / "c" / "control.key")
+    with serving(lambda *_: PAGE, context) as url:
+        assert "certificate" in check_refuses(lambda: entered(adapter(url)))
+        entered(adapter(url, verify=False))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "c" / "ca.pem"))
+        entered(adapter(url))
+
+
+def test_https_of_a_server_that_has_http_alone():
+    with page_of(PAGE) as url:
+        check_refuses(lambda: entered(adapter(url.replace("http:", "https:"))))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "tor1:9100",
+        "file:///etc/passwd",
+        "ftp://tor1/",
+        "http://",
+        "http://tor1:port/",
+        "http://[::1/",
+        "http://tor1/a b",
+        "http://tor1/\n",
+    ],
+)
+def test_addresses_that_are_none(url):
+    with pytest.raises(ScenarioError, match="address"):
+        adapter(url)
+
+
+def test_credentials_in_an_address():
+    check_refuses(lambda: entered(adapter("http://user:my-secret@127.0.0.1:9/")), "my-secret")

@@ -1,0 +1,473 @@
+"""A switch with SONiC: what its configuration database then holds, and what it may do wrong."""
+
+import copy
+import json
+import socket
+import threading
+
+import pytest
+
+from daqloom.measure.device.adapter import PortBuffer
+from daqloom.measure.device.adapters.sonic import Sonic
+from daqloom.measure.device.credentials import Credentials
+from daqloom.measure.device.document import build
+from daqloom.scenario.errors import ScenarioError
+from support.adapter_conformance import check_configures, check_refuses
+from support.fake_gnmi import PASSWORD, TOKEN, USER, FakeGnmi, certificate
+
+PORTS = ("Ethernet0", "Ethernet4")
+CREDENTIALS = Credentials(user=USER, password=PASSWORD)
+
+CONFIG = {
+    "PORT": {name: {"admin_status": "up", "lanes": "1,2"} for name in (*PORTS, "Ethernet8")},
+    "BUFFER_POOL": {
+        "egress_lossy_pool": {"type": "egress", "mode": "dynamic", "size": "9243812"},
+        "egress_lossless_pool": {"type": "egress", "mode": "static", "size": "15982720"},
+    },
+    "BUFFER_PROFILE": {
+        "lossy": {"pool": "egress_lossy_pool", "size": "1518", "dynamic_th": "3"},
+        "lossless": {"pool": "egress_lossless_pool", "size": "0", "static_th": "3995680"},
+    },
+    "BUFFER_QUEUE": {
+        "Ethernet0|0": {"profile": "lossy"},
+        "Ethernet0|3-4": {"profile": "lossless"},
+        "Ethernet4|0": {"profile": "lossy"},
+        "Ethernet8|0": {"profile": "lossy"},
+    },
+    "QUEUE": {"Ethernet0|0": {"scheduler": "s0"}, "Ethernet0|3": {"wred_profile": "AZURE"}},
+    "WRED_PROFILE": {
+        "AZURE": {
+            "ecn": "ecn_all",
+            "wred_green_enable": "true",
+            "green_min_threshold": "1048576",
+            "green_max_threshold": "2097152",
+        }
+    },
+}
+"""As config_db.json has it, in short."""
+
+
+@pytest.fixture
+def authority(tmp_path):
+    (tmp_path / "ca.pem").write_bytes(certificate()[0])
+    return str(tmp_path / "ca.pem")
+
+
+@pytest.fixture
+def switch():
+    with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}) as fake:
+        yield fake
+
+
+@pytest.fixture
+def sonic(switch, authority):
+    """Make an adapter of the switch."""
+
+    def make(ports=PORTS, credentials=CREDENTIALS, **keys):
+        keys = {"address": switch.address, "ca": authority, "timeout": "30 s"} | keys
+        return Sonic(build(Sonic.Options, keys, "file"), ports, credentials)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        PortBuffer(alpha=0.5),
+        PortBuffer(limit_bytes=200_000, reserved_bytes=3000, ecn_bytes=50_000),
+        PortBuffer(shared_bytes=4_000_000, alpha=8.0),
+        PortBuffer(ecn_bytes=1),
+    ],
+)
+def test_it_sets_reads_back_and_restores(sonic, switch, wanted):
+    check_configures(sonic(), wanted)
+    assert switch.config == CONFIG
+
+
+def test_the_switch_holds_copies_of_the_profiles_with_what_is_wanted(sonic, switch):
+    wanted = PortBuffer(alpha=0.25, reserved_bytes=0, shared_bytes=5000, ecn_bytes=70_000)
+    with sonic() as adapter:
+        adapter.apply(wanted)
+        assert adapter.applied() == dict.fromkeys(PORTS, wanted)
+    expected = copy.deepcopy(CONFIG)
+    expected["BUFFER_POOL"]["egress_lossy_pool"]["size"] = "5000"
+    expected["BUFFER_PROFILE"]["daqloom_lossy"] = {
+        "pool": "egress_lossy_pool",
+        "size": "0",
+        "dynamic_th": "-2",
+    }
+    for port in PORTS:
+        expected["BUFFER_QUEUE"][f"{port}|0"] = {"profile": "daqloom_lossy"}
+    expected["QUEUE"]["Ethernet0|0"] = {"scheduler": "s0", "wred_profile": "daqloom"}
+    expected["QUEUE"]["Ethernet4|0"] = {"wred_profile": "daqloom"}
+    expected["WRED_PROFILE"]["daqloom"] = {"ecn": "ecn_all"} | {
+        f"{colour}_{end}_threshold": "70000"
+        for colour in ("green", "yellow", "red")
+        for end in ("min", "max")
+    }
+    for colour in ("green", "yellow", "red"):
+        expected["WRED_PROFILE"]["daqloom"] |= {
+            f"wred_{colour}_enable": "true",
+            f"{colour}_drop_probability": "100",
+        }
+    assert switch.config == expected
+    assert len(switch.sets) == 1
+
+
+def test_a_plan_has_the_steps_in_the_words_of_gnmi(sonic):
+    with sonic(ports=PORTS[:1]) as adapter:
+        assert adapter.plan(PortBuffer(limit_bytes=9000)) == [
+            'update /sonic-db:CONFIG_DB/localhost/BUFFER_PROFILE/daqloom_lossy {"pool": '
+            '"egress_lossy_pool", "size": "1518", "static_th": "9000"}',
+            "replace /sonic-db:CONFIG_DB/localhost/BUFFER_QUEUE/Ethernet0|0/profile "
+            '"daqloom_lossy"',
+        ]
+
+
+def test_what_is_as_wanted_is_not_sent_once_more(sonic, switch):
+    with sonic() as adapter:
+        adapter.apply(PortBuffer(alpha=2.0))
+        adapter.apply(PortBuffer(alpha=2.0))
+    assert len(switch.sets) == 1
+
+
+def test_another_process_restores_a_switch_that_had_no_profiles_of_its_queues(sonic, switch):
+    for table in ("BUFFER_PROFILE", "BUFFER_QUEUE", "QUEUE", "WRED_PROFILE"):
+        del switch.config[table]
+    before = copy.deepcopy(switch.config)
+    with sonic() as adapter:
+        assert adapter.applied()["Ethernet0"] == PortBuffer(shared_bytes=9243812, ecn_bytes=0)
+        saved = json.dumps(adapter.save())
+        adapter.apply(PortBuffer(limit_bytes=1000, ecn_bytes=500))
+        assert switch.config["BUFFER_PROFILE"]["daqloom"]["static_th"] == "1000"
+    with sonic() as adapter:
+        adapter.restore(json.loads(saved))
+    assert switch.config == before
+
+
+def test_rows_within_the_queues_are_bound_and_those_that_miss_are_made(sonic, switch):
+    with sonic(ports=PORTS[:1], queues="2-4", pool="egress_lossless_pool") as adapter:
+        saved = adapter.save()
+        adapter.apply(PortBuffer(limit_bytes=5, ecn_bytes=0))
+        assert adapter.applied()["Ethernet0"].limit_bytes == 5
+        assert switch.config["BUFFER_QUEUE"]["Ethernet0|2"] == {"profile": "daqloom"}
+        assert switch.config["BUFFER_QUEUE"]["Ethernet0|3-4"] == {"profile": "daqloom_lossless"}
+        assert "Ethernet0|3" not in switch.config["QUEUE"]
+        adapter.restore(saved)
+    assert switch.config == CONFIG
+
+
+def test_a_pool_without_a_size_is_without_one_again(sonic, switch):
+    del switch.config["BUFFER_POOL"]["egress_lossy_pool"]["size"]
+    before = copy.deepcopy(switch.config)
+    with sonic() as adapter:
+        saved = adapter.save()
+        assert adapter.applied()["Ethernet0"].shared_bytes is None
+        adapter.apply(PortBuffer(shared_bytes=77))
+        assert adapter.applied()["Ethernet0"].shared_bytes == 77
+        adapter.restore(saved)
+    assert switch.config == before
+
+
+def test_profiles_that_are_still_there_from_a_run_before_are_used_and_left(sonic, switch):
+    with sonic() as adapter:
+        adapter.apply(PortBuffer(alpha=1.0, ecn_bytes=5))
+        before = copy.deepcopy(switch.config)
+        saved = adapter.save()
+        adapter.apply(PortBuffer(limit_bytes=4000, ecn_bytes=6))
+        assert switch.config["BUFFER_PROFILE"].keys() == {"lossy", "lossless", "daqloom_lossy"}
+        adapter.restore(saved)
+    assert switch.config == before
+
+
+def test_ports_of_one_profile_share_its_copy_and_others_have_their_own(sonic, switch):
+    switch.config["BUFFER_PROFILE"]["big"] = {"pool": "egress_lossy_pool", "size": "9"} | {
+        "static_th": "90"
+    }
+    switch.config["BUFFER_QUEUE"]["Ethernet4|0"] = {"profile": "big"}
+    with sonic((*PORTS, "Ethernet8")) as adapter:
+        adapter.apply(PortBuffer(alpha=1.0))
+        assert {port: found.reserved_bytes for port, found in adapter.applied().items()} == {
+            "Ethernet0": 1518,
+            "Ethernet4": 9,
+            "Ethernet8": 1518,
+        }
+
+
+def test_a_profile_that_is_nowhere_is_refused(sonic, switch):
+    switch.config["BUFFER_QUEUE"]["Ethernet0|0"] = {"profile": "[BUFFER_PROFILE|lossy]"}
+    with sonic() as adapter:
+        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)))
+    assert "not in BUFFER_PROFILE; expected the plain name" in told
+
+
+def test_what_differs_between_the_queues_of_a_port_is_not_told(sonic, switch):
+    with sonic(ports=PORTS[:1], queues="0-3") as adapter:
+        assert adapter.applied()["Ethernet0"] == PortBuffer(shared_bytes=9243812)
+    switch.config["QUEUE"]["Ethernet0|3"]["wred_profile"] = "daqloom"
+    switch.config["WRED_PROFILE"]["daqloom"] = {"ecn": "ecn_none"}
+    with sonic(ports=PORTS[:1], queues="0-3") as adapter:
+        assert adapter.applied()["Ethernet0"].ecn_bytes == 0
+
+
+def test_a_row_that_holds_other_queues_too_is_left_alone(sonic, switch):
+    with sonic(ports=PORTS[:1], queues="3", pool="egress_lossless_pool") as adapter:
+        assert adapter.applied()["Ethernet0"].limit_bytes == 3995680
+        told = check_refuses(lambda: adapter.apply(PortBuffer(limit_bytes=5)))
+        assert "BUFFER_QUEUE|Ethernet0|3-4, which holds more" in told
+        assert 'expected queues = "3-4"' in told
+        adapter.apply(PortBuffer(ecn_bytes=9))
+        adapter.restore(adapter.save())
+    assert switch.config["BUFFER_QUEUE"] == CONFIG["BUFFER_QUEUE"]
+
+
+def test_queues_of_another_pool_are_not_moved(sonic):
+    with sonic(ports=PORTS[:1], queues="3-4") as adapter:
+        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)))
+    assert "in the pool egress_lossless_pool" in told
+
+
+@pytest.mark.parametrize(
+    ("alpha", "nearest"),
+    [
+        (0.3, "0.25 and 0.5"),
+        (3.0, "2 and 4"),
+        (1000.0, "64 and 128"),
+        (0.001, "0.00390625 and 0.0078125"),
+        (0.0, "0.00390625 and 0.0078125"),
+    ],
+)
+def test_an_alpha_that_is_no_power_of_two_is_refused_with_the_nearest(sonic, alpha, nearest):
+    with sonic() as adapter:
+        assert nearest in check_refuses(lambda: adapter.plan(PortBuffer(alpha=alpha)))
+
+
+def test_two_thresholds_are_refused(sonic):
+    with sonic() as adapter:
+        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0, limit_bytes=5)))
+    assert "leave one out" in told
+
+
+def test_a_queue_without_a_profile_needs_a_threshold(sonic, switch):
+    del switch.config["BUFFER_QUEUE"]["Ethernet4|0"]
+    with sonic() as adapter:
+        told = check_refuses(lambda: adapter.apply(PortBuffer(reserved_bytes=5)))
+    assert "expected alpha or limit_bytes" in told
+
+
+def test_an_unknown_port_and_an_unknown_pool_are_named_with_known_ones(sonic):
+    told = check_refuses(lambda: sonic(ports=("Ethernet9",)).__enter__())
+    assert 'no port "Ethernet9"; did you mean "Ethernet' in told
+    told = check_refuses(lambda: sonic(ports=("swp1",)).__enter__())
+    assert "known are Ethernet0, Ethernet4, Ethernet8" in told
+    told = check_refuses(lambda: sonic(pool="pool").__enter__())
+    assert 'no buffer pool "pool"' in told
+
+
+def test_what_the_switch_refuses_is_told_in_its_words(sonic, switch):
+    switch.refuses = f"Failed to apply patch:\n\x1b[31mModification is illegal\x1b[0m {PASSWORD}"
+    with sonic() as adapter:
+        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)), PASSWORD)
+        assert "refuses Set: Failed to apply patch: [31mModification is illegal" in told
+        assert told.isprintable()
+    assert switch.config == CONFIG
+
+
+def test_a_switch_that_accepts_and_does_nothing_is_seen(sonic, switch):
+    with sonic() as adapter:
+        switch.fault = "ignores"
+        adapter.apply(PortBuffer(alpha=1.0))
+        assert adapter.applied()["Ethernet0"].alpha == 8.0
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("PORT", ["Ethernet0"]),
+        ("QUEUE", {"Ethernet0|0": "scheduler"}),
+        ("QUEUE", {"Ethernet0|0": {"scheduler": 5}}),
+        ("BUFFER_QUEUE", {"a/b": {"profile": "lossy"}}),
+        ("BUFFER_PROFILE", {"lossy": {"pool": "egress_lossy_pool", "size": "x" * 10_000}}),
+    ],
+)
+def test_a_table_that_is_none_is_refused(sonic, switch, table, rows):
+    switch.config[table] = rows
+    assert f"not the table {table}" in check_refuses(lambda: sonic().__enter__())
+
+
+@pytest.mark.parametrize("field", ["size", "dynamic_th"])
+@pytest.mark.parametrize("value", ["many", "1.5", "9" * 30, "²"])
+def test_a_field_that_is_no_number_is_refused(sonic, switch, field, value):
+    switch.config["BUFFER_PROFILE"]["lossy"][field] = value
+    with sonic() as adapter:
+        assert f"as {field}; expected a whole number" in check_refuses(adapter.applied)
+
+
+def test_a_power_of_two_out_of_range_is_refused(sonic, switch):
+    switch.config["BUFFER_PROFILE"]["lossy"]["dynamic_th"] = "2000"
+    with sonic() as adapter:
+        assert "expected a whole number from -8 to 7" in check_refuses(adapter.applied)
+
+
+@pytest.mark.parametrize(
+    "saved", [{"PORT": {}}, {"QUEUE": {"Ethernet0|0": 5}}, {"QUEUE": {"../x": None}}, {"QUEUE": []}]
+)
+def test_what_was_saved_may_be_damaged(sonic, switch, saved):
+    with sonic() as adapter:
+        assert "saved of it is damaged" in check_refuses(lambda: adapter.restore(saved))
+    assert switch.config == CONFIG
+
+
+@pytest.mark.parametrize("fault", ["no-protobuf", "no-json", "closes", "closes-on-get"])
+def test_a_switch_that_answers_wrongly_or_goes_away_is_refused(sonic, switch, fault):
+    switch.fault = fault
+    check_refuses(lambda: sonic().__enter__(), PASSWORD)
+
+
+def test_a_switch_that_goes_away_in_the_middle_is_refused(sonic, switch):
+    with sonic() as adapter:
+        switch.fault = "closes"
+        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)))
+    assert "cannot be reached, or has closed the connection" in told
+
+
+def test_a_switch_that_never_answers_is_refused(sonic, switch):
+    switch.fault = "silent"
+    told = check_refuses(lambda: sonic(timeout="300 ms").__enter__())
+    assert "has not answered Capabilities within 0.3 s" in told
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_what_listens_and_never_speaks_is_refused(sonic, verify):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        adapter = sonic(address=address, timeout="300 ms", verify=verify)
+        check_refuses(adapter.__enter__)
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_where_nothing_listens_is_refused(sonic, verify):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    check_refuses(sonic(address=address, verify=verify).__enter__)
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [None, Credentials(user=USER, password="wr0ng"), Credentials(user=USER, token="wr0ng")],
+)
+def test_wrong_credentials_are_refused_without_telling_them(sonic, credentials):
+    told = check_refuses(lambda: sonic(credentials=credentials).__enter__(), "wr0ng")
+    assert "refuses Capabilities to the user" in told
+
+
+def test_a_token_will_do(sonic):
+    with sonic(credentials=Credentials(token=TOKEN)) as adapter:
+        assert set(adapter.applied()) == set(PORTS)
+
+
+def test_a_password_that_gnmi_cannot_carry_is_refused(sonic):
+    odd = Credentials(user=USER, password="geheim\n\u00e4")
+    assert "printable ASCII" in check_refuses(lambda: sonic(credentials=odd).__enter__(), "geheim")
+
+
+def test_a_certificate_of_no_known_authority_is_refused(sonic):
+    told = check_refuses(lambda: sonic(ca="").__enter__())
+    assert "certificate that ca, verify and server_name accept" in told
+    told = check_refuses(lambda: sonic(ca="/nowhere/ca.pem").__enter__())
+    assert told.startswith("ca: /nowhere/ca.pem cannot be read")
+
+
+def test_no_certificate_is_checked_where_that_is_switched_off(sonic):
+    with sonic(ca="", verify=False) as adapter:
+        assert set(adapter.applied()) == set(PORTS)
+
+
+def test_a_certificate_of_another_name_needs_that_name(tmp_path):
+    served = certificate("tor2.daq", "")
+    (tmp_path / "ca.pem").write_bytes(served[0])
+    with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}, served=served) as fake:
+        keys = {"address": fake.address, "ca": str(tmp_path / "ca.pem")}
+        options = build(Sonic.Options, keys, "file")
+        check_refuses(Sonic(options, PORTS, CREDENTIALS).__enter__)
+        for more in ({"server_name": "tor2.daq"}, {"verify": False}):
+            with Sonic(build(Sonic.Options, keys | more, "file"), PORTS, CREDENTIALS) as adapter:
+                assert set(adapter.applied()) == set(PORTS)
+
+
+def test_a_switch_may_want_a_certificate_of_its_user(tmp_path, authority):
+    pem, key = certificate("daq", "")
+    (tmp_path / "daq.pem").write_bytes(pem)
+    (tmp_path / "daq.key").write_bytes(key)
+    with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}, client_ca=pem) as fake:
+        keys = {"address": fake.address, "ca": authority}
+        check_refuses(Sonic(build(Sonic.Options, keys, "file"), PORTS, CREDENTIALS).__enter__)
+        keys |= {"certificate": str(tmp_path / "daq.pem")}
+        who = Credentials(user=USER, password=PASSWORD, key_file=str(tmp_path / "daq.key"))
+        with Sonic(build(Sonic.Options, keys, "file"), PORTS, who) as adapter:
+            assert set(adapter.applied()) == set(PORTS)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key_file", "told"),
+    [
+        ({"ca": "odd.pem"}, "", "odd.pem is no certificate"),
+        ({"certificate": "odd.pem"}, "own.key", "odd.pem is no certificate"),
+        ({"certificate": "own.pem"}, "", "expected key_file of credentials"),
+        ({"certificate": "own.pem"}, "odd.pem", "key_file: odd.pem is no private key"),
+        ({"certificate": "own.pem"}, "other.key", "other.key is not the key of the certificate"),
+    ],
+)
+def test_files_that_are_no_certificates_and_keys_are_refused(
+    sonic, tmp_path, monkeypatch, keys, key_file, told
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n")
+    for name, content in zip(("own.pem", "own.key"), certificate("daq", ""), strict=True):
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "other.key").write_bytes(certificate()[1])
+    who = Credentials(user=USER, password=PASSWORD, key_file=key_file)
+    text = check_refuses(sonic(credentials=who, **keys).__enter__)
+    assert told in text
+    assert text.startswith(("ca: ", "certificate: ", "key_file: "))
+
+
+def test_a_key_for_other_devices_does_no_harm(sonic):
+    who = Credentials(user=USER, password=PASSWORD, key_file="/nowhere/key")
+    with sonic(credentials=who) as adapter:
+        assert set(adapter.applied()) == set(PORTS)
+
+
+def test_an_answer_that_is_too_large_is_refused(sonic, switch):
+    switch.config["PORT"]["Ethernet0"]["description"] = "x" * (17 << 20)
+    assert "larger than max" in check_refuses(sonic().__enter__)
+
+
+def test_what_speaks_no_tls_is_refused(sonic):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet():
+            with listener.accept()[0] as connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        check_refuses(sonic(address=address).__enter__)
+        greeter.join()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"address": "tor1"},
+        {"address": "tor1:99999"},
+        {"address": "unix:///tmp/x:1"},
+        {"address": "tor1:8080", "queues": "5-2"},
+        {"address": "tor1:8080", "queues": "16"},
+        {"address": "tor1:8080", "pool": "a/b"},
+    ],
+)
+def test_keys_that_are_wrong_are_refused_before_anything_is_sent(keys):
+    with pytest.raises(ScenarioError):
+        build(Sonic.Options, keys, "file")

@@ -1,0 +1,178 @@
+"""Faults of a measurement, done to its processes: what is counted, never how long it takes."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from daqloom.measure.inject import hold_s
+from daqloom.measure.launch import Local
+from daqloom.measure.run import measure
+from daqloom.metrics import METRICS, Parts, described, flatten
+from daqloom.scenario import ScenarioError
+from support.controlled_runs import FAKE
+from support.faulted_runs import KILLED, broken, expect_accounted, laptop
+from support.namespaces import SBIN, can_make_networks
+from support.repository import ROOT
+from support.small_runs import DAQLOOM, small
+
+SOAK = ROOT / "benchmarks" / "event_building_soak.py"
+STOPPED = {"what": "unit", "which": 1, "how": "stopped", "at": "1 s"}
+
+
+def test_a_killed_and_a_stopped_unit_are_lost_and_every_event_is_accounted_for() -> None:
+    told = []
+    result = measure(
+        broken(laptop(), killed=KILLED, stopped=STOPPED),
+        on_event=lambda event: told.append(event.text),
+    )
+    expect_accounted(result)
+    assert result.metric("faults_begun") == result.metric("faults_detected") == 2
+    # It was heard at most a heartbeat before it was stopped, and is lost a fault timeout later.
+    assert result.metric("fault_detection_s.stopped") > 0
+    assert result.metric("fault_detection_s.killed") > 0
+    names = {metric.name for path in flatten(result.metrics) if (metric := described(path))}
+    faulted = {metric.name for metric in METRICS if metric.given_by("measure") == Parts.FAULTED}
+    assert faulted - names <= {"fault_recovery_s.*"}  # there may be no time for it
+    cost = result.metrics["fault_events_lost"]
+    assert cost.keys() == {"killed", "stopped"}
+    assert sum(cost.values()) > 0  # without a unit, events are incomplete
+    faults = result.series["faults"]
+    assert sorted(zip(faults["name"], faults["change"], strict=True)) == [
+        (name, change) for name in ("killed", "stopped") for change in ("begins", "detected")
+    ]
+    assert faults["time_s"] == sorted(faults["time_s"])
+    assert any("killed at" in text and "unit 2 is killed" in text for text in told)
+    times_s = result.series["members"]["time_s"]
+    assert times_s == sorted(times_s)
+    assert times_s[0] == 0
+    assert result.series["members"]["members"][0] == 4
+    assert sum(result.series["throughput"]["throughput_bps"]) > 0
+
+
+def test_a_host_that_is_down_starts_no_process_until_it_is_up() -> None:
+    host = {"what": "host", "which": "H00-01", "at": "200 ms", "lasts": "2 s"}
+    result = measure(broken(small(duration="4 s"), host=host), launcher=Local(FAKE))
+    assert result.metric("faults_begun") == result.metric("faults_detected") == 1
+    told = result.series["run_events"]["text"]
+    down, up = (
+        next(place for place, text in enumerate(told) if text.endswith(end))
+        for end in ("is down", "is mended")
+    )
+    assert "unit 1 is lost" in " ".join(told[down:up])
+    assert "unit 1 is available" not in told[down:up]
+
+
+def test_a_fault_of_a_lost_unit_is_none() -> None:
+    host = {"what": "host", "which": "H00-01", "at": "200 ms"}
+    late = {"what": "unit", "which": 1, "at": "1 s"}
+    result = measure(broken(small(duration="1500 ms"), a=host, b=late), launcher=Local(FAKE))
+    assert result.metric("faults_begun") == 1
+    assert "is lost already" in " ".join(result.series["run_events"]["text"])
+
+
+def test_a_slow_unit_goes_on() -> None:
+    slow = {"what": "unit", "which": 1, "how": "slow", "at": "0 s", "lasts": "300 ms", "factor": 3}
+    result = measure(broken(small(), slow=slow), launcher=Local(FAKE))
+    assert result.metric("units_lost") == 0
+    assert result.series["faults"]["change"] == ["begins", "ends"]
+
+
+def test_a_slow_unit_is_held_for_what_it_has_computed() -> None:
+    # Of 5 ms it computed for 2 ms: four times as long are 8 ms, of which 6 ms are left.
+    assert hold_s(4, used_s=0.002, passed_s=0.005) == pytest.approx(0.006)
+    # Three threads at a time compute no longer than one.
+    assert hold_s(4, used_s=0.015, passed_s=0.005) == pytest.approx(0.015)
+    assert hold_s(4, used_s=0.0, passed_s=0.005) == 0
+
+
+def test_processes_that_others_start_are_not_broken() -> None:
+    with pytest.raises(ScenarioError, match=r'faults.injected.a: .* measure.launch = "slurm"'):
+        measure(broken(small(launch="slurm"), a=KILLED))
+
+
+def test_the_command_tells_faults_as_they_happen_and_what_they_cost() -> None:
+    command = [*DAQLOOM, "measure", "laptop", "--duration", "4 s"]
+    keys = {**KILLED, "at": "1 s"}
+    for key, value in {f"faults.injected.one.{key}": value for key, value in keys.items()}.items():
+        command += ["--set", f"{key}={value}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "daqloom: fault one at 1." in done.stderr
+    assert "unit 2 is killed" in done.stderr
+    for metric in ("faults_begun", "fault_detection_s.one", "fault_events_lost.one"):
+        assert metric in done.stdout
+
+
+def test_steering_by_hand_breaks_nothing() -> None:
+    command = [*DAQLOOM, "control", "laptop", "--set", "faults.injected.one.what=unit"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert "`daqloom measure`" in done.stderr
+
+
+@pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
+@pytest.mark.parametrize("transport", ["tcp", "libfabric:tcp"])
+def test_a_dead_link_is_noticed_and_damages_nothing(transport: str) -> None:
+    port = {"what": "port", "which": "H00-02", "at": "1 s"}
+    apart = laptop(namespaces=True, transport=transport, duration="5 s")
+    result = measure(broken(apart, port=port))
+    expect_accounted(result)
+    assert result.metric("faults_begun") == result.metric("faults_detected") == 1
+
+
+@pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
+@pytest.mark.skipif(shutil.which("nft", path=SBIN) is None, reason="nft, which loses, is not here")
+def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
+    sound = laptop(namespaces=True, transport="tcp", duration="3 s")
+    # A frame of 1500 B is lost with a probability of 1 %.
+    cable = {"what": "cable", "which": "H00-02", "how": "degraded", "bit_error_rate": 1e-2 / 12_000}
+    lossy = measure(broken(sound, cable=cable | {"at": "0.2 s"}))
+    expect_accounted(lossy)
+    assert lossy.metric("units_lost") == 0
+    assert lossy.metric("retransmissions.all") > 10
+    assert lossy.metric("retransmission_timeouts") <= lossy.metric("retransmissions.all")
+    told = lossy.series["connections"]
+    pairs = set(zip(told["from"], told["to"], strict=True))
+    units = {unit for pair in pairs for unit in pair}
+    assert pairs == {(a, b) for a in units for b in units if a != b}
+    # Of the whole run, while metrics are of the time after the warm-up.
+    assert sum(told["segments_retransmitted"]) > 10
+    on_cable = [row for row in zip(*told.values(), strict=True) if 2 in row[:2]]
+    assert sum(row[3] for row in on_cable) > sum(told["segments_retransmitted"]) / 2
+    for row in zip(*told.values(), strict=True):
+        assert 0 < row[6] <= row[5] < 10, "the shortest round trip, and the smoothed one (s)"
+        assert row[7] > 0
+    assert measure(laptop(duration="1 s")).metric("retransmissions.all") is None
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
+def test_twenty_faults_in_a_minute_damage_nothing(transport: str) -> None:
+    command = [sys.executable, str(SOAK), "--minutes", "0.75", "--faults", "20", "--units", "6"]
+    command += ["--transport", transport, "--set", "measure.fault_timeout=1 s"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    report = json.loads(done.stdout)
+    assert report["faults_begun"] > 0
+    assert report["faults_detected"] == report["faults_begun"]
+    assert report["events_checked"] > 0
+
+
+def test_a_measurement_assumes_nothing_that_only_a_simulation_uses() -> None:
+    given = broken(laptop(duration="1 s"), x={"what": "unit", "which": 2, "at": "20 s"})
+    assert {"faults.routing", "faults.detection", "faults.sweep"} <= given.assumed().keys()
+    assert not measure(given).assumed
+
+
+def test_a_key_that_only_the_given_transport_has_may_be_set() -> None:
+    command = [*DAQLOOM, "measure", "laptop", "--duration", "1 s", "--quiet"]
+    tcp = ["--transport", "libfabric:tcp", "--set", "measure.congestion=cubic"]
+    found = subprocess.run([*command, *tcp], capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    wrong = subprocess.run(
+        [*command, "--transport", "udp"], capture_output=True, text=True, timeout=120
+    )
+    assert wrong.returncode != 0
+    assert "--transport: measure.transport" in wrong.stderr

@@ -1,0 +1,185 @@
+"""Ways to start units: children, ssh, srun; with stand-ins for programs, and with a real sshd."""
+
+import asyncio
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daqloom.measure import MeasureError
+from daqloom.measure.configure import pin, share
+from daqloom.measure.launch import Local, Slurm, Ssh
+from daqloom.measure.states import Goal
+from daqloom.measure.unit_program import rank, read_token
+from daqloom.scenario.measure import Measure
+from support.controlled_runs import FAKE, controlled, gone, pid, running
+
+SSHD = Path("/usr/sbin/sshd")
+
+SSH = """#!/bin/sh
+echo "$@" >>{log}
+while [ "$1" != "--" ]; do shift; done
+shift 2
+exec sh -c "$*"
+"""
+SRUN = """#!/bin/sh
+echo "$@" >>{log}
+read token
+for given in "$@"; do
+    case $given in --ntasks=*) tasks=${{given#--ntasks=}} ;; esac
+done
+while case $1 in --*) true ;; *) false ;; esac do shift; done
+for task in $(seq 0 $((tasks - 1))); do
+    echo $token | SLURM_PROCID=$task SLURM_NTASKS=$tasks "$@" &
+done
+wait
+"""
+
+
+def stand_in(folder: Path, name: str, text: str, monkeypatch) -> Path:
+    """A program that comes first on PATH and writes down its arguments."""
+    log, program = folder / f"{name}.log", folder / name
+    program.write_text(text.format(log=log))
+    program.chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return log
+
+
+def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
+    log = stand_in(tmp_path, "ssh", SSH, monkeypatch)
+
+    async def life():
+        async with controlled(tmp_path, Ssh(("red", "green"), FAKE), units=3) as control:
+            control.want(Goal.RUNNING)
+            await running(control, {0, 1, 2})
+            token, units = control.token.hex(), [pid(control, unit) for unit in range(3)]
+            os.kill(pid(control, 2), 9)
+            await running(control, {0, 1})
+            await running(control, {0, 1, 2})
+        await gone(*units)
+        lines = log.read_text().splitlines()
+        assert token not in log.read_text()
+        placed = sorted((line.split(" -- ")[1].split()[0], "--unit 1" in line) for line in lines)
+        assert placed == [("green", True), ("red", False), ("red", False), ("red", False)]
+
+    asyncio.run(life())
+
+
+def test_srun_gives_units_their_numbers_and_starts_a_lost_one_alone(tmp_path, monkeypatch):
+    log = stand_in(tmp_path, "srun", SRUN, monkeypatch)
+
+    async def life():
+        async with controlled(tmp_path, Slurm(FAKE)) as control:
+            control.want(Goal.RUNNING)
+            await running(control, {0, 1, 2})
+            token, victim = control.token.hex(), pid(control, 1)
+            os.kill(victim, 9)
+            await running(control, {0, 2})
+            await running(control, {0, 1, 2})
+            assert pid(control, 1) != victim
+        first, second = log.read_text().splitlines()
+        assert "--ntasks=3" in first
+        assert "--unit" not in first
+        assert "--ntasks=1" in second
+        assert "--unit 1" in second
+        assert token not in log.read_text()
+
+    asyncio.run(life())
+
+
+def test_units_run_by_a_real_ssh(tmp_path):
+    if not SSHD.exists() or not shutil.which("ssh"):
+        pytest.skip("no sshd on this machine")
+    for name in ("host", "user"):
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True
+        )
+    config = tmp_path / "sshd_config"
+    config.write_text(
+        f"HostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/user.pub\nStrictModes no\n"
+        "UsePAM no\nPermitRootLogin yes\nPidFile none\n"
+    )
+    program = (
+        *("ssh", "-F", "none", "-i", str(tmp_path / "user"), "-o", "BatchMode=yes"),
+        *("-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={tmp_path}/known"),
+        *("-o", f"ProxyCommand={SSHD} -i -f {config}"),  # no port at all
+    )
+    if subprocess.run([*program, "--", "here", "true"], capture_output=True).returncode:
+        pytest.skip("sshd does not run as this user")
+    command = ("env", f"PYTHONPATH={os.pathsep.join(sys.path)}", *FAKE)
+
+    async def life():
+        launcher = Ssh(("here",), command, program=program)
+        async with controlled(tmp_path, launcher, units=2) as control:
+            control.want(Goal.RUNNING)
+            await running(control, {0, 1})
+            units = [pid(control, unit) for unit in range(2)]
+            control.processes.kill(0)  # the ssh on this side
+            await running(control, {1})
+            await gone(units[0])  # and the unit on the other
+            await running(control, {0, 1})
+        await gone(*units)
+
+    asyncio.run(life())
+
+
+def test_units_of_slurm_that_are_not_all_get_their_numbers_from_us():
+    several = Slurm(("unit",)).tasks([1, 3], "h:1")
+    assert [task.units for task in several] == [(1,), (3,)]
+    assert [task.command[-1] for task in several] == ["1", "3"]
+    [task] = Slurm(("unit",)).tasks([5], "h:1")
+    assert task.command[-4:] == ("--control", "h:1", "--unit", "5")
+    assert [task.units for task in Local(("unit",)).tasks([3, 4], "h:1")] == [(3,), (4,)]
+
+
+@pytest.mark.parametrize(("given", "number"), [({}, None), ({"SLURM_PROCID": "7"}, 7)])
+def test_a_rank_is_a_number(given, number):
+    assert rank(given) == number
+
+
+@pytest.mark.parametrize("text", ["", "-1", "8192", "1e3", "٣", "x"])
+def test_other_ranks_are_refused(text):
+    with pytest.raises(MeasureError, match="is not the number of a unit"):
+        rank({"SLURM_PROCID": text})
+
+
+def test_a_token_comes_from_a_file_or_the_environment(tmp_path):
+    token = bytes(range(16))
+    file = tmp_path / "token"
+    file.write_text(token.hex() + "\n")
+    assert read_token({}, file) == token
+    assert read_token({"DAQLOOM_TOKEN": token.hex()}, None) == token
+    for wrong in ("xyz", token.hex()[:-2], token.hex() * 50):
+        with pytest.raises(MeasureError, match="is not 32 hexadecimal digits"):
+            read_token({"DAQLOOM_TOKEN": wrong}, None)
+    with pytest.raises(MeasureError, match="cannot be read: no such file"):
+        read_token({}, tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("cores", "sharers", "expected"),
+    [
+        ([0, 1], 2, [[0], [1]]),
+        ([0, 1, 2, 3, 4], 2, [[0, 1], [2, 3]]),
+        ([4, 6], 3, [[4], [6], [4]]),
+        ([7], 1, [[7]]),
+    ],
+)
+def test_cores_are_shared_out(cores, sharers, expected):
+    assert [share(cores, index, sharers) for index in range(sharers)] == expected
+
+
+def test_units_of_a_host_share_its_cores():
+    before = os.sched_getaffinity(0)
+    first = min(before)
+    try:
+        pin(Measure(cores=str(first)), 1, 4)
+        assert os.sched_getaffinity(0) == {first}
+        with pytest.raises(MeasureError, match=r"unit 0 may not use core 4095"):
+            pin(Measure(cores="4095"), 0, 1)
+    finally:
+        os.sched_setaffinity(0, before)

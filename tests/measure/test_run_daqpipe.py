@@ -1,0 +1,58 @@
+"""DAQPIPE for real: processes of this machine, and how a scenario becomes theirs."""
+
+import pytest
+
+from daqloom import _engine
+from daqloom.measure.configure import places
+from daqloom.measure.run import measure
+from daqloom.scenario import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.topology.loaded import load
+from support.tiny_runs import TINY_DAQPIPE, tiny_daqpipe
+
+
+def test_a_readout_units_streams_travel_as_one_fragment() -> None:
+    shifted = places(tiny_daqpipe(building__protocol="shift"))
+    assert (shifted.streams, shifted.fragment_bytes) == (2, [200] * 4)
+    piped = places(tiny_daqpipe())
+    assert (piped.streams, piped.fragment_bytes) == (1, [400] * 2)
+
+
+def test_groups_are_summed_over_a_units_streams() -> None:
+    groups = [{"sources": 1, "share": 0.5}, {"sources": 3, "share": 0.5}]
+    scenario = Scenario.model_validate(
+        TINY_DAQPIPE | {"event": {**TINY_DAQPIPE["event"], "groups": groups}}
+    )
+    # 4 sources of 200 B: half of 800 B in the first, a sixth in each of the others.
+    assert places(scenario).fragment_bytes == [round(400 + 800 / 6), round(2 * 800 / 6)]
+
+
+@pytest.mark.parametrize("mode", ["pull", "push"])
+@pytest.mark.parametrize("slot", ["0 s", "50 us"])
+def test_every_event_is_built_right(mode: str, slot: str) -> None:
+    result = measure(tiny_daqpipe(building__mode=mode, building__slot=slot))
+    assert result.metric("events_built") >= 2000
+    assert result.metric("events_wrong") == 0
+    assert result.metric("events_incomplete") == 0
+    assert result.metric("units_lost") == 0
+    accounted = result.metrics["events_accounted"]
+    assert accounted["begun"] == accounted["built"]
+    assert accounted["unfinished"] == 0
+    assert result.metric("node_throughput_bps") == result.metric("throughput_bps") / 2
+    assert "phases" not in result.metrics
+
+
+def test_what_does_not_fit_is_told_in_a_sentence() -> None:
+    with pytest.raises(ScenarioError, match="give fewer credits or a larger output buffer"):
+        measure(tiny_daqpipe(building__credits=1000))
+
+
+def test_the_laptop_is_the_same_to_all_methods() -> None:
+    scenario = load("daqpipe-laptop")
+    assert isinstance(scenario, Scenario)
+    where = places(scenario)
+    assert (where.units, where.streams, where.fragment_bytes) == (4, 1, [1000] * 4)
+    config = _engine.LiveConfig()
+    config.protocol, config.is_push, config.credits = _engine.Protocol.daqpipe, True, 7
+    assert (config.is_push, config.credits) == (True, 7)
+    assert config.protocol is _engine.Protocol.daqpipe

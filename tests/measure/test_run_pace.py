@@ -1,0 +1,78 @@
+"""Builder units that set the pace, and barriers of groups, for real: how a scenario becomes that of
+its units, and processes of this machine."""
+
+import pytest
+
+from daqloom import _engine
+from daqloom.measure.configure import live_config
+from daqloom.measure.run import measure
+from daqloom.measure.unit import RunInfo
+from daqloom.scenario.models import Scenario
+from support.tiny_runs import MEASURED, changed
+
+TINY = {
+    "name": "tiny",
+    "event": {"fragment_size": "100 B", "packing": 10, "rate": "0 Hz"},
+    "building": {"protocol": "shift", "pace": "builder"},
+    "readout": {"units": 4},
+    "builders": {"folded": True},
+    "network": {
+        "technology": "infiniband",
+        "shape": "fat-tree",
+        "leaves": 2,
+        "spines": 1,
+        "hosts_per_leaf": 2,
+    },
+    "measure": MEASURED | {"events": 1000},
+}
+
+
+def tiny(**changes: object) -> Scenario:
+    return changed(TINY, changes)
+
+
+@pytest.mark.parametrize(
+    ("group", "groups"), [("all", []), ("leaf", [0, 0, 1, 1]), (3, [0, 0, 0, 1])]
+)
+def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
+    group: object, groups: list[int]
+) -> None:
+    scenario = tiny(building__barrier_group=group, building__writers=2, building__barrier_slack=3)
+    config = live_config(scenario, 0, RunInfo("test", bytes(16), 0))
+    assert config.pace is _engine.Pace.builder
+    assert (config.writers, config.write_order) == (2, _engine.WriteOrder.arrival)
+    assert config.barrier_groups == groups
+    assert config.barrier_slack == 3
+    assert not config.leaves_step
+    adaptive = live_config(tiny(building__synchronise="adaptive"), 0, RunInfo("t", bytes(16), 0))
+    assert adaptive.leaves_step
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"building__barrier": "none"},
+        {"building__barrier": "none", "building__write_order": "schedule", "building__writers": 2},
+        {"building__barrier_group": "leaf"},
+        {"building__barrier_group": "leaf", "building__barrier_slack": 2},
+        {"building__barrier_group": "leaf", "building__barrier": "neighbour"},
+        {"building__barrier": "neighbour", "building__writers": 2},
+        {"building__synchronise": "adaptive"},
+    ],
+    ids=[
+        "alone",
+        "two in the order of the schedule",
+        "in step within a leaf",
+        "with slack",
+        "behind neighbours of a leaf",
+        "each behind the next one, two at a time",
+        "leaving step",
+    ],
+)
+def test_every_event_is_built_right(changes: dict[str, object]) -> None:
+    result = measure(tiny(**changes))
+    assert result.metric("events_built") >= 1000
+    assert result.metric("events_wrong") == 0
+    assert result.metric("events_incomplete") == 0
+    assert result.metric("units_lost") == 0
+    assert 0 < result.metric("go_wait_share") < 1

@@ -1,0 +1,106 @@
+"""Pull building for real: processes of this machine, and how a scenario becomes theirs."""
+
+from pathlib import Path
+
+import pytest
+
+from daqloom import _engine
+from daqloom.measure.configure import live_config, places
+from daqloom.measure.run import measure
+from daqloom.measure.unit import RunInfo
+from daqloom.scenario import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.study.beside import usual_methods
+from daqloom.topology.loaded import load
+from support.tiny_runs import MEASURED, changed
+
+TINY = {
+    "name": "tiny",
+    "event": {"size": "2 kB", "rate": "20 kHz"},
+    "building": {"protocol": "pull", "concurrent_events": 4},
+    "readout": {"units": 3},
+    "builders": {"units": 2},
+    "measure": MEASURED | {"events": 1000},
+}
+
+
+def tiny(**changes: object) -> Scenario:
+    return changed(TINY, changes)
+
+
+def test_readout_units_come_first_and_builder_units_may_be_fewer() -> None:
+    where = places(tiny())
+    assert (where.readouts, where.builders) == ([0, 1, 2], [3, 4, -1])
+    assert where.units == 5
+    more = places(tiny(readout__units=1, builders__units=3, event__share="equal"))
+    assert (more.readouts, more.builders) == ([0, -1, -1], [1, 2, 3])
+
+
+def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
+    scenario = tiny(
+        building__assignment="least-busy",
+        building__outstanding_fragments=5,
+        event__arrivals="deterministic",
+    )
+    config = live_config(scenario, 0, RunInfo("test", bytes(16), 0))
+    assert config.protocol is _engine.Protocol.pull
+    assert config.assignment is _engine.Assignment.least_busy
+    assert (config.concurrent_events, config.outstanding_fragments) == (4, 5)
+    assert (config.arrivals.rate_hz, config.event_size.mean_bytes) == (20e3, 2000)
+    assert config.event_rate_hz == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"readout__units": 3, "builders__units": 1, "building__outstanding_fragments": 2},
+        {"event__arrivals": "lhc"},
+        {
+            "event__size_distribution": "gamma",
+            "event__share": [3, 2, 1],
+            "building__assignment": "random",
+            "readout__response__kind": "exponential",
+            "readout__response__mean": "50 us",
+            "builders__processing": [{"kind": "fixed", "mean": "50 us"}],
+        },
+    ],
+    ids=["3:2", "3:1", "LHC", "shares"],
+)
+def test_every_event_is_built_right(changes: dict[str, object]) -> None:
+    result = measure(tiny(**changes))
+    assert result.metric("events_built") >= 1000
+    assert result.metric("events_wrong") == 0
+    assert result.metric("events_incomplete") == 0
+    assert result.metric("units_lost") == 0
+    accounted = result.metrics["events_accounted"]
+    assert accounted["begun"] == accounted["built"]
+    assert result.metric("events_waiting") >= 0
+    assert result.metric("node_throughput_bps") == result.metric("throughput_bps") / 3
+    assert result.metrics["collection_latency_s"]["p50"] > 0
+    assert "phases" not in result.metrics
+    assert "events_discarded" not in result.metrics
+
+
+def test_events_arrive_at_the_times_of_a_file(tmp_path: Path) -> None:
+    """A thousand in bursts of ten, 50 us apart, with a millisecond of silence between bursts."""
+    times = tmp_path / "times.txt"
+    times.write_text("".join(f"{50e-6 * i + 1e-3 * (i // 10):.6f}\n" for i in range(1000)))
+    event = {"size": "2 kB", "arrivals": "trace", "trace": str(times)}
+    result = measure(changed(TINY | {"event": event, "name": "traced"}, {}))
+    accounted = result.metrics["events_accounted"]
+    assert accounted["begun"] == accounted["built"] == 1000  # and then none arrives any more
+    assert result.metric("events_wrong") == 0
+
+
+def test_what_does_not_fit_is_told_in_a_sentence() -> None:
+    with pytest.raises(ScenarioError, match="give fewer concurrent events or a larger output"):
+        measure(tiny(building__concurrent_events=1000))
+
+
+def test_a_small_machine_is_asked_for_all_three() -> None:
+    scenario = load("laptop-pull")
+    assert usual_methods(scenario) == ("analyse", "simulate", "measure")
+    where = places(scenario)
+    assert (where.units, where.fragment_bytes) == (10, [10_000] * 6)
+    assert usual_methods(load("atlas-lab")) == ("analyse", "simulate")

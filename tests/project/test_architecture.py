@@ -1,0 +1,333 @@
+"""The arrows of the architecture, checked from the include and import lines.
+
+engine:  what engine/CMakeLists.txt says of each folder, and everything ← bindings
+python:  scenario ← topology ← {analyse, simulate, measure, faults} ← study ← report ← cli
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from support.engine_sources import includes, is_test
+from support.repository import ROOT
+
+
+def engine_folders(text: str) -> dict[str, set[str]]:
+    """What each folder of engine/ may include besides itself, as CMake links it: with the folders
+    that those may include. Lowest first; the bindings stand above all."""
+    folders: dict[str, set[str]] = {}
+    for folder, known in re.findall(r"^daqloom_add_folder\((\w+)([\w ]*)\)", text, re.MULTILINE):
+        folders[folder] = {name for k in known.split() for name in {k} | folders[k]}
+    return folders | {"bindings": set(folders)}
+
+
+ENGINE = engine_folders((ROOT / "engine" / "CMakeLists.txt").read_text())
+
+# What a subfolder may include of its own folder, besides itself.
+SUBFOLDERS: dict[str, dict[str, set[str]]] = {
+    "protocol": {
+        "data": set(),
+        "schedule": {"data"},
+        "machines": {"data", "schedule"},
+        "units": {"data", "schedule", "machines"},
+        "run": {"data"},
+    },
+    "live": {
+        "memory": set(),
+        "ends": {"memory"},
+        "transport": {"memory"},
+        "node": {"memory", "ends", "transport"},
+    },
+}
+
+# Outside headers that belong to one place only: pattern of the header, folders that may name it.
+RESERVED: list[tuple[str, tuple[str, ...]]] = [
+    (r"(Python\.h|nanobind/.*|pybind11/.*)", ("bindings",)),
+    (r"rte_.*", ("softswitch/io",)),
+    (r"rdma/.*", ("live/transport",)),
+]
+
+# protocol/ is sans I/O: no socket, no thread, no clock of its own.
+WORLDLY = re.compile(
+    r"(sys|netinet|arpa|linux|net)/.*|pthread\.h|unistd\.h|poll\.h|fcntl\.h|netdb\.h|c?time(\.h)?|"
+    r"c?stdio(\.h)?|i?o?f?stream|filesystem|chrono|thread|stop_token|mutex|shared_mutex|future|"
+    r"condition_variable|semaphore|latch|barrier|atomic|coroutine"
+)
+
+# The parts of src/daqloom from below: each may import those of the lines above its own, and
+# nothing beside it. `__init__` is the facade over all but the command line.
+ORDER: tuple[tuple[str, ...], ...] = (
+    ("words",),
+    ("version", "columns", "output", "notebook", "buffers"),
+    ("metrics",),
+    ("result",),
+    ("scenario",),
+    ("topology",),
+    ("rules", "timeline", "course", "data"),
+    ("analyse", "simulate", "measure", "faults"),
+    ("softswitch",),
+    ("methods",),
+    ("study",),
+    ("system",),
+    ("report",),
+    ("cli",),
+)
+HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
+
+# The parts that know the engine.
+ENGINES = {"_engine", "_switch"}
+ENGINE_USERS = {"analyse", "simulate", "measure", "softswitch", "data", "buffers", "rules"}
+
+
+def engine_violations(path: str, text: str) -> list[str]:
+    """Why the file at `path` (relative to engine/) may not include what it includes."""
+    folder = path.split("/")[0]
+    if folder not in ENGINE:
+        return [
+            f"engine/{folder} has no place in the architecture: add it to engine/CMakeLists.txt"
+        ]
+    found = []
+    for header in includes(text):
+        target = header.split("/")[0]
+        if header.startswith(".") or "/../" in header:
+            found.append(f"{path} includes {header}: name headers from engine/ on")
+        elif "/" in header and target in ENGINE and target not in ENGINE[folder] | {folder}:
+            found.append(f"{path} includes {header}: {folder} may not know {target}")
+        elif target == folder and folder in SUBFOLDERS and not is_test(path):
+            here, there = path.split("/")[1], header.split("/")[1]
+            if there not in SUBFOLDERS[folder].get(here, set()) | {here}:
+                found.append(f"{path} includes {header}: {folder}/{here} may not know {there}")
+        elif folder == "protocol" and not is_test(path) and WORLDLY.fullmatch(header):
+            found.append(f"{path} includes <{header}>: protocol is sans I/O")
+        for pattern, homes in RESERVED:
+            if re.fullmatch(pattern, header) and not path.startswith(tuple(f"{h}/" for h in homes)):
+                found.append(f"{path} includes <{header}>: only {', '.join(homes)} may")
+    return found
+
+
+def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:
+    """Modules of daqloom that the file at `path` (relative to src/daqloom/) imports, at its top, in
+    a function or for a type checker, each with the name that it takes from there."""
+    package = path.split("/")[:-1]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            here = ["daqloom", *package][: len(package) + 2 - node.level] if node.level else []
+            there = node.module.split(".") if node.module else []
+            names = [[*here, *there, alias.name] for alias in node.names]
+        else:
+            continue
+        yield from (tuple(name[1:]) for name in names if name[0] == "daqloom")
+
+
+def python_violations(path: str, text: str) -> list[str]:
+    """Why the file at `path` (relative to src/daqloom/) may not import what it imports.
+
+    `from daqloom import load` names no part: only the command line may, above the facade.
+    """
+    part = path.split("/")[0].removesuffix(".py")
+    if part in ("__init__", "__main__"):
+        return []
+    if part not in HEIGHT:
+        return [f"daqloom.{part} has no place in the architecture: add it to {Path(__file__).name}"]
+    found = []
+    for name in imports(path, text):
+        other = name[0] if name else ""
+        if other in ENGINES:
+            allowed = part in (ENGINE_USERS if other == "_engine" else {"softswitch"})
+        elif other in HEIGHT:
+            allowed = other == part or HEIGHT[other] < HEIGHT[part]
+        else:
+            allowed = part == "cli"
+        if not allowed:
+            found.append(f"{path} imports daqloom.{other}: {part} may not know {other}")
+    return found
+
+
+def module_of(path: str) -> tuple[str, ...]:
+    """The module in the file at `path` (relative to src/daqloom/)."""
+    parts = path.removesuffix(".py").split("/")
+    return tuple(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph(texts: Mapping[str, str]) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
+    """Which module imports which, of files by path, imports that are deferred among them."""
+    paths = {module_of(path): path for path in texts}
+    graph = {}
+    for module, path in paths.items():
+        found = {
+            name if name in paths else name[:-1]
+            for name in imports(path, texts[path])
+            if name and name[0] not in ENGINES
+        }
+        graph[module] = {name for name in found if name in paths} - {module}
+    return graph
+
+
+def circles(texts: Mapping[str, str]) -> list[str]:
+    """The modules that import one another in a circle, if any do."""
+    try:
+        tuple(TopologicalSorter(import_graph(texts)).static_order())
+    except CycleError as error:
+        return [".".join(("daqloom", *module)) for module in error.args[1]]
+    return []
+
+
+def python_texts() -> dict[str, str]:
+    package = ROOT / "src" / "daqloom"
+    return {p.relative_to(package).as_posix(): p.read_text() for p in package.rglob("*.py")}
+
+
+def test_engine_includes_point_down_only():
+    files = [p for p in (ROOT / "engine").rglob("*") if p.suffix in {".cpp", ".hpp", ".h"}]
+    assert files
+    violations = [
+        v
+        for p in files
+        for v in engine_violations(p.relative_to(ROOT / "engine").as_posix(), p.read_text())
+    ]
+    assert not violations, "\n".join(violations)
+
+
+def test_python_imports_point_down_only():
+    texts = python_texts()
+    assert len(texts) > 100
+    violations = [v for path, text in texts.items() for v in python_violations(path, text)]
+    assert not violations, "\n".join(violations)
+
+
+def test_folders_know_what_the_folders_below_know():
+    folders = engine_folders(
+        "# daqloom_add_folder(not this)\ndaqloom_add_folder(base)\n"
+        "daqloom_add_folder(sim base)\ndaqloom_add_folder(ethernet sim)\n"
+    )
+    assert folders == {
+        "base": set(),
+        "sim": {"base"},
+        "ethernet": {"sim", "base"},
+        "bindings": {"base", "sim", "ethernet"},
+    }
+
+
+def test_each_folder_of_the_engine_is_a_target():
+    sources = {p.relative_to(ROOT / "engine").parts[0] for p in (ROOT / "engine").rglob("*.cpp")}
+    assert sources == set(ENGINE)
+
+
+def test_no_modules_import_one_another():
+    assert circles(python_texts()) == []
+
+
+def test_only_the_scenario_asks_for_classes_of_its_tables():
+    """Methods ask for the choice made, not for the class that describes it."""
+    classes = "|".join(
+        name
+        for path, text in python_texts().items()
+        if path.startswith("scenario/")
+        for name in re.findall(r"^class (\w+)\((?:Part|Tables)\)", text, flags=re.MULTILINE)
+    )
+    asked = re.compile(rf"isinstance\([^()]*,[^()]*\b({classes})\b")
+    assert asked.search("isinstance(system, Scenario)")
+    found = [
+        path
+        for path, text in python_texts().items()
+        if not path.startswith("scenario/") and asked.search(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "reason"),
+    [
+        ("sim/queue.hpp", '#include "protocol/message.hpp"', "sim may not know protocol"),
+        ("base/units.hpp", '#include "sim/clock.hpp"', "base may not know sim"),
+        ("protocol/builder.cpp", "#include <chrono>", "sans I/O"),
+        ("protocol/builder.cpp", "  #  include <sys/socket.h>", "sans I/O"),
+        ("protocol/builder.cpp", '#include "sim/clock.hpp"', "protocol may not know sim"),
+        ("ethernet/tcp.cpp", "#include <nanobind/nanobind.h>", "only bindings may"),
+        ("ethernet/tcp.cpp", '#include "../base/units.hpp"', "from engine/ on"),
+        (
+            "live/memory/buffer.cpp",
+            '#include "live/ends/sink.hpp"',
+            "live/memory may not know ends",
+        ),
+        ("live/new/misc.cpp", '#include "live/ends/sink.hpp"', "live/new may not know ends"),
+        ("ethernet/switch.cpp", "#include <rte_ethdev.h>", "only softswitch/io may"),
+        ("live/shm.cpp", "#include <rdma/fabric.h>", "only live/transport may"),
+        ("utils/misc.hpp", "", "no place in the architecture"),
+    ],
+)
+def test_checker_reports_a_forbidden_include(path, line, reason):
+    [violation] = engine_violations(path, f"#pragma once\n{line}\n")
+    assert reason in violation
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("ethernet/tcp.cpp", '#include "sim/clock.hpp"\n#include "ethernet/tcp.hpp"\n'),
+        ("protocol/builder.cpp", '#include <vector>\n#include "base/units.hpp"\n'),
+        ("protocol/builder_test.cpp", "#include <iostream>\n#include <gtest/gtest.h>\n"),
+        ("sim/queue.cpp", '/*\n#include "protocol/message.hpp"\n*/\n// #include <chrono>\n'),
+        ("live/transport/libfabric.cpp", "#include <rdma/fabric.h>\n"),
+    ],
+)
+def test_checker_accepts_an_allowed_include(path, text):
+    assert engine_violations(path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("scenario/models.py", "import daqloom.simulate"),
+        ("scenario/models.py", "from daqloom import simulate"),
+        ("scenario/models.py", "from daqloom.simulate import run"),
+        ("scenario/models.py", "from ..simulate import run"),
+        ("scenario/models.py", "from .. import simulate"),
+        ("scenario/load.py", "def late():\n    from daqloom.topology.loaded import load"),
+        ("scenario/load.py", "if TYPE_CHECKING:\n    from daqloom.system import System"),
+        ("report/figure.py", "from daqloom._engine import Rack"),
+        ("analyse/triangles.py", "from daqloom.simulate import run"),
+        ("simulate/run.py", "from daqloom.report import figure"),
+        ("study/sweep.py", "from daqloom import load"),
+        ("report/figure.py", "import daqloom.cli"),
+        ("misc.py", ""),
+    ],
+)
+def test_checker_reports_a_forbidden_import(path, text):
+    assert len(python_violations(path, text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("cli/main.py", "from daqloom.report import figure\nfrom daqloom import load"),
+        ("simulate/run.py", "from daqloom import _engine\nfrom ..scenario import Scenario"),
+        ("simulate/run.py", "from .results import record\nfrom . import results\nimport numpy"),
+        ("system.py", "def late():\n    from daqloom.study.beside import beside"),
+        ("__init__.py", "from daqloom.cli.main import main"),
+    ],
+)
+def test_checker_accepts_an_allowed_import(path, text):
+    assert python_violations(path, text) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from daqloom.measure.node import Node",
+        "from daqloom.measure import node",
+        "from . import node",
+        "def late():\n    import daqloom.measure.node",
+        "if TYPE_CHECKING:\n    from daqloom.measure.node import Node",
+    ],
+)
+def test_checker_finds_a_circle(back):
+    texts = {"measure/node.py": "from daqloom.measure.unit import Unit", "measure/unit.py": back}
+    assert set(circles(texts)) == {"daqloom.measure.node", "daqloom.measure.unit"}
+    assert circles(texts | {"measure/unit.py": "import numpy"}) == []

@@ -1,0 +1,69 @@
+"""Commands that pages tell people to type are taken as they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from daqloom.cli.main import app
+from daqloom.topology.loaded import load
+from support.repository import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = (
+    "tutorial/build-events.md",
+    "tutorial/lossless-switch.md",
+    "how-to/run-the-software-switch.md",
+    "how-to/your-own-source-and-sink.md",
+    "how-to/run-under-slurm.md",
+    "how-to/run-over-infiniband.md",
+    "how-to/put-an-event-builder-on-ethernet.md",
+    "how-to/give-messages-priority.md",
+    "how-to/inject-faults.md",
+)
+OURS = {"mine.toml": "laptop", "my.toml": "laptop", "beside.toml": "small-rack"}
+"""In place of a reader's own scenario."""
+
+
+def commands(page: str) -> Iterator[list[str]]:
+    """Words after `daqloom`, of every such command in a page's blocks for the shell."""
+    text = (DOCS / page).read_text()
+    for block in re.findall(r"```(?:console|bash)\n(.*?)```", text, re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            found = re.match(r"(?:\w*\$ )?(?:srun \S+ )?daqloom (.*)", line)
+            if found:
+                known = found[1].replace("$address", "10.0.0.1")
+                yield shlex.split(re.split(r"\s(?:&|>|\|)(?:\s|$)", known)[0], comments=True)
+
+
+def options(words: list[str]) -> dict[str, Any]:
+    """Of the innermost command, by the names of its parameters. Raises what typer raises."""
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("daqloom", list(words))
+    while hasattr(command, "resolve_command"):
+        rest = [*context._protected_args, *context.args]
+        name, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(name, rest, parent=context)
+    given: dict[str, Any] = context.params
+    return given
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_taken_as_they_stand(page: str) -> None:
+    found = list(commands(page))
+    assert len(found) >= 3
+    for words in found:
+        given = options(words)
+        if scenario := given.get("scenario"):
+            load(OURS.get(scenario, scenario), given["set_"] or ())
+
+
+def test_what_is_no_command_is_seen() -> None:
+    for words in (["measure", "laptop", "--no-such-option"], ["no-such-command"]):
+        with pytest.raises(Exception, match="No such"):
+            options(words)

@@ -1,0 +1,135 @@
+"""The pages on additions quote the code as it stands, and name all files that an addition costs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.repository import ROOT
+
+PAGES = sorted((ROOT / "docs" / "contributing").glob("*.md"))
+LEFT_OUT = "…"
+"""A line of an excerpt that stands for others."""
+
+
+class Excerpt(NamedTuple):
+    file: str
+    """Named last before it; empty where none is."""
+    code: str
+
+
+def excerpts(page: str) -> Iterator[Excerpt]:
+    """Code that is quoted, and where from; commands are not quoted."""
+    file = ""
+    for part in re.split(r"(```.*?```)", page, flags=re.DOTALL):
+        if not part.startswith("```"):
+            named = [name for name in re.findall(r"`([\w./-]+)`", part) if (ROOT / name).is_file()]
+            file = named[-1] if named else file
+        elif not part.startswith("```console"):
+            yield Excerpt(file, part.strip("`").partition("\n")[2])
+
+
+def plain(code: str) -> str:
+    return " ".join(code.split())
+
+
+def missing(code: str, text: str) -> str:
+    """Return the first piece of an excerpt that does not follow in a text; empty if all do."""
+    rest = plain(text)
+    for piece in re.split(rf"^\s*{LEFT_OUT}\s*$", code, flags=re.MULTILINE):
+        _, found, rest = rest.partition(plain(piece))
+        if not found:
+            return piece
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_quotes_is_in_the_file_that_it_names(page: Path) -> None:
+    quoted = list(excerpts(page.read_text()))
+    assert len(quoted) >= 2
+    for file, code in quoted:
+        assert file, f"{page.name} quotes without naming a file:\n{code}"
+        piece = missing(code, (ROOT / file).read_text())
+        assert not piece, f"{page.name} quotes what is not in {file}:\n{piece}"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ("int a;\n  int b;\n", True),
+        ("int a;\n…\nint c;\n", True),
+        ("int c;\n…\nint a;\n", False),
+        ("int d;\n", False),
+        ("int a;\nint c;\n", False),
+    ],
+)
+def test_a_stale_excerpt_is_found(code: str, is_found: bool) -> None:
+    assert (missing(code, "  int a;\n  int b;\n\n  int c;\n") == "") == is_found
+
+
+def test_an_excerpt_is_of_the_file_named_last() -> None:
+    page = (
+        "`README.md`, `none.md` and `Makefile`:\n```make\na\n```\nand\n```make\nb\n```\n"
+        "```console\n$ c\n```\n"
+    )
+    assert list(excerpts(page)) == [("Makefile", "a\n"), ("Makefile", "b\n")]
+
+
+# ---- costs --------------------------------------------------------------------------------------
+
+EXAMPLES = {
+    "add-a-building-protocol": r"(?i:daqpipe)|request = 8|class RequestBook",
+    "add-a-congestion-control": r'CongestionControl::cubic|"newreno", "cubic"|hystart',
+    "add-a-live-transport": r'== "shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
+    "add-a-metric": r'writes_overran("(?!, &)| \|)',
+    "add-a-scenario-key": r"dummy_phases|&Config::keeps_dummies",
+    "add-an-adapter": r"class Linux\b|adapters\.linux",
+    "add-a-switch-model": r'BufferModel::drop_tail|"drop-tail"|queue_packets',
+}
+"""What a page walks through, as code names it."""
+OLD_NAMES = "src/daqloom/scenario/moved.py"
+"""Names tables that scenarios once had: an addition has none."""
+
+
+def without_prose(file: Path) -> str:
+    """The code of a file without comments and docstrings."""
+    text = file.read_text()
+    if file.suffix != ".py":
+        return re.sub(r"//.*$", "", text, flags=re.MULTILINE)
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+
+
+def naming(pattern: str) -> set[str]:
+    """Files of production whose code has what the pattern says."""
+    return {
+        str(file.relative_to(ROOT))
+        for folder in ("engine", "src")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in (".hpp", ".cpp", ".py")
+        and not re.search(r"_(test|bench|fuzz)\.", file.name)
+        and re.search(pattern, without_prose(file))
+    } - {OLD_NAMES}
+
+
+def test_every_page_has_an_example() -> None:
+    assert EXAMPLES.keys() == {page.stem for page in PAGES}
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_costs_are_the_files_that_name_the_example(page: str) -> None:
+    text = (ROOT / "docs" / "contributing" / f"{page}.md").read_text()
+    rows = re.findall(r"^\| `([^`]+)` \|", text.partition("## What it costs")[2], re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    assert set(rows) == naming(EXAMPLES[page])
+    if said := re.search(r"costs (\d+) new files and (\d+) edited", text):
+        new = len(re.findall(r"^\| `[^`]+` \| new", text, re.MULTILINE))
+        assert (int(said[1]), int(said[2])) == (new, len(rows) - new)

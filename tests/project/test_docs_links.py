@@ -1,0 +1,61 @@
+"""The documentation holds together: a reader who starts at README.md finds every page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.repository import ROOT
+
+PAGES = sorted(
+    page
+    for folder in ("docs", "engine", "benchmarks")
+    for page in (ROOT / folder).rglob("*.md")
+    if not any(part.startswith((".", "build")) for part in page.relative_to(ROOT).parts)
+) + sorted(ROOT.glob("*.md"))
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """File and anchor of every relative link outside of code."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:", target):
+            file, _, anchor = target.partition("#")
+            yield (page.parent / file).resolve() if file else page, anchor
+
+
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as they are made of them where the pages are shown."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        named.add(re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-"))
+    return named
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    for file, anchor in links(page):
+        assert file.exists(), f"{page.name} links {file.name}, which is not there"
+        if anchor:
+            assert anchor in anchors(file), f"{page.name} links {file.name}#{anchor}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md":
+            reached.add(page)
+            waiting += [file for file, _ in links(page)]
+    assert set((ROOT / "docs").rglob("*.md")) - reached == set()
+
+
+def test_no_readme_of_the_engine_says_a_line_twice() -> None:
+    for page in (ROOT / "engine").rglob("README.md"):
+        lines = [line for line in page.read_text().splitlines() if line.startswith("- ")]
+        assert len(lines) == len(set(lines)), page

@@ -1,0 +1,46 @@
+"""Headers of the engine: those for tests are told by their names, all others stand in a README."""
+
+import re
+
+import pytest
+
+from support.engine_sources import includes, is_test
+from support.repository import ROOT
+
+ENGINE = ROOT / "engine"
+
+
+def included(*, by_tests: bool) -> set[str]:
+    """The headers that the engine's tests include, or all of its other files."""
+    return {
+        header
+        for path in ENGINE.rglob("*.?pp")
+        if is_test(path.name) == by_tests
+        for header in includes(path.read_text())
+    }
+
+
+def headers() -> set[str]:
+    return {path.relative_to(ENGINE).as_posix() for path in ENGINE.rglob("*.hpp")}
+
+
+def test_a_header_is_for_tests_exactly_if_its_name_says_so() -> None:
+    found = headers()
+    assert found
+    for_tests = {header for header in found if header.endswith("_test.hpp")}
+    assert for_tests & included(by_tests=False) == set()
+    assert for_tests - included(by_tests=True) == set()
+    assert found - included(by_tests=False) == for_tests
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent.name for path in ENGINE.glob("*/README.md")))
+def test_the_readme_of_a_folder_names_its_headers(folder: str) -> None:
+    named = set(re.findall(r"`(\w+\.hpp)`", (ENGINE / folder / "README.md").read_text()))
+    there = {path.name for path in (ENGINE / folder).rglob("*.hpp")}
+    assert named - there == set()
+    assert {name for name in there - named if not name.endswith("_test.hpp")} == set()
+
+
+def test_each_folder_has_a_readme() -> None:
+    folders = {path.name for path in ENGINE.iterdir() if path.is_dir()}
+    assert folders == {path.parent.name for path in ENGINE.glob("*/README.md")}

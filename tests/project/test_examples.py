@@ -1,0 +1,169 @@
+"""The examples of a source and a sink of one's own, in C++ and Python, against a served buffer."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daqloom.buffers import BufferReader, BufferWriter, ServedBuffer
+from daqloom.data import Mep, MepState, Mfp
+from support.repository import ROOT
+
+PACKING = 5
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return f"daqloom/{request.node.name[:40]}/{os.getpid()}/stream-0"
+
+
+@pytest.fixture
+def served(name: str) -> Iterator[ServedBuffer]:
+    with ServedBuffer(name, bytes=4096, pieces=16) as buffer:
+        yield buffer
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The C++ examples, built against an installed engine."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no cmake")
+    folder = tmp_path_factory.mktemp("examples")
+    jobs = str(os.cpu_count() or 1)
+
+    def run(*arguments: str | Path) -> None:
+        done = subprocess.run([cmake, *arguments], capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+    def build(source: Path, binary: Path, *options: str) -> None:
+        # Neither optimised nor with symbols: quick, and a compiler cache knows it the next time.
+        run("-S", source, "-B", binary, "-DCMAKE_BUILD_TYPE=None", *options)
+        run("--build", binary, "-j", jobs)
+
+    build(ROOT, folder / "engine", "-DDAQLOOM_ENGINE_FOLDERS=base;live;protocol")
+    run("--install", folder / "engine", "--prefix", folder / "installed")
+    for example in ("source", "sink"):
+        prefix = f"-DCMAKE_PREFIX_PATH={folder / 'installed'}"
+        build(ROOT / "examples" / example, folder / example, prefix)
+    return folder
+
+
+def started(*command: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    assert process.returncode == 0, err
+    return out
+
+
+def read_all(name: str) -> list[tuple[int, bytes]]:
+    reader = BufferReader(name)
+    pieces = []
+    while not reader.is_at_end and reader.wait(60) and not reader.is_at_end:
+        piece = reader.next()
+        assert piece is not None
+        pieces.append((piece[0], bytes(piece[1])))
+        reader.acknowledge()
+    return pieces
+
+
+def expect_counted_events(pieces: list[tuple[int, bytes]], source_id: int, mfps: int) -> None:
+    assert [tag for tag, _ in pieces] == list(range(mfps))
+    for tag, packet in pieces:
+        mfp = Mfp.decode(packet)
+        assert (mfp.event_id, mfp.source_id) == (tag * PACKING, source_id)
+        events = range(tag * PACKING, (tag + 1) * PACKING)
+        assert [bytes(payload) for _, payload in mfp.fragments] == [
+            f"event {event}".encode() for event in events
+        ]
+
+
+def write_meps(name: str, meps: int) -> int:
+    """MEPs of two sources, of which one is missing in every third; their bytes of source 2."""
+    writer = BufferWriter(name)
+    total = 0
+    for number in range(meps):
+        event = number * PACKING
+        mfps = []
+        for source in (1, 2):
+            fragments = tuple((1, b"x" * (7 * source + number % 5)) for _ in range(PACKING))
+            packet = Mfp(event_id=event, source_id=source, fragments=fragments).encode()
+            lost = source == 1 and number % 3 == 0
+            state = MepState.MISSING if lost else MepState.COMPLETE
+            mfps.append((source, state, b"" if lost else packet))
+            total += len(packet) if source == 2 else 0
+        mep = Mep(number, event, PACKING, mfps).encode()
+        while (room := writer.reserve(len(mep))) is None:
+            assert writer.wait(60)
+        room[:] = mep
+        writer.commit(number, len(mep))
+    writer.close()
+    return total
+
+
+def test_python_source_brings_its_packets(served: ServedBuffer, name: str) -> None:
+    source = started(sys.executable, ROOT / "examples/source.py", name, "3", str(PACKING), "100")
+    pieces = read_all(name)
+    assert finished(source) == "100 MFPs\n"
+    expect_counted_events(pieces, 3, 100)
+
+
+def test_python_sink_takes_built_events(served: ServedBuffer, name: str) -> None:
+    sink = started(sys.executable, ROOT / "examples/sink.py", name)
+    total = write_meps(name, 30)
+    out = finished(sink)
+    assert f"source 2: {total} bytes\n" in out
+    assert out.endswith("30 MEPs\n")
+
+
+def test_c_source_brings_its_packets(served: ServedBuffer, name: str, examples: Path) -> None:
+    source = started(examples / "source/my_source", name, "4", str(PACKING), "1000")
+    pieces = read_all(name)
+    assert finished(source) == "1000 MFPs\n"
+    expect_counted_events(pieces, 4, 1000)
+
+
+def test_c_sink_takes_built_events(served: ServedBuffer, name: str, examples: Path) -> None:
+    sink = started(examples / "sink/my_sink", name)
+    write_meps(name, 30)
+    out = finished(sink)
+    assert out.endswith("incomplete: 10\n")
+    assert sum(int(line.split(": ")[1]) for line in out.splitlines()[:-1]) == 30
+
+
+def test_c_examples_say_what_is_wrong(examples: Path, name: str) -> None:
+    sink = started(examples / "sink/my_sink")
+    _, err = sink.communicate(timeout=60)
+    assert sink.returncode == 1
+    assert err == "my_sink: give the name of a buffer\n"
+
+
+def test_the_headers_of_sources_and_sinks_are_installed_without_those_of_tests(
+    examples: Path,
+) -> None:
+    engine = ROOT / "engine"
+    installed = examples / "installed" / "include" / "daqloom"
+    assert {path.relative_to(installed) for path in installed.rglob("*.*")} == {
+        path.relative_to(engine)
+        for folder in ("base", "live", "protocol")
+        for path in (engine / folder).rglob("*.hpp")
+        if not path.name.endswith("_test.hpp")
+    }

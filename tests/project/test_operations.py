@@ -1,0 +1,81 @@
+"""The page for operators has every state, counter and cause of refusal."""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import fnmatchcase as fnmatch
+from pathlib import Path
+
+from daqloom import _engine
+from daqloom.measure import counters
+from daqloom.measure.configure import live_config
+from daqloom.measure.states import Phase, Refused, ReportRefusal, Standing, State
+from daqloom.measure.unit import RunInfo
+from daqloom.scenario import Scenario
+from daqloom.topology.loaded import load
+from support.repository import ROOT
+
+PAGE = ROOT / "docs" / "reference" / "operations.md"
+
+
+def counted(files: Path) -> set[str]:
+    """What units count, with the one consumer or another."""
+    names: set[str] = set()
+    for sink in ("check", "file"):
+        scenario = load("laptop", [f"measure.sink={sink}", f"measure.sink_files={files}"])
+        assert isinstance(scenario, Scenario)
+        run = RunInfo(name=f"operations-{os.getpid()}", token=b"0123456789abcdef", units=4)
+        node = _engine.LiveNode(live_config(scenario, 0, run))
+        try:
+            names |= node.counters().by_name.keys()
+        finally:
+            node.shut()
+    return names
+
+
+def test_every_counter_is_described_and_nothing_else(tmp_path: Path) -> None:
+    names = counted(tmp_path)
+    known = [each.name for each in _engine.known_counters()]
+    assert [name for name in names if not any(fnmatch(name, each) for each in known)] == []
+    assert [each for each in known if not any(fnmatch(name, each) for name in names)] == []
+
+
+def test_the_page_has_the_counters_as_they_are() -> None:
+    page = PAGE.read_text()
+    assert counters.written_into(page) == page, "make docs"
+
+
+def test_the_page_has_every_state() -> None:
+    page = PAGE.read_text()
+    missing = [
+        each for kind in (State, Standing, Phase) for each in kind if f"`{each}`" not in page
+    ]
+    assert missing == []
+
+
+def test_the_page_has_every_transition() -> None:
+    page = PAGE.read_text()
+    rows = {
+        tuple(cell.strip(" `") for cell in line.split("|")[1:4])
+        for line in page.splitlines()
+        if line.startswith("| `")
+    }
+    assert {tuple(map(str, transition)) for transition in _engine.transitions()} <= rows
+
+
+def test_the_page_has_every_refusal() -> None:
+    page = PAGE.read_text()
+    assert [why for why in (*Refused, *ReportRefusal) if f"| `{why}` |" not in page] == []
+
+
+def test_the_tests_that_the_explanation_names_exist() -> None:
+    root = PAGE.parent.parent.parent
+    text = (root / "docs" / "explanation" / "live-event-builder.md").read_text()
+    named = re.findall(
+        r"`([A-Za-z]+)\.([A-Za-z]+)`", text.partition("## Guarantees and their tests")[2]
+    )
+    assert len(named) >= 8
+    sources = "\n".join(path.read_text() for path in (root / "engine").rglob("*_test.?pp"))
+    for suite, test in named:
+        assert re.search(rf"\({suite}, {test}\)", sources), f"{suite}.{test}"

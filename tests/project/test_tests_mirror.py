@@ -1,0 +1,84 @@
+"""The folders of tests mirror src/daqloom: the path of a file says where its tests are.
+
+Tests of src/daqloom/<folder>/<name>.py, or of a package <name>, are in
+tests/<folder>/test_<name>.py; those of one aspect alone are in test_<name>_<aspect>.py.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from support.repository import ROOT, TESTS
+
+SOURCES = ROOT / "src" / "daqloom"
+COMPILED = {"engine"}
+"""The module `daqloom._engine`, whose sources are in engine/."""
+APART = ("project", "support")
+"""Tests of the repository itself; fakes, data and helpers."""
+
+
+def subjects(folder: Path) -> set[str]:
+    """The modules and packages of a folder of sources."""
+    found = {file.stem for file in folder.glob("*.py")} - {"__init__", "__main__"}
+    found |= {package.parent.name for package in folder.glob("*/__init__.py")}
+    return found | COMPILED if folder == SOURCES else found
+
+
+def misplaced(path: str) -> str:
+    """Why a file of tests, at a path from tests/ on, is not where its subject is; empty if it is.
+
+    A name such as test_store_damage.py has two beginnings, `store` and `store_damage`.
+    """
+    file = PurePosixPath(path)
+    folder = SOURCES / file.parent
+    if not (folder / "__init__.py").is_file():
+        return f"tests/{path}: src/daqloom has no package {file.parent}"
+    words = file.stem.removeprefix("test_").split("_")
+    beginnings = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
+    if not file.name.startswith("test_") or not beginnings & subjects(folder):
+        return f"tests/{path}: its name does not begin with test_ and a name in {file.parent}"
+    return ""
+
+
+def mirrored() -> Iterator[str]:
+    """Python files below tests/ of which each has its subject in src/daqloom."""
+    for file in TESTS.rglob("*.py"):
+        path = file.relative_to(TESTS)
+        if path.parts[0] not in (*APART, "conftest.py"):
+            yield path.as_posix()
+
+
+def test_each_file_of_tests_is_where_its_subject_is() -> None:
+    paths = list(mirrored())
+    assert len(paths) > 100
+    reasons = [reason for path in sorted(paths) if (reason := misplaced(path))]
+    assert not reasons, "\n".join(reasons)
+
+
+def test_only_tests_are_collected_and_all_of_them_are() -> None:
+    helpers = {file.name for file in (TESTS / "support").rglob("*.py")}
+    assert not [name for name in helpers if name.startswith("test_") or name.endswith("_test.py")]
+    project = {file.name for file in (TESTS / "project").rglob("*.py")}
+    assert not [name for name in project if not name.startswith("test_")]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("study/test_store.py", ""),
+        ("study/test_store_damage.py", ""),
+        ("measure/device/adapters/test_gnmi.py", ""),
+        ("softswitch/test_openflow.py", ""),
+        ("test_engine_classes.py", ""),
+        ("test_store.py", "does not begin with"),
+        ("study/test_damage_store.py", "does not begin with"),
+        ("study/test_storehouse.py", "does not begin with"),
+        ("study/test_engine.py", "does not begin with"),
+        ("study/store.py", "does not begin with"),
+        ("studies/test_store.py", "has no package studies"),
+    ],
+)
+def test_a_misplaced_file_is_found(path: str, reason: str) -> None:
+    assert reason in misplaced(path)
+    assert bool(reason) == bool(misplaced(path))

@@ -1,0 +1,74 @@
+"""The shipped study that reads buffers off PortXmitWait: it gives back what is configured."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daqloom.report.study import port_wait as study_port_wait
+from daqloom.study.dataset import to_dataset
+from daqloom.study.executor import InProcess
+from daqloom.study.file import load_study
+from daqloom.study.runner import replay, run
+from daqloom.study.store import Store
+from support.study_datasets import texts
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    study = load_study("ib-buffer-probe", quick=True)
+    with Store.open(Path(tmp_path_factory.mktemp("store")), create=True) as store:
+        progress = run(study, store, InProcess(store))
+        assert progress.failures == []
+        return to_dataset(study, replay(study, store))
+
+
+def test_every_point_gives_the_configured_buffer(found):
+    least = found["inferred_buffer_bytes.least"]
+    most = found["inferred_buffer_bytes.most"]
+    assert bool((least <= found["network.switch.buffer"]).all())
+    assert bool((most >= found["network.switch.buffer"]).all())
+    width = (most - least).isel(by=0, seed=0)
+    assert (width.sel({"flows.stream.size": 16}) == 0).all()  # packets of a block
+    assert (width.sel({"flows.stream.size": 4096}) == 64 * 64).all()  # of 65
+
+
+def test_the_smallest_burst_that_makes_the_host_wait_is_the_slack_of_the_buffer(found):
+    assert (found["boundary_status"] == "found").all()
+    burst_s = (found["boundary"] + 26 * np.ceil(found["boundary"] / 4096) + 20) * 8 / 100e9
+    # What fits, in time on the wire, less the loop; a step of the search is 1 KiB.
+    packet = np.array([62, 4142])
+    fitting = np.array([[kib * 16 // blocks for blocks in (1, 65)] for kib in (16, 64, 128)])
+    loop_s = 2 * 170e-9 + 90e-9 + (np.minimum(packet, 64) + packet + 8) * 8 / 100e9
+    slack_s = fitting * packet * 8 / 100e9 - loop_s
+    over_s = burst_s.isel(by=0, seed=0, **{"flows.stream.service_level": 0}).values - slack_s
+    assert (over_s > 0).all()
+    assert (over_s <= (1024 + 26) * 8 / 100e9).all()
+
+
+def test_the_report_sets_both_beside_each_other(found):
+    finding = study_port_wait.finding(found)
+    assert finding is not None
+    assert finding.sentences == (
+        "PortXmitWait gives the configured buffer at 12 of 12 points: exact to the block of 64 B "
+        "at 6, within 4 KiB at all of them.",
+    )
+    assert len(finding.rows) == 12
+    assert finding.rows[0] == ["16 KiB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
+    assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= set(texts(finding.figure))
+
+
+def test_what_is_not_as_configured_is_said(found):
+    wrong = found.copy(deep=True)
+    wrong["inferred_buffer_bytes.least"][0, 0, 0, 0, 0] = 20_000
+    wrong["inferred_buffer_bytes.most"][0, 0, 0, 0, 0] = 20_000
+    wrong["inferred_buffer_bytes.most"][0, 1, 0, 0, 0] = np.nan
+    finding = study_port_wait.finding(wrong)
+    assert finding.sentences[0].startswith("PortXmitWait gives the configured buffer at 10 of 11")
+    assert finding.sentences[1].startswith("It gives no bound at 1 of the points")
+    assert finding.rows[0][-1] == "not as configured"
+    assert finding.rows[4][-1] == "–"
+
+
+def test_other_studies_have_no_such_section(found):
+    assert study_port_wait.finding(found.drop_vars("inferred_buffer_bytes.most")) is None

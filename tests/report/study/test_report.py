@@ -1,0 +1,318 @@
+"""The report of a study: its table, its provenance, its page, its command."""
+
+import base64
+import html
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray
+from typer.testing import CliRunner
+
+from daqloom.cli.main import app
+from daqloom.report.study import provenance as study_provenance
+from daqloom.report.study import table as study_table
+from daqloom.report.study.page import render
+from daqloom.report.study.report import findings, spoken, write_report
+from daqloom.study.executor import InProcess
+from daqloom.study.file import load_study
+from daqloom.study.kinds import operating_point
+from daqloom.study.runner import replay, run
+from daqloom.study.store import Store
+from daqloom.topology.loaded import load
+from support.study_datasets import (
+    MODELS,
+    PEAK,
+    POINT,
+    RATES,
+    SIZES,
+    searched,
+    study,
+)
+
+# The table
+
+
+def test_the_table_has_values_errors_ratio_and_cost():
+    dataset = study(MODELS, SIZES)
+    assert study_table.head(dataset) == [
+        "top-of-rack switch",
+        "relative cost",
+        "event size",
+        "peak occupancy of the top-of-rack switch, formula (MB)",
+        "peak occupancy of the top-of-rack switch, simulation (MB)",
+        "simulation ÷ formula",
+    ]
+    rows = list(study_table.rows(dataset))
+    assert len(rows) == 6
+    assert rows[0] == ["qfx5120-48y", "1", "1 MB", "10.0", "12.0 ± 1.2", "1.20"]
+    assert rows[5][:3] == ["acx7100-48l", "2.5", "5 MB"]
+
+
+def test_only_products_have_a_cost():
+    assert study_table.relative_cost("acx7100-48l") == 2.5
+    assert study_table.relative_cost("infinite") is None
+
+
+def test_saturated_rows_carry_an_asterisk():
+    cells = [row[1] for row in study_table.rows(study(RATES, bound_hz=9e3))]
+    assert cells == ["10.0", "20.0", "30.0", "40.0 *"]
+
+
+@pytest.mark.parametrize(
+    ("status", "find", "cell"),
+    [
+        ("below", "smallest", "500 Hz or less"),
+        ("never", "smallest", "never up to 60 kHz"),
+        ("above", "largest", "60 kHz or more"),
+        ("never", "largest", "never from 500 Hz on"),
+        ("reversed", "largest", "reversed"),
+    ],
+)
+def test_a_point_without_a_boundary_stays_in_the_table_in_words(status, find, cell):
+    dataset = searched(SIZES, seeds=2)
+    dataset["boundary"].attrs["find"] = find
+    dataset["boundary"].loc[{"by": "simulate", "event.size": 1e6}] = np.nan
+    dataset["boundary_status"].loc[{"by": "simulate", "event.size": 1e6}] = status
+    assert next(study_table.rows(dataset)) == ["1 MB", cell]
+
+
+def test_a_boundary_that_some_seeds_did_not_find_is_the_mean_of_the_others():
+    dataset = searched(SIZES)  # 1080, 1200, 1320 Hz for the smallest size
+    dataset["boundary"].loc[{"by": "simulate", "event.size": 1e6, "seed": 3}] = 60e3
+    dataset["boundary_status"].loc[{"by": "simulate", "event.size": 1e6, "seed": 3}] = "above"
+    # Mean of 1.08 and 1.20 kHz, their standard deviation 0.12 / √2.
+    [_, cell] = next(study_table.rows(dataset))
+    assert cell == "1.140 ± 0.085 (60 kHz or more for 1 of 3 seeds)"
+
+
+def test_points_that_drifted_carry_a_dagger():
+    dataset = study(RATES, methods=("simulate",))
+    dataset["equilibrium"] = xarray.full_like(dataset[PEAK], "", dtype="<U10")
+    dataset["equilibrium"].loc[{"event.rate": 9e3, "seed": 2}] = "drifting"
+    marks = [row[1].endswith("†") for row in study_table.rows(dataset)]
+    assert marks == [False, False, True, False]
+    assert "† not stationary" in render(dataset, [])
+
+
+# Provenance
+
+
+def test_provenance_tells_equal_things_once():
+    session = SimpleNamespace(
+        command="daqloom study run s.toml", host="lab", processors=2, system="Linux", python="3.11"
+    )
+    origins = [
+        study_provenance.Origin(session, "0.1.0", 3, "2026-01-01T00:00", "2026-01-02T00:00"),
+        study_provenance.Origin(session, "0.1.0", 1, "2026-01-01T12:00", "2026-01-03T00:00"),
+        study_provenance.Origin(None, "0.1.0", 1, "2026-01-01T12:00", "2026-01-01T12:00"),
+    ]
+    assert study_provenance.rows(origins) == [
+        ("runs", "5 by 3 processes"),
+        ("computed", "2026-01-01T00:00 to 2026-01-03T00:00"),
+        ("daqloom", "0.1.0"),
+        ("command", "daqloom study run s.toml (4 runs, 2026-01-01T00:00 to 2026-01-03T00:00)"),
+        ("machines", "lab, 2 cores, Linux"),
+        ("Python", "3.11"),
+    ]
+    assert study_provenance.rows([]) == []
+
+
+def test_provenance_tells_a_job_array_as_one_command_and_the_busiest_first():
+    def origin(command, runs, day):
+        session = SimpleNamespace(
+            command=command, host="lab", processors=2, system="Linux", python="3.11"
+        )
+        day = f"2026-01-0{day}"
+        return study_provenance.Origin(session, "0.1.0", runs, f"{day}T00:00", f"{day}T12:00")
+
+    array = [origin(f"daqloom study run s.toml --part {i}/3", 10, i + 1) for i in range(3)]
+    others = [origin(f"daqloom study run other{i}.toml", 7 - i, 5) for i in range(7)]
+    commands = [v for name, v in study_provenance.rows([*others, *array]) if name == "command"]
+    assert commands == [
+        "daqloom study run s.toml --part I/3 (30 runs, 2026-01-01T00:00 to 2026-01-03T12:00)",
+        *(
+            f"daqloom study run other{i}.toml ({7 - i} runs, 2026-01-05T00:00 to 2026-01-05T12:00)"
+            for i in range(4)
+        ),
+        "and 3 more (6 runs)",
+    ]
+
+
+# The page and its files
+
+
+def big():
+    """400 points × 2 methods."""
+    rates = ("event.rate", np.arange(1, 21) * 1e3, "Hz")
+    sizes = ("event.size", np.arange(1, 21) * 0.5e6, "B")
+    return study(rates, sizes, seeds=5, operating_point=POINT)
+
+
+def test_the_report_is_written_whole(tmp_path):
+    paths = write_report(big(), tmp_path / "report", provenance=[("machine", "lab")])
+    assert sorted(path.name for path in paths) == sorted(
+        ["report.html", "results.parquet"]
+        + [
+            f"{name}.{ending}"
+            for name in ("lines", "map", "seeds", "surface", "methods")
+            for ending in ("png", "pdf")
+        ]
+    )
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {path.name for path in paths}
+    page = paths[0].read_text()
+    assert paths[0].stat().st_size < 3e6
+    assert page.count('id="plotly"') == 1
+    assert "lab" in page.split("Provenance of the numbers")[-1]
+
+
+def test_the_page_loads_nothing():
+    page = render(big(), [("Lines", "A caption.", b"png")])
+    markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
+    assert not re.search(r"https?://", markup)
+    assert not re.search(r'(src|href)="(?!data:|#)', markup)
+    assert base64.b64encode(b"png").decode() in markup
+    assert not re.search(r"@import|<link", markup)
+
+
+def test_the_contents_lead_to_every_heading():
+    page = render(big(), [("Lines", "A caption.", b"png"), ("Map", "Another.", b"png")])
+    headings = dict(re.findall(r'<h2 id="(.*?)">(.*?)</h2>', page))
+    entries = re.findall(r'<a href="#(.*?)">(.*?)</a>', page)
+    assert list(headings.values()) == ["Lines", "Map", "Interactive", "Results"]
+    assert entries == list(headings.items())
+
+
+def test_paper_shows_all_of_a_table_and_the_dark_has_its_colours():
+    page = render(big(), [])
+    on_paper = page.split("@media print {")[1].split("</style>")[0]
+    assert re.search(r"\.scroll \{ max-height: none; overflow: visible; \}", on_paper)
+    assert "@media (prefers-color-scheme: dark)" in page
+    # Figures are drawn on white, with dark lines and letters: in the dark, too.
+    assert re.search(r"\.figure, img \{ background: #fff;", page)
+
+
+def test_the_terminal_says_all_that_the_page_says():
+    dataset = study(RATES, SIZES, bound_hz=20e3, operating_point=POINT)
+    # One factor between the methods does not do it: at the lowest rate the simulation has thrice as
+    # much as usual.
+    dataset[PEAK][{"by": 1, "event.rate": 0}] *= 3
+    concluded = findings(dataset)
+    told = " ".join(spoken(dataset, None, concluded))
+    assert "are not within 10 % of that" in told
+    page = html.unescape(render(dataset, [], findings=[(each, b"") for each in concluded]))
+    for each in concluded:
+        for sentence in each.sentences:
+            assert sentence in told
+            assert f">{sentence}</p>" in page
+
+
+def test_the_figures_of_the_page_are_json():
+    page = render(big(), [])
+    [figure] = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert [trace["type"] for trace in json.loads(figure)["data"]] == [
+        "surface",
+        "scatter3d",
+        "scatter3d",
+    ]
+
+
+def test_the_page_says_what_nobody_gave():
+    sentence = "Assumed, as neither scenario nor study gives it: "
+    assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.latency": "0 s"}
+    page = render(study(RATES, SIZES, assumed=assumed), [])
+    assert f"{sentence}network.links.uplink.rate = 800 Gb/s, hosts.latency = 0 s." in page
+    assert sentence not in render(study(RATES, SIZES), [])
+
+
+def test_hostile_text_is_escaped():
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    models = ("network.switch.tor.model", [evil, "infinite"], "")
+    for axes in ((RATES, models), (RATES, SIZES, models)):
+        dataset = study(*axes, title=evil, scenario=evil, study=evil)
+        page = render(dataset, [(evil, evil, b"")], description=evil, provenance=[(evil, evil)])
+        markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
+        assert "<script>alert" not in markup
+        assert "<img src=x" not in markup
+
+
+def test_a_metric_of_hostile_name_is_escaped():
+    evil = "<img src=x onerror=alert(2)>"
+    dataset = study(RATES, SIZES).rename({PEAK: evil})
+    assert evil not in render(dataset, [("Lines", "", b"")])
+
+
+def test_the_operating_point_is_the_scenarios_own():
+    rack = load("atlas-lab")
+    assert operating_point(rack) == POINT
+
+
+def test_the_same_results_give_the_same_bytes(tmp_path):
+    first, second = (
+        [path.read_bytes() for path in write_report(study(RATES), tmp_path / name)] for name in "ab"
+    )
+    assert first == second
+
+
+# The command
+
+STUDY = """
+title = "Formula only"
+scenario = "small-rack"
+methods = ["analyse"]
+[grid]
+"event.rate" = ["1 kHz", "2 kHz"]
+"""
+
+
+@pytest.fixture
+def computed(tmp_path):
+    """A study's file and a store that holds all of it."""
+    file, store = tmp_path / "mine.toml", tmp_path / "store"
+    file.write_text(STUDY)
+    made = load_study(file)
+    with Store.open(store, create=True, command="daqloom study run mine.toml") as opened:
+        run(made, opened, InProcess(opened))
+    return file, store
+
+
+def test_the_command_writes_the_report_of_a_store(computed, tmp_path):
+    file, store = computed
+    folder = tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["report", str(file), "--store", str(store), "--output", str(folder)]
+    )
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        str(folder / name) for name in ("report.html", "lines.png", "lines.pdf", "results.parquet")
+    ]
+    page = (folder / "report.html").read_text()
+    told = page.split("Provenance of the numbers")[-1]
+    assert "daqloom study run mine.toml" in told
+    assert "2 by 1 process" in told
+
+
+def test_the_command_refuses_a_store_that_is_not_there(computed, tmp_path):
+    done = CliRunner().invoke(app, ["report", str(computed[0]), "--store", str(tmp_path / "none")])
+    assert done.exit_code == 2
+    assert "no store" in done.stderr
+    assert not (tmp_path / "mine-report").exists()
+
+
+def test_a_store_is_asked_for_each_record_once_in_the_count(computed):
+    file, store = computed
+    with study_provenance.witnessed(store) as opened:
+        for _ in range(2):
+            list(replay(load_study(file), opened))
+        [origin] = opened.origins
+    assert origin.runs == 2
+
+
+def test_the_cost_follows_the_switch_of_a_variant() -> None:
+    dataset = study(("variant", ["shallow", "deep"], ""))
+    models = ("variant", ["qfx5120-48y", "acx7100-48l"])
+    dataset = dataset.assign_coords({"network.switch.tor.model": models})
+    place = study_table.head(dataset).index("relative cost")
+    assert [row[place] for row in study_table.rows(dataset)] == ["1", "2.5"]

@@ -1,0 +1,138 @@
+"""What of a study is shown, which points can be trusted, and in which units."""
+
+import numpy as np
+import pytest
+import xarray
+
+from daqloom.report import style
+from daqloom.report.study.view import (
+    axis_quantity,
+    chosen,
+    is_log_spaced,
+    place_text,
+    step_text,
+)
+from daqloom.study import StudyError
+from daqloom.study.points import (
+    axes_of,
+    saturated,
+    shown_variable,
+    shown_variables,
+    spread,
+)
+from support.study_datasets import MODELS, PEAK, RATES, SIZES, UPLINKS, searched, study
+
+
+def test_the_mean_over_seeds_and_their_standard_deviation():
+    # Seeds 10.8, 12, 13.2 MB: s = 1.2 MB.
+    found = spread(study()[PEAK])
+    assert found.mean.sel({"by": "simulate"}).item() == pytest.approx(12e6)
+    assert found.deviation.sel({"by": "simulate"}).item() == pytest.approx(1.2e6)
+    assert found.deviation.sel({"by": "analyse"}).item() == 0
+
+
+def test_seeds_that_agree_have_no_spread():
+    values = xarray.DataArray(np.full((1, 3), 57.3e12 / 0.7), dims=("x", "seed"))
+    values = xarray.concat([values * k for k in np.linspace(0.1, 2.3, 40)], "x")
+    assert (spread(values).deviation == 0).all()
+
+
+def test_the_spread_leaves_out_what_is_not_known():
+    dataset = study(RATES)
+    dataset[PEAK][1, 0, 0] = np.nan  # 12 and 13.2 MB are left: s = 0.6·√2
+    dataset[PEAK][1, 1, 1:] = np.nan
+    dataset[PEAK][1, 2, :] = np.nan
+    found = spread(dataset[PEAK].sel({"by": "simulate"}))
+    assert found.mean.values[:2] == pytest.approx([12.6e6, 21.6e6])
+    assert np.isnan(found.mean.values[2])
+    assert found.deviation.values == pytest.approx([0.6e6 * 2**0.5, 0, 0, 4.8e6])
+
+
+def test_the_variable_is_the_boundary_then_the_one_asked_for_then_the_peak():
+    assert shown_variable(searched(SIZES)) == "boundary"
+    assert shown_variable(searched(SIZES), PEAK) == PEAK
+    assert shown_variable(study(SIZES, bound_hz=1.0)) == PEAK
+    other = study(SIZES).rename({PEAK: "packets_dropped"})
+    assert shown_variable(other) == "packets_dropped"
+
+
+def test_a_metric_that_is_not_there_is_named():
+    with pytest.raises(StudyError, match=r'"nonsense".*known are buffer_peak_bytes\.tor'):
+        shown_variable(study(RATES), "nonsense")
+
+
+def test_a_study_without_results_says_what_to_do():
+    with pytest.raises(StudyError, match="daqloom study run"):
+        shown_variable(study(RATES).where(False))
+
+
+def test_axes_keep_the_order_of_the_study():
+    assert axes_of(study(SIZES, RATES, MODELS)) == [SIZES[0], RATES[0], MODELS[0]]
+
+
+def test_a_point_is_saturated_if_any_method_flags_it():
+    dataset = study(SIZES, RATES, bound_hz=9e3)
+    dataset["saturated"].loc[{"by": "analyse"}] = False
+    full = saturated(dataset)
+    assert full.dims == ("event.size", "event.rate")
+    assert full.values.tolist() == [[False, False, False, True]] * 3
+    assert not saturated(study(SIZES, RATES)).any()
+
+
+def test_a_searched_rate_is_never_saturated():
+    dataset = searched(SIZES)
+    dataset["saturated"][:] = True
+    assert not saturated(dataset).any()
+
+
+@pytest.mark.parametrize(
+    ("values", "log"),
+    [([1, 2, 4, 8], True), ([1, 5, 10], False), ([1, 4], False), ([0, 1, 10, 100], False)],
+)
+def test_steps_spread_over_ratios_are_seen(values, log):
+    assert is_log_spaced(values) is log
+
+
+def test_chosen_steps_hold_the_ends():
+    assert chosen(3, 5) == [0, 1, 2]
+    assert chosen(16, 5) == [0, 4, 8, 11, 15]
+
+
+@pytest.mark.parametrize(
+    ("unit", "largest", "expected"),
+    [
+        ("B", 5e6, (1e6, "MB")),
+        ("B", 12, (1.0, "B")),
+        ("Hz", 12e3, (1e3, "kHz")),
+        ("s", 2e-3, (1e-3, "ms")),
+        ("s", 0.0, (1.0, "s")),
+        ("bit/s", 1e9, (1e9, "Gb/s")),
+        ("1", 0.5, (0.01, "%")),
+        ("packets", 5e6, (1.0, "packets")),
+    ],
+)
+def test_units_take_the_prefix_in_which_they_read_well(unit, largest, expected):
+    assert style.prefixed(unit, largest) == expected
+
+
+def test_a_metric_that_nobody_gave_is_not_shown():
+    dataset = study(RATES, show=["packets_dropped", PEAK])
+    assert shown_variables(dataset) == [PEAK]
+
+
+def test_a_place_names_the_numbers_that_have_no_unit():
+    dataset = study(RATES, UPLINKS, MODELS)
+    place = {
+        "event.rate": 12e3,
+        "network.links.uplink.count": 4,
+        "network.switch.tor.model": "qfx5120-48y",
+    }
+    assert place_text(dataset, place) == "12 kHz × uplinks 4 × qfx5120-48y"
+
+
+def test_sizes_that_are_round_in_kib_are_told_so():
+    buffers = ("network.switch.buffer", np.array([8192, 65536]), "B")
+    dataset = study(buffers)
+    assert axis_quantity(dataset, "network.switch.buffer").label == "input buffer (KiB)"
+    assert step_text(dataset, "network.switch.buffer", 65536) == "64 KiB"
+    assert axis_quantity(study(SIZES), "event.size").unit == "MB"

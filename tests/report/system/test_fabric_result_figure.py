@@ -1,0 +1,347 @@
+"""The figure of a run on a fabric: what is drawn is what happened, and nothing covers another."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import daqloom
+from daqloom import methods
+from daqloom.cli.main import app
+from daqloom.output import OutputError
+from daqloom.report.system import event_figure, fabric_result_figure, write_latency
+from daqloom.report.system.event_figure import Bar
+from daqloom.report.system.link_load import blocks, loads
+from daqloom.report.system.phase_figure import MOST_NODES, spread
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+from daqloom.system import System
+from daqloom.topology.clos import folded_clos
+from daqloom.topology.fabric import Cable, End, Fabric, Node
+from daqloom.topology.loaded import load
+from daqloom.topology.system import fabric_system
+from daqloom.topology.wiring import NONE
+from support.small_fabrics import metrics, ring, small
+from support.study_datasets import texts
+
+BRIEF = {"run__warmup": "0 s", "run__duration": "0.5 ms"}
+LATENCY = {"lowest_s": [1e-6, 2e-6, 8e-6], "width_s": [1e-6, 1e-6, 1e-6], "count": [90, 9, 1]}
+
+
+def daqpipe(**changes: object) -> Scenario:
+    return small(**({"building__protocol": "daqpipe", "building__credits": 3} | BRIEF | changes))
+
+
+def panel(figure: Figure, title: str) -> Axes:
+    [found] = [axes for axes in figure.axes if axes.get_title(loc="left").startswith(title)]
+    return found
+
+
+def bars(axes: Axes) -> dict[int, list[tuple[float, float]]]:
+    """By row, beginning and end (ms)."""
+    found = defaultdict(list)
+    for bar in axes.patches:
+        x, y, width, height = bar.get_bbox().bounds
+        found[int(y + height / 2)].append((x, x + width))
+    return {row: sorted(ends) for row, ends in found.items()}
+
+
+def rows(series: Mapping[str, Any], *names: str) -> Any:
+    return zip(*(series[name] for name in names), strict=True)
+
+
+def carried(scenario: Scenario, fabric: Fabric, **more: Any) -> Result:
+    """A result in which link number i has sent i kB and waited i ns for credits."""
+    ends = [end for cable in fabric.cables for end in (cable.a, cable.b)]
+    count = np.arange(len(ends))
+    ports = {
+        "name": [fabric.end_name(end) for end in ends],
+        "bytes": (1000 * count).tolist(),
+        "wait_credits_s": (1e-6 * count).tolist(),
+        "wait_crossbar_s": (0 * count).tolist(),
+    }
+    return Result(
+        scenario=scenario.name,
+        scenario_hash=scenario.hash(),
+        method="simulate",
+        metrics={},
+        series={"ports": ports} | more,
+    )
+
+
+@pytest.mark.parametrize("barrier", ["tournament", "centralised"])
+@pytest.mark.parametrize("group", ["all", 2])
+def test_waiting_and_releasing_add_up_to_what_the_engine_counted(
+    barrier: str, group: str | int
+) -> None:
+    rules = {"building__barrier": barrier, "building__barrier_group": group}
+    result = methods.simulate(small(**rules, hosts__message_cost="2 us", **BRIEF), timeline=True)
+    spent: dict[tuple[int, str], list[float]] = defaultdict(list)
+    through = defaultdict(int)
+    for step, what, begin_s, end_s in rows(
+        result.series["phases"], "step", "what", "begin_s", "end_s"
+    ):
+        spent[step, what].append(end_s - begin_s)
+        through[step] += what == "releasing" and end_s < 0.5e-3
+    whole = [step for step, nodes in through.items() if nodes == 4]
+    assert len(whole) > 10
+    for what in ("waiting", "releasing"):
+        mean = np.mean([spent[step, what] for step in whole])
+        assert mean == pytest.approx(metrics(result)[f"barrier_s.{what}"], rel=1e-9)
+
+
+def test_every_node_sends_to_the_slot_that_its_phase_says() -> None:
+    scenario = small(readout__units=3, **BRIEF)
+    phases = methods.simulate(scenario, timeline=True).series["phases"]
+    hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
+    slots = [*hosts[:3], "dummy"]
+    for node, step, what, to in rows(phases, "node", "step", "what", "to"):
+        assert to == slots[(slots.index(node) + step) % 4]
+        assert (what == "sending") <= (to != "dummy")
+    assert {"sending", "waiting", "releasing", "idle"} == set(phases["what"])
+
+
+@pytest.mark.parametrize("barrier", ["none", "tournament"])
+def test_the_timeline_has_a_row_for_each_node_and_a_bar_for_each_stage(barrier: str) -> None:
+    scenario = small(building__barrier=barrier, **BRIEF)
+    result = methods.simulate(scenario, timeline=True)
+    figure = fabric_result_figure.draw(scenario, result)
+    axes = panel(figure, "Sender and receiver in each phase, all nodes")
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [host.name for host in fabric_system(scenario).fabric.hosts]
+    first, last = axes.get_xlim()
+    assert 0 <= first < last <= 0.5
+    expected = defaultdict(list)
+    for node, begin_s, end_s in rows(result.series["phases"], "node", "begin_s", "end_s"):
+        if end_s > begin_s and 1e3 * end_s > first and 1e3 * begin_s < last:
+            expected[names.index(node)].append((1e3 * begin_s, 1e3 * end_s))
+    drawn = bars(axes)
+    assert drawn.keys() == expected.keys() == set(range(4))
+    for row in drawn:
+        assert np.allclose(drawn[row], sorted(expected[row]))
+    assert any(text.startswith("to H") for text in texts(figure))
+    assert ("in the barrier, release" in texts(figure)) == (barrier != "none")
+
+
+def test_of_many_nodes_some_are_chosen_evenly() -> None:
+    names = [str(place) for place in range(1 + 3 * (MOST_NODES - 1))]
+    assert spread(names, MOST_NODES) == names[::3]
+    assert spread(names[:5], MOST_NODES) == names[:5]
+
+
+def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
+    scenario = daqpipe()
+    result = methods.simulate(scenario, timeline=True)
+    events = result.series["events"]
+    under_way = [name for name, whole in rows(events, "builder", "whole") if not whole]
+    assert len(under_way) == metrics(result)["events_in_flight"] / 4096
+    assert max(under_way.count(name) for name in under_way) <= 3
+    assert {end_s for end_s, whole in rows(events, "until_s", "whole") if not whole} == {0.5e-3}
+    figure = fabric_result_figure.draw(scenario, result)
+    axes = panel(figure, "Events collected by all builder units")
+    first = axes.get_xlim()[0]
+    expected = [name for name, end_s in rows(events, "builder", "until_s") if 1e3 * end_s > first]
+    assert sum(map(len, bars(axes).values())) == len(expected)
+    heights = {round(bar.get_y() + bar.get_height() / 2, 6) for bar in axes.patches}
+    assert len(heights) == 4 * 3
+
+
+def test_bars_that_overlap_take_lanes_of_their_own() -> None:
+    a, b, c, d = (Bar(*ends, 0, True) for ends in ((0, 2), (1, 3), (2, 4), (2.5, 5)))
+    assert event_figure.lanes([d, c, b, a]) == [[a, c], [b], [d]]
+
+
+def test_the_load_of_a_known_cable_is_its_bytes_by_what_it_could_have_carried() -> None:
+    scenario = small()
+    fabric = fabric_system(scenario).fabric
+    result = methods.simulate(scenario)
+    found = loads(fabric, result, 2e-3)
+    [leaves] = blocks(fabric)
+    assert leaves.rows == ["leaf00", "leaf01"]
+    hosts, spines = leaves.tables
+    # Behind two hosts, a leaf's ports 3 and 4 go to spine 0 and 1.
+    assert [group.label for group in spines.groups] == ["spine00", "spine01"]
+    ports = result.series["ports"]
+    sent = dict(rows(ports, "name", "bytes"))
+    waited = dict(rows(ports, "name", "wait_credits_s"))
+    for row, leaf in enumerate(leaves.rows):
+        for column in range(2):
+            up = spines.up[row, column]
+            name = f"{leaf} port {3 + column}"
+            assert sent[name] > 0
+            assert found.busy[up] == pytest.approx(sent[name] * 8 / (200e9 * 2e-3), rel=1e-12)
+            assert found.waiting[up] == waited[name] / 2e-3
+            back = f"spine0{column} port {1 + row}"
+            assert found.busy[up ^ 1] == pytest.approx(sent[back] * 8 / (200e9 * 2e-3), rel=1e-12)
+    mean = found.busy[hosts.up].mean()
+    assert mean == pytest.approx(metrics(result)["link_utilisation.host.up"], rel=1e-12)
+
+
+def three_level() -> Fabric:
+    sizes = {"pods": 4, "leaves": 4, "spines": 4, "cores": 4, "hosts_per_leaf": 4}
+    return folded_clos("three", **sizes, rate_bps=10**11)
+
+
+def island() -> Fabric:
+    """Two hosts at a leaf, two hosts at each other, two switches that nobody reaches."""
+    ends = [
+        ((0, 1), (4, 1)),
+        ((1, 1), (4, 2)),
+        ((2, 1), (3, 1)),
+        ((5, 1), (6, 1)),
+        ((6, 2), (5, 3)),
+    ]
+    return Fabric(
+        "island",
+        tuple(Node(f"H{place}", 1) for place in range(4)),
+        tuple(Node(name, 4) for name in ("leaf", "lost0", "lost1")),
+        tuple(Cable(End(*one), End(*other), 10**11) for one, other in ends),
+    )
+
+
+def fabric_of(name: str, folder: Path) -> Fabric:
+    if name in ("three", "island"):
+        return three_level() if name == "three" else island()
+    scenario = ring(folder) if name == "ring" else load(name)
+    assert isinstance(scenario, Scenario)
+    return fabric_system(scenario).fabric
+
+
+@pytest.mark.parametrize("name", ["three", "island", "ring", "daqpipe-cluster64", "lhcb-run3"])
+def test_every_cable_stands_in_one_cell_of_the_map(name: str, tmp_path: Path) -> None:
+    fabric = fabric_of(name, tmp_path)
+    links = [
+        link
+        for block in blocks(fabric)
+        for table in block.tables
+        for link in table.up.ravel().tolist()
+        if link != NONE
+    ]
+    at_switches = [
+        index
+        for index, cable in enumerate(fabric.cables)
+        if max(cable.a.node, cable.b.node) >= len(fabric.hosts)
+    ]
+    assert sorted(link // 2 for link in links) == at_switches
+    for block in blocks(fabric):
+        for table in block.tables:
+            assert sum(group.count for group in table.groups) == table.up.shape[1]
+            for (row, _), link in np.ndenumerate(table.up):
+                cable = fabric.cables[link // 2]
+                assert link == NONE or block.rows[row] in {
+                    fabric.nodes[cable.a.node].name,
+                    fabric.nodes[cable.b.node].name,
+                }
+
+
+def test_a_missing_host_leaves_its_cell_empty() -> None:
+    fabric = fabric_of("daqpipe-cluster64", Path())
+    [leaves] = blocks(fabric)
+    hosts, spines = leaves.tables
+    assert [group.label for group in hosts.groups] == [str(port) for port in range(1, 19)]
+    # As `daqloom topology show cluster64` says.
+    assert np.flatnonzero(hosts.up[0] == NONE).tolist() == [3 - 1, 16 - 1]
+    assert np.flatnonzero(hosts.up[1] == NONE).tolist() == [8 - 1, 9 - 1, 17 - 1]
+    assert [group.label for group in spines.groups] == ["spine00", "spine01"]
+    cell = hosts.up[1, 17]
+    assert End(fabric.switch_node(1), 18) in (
+        fabric.cables[cell // 2].a,
+        fabric.cables[cell // 2].b,
+    )
+
+
+@pytest.mark.parametrize("name", ["shift", "daqpipe", "cluster64", "ring", "wide"])
+def test_no_panel_covers_another_and_none_leaves_the_page(name: str, tmp_path: Path) -> None:
+    scenario: Any = {"shift": small(**BRIEF), "daqpipe": daqpipe()}.get(name)
+    if scenario is not None:
+        result = methods.simulate(scenario, timeline=True)
+        result = replace(result, series={**result.series, "write_latency": LATENCY})
+    else:
+        scenario = {
+            "cluster64": load("daqpipe-cluster64"),
+            "ring": ring(tmp_path),
+            "wide": load("lhcb-500"),
+        }[name]
+        result = carried(scenario, fabric_system(scenario).fabric, write_latency=LATENCY)
+    figure = fabric_result_figure.draw(scenario, result)
+    figure.set_dpi(72)
+    figure.draw_without_rendering()
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    for box in boxes:
+        assert box.x0 >= 0 <= box.y0
+        assert box.x1 <= figure.bbox.width
+        assert box.y1 <= figure.bbox.height
+    for one, other in combinations(boxes, 2):
+        across = min(one.x1, other.x1) - max(one.x0, other.x0)
+        along = min(one.y1, other.y1) - max(one.y0, other.y0)
+        assert across < 1 or along < 1
+
+
+def test_without_a_timeline_the_cables_are_drawn() -> None:
+    scenario = small(**BRIEF)
+    figure = fabric_result_figure.draw(scenario, methods.simulate(scenario))
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert [title for title in titles if title] == [
+        "Latency of writes",
+        "hosts → leaves",
+        "leaves → spines",
+        "spines → leaves",
+        "leaves → hosts",
+    ]
+
+
+def test_the_histogram_has_the_shares_of_its_buckets() -> None:
+    lowest, width, count = (np.array(LATENCY[name], float) for name in LATENCY)
+    done = write_latency.reached([0, 1.5e-6, 2e-6, 3e-6, 7e-6, 1], lowest, lowest + width, count)
+    assert done.tolist() == pytest.approx([0, 45, 90, 99, 99, 100])
+    axes = Figure().subplots()
+    write_latency.draw(axes, LATENCY)
+    [steps] = axes.patches
+    assert steps.get_data().values.sum() == pytest.approx(1)
+    assert axes.get_ylim()[1] == 1
+    assert axes.get_xscale() == "linear"
+    assert "median 1.50 µs\n99 % 2.50 µs\nslowest 9.00 µs" in texts(axes.figure)
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_names_from_dumps_are_no_formulas(ending: str, tmp_path: Path) -> None:
+    scenario = ring(tmp_path)
+    for file in ("ibnetdiscover.txt", "opensm-lfts.dump"):
+        text = (tmp_path / file).read_text()
+        evil = text.replace("sw0", r"$\bad{<&$").replace("h0", r"$^$")
+        (tmp_path / file).write_text(evil)
+    fabric = fabric_system(scenario).fabric
+    picture = tmp_path / "pictures" / f"figure.{ending}"
+    daqloom.write_figure(System(scenario), carried(scenario, fabric), picture)
+    assert list(picture.parent.iterdir()) == [picture]
+    assert picture.stat().st_size > 1000
+
+
+def test_a_result_of_another_fabric_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    result = methods.simulate(small(**BRIEF))
+    with pytest.raises(OutputError, match=r"has no port H02-00; expected series\.ports of a sim"):
+        daqloom.write_figure(System(small(network__leaves=3)), result, tmp_path / "figure.png")
+
+
+def test_the_command_draws_and_its_json_stays_what_it_was(tmp_path: Path) -> None:
+    file, picture = tmp_path / "small.toml", tmp_path / "figure.pdf"
+    file.write_text(daqloom.scenario.to_toml(small(**BRIEF)))
+    command = ["simulate", str(file), "--json"]
+    plain = json.loads(CliRunner().invoke(app, command).stdout)
+    drawn = json.loads(CliRunner().invoke(app, [*command, "--figure", str(picture)]).stdout)
+    assert picture.read_bytes().startswith(b"%PDF")
+    assert "series" not in drawn
+    assert drawn["metrics"] == plain["metrics"]
+    refused = CliRunner().invoke(app, [*command, "--figure", str(tmp_path / "figure.html")])
+    assert refused.exit_code == 2
+    assert "the name must end in .png or .pdf or .svg\n" in refused.stderr
+    assert refused.stdout == ""

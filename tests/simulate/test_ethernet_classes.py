@@ -1,0 +1,162 @@
+"""Classes of an Ethernet in scenarios: known answers, what is reported, what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daqloom import methods
+from daqloom.result import Result
+from daqloom.scenario import Scenario, ScenarioError, to_toml
+from daqloom.topology.loaded import load
+from support.small_fabrics import metrics, small
+
+RATE_BPS = 200e9
+FRAME_BYTES = 1024 + 20 + 62 + 20
+"""The largest on the wire: a packet with headers, address, immediate data, preamble and gap."""
+SHORT_BYTES = 32 + 20 + 62 + 20
+FLOW: dict[str, Any] = {
+    "building__protocol": "none",
+    "network__technology": "ethernet",
+    "network__shape": "fat-tree",
+    "transport__kind": "rdma",
+    "flows__a__source": 0,
+    "flows__a__destination": 1,
+    "flows__a__size": "64 KiB",
+    "flows__a__outstanding": 8,
+    "run__duration": "600 us",
+    "run__warmup": "100 us",
+}
+STRICT = {"network__switch__leaf__scheduling": "strict", "hosts__scheduling": "strict"}
+
+
+def flows(**changes: object) -> Scenario:
+    """From host 0 to its neighbour on the leaf as fast as it can, by RoCE."""
+    return small(**(FLOW | changes))
+
+
+def second(**changes: object) -> dict[str, object]:
+    """Another flow to the same host, from the other leaf, unless told otherwise."""
+    flow: dict[str, object] = {"source": 2, "destination": 1, "size": "64 KiB", "outstanding": 8}
+    return {f"flows__b__{key}": value for key, value in (flow | changes).items()}
+
+
+def run(scenario: Scenario) -> tuple[Result, dict[str, float]]:
+    result = methods.simulate(scenario)
+    return result, metrics(result)
+
+
+@pytest.mark.parametrize(
+    ("weights", "share"), [([3, 0, 0, 0, 0, 1], 3), ([1, 1, 1, 1, 1, 4], 0.25)]
+)
+def test_classes_share_a_port_by_their_weights(weights: list[int], share: float) -> None:
+    leaf = {"scheduling": "weighted", "weights": weights}
+    keys = {f"network__switch__leaf__{key}": value for key, value in leaf.items()}
+    _, found = run(flows(**second(service_level=5), **keys))
+    rates = found["flow_throughput_bps.a"], found["flow_throughput_bps.b"]
+    assert rates[0] / rates[1] == pytest.approx(share, rel=0.05)
+    # The one link of flow a from a port that is scheduled; flow b has another, up from its leaf.
+    assert found["class_bytes.0"] == pytest.approx(rates[0] / 8 * 500e-6 * 1126 / 1024, rel=0.03)
+    assert found["class_drops.0"] == found["class_drops.5"] == 0
+
+
+def test_strict_priority_gives_the_high_class_its_latency() -> None:
+    """A short message beside a stream waits for one frame in front of each of the two wires."""
+    short = second(source=0, size="32 B", interval="5 us", service_level=7)
+    alone_s = 2 * 170e-9 + 2 * SHORT_BYTES * 8 / RATE_BPS
+    frame_s = FRAME_BYTES * 8 / RATE_BPS
+    result, found = run(flows(**short, **STRICT))
+    assert result.warnings == []
+    assert alone_s <= found["message_latency_s.level_7.min"]
+    assert found["message_latency_s.level_7.max"] <= alone_s + 2 * frame_s
+    assert found["message_latency_s.level_7.max"] == found["flow_latency_s.b.max"]
+    assert found["message_latency_s.level_0.mean"] == found["flow_latency_s.a.mean"]
+
+
+def test_levels_that_no_port_tells_apart_make_no_difference() -> None:
+    result, found = run(flows(**second(service_level=7)))
+    (warning,) = result.warnings
+    assert "all ports send first-in first-out" in warning
+    assert not any(name.startswith("class_") for name in found)
+    assert found["flow_throughput_bps.a"] == pytest.approx(found["flow_throughput_bps.b"], rel=0.05)
+
+
+def test_requests_of_a_high_class_pass_a_copy_that_fills_the_links() -> None:
+    """What docs/how-to/give-messages-priority.md tells."""
+    copy: dict[str, object] = {
+        "flows.copy.source": "every",
+        "flows.copy.destination": 0,
+        "flows.copy.size": "1 MB",
+        "flows.copy.outstanding": 2,
+    }
+    run_of: dict[str, object] = {"run.duration": "150 ms", "run.warmup": "50 ms"}
+    strict: dict[str, object] = {
+        "transport.data_service_level": 5,
+        "transport.control_service_level": 6,
+        "hosts.scheduling": "strict",
+        "network.switch.core.scheduling": "strict",
+        "network.switch.tor.scheduling": "strict",
+    }
+    alone, beside, first = (
+        metrics(methods.simulate(load("small-rack", run_of | keys)))
+        for keys in ({}, copy, copy | strict)
+    )
+    assert beside["collection_latency_s.mean"] > 20 * alone["collection_latency_s.mean"]
+    assert first["collection_latency_s.p50"] == pytest.approx(
+        alone["collection_latency_s.p50"], rel=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        (
+            {"flows__a__service_level": 8},
+            r"flows.a.service_level = 8; the service level of a message on Ethernet is the class",
+        ),
+        (
+            {"network__switch__leaf__scheduling": "weighted"},
+            r'scheduling = "weighted" requires weights, such as \[4, 1\]',
+        ),
+        (
+            {"hosts__scheduling": "weighted", "hosts__weights": [0, 0]},
+            r'hosts: scheduling = "weighted" requires weights',
+        ),
+        (
+            {"hosts__weights": [1]},
+            r'hosts.weights means nothing with hosts.scheduling = "fifo"',
+        ),
+        (
+            {"network__switch__named": [{"name": "leaf0", "weights": [1]}]},
+            r'weights mean nothing with scheduling = "fifo"',
+        ),
+        (
+            {"hosts__scheduling": "weighted", "hosts__weights": [1001]},
+            r"hosts.weights.0 = 1001 is too large; it must be at most 1000",
+        ),
+        (
+            {"hosts__scheduling": "weighted", "hosts__weights": [1] * 9},
+            r"hosts.weights = .* 8",
+        ),
+        (
+            {"network__technology": "infiniband", "hosts__scheduling": "strict"},
+            r"hosts.scheduling means nothing with network.technology = \"infiniband\"",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(keys: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        flows(**keys)
+
+
+def test_classes_read_back_as_shown(tmp_path: Path) -> None:
+    named = [{"name": "leaf0", "scheduling": "weighted", "weights": [2, 1]}, {"name": "leaf1"}]
+    scenario = flows(
+        network__switch__named=named,
+        network__switch__spine__scheduling="weighted",
+        network__switch__spine__weights=[1, 2],
+        transport__control_service_level=6,
+    )
+    shown = tmp_path / "shown.toml"
+    shown.write_text(to_toml(scenario))
+    assert load(shown).hash() == scenario.hash()

@@ -1,0 +1,59 @@
+"""What a fault does to a simulated run and to a measured one, under the same run control."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daqloom import methods
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+from daqloom.topology.loaded import override
+from support.faulted_runs import broken, expect_accounted, laptop
+
+HEARTBEAT_S, TIMEOUT_S = 1.0, 3.0
+
+
+def within_a_heartbeat_and_a_fifth(one: float, other: float) -> bool:
+    """The run control hears of a unit each heartbeat, and looks twice as often."""
+    return abs(one - other) <= HEARTBEAT_S + 0.2 * max(one, other)
+
+
+def regrouping_s(result: Result) -> list[float]:
+    """How long each regrouping took, from the loss of a unit to the next epoch."""
+    log: dict[str, Any] = result.series["run_events"]
+    told = list(zip(log["time_s"], log["text"], strict=True))
+    halts = [at_s for at_s, text in told if text.startswith("halting: unit")]
+    starts = [at_s for at_s, text in told if text.startswith("running: from MEP")]
+    return [min(start for start in starts if start > halt) - halt for halt in halts]
+
+
+def scenario() -> Scenario:
+    given = laptop(
+        heartbeat=f"{HEARTBEAT_S} s",
+        fault_timeout=f"{TIMEOUT_S} s",
+        duration="9 s",
+        restart=False,
+    )
+    kill = {"what": "unit", "which": 1, "at": "1 s"}
+    stop = {"what": "unit", "which": 2, "how": "stopped", "at": "3.3 s", "lasts": "10 s"}
+    return broken(
+        override(given, {"run.duration": "9 s", "run.warmup": "0 s"}), kill=kill, stop=stop
+    )
+
+
+def test_a_kill_and_a_stop_are_noticed_and_survived_alike() -> None:
+    given = scenario()
+    simulated, measured = methods.simulate(given, seed=1), methods.measure(given)
+    expect_accounted(measured)
+    for result in (simulated, measured):
+        assert list(result.series["members"]["members"])[:5] == [4, 0, 3, 0, 2]
+        assert result.metric("units_lost") == result.metric("faults_detected") == 2
+    for fault in ("kill", "stop"):
+        detections = [r.metric(f"fault_detection_s.{fault}") for r in (simulated, measured)]
+        assert within_a_heartbeat_and_a_fifth(*detections), (fault, detections)
+    # A stop is known after a fault timeout without reports, a kill by the end of the process.
+    assert simulated.metric("fault_detection_s.kill") == 0
+    stop_s = simulated.metric("fault_detection_s.stop")
+    assert TIMEOUT_S - HEARTBEAT_S < stop_s <= TIMEOUT_S + HEARTBEAT_S / 2
+    for pair in zip(regrouping_s(simulated), regrouping_s(measured), strict=True):
+        assert within_a_heartbeat_and_a_fifth(*pair), pair

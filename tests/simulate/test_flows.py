@@ -1,0 +1,366 @@
+"""Flows over a simulated fabric: known answers through the whole chain."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from daqloom import methods
+from daqloom.scenario import Scenario, ScenarioError, to_toml
+from daqloom.simulate import SimulationError
+from daqloom.simulate.run import _check_stall
+from daqloom.topology.loaded import load, override
+from daqloom.topology.system import fabric_system
+from support.small_fabrics import metrics, small, way_s
+
+RATE_BPS = 200e9
+
+
+def flows(**changes: object) -> Scenario:
+    """From host 0 to its neighbour on the leaf, unless told otherwise."""
+    fixed: dict[str, object] = {
+        "building__protocol": "none",
+        "flows__a__source": 0,
+        "flows__a__destination": 1,
+        "run__duration": "500 us",
+        "run__warmup": "50 us",
+    }
+    return small(**(fixed | changes))
+
+
+def wire_bytes(size: int) -> int:
+    """A header on each packet; address and immediate data."""
+    return size + -(-size // 4096) * 26 + 16 + 4
+
+
+def found(scenario: Scenario, seed: int = 1) -> dict[str, float]:
+    return metrics(methods.simulate(scenario, seed=seed))
+
+
+def test_a_small_write_takes_its_wire_two_cables_and_the_switch() -> None:
+    one = found(flows(flows__a__size="8 B", flows__a__outstanding=1, hosts__message_cost="50 ns"))
+    wire = wire_bytes(8)
+    expected = 2 * 50e-9 + wire * 8 / RATE_BPS + way_s(1, wire)
+    assert one["flow_latency_s.a.min"] == pytest.approx(expected, abs=2e-12)
+    assert one["flow_latency_s.a.max"] == pytest.approx(expected, abs=2e-12)
+    # Across a spine, it passes three switches and four cables.
+    far = found(flows(flows__a__size="8 B", flows__a__interval="5 us", flows__a__destination=2))
+    expected = wire * 8 / RATE_BPS + way_s(3, wire)
+    assert far["flow_latency_s.a.mean"] == pytest.approx(expected, abs=2e-12)
+
+
+def test_one_write_at_a_time_takes_a_round_trip_each() -> None:
+    one = found(flows(flows__a__size="4 KiB", flows__a__outstanding=1))
+    there = wire_bytes(4096) * 8 / RATE_BPS + way_s(1, 4096)
+    back = 30 * 8 / RATE_BPS + way_s(1, 30)
+    update = 8 * 8 / RATE_BPS  # of credit, in front of an acknowledge, on each of two wires at most
+    period_s = 450e-6 / one["flow_messages.a"]
+    assert there + back <= period_s * (1 + 1 / one["flow_messages.a"])
+    assert period_s * (1 - 1 / one["flow_messages.a"]) <= there + back + 2 * update
+
+
+def test_one_flow_reaches_the_payload_rate_and_two_share_it() -> None:
+    share = 2**16 / wire_bytes(2**16)
+    alone = found(flows())
+    messages = alone["flow_messages.a"]
+    assert alone["throughput_bps"] == pytest.approx(RATE_BPS * share, rel=1 / messages)
+    both = found(flows(flows__b__source=2, flows__b__destination=1))
+    for name in "ab":
+        half = both[f"flow_throughput_bps.{name}"]
+        assert half == pytest.approx(RATE_BPS * share / 2, rel=3 / messages)
+        # What does not go in half of the time waits.
+        assert both[f"flow_wait_s.{name}"] == pytest.approx(250e-6, rel=0.03)
+    assert both["throughput_bps"] == pytest.approx(RATE_BPS * share, rel=2 / messages)
+
+
+def test_a_load_at_random_is_delivered() -> None:
+    scenario = flows(
+        flows__a__source="every",
+        flows__a__destination="random",
+        flows__a__size="256 B",
+        flows__a__load=0.3,
+        flows__a__arrivals="poisson",
+        flows__a__outstanding=4096,
+    )
+    one = found(scenario)
+    mean = 4 * 0.3 * 450e-6 / (wire_bytes(256) * 8 / RATE_BPS)
+    assert one["flow_messages.a"] == pytest.approx(mean, abs=5 * mean**0.5)
+    assert one["link_utilisation.host.up"] > 0.3  # acknowledges besides
+    unreliable = found(override(scenario, {"transport.connection": "unreliable"}))
+    assert unreliable["link_utilisation.host.up"] == pytest.approx(0.3, rel=0.03)
+    assert found(scenario) == one
+    assert found(scenario, seed=2)["flow_messages.a"] != one["flow_messages.a"]
+
+
+def test_the_order_in_a_file_changes_nothing() -> None:
+    one = flows(flows__b__source=2, flows__b__destination="random", flows__b__load=0.1)
+    other = one.model_copy(update={"flows": dict(reversed(one.flows.items()))})
+    assert one.hash() == other.hash()
+    assert found(one) == found(other)
+
+
+def test_hosts_have_names() -> None:
+    named = flows(flows__a__source="h0", flows__a__destination="h1")
+    with pytest.raises(ScenarioError) as refused:
+        methods.simulate(named)
+    [first, _, last] = str(refused.value).split("a name from ")[1].split()
+    assert found(flows(flows__a__source=first, flows__a__destination=last))["flow_messages.a"] > 0
+
+
+def test_a_timeline_has_every_message(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    result = methods.simulate(flows(flows__a__messages=7, run__warmup="0 s"), trace=trace)
+    assert result.metric("flow_messages.a") == 7
+    events = json.loads(trace.read_text())["traceEvents"]
+    begun = [event["ts"] for event in events if event["ph"] == "b"]
+    ended = [event["ts"] for event in events if event["ph"] == "e"]
+    assert begun == [0] * 7
+    assert ended == sorted(ended)
+    assert {event["name"] for event in events if event["ph"] == "b"} == {"a"}
+
+
+def test_what_never_arrives_is_said() -> None:
+    result = methods.simulate(flows(flows__a__start="499.9 us"))
+    assert list(result.warnings) == ["no message of flows.a arrived after the warm-up"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("flows.a.source=1", "both 1; a host cannot send to itself"),
+        ("flows.a.source=-1", "is not a host; give its place in the order of ports"),
+        ("flows.a.source=true", "is not a host"),
+        ("flows.a.load=1.5", "must be at most 1"),
+        ("flows.a.arrivals=poisson", "requires a mean"),
+        ("flows.a.outstanding=0", "must be at least 1"),
+        ("flows.a.service_level=16", "must be at most 15"),
+        ("flows.a.start=1 ms", r"flows\.a\.start = 1 ms is not before the end of the run"),
+        ("flows.a.size=0 B", "more than 0"),
+        ("flows.b.source=0", r"flows\.b = .* lacks the key destination"),
+        ("flows.a.b.size=1 B", r'unknown key "flows\.a\.b\.size"'),
+        ("flows.a.sice=1 B", r'did you mean "flows\.a\.size"'),
+        ("flows.a=1", r'"flows\.a" is a table'),
+        ("flows.å.size=1 B", "may hold only letters"),
+    ],
+)
+def test_what_cannot_be_is_said(changed: str, said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        override(flows(), [changed])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"flows__a__source": 4},
+            r"flows\.a\.source = 4 is not a node; expected 0 to 3, or a name",
+        ),
+        ({"flows__a__destination": "x"}, r"flows\.a\.destination = x is not a node"),
+        ({"hosts__count": 1, "flows__a__destination": "random"}, "would write only to itself"),
+    ],
+)
+def test_hosts_that_are_not_there_are_named(changes: dict[str, object], said: str) -> None:
+    from daqloom.simulate import SimulationError
+
+    with pytest.raises((ScenarioError, SimulationError), match=said):
+        methods.simulate(flows(**changes))
+
+
+def test_nothing_is_built_where_there_is_a_flow() -> None:
+    with pytest.raises(ScenarioError, match="requires a flow"):
+        small(building__protocol="none")
+
+
+BUILDING: dict[str, dict[str, object]] = {
+    "pull": {
+        "building__protocol": "pull",
+        "building__concurrent_events": 4,
+        "event__size": "100 kB",
+        "event__rate": "20 kHz",
+        "readout__units": 2,
+        "builders__units": 1,
+        "builders__folded": False,
+    },
+    "shift": {"building__protocol": "shift"},
+    "DAQPIPE": {"building__protocol": "daqpipe"},
+}
+ETHERNET: dict[str, object] = {"network__technology": "ethernet", "network__shape": "fat-tree"}
+CARRYING: dict[str, dict[str, object]] = {
+    "InfiniBand": {},
+    "TCP": ETHERNET | {"transport__kind": "tcp"},
+    "RoCE": ETHERNET | {"transport__kind": "rdma"},
+}
+
+
+@pytest.mark.parametrize("building", BUILDING)
+@pytest.mark.parametrize("carrying", CARRYING)
+def test_a_flow_beside_event_building(building: str, carrying: str) -> None:
+    """Both make progress; the flow has its load, and its own metrics beside those of the rest."""
+    fixed = BUILDING[building] | CARRYING[carrying]
+    fixed |= {"run__duration": "2 ms", "run__warmup": "200 us"}
+    alone = found(small(**fixed))
+    scenario = small(
+        **fixed,
+        flows__a__source=0,
+        flows__a__destination=1,
+        flows__a__load=0.25,
+        flows__a__size="8 kB",
+    )
+    beside = found(scenario)
+    of_flow = {name for name in beside if name.startswith("flow_")}
+    assert set(beside) - of_flow == set(alone)
+    assert {"flow_throughput_bps.a", "flow_messages.a", "flow_latency_s.a.mean"} <= of_flow
+    load_bps = 0.25 * RATE_BPS * 8000 / scenario.wire_bytes(8000)
+    assert 0.85 * load_bps < beside["flow_throughput_bps.a"] < 1.05 * load_bps  # DAQPIPE is greedy
+    assert beside["events_built"] > 0
+    assert found(scenario) == beside
+
+
+def test_hosts_of_flows_beside_racks_are_readout_units_then_builder_units() -> None:
+    """By place or by name."""
+    rack = load("small-rack", {"run.duration": "50 ms", "run.warmup": "10 ms"})
+    system = fabric_system(rack)
+    readouts = len(system.readouts)
+    names = [
+        system.fabric.hosts[int(units[0])].name for units in (system.readouts, system.builders)
+    ]
+    flow = {"flows.a.load": 0.1}
+    place = {"flows.a.source": 0, "flows.a.destination": readouts} | flow
+    name = {"flows.a.source": names[0], "flows.a.destination": names[1]} | flow
+    by_place, by_name = (metrics(methods.simulate(override(rack, each))) for each in (place, name))
+    assert by_place == by_name
+    assert by_place["flow_messages.a"] > 0
+
+
+def test_a_flow_over_udp_loses_what_finds_no_room() -> None:
+    """Two torrents of half a link each beside pull building, into the link of one builder unit with
+    a switch that drops; the building sends again what it loses, and the flows do not."""
+    rack = load("small-rack", {"run.duration": "50 ms", "run.warmup": "10 ms"})
+    system = fabric_system(rack)
+    to = len(system.readouts)
+    link_bps = rack.network.links.access.rate
+    changes: dict[str, object] = {
+        "network.switch.tor.model": "drop-tail",
+        "network.switch.tor.queue_packets": 100,
+    }
+    for place, name in enumerate(("a", "b")):
+        changes |= {
+            f"flows.{name}.source": place,
+            f"flows.{name}.destination": to,
+            f"flows.{name}.size": "1472 B",
+            f"flows.{name}.interval": f"{1538 * 8 / (0.6 * link_bps)} s",
+            f"flows.{name}.transport": "udp",
+        }
+    both = found(override(rack, changes))
+    sent = 40e-3 * 0.6 * link_bps / (1538 * 8)
+    for name in "ab":
+        ended = both[f"flow_messages.{name}"] + both[f"flow_messages_lost.{name}"]
+        assert ended == pytest.approx(sent, abs=110)  # but for those in the queue
+    lost = both["flow_messages_lost.a"] + both["flow_messages_lost.b"]
+    assert lost >= 2 * sent * 0.2 / 1.2 - 110  # 1.2 times what the link carries
+    assert both["packets_dropped"] >= lost
+    assert both["events_built"] > 0
+
+
+def test_a_stall_where_frames_were_cut_is_no_deadlock() -> None:
+    engine = SimpleNamespace(deadlock=list)
+    ports = SimpleNamespace(discards=np.zeros(1), cut=np.zeros(1), dropped=np.zeros(1))
+    counted = SimpleNamespace(stalled=True, drops=0, cut=1, unrouted=0, retries=None, ports=ports)
+    _check_stall(engine, small_system := fabric_system(flows()), counted)
+    counted.cut = 0
+    with pytest.raises(SimulationError):
+        _check_stall(engine, small_system, counted)
+
+
+def test_udp_is_for_ethernet() -> None:
+    with pytest.raises(ScenarioError, match=r'flows.a.transport = "udp" means nothing with'):
+        flows(flows__a__transport="udp")
+
+
+def test_a_flow_may_be_between_hosts_without_units() -> None:
+    """Here to a readout unit, whose link carries nothing else but requests."""
+    pull = small(**BUILDING["pull"], run__duration="2 ms", run__warmup="200 us")
+    hosts = fabric_system(pull)
+    free = [
+        host.name for number, host in enumerate(hosts.fabric.hosts) if number not in hosts.hosts
+    ]
+    alone = found(pull)
+    beside = found(
+        override(
+            pull, {"flows.a.source": free[0], "flows.a.destination": hosts.fabric.hosts[0].name}
+        )
+    )
+    assert beside["flow_messages.a"] > 0
+    assert beside["events_built"] == alone["events_built"]
+
+
+def test_no_closed_form_and_no_measurement_takes_a_flow_beside_event_building() -> None:
+    shift = small(flows__a__source=0, flows__a__destination=1)
+    (warning,) = methods.analyse(shift).warnings
+    assert "beside [flows] has no closed form" in warning
+    rack = load("small-rack", {"flows.a.source": 0, "flows.a.destination": 1})
+    (warning,) = methods.analyse(rack).warnings
+    assert "beside [flows] has no closed form" in warning
+    with pytest.raises(ScenarioError, match=r"flows\.a: a measurement has no flows"):
+        methods.measure(shift)
+
+
+def test_a_flow_without_a_weight_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"flows\.a\.service_level = 1 is on lane 1"):
+        flows(
+            flows__a__service_level=1,
+            network__lanes__count=2,
+            network__lanes__service_levels=[0, 1],
+        )
+
+
+def test_what_is_not_acknowledged_is_not_sent_again() -> None:
+    with pytest.raises(ScenarioError, match=r"transport.retry_timeout means nothing with"):
+        flows(transport__connection="unreliable", transport__retry_timeout="1 ms")
+
+
+def test_flows_read_back_as_shown(tmp_path: Path) -> None:
+    shown = tmp_path / "shown.toml"
+    scenario = flows(flows__b__source="every", flows__b__destination="random")
+    shown.write_text(to_toml(scenario))
+    assert load(shown).hash() == scenario.hash()
+
+
+def test_the_wire_of_a_write_is_the_engines() -> None:
+    for size in (1, 16, 255, 256, 257, 4096, 4097, 70_001):
+        scenario = override(
+            flows(
+                flows__a__size=f"{size} B", flows__a__messages=3, transport__connection="unreliable"
+            ),
+            {"transport.mtu": "1 KiB"},
+        )
+        # Up to the leaf and down to the neighbour, with updates of credit counted apart.
+        carried = [size for size in methods.simulate(scenario).series["ports"]["bytes"] if size > 0]
+        assert carried == [3 * scenario.transport.write_bytes(size)] * 2
+
+
+def test_measured_latencies_less_the_network_come_out_as_they_were_measured(tmp_path: Path) -> None:
+    """The way of `docs/how-to/use-measured-latencies.md`."""
+    alone = found(load("ib-write-lat"))["flow_latency_s.ping.mean"]
+    seen_us = [1.21, 1.22, 1.22, 1.25, 1.61]
+    measured = tmp_path / "latencies.txt"
+    lines = [f"{number}, {value}" for number, value in enumerate(seen_us, 1)]
+    measured.write_text("\n".join(["#, usec", *lines]))
+    drawn = found(
+        load(
+            "ib-write-lat",
+            {
+                "hosts.latency.kind": "histogram",
+                "hosts.latency.file": str(measured),
+                "hosts.latency.less": f"{alone * 1e9:.3f} ns",
+                "run.duration": "4 ms",
+            },
+        )
+    )
+    assert drawn["flow_latency_s.ping.min"] == pytest.approx(1.21e-6, rel=1e-3)
+    assert drawn["flow_latency_s.ping.max"] == pytest.approx(1.61e-6, rel=1e-3)
+    # Some 2 000 draws, whose standard deviation is 0.15 us.
+    mean_s = sum(seen_us) / len(seen_us) * 1e-6
+    assert drawn["flow_latency_s.ping.mean"] == pytest.approx(mean_s, abs=4 * 0.16e-6 / 2000**0.5)

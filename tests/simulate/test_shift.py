@@ -1,0 +1,610 @@
+"""Event building on a simulated fabric: known answers through the whole chain."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from daqloom import _engine, methods
+from daqloom.scenario import Scenario, ScenarioError
+from daqloom.simulate import SimulationError
+from daqloom.simulate.infiniband import infiniband_config
+from daqloom.topology.loaded import override
+from daqloom.topology.schedule import DUMMY
+from daqloom.topology.system import fabric_system
+from support.small_fabrics import INFINIBAND, metrics, ring, small, way_s
+
+
+def wire_s() -> float:
+    """Of one MFP at 200 Gb/s: 100 packets of 4096 and 26 B, RDMA header 16, immediate 4."""
+    return (100 * (4096 + 26) + 16 + 4) * 8 / 200e9
+
+
+def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowledge() -> None:
+    found = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    # Three phases of four: one to the neighbour on the leaf, two over the spines; the fourth is a
+    # copy within the node and takes no time. Behind the last byte the acknowledge comes back.
+    there = wire_s() + way_s(3, 64)
+    back = way_s(3, 30) + 30 * 8 / 200e9
+    # Besides, credit updates and the few messages about sizes and offsets share the wires.
+    assert there + back < 4 / 3 * found["phase_s"] < 1.02 * (there + back)
+    payload = 8 * 100 * 4096
+    assert found["node_throughput_bps"] == pytest.approx(payload / found["phase_s"], rel=1e-3)
+    assert found["event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.02)
+    assert found["barrier_share"] < 0.03  # who is done first waits for the others
+
+
+def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
+    free = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    cost_s = 2e-6
+    paid = metrics(
+        methods.simulate(small(building__barrier="centralised", hosts__message_cost="2 us"), seed=1)
+    )
+    # Three arrive at the master, who takes them in one after the other and releases as many.
+    assert paid["barrier_s.releasing"] > 3 * cost_s
+    assert paid["phase_s"] > free["phase_s"] + 8 * cost_s
+    assert paid["processor_share"] > 0.1
+    assert paid["barrier_share"] == pytest.approx(
+        (paid["barrier_s.waiting"] + paid["barrier_s.releasing"]) / paid["phase_s"], rel=0.05
+    )
+
+
+def test_dummies_cost_their_share_of_the_phases() -> None:
+    full = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    lacking = small(building__barrier="ideal", readout__units=3)
+    assert fabric_system(lacking).slots.tolist().count(DUMMY) == 1
+    found = metrics(methods.simulate(lacking, seed=1))
+    assert found["dummy_share"] == 1 / 4
+    # A round has four phases still, and builds three events.
+    assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=0.03)
+
+
+def test_an_output_buffer_holds_a_multi_event_packet_or_is_refused() -> None:
+    mep = 4 * 100 * 4096  # an MFP of 100 × 4096 B of each of the four nodes
+    refused = small(event__fragment_sizes="fixed", builders__buffer=f"{mep - 1} B")
+    with pytest.raises(ScenarioError, match=rf"of {mep - 1} bytes; .* takes about {mep}: give"):
+        methods.simulate(refused)
+    found = methods.simulate(small(event__fragment_sizes="fixed", builders__buffer=f"{mep} B"))
+    assert found.metric("events_built")
+
+
+def test_a_rate_is_kept_if_the_network_can() -> None:
+    found = metrics(methods.simulate(small(event__rate="20 MHz"), seed=1))
+    assert found["written_event_rate_hz"] == pytest.approx(20e6, rel=0.06)
+
+
+def carded(spike: str, **changes: object) -> Scenario:
+    """20 MHz: 409.6 kB of each stream in 204.8 us, for half of which a card has room."""
+    card = {"buffer": "204800 B", "spike_probability": 1.0, "spike__mean": spike}
+    keys = {f"readout__card__{key}": value for key, value in card.items()}
+    return small(event__rate="20 MHz", **keys, **changes)
+
+
+def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_has_room() -> None:
+    # Measured over eight rounds of four packets, behind 0.5 ms.
+    bridged = metrics(methods.simulate(carded("102.4 us", run__duration="7.0536 ms"), seed=1))
+    assert bridged["trigger_stopped_share.acknowledge"] == 0
+    assert bridged["event_rate_hz"] == pytest.approx(20e6, rel=0.01)
+    # 47.6 us longer, once for every packet: these come every 252.4 us.
+    found = metrics(methods.simulate(carded("150 us", run__duration="8.5768 ms"), seed=1))
+    assert found["trigger_stopped_share.acknowledge"] == pytest.approx(47.6 / 252.4, rel=0.02)
+    assert found["trigger_stopped_share.memory"] == 0
+    assert found["event_rate_hz"] == pytest.approx(20e6 * 204.8 / 252.4, rel=0.01)
+    assert "trigger_stopped_share.memory" not in metrics(methods.simulate(small()))
+
+
+def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
+    scenario = carded("150 us", readout__card__spike__kind="exponential")
+    one, again, other = (methods.simulate(scenario, seed=seed).metrics for seed in (1, 1, 2))
+    assert one == again
+    assert one["trigger_stopped_share"] != other["trigger_stopped_share"]
+
+
+def test_a_run_too_short_for_its_rate_says_so() -> None:
+    short = small(event__rate="5 MHz")
+    result = methods.simulate(short, seed=1)
+    (warning,) = result.warnings
+    assert "are ready only after 0.00328 s" in warning
+    rates = {
+        "event_rate_hz",
+        "written_event_rate_hz",
+        "throughput_bps",
+        "node_throughput_bps",
+        "phase_s",
+    }
+    assert not rates & result.metrics.keys()
+    # 31 rounds of 205 us.
+    long_enough = methods.simulate(small(event__rate="20 MHz", run__duration="7 ms"), seed=1)
+    assert long_enough.warnings == []
+    assert rates <= long_enough.metrics.keys()
+
+
+def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
+    full = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    # 200 Gb/s a link. A phase takes as much longer as PCIe is slower, and so with memory, which
+    # all data of a node cross four times.
+    for limit in ({"hosts__pcie_rate": "50 Gb/s"}, {"hosts__memory_rate": "200 Gb/s"}):
+        found = metrics(methods.simulate(small(building__barrier="ideal", **limit), seed=1))
+        assert found["phase_s"] > 3 / 4 * 8 * 409_600 / 50e9
+        assert found["phase_s"] == pytest.approx(4 * full["phase_s"], rel=0.1)
+    once = small(building__barrier="ideal", hosts__memory_rate="200 Gb/s", hosts__memory_passes=1)
+    assert metrics(methods.simulate(once, seed=1))["phase_s"] == pytest.approx(
+        2 * full["phase_s"], rel=0.1
+    )
+
+
+def test_the_same_seed_gives_the_same_metrics() -> None:
+    scenario = small(
+        event__fragment_sizes="poisson",
+        building__jitter__kind="exponential",
+        building__jitter__mean="1 us",
+    )
+    first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
+    assert first.metrics == again.metrics
+    assert first.metrics != other.metrics
+
+
+def test_groups_share_the_event() -> None:
+    scenario = small(event__groups=[{"sources": 1, "share": 0.4}, {"sources": 3, "share": 0.6}])
+    sizes = fabric_system(scenario).mfp_bytes
+    assert sizes == [round(4 * 409_600 * 0.4), *[round(4 * 409_600 * 0.2)] * 3]
+    with pytest.raises(ScenarioError, match=r"groups have 3 sources; expected .* 4"):
+        methods.simulate(small(event__groups=[{"sources": 3, "share": 1}]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "slots", "dummies"),
+    [
+        ({}, 321 + 19, 19),  # 16 leaves of 20 and one node on the 17th
+        ({"hosts.placement": "spread"}, 324, 3),
+        ({"hosts.placement": "spread", "building.dummies": "all-ports"}, 360, 39),
+        ({"building.dummies": "none"}, 321, 0),
+        ({"network.hosts_per_leaf": 18}, 324, 3),
+    ],
+)
+def test_the_placement_decides_the_dummies(
+    changes: dict[str, object], slots: int, dummies: int
+) -> None:
+    system = fabric_system(override(INFINIBAND, {"readout.units": 321} | changes))
+    assert (len(system.slots), system.slots.tolist().count(DUMMY)) == (slots, dummies)
+    assert system.nodes == 321
+
+
+def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
+    result = methods.simulate(small(building__barrier="ideal"), seed=1)
+    found = metrics(result)
+    # To the neighbour on the leaf over one switch, to the others over three.
+    near, far = (
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9 for switches in (1, 3)
+    )
+    assert near < found["write_latency_s.min"] < 1.02 * near
+    assert far < found["write_latency_s.max"] < 1.02 * far
+    assert found["write_latency_s.mean"] == pytest.approx((near + 2 * far) / 3, rel=0.02)
+    histogram = result.series["write_latency"]
+    written = found["events_built"] / 4096 * 3  # one MFP of four stays on its node
+    assert sum(histogram["count"]) == pytest.approx(written, abs=8)
+    assert min(histogram["lowest_s"]) <= found["write_latency_s.min"]
+
+
+def test_a_write_crosses_three_levels() -> None:
+    # Two pods of two leaves and two spines, two cores of two cables above each spine: eight hosts,
+    # of which one is the neighbour, two are in the same pod and four in the other.
+    pods = {
+        "network.pods": 2,
+        "network.cores": 2,
+        "network.core_links": 2,
+        "network.switch.radix": 6,
+    }
+    scenario = override(small(building__barrier="ideal"), pods)
+    fabric = fabric_system(scenario).fabric
+    assert len(fabric.switches) == 4 + 4 + 2 * 2
+    assert len(fabric.cables) == 8 + 4 * 2 + 4 * 2 * 2
+    found = metrics(methods.simulate(scenario, seed=1))
+    ways = [
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
+        for switches in (1, 3, 5)
+    ]
+    assert ways[0] < found["write_latency_s.min"] < 1.02 * ways[0]
+    assert ways[2] < found["write_latency_s.max"] < 1.02 * ways[2]
+    mean = (ways[0] + 2 * ways[1] + 4 * ways[2]) / 7
+    assert found["write_latency_s.mean"] == pytest.approx(mean, rel=0.02)
+
+
+def test_ports_count_lane_by_lane() -> None:
+    lanes = {"network.lanes.count": 3, "network.lanes.service_levels": [1, 2]}
+    tables = {"network.lanes.high": [[2, 64]], "network.lanes.low": [[1, 64]]}
+    scenario = override(small(transport__control_service_level=1), lanes | tables)
+    # Credits of one packet at a time: outputs wait, and mostly with data.
+    result = methods.simulate(override(scenario, {"network.switch.buffer": "4160 B"}), seed=1)
+    ports = result.series["ports"]
+    assert [sum(of_lane) for of_lane in ports["lane_bytes"]] == ports["bytes"]
+    unused, data, control = (sum(of_lane) for of_lane in zip(*ports["lane_bytes"], strict=True))
+    assert unused == 0
+    assert data > 100 * control > 0
+    idle = [a + b for a, b in zip(ports["wait_credits_s"], ports["wait_crossbar_s"], strict=True)]
+    for waits, whole in zip(ports["lane_wait_s"], idle, strict=True):
+        assert max(waits) <= whole * (1 + 1e-9)
+        assert whole <= sum(waits) * (1 + 1e-9)
+    waited = [sum(of_lane) for of_lane in zip(*ports["lane_wait_s"], strict=True)]
+    assert waited[0] == 0
+    assert waited[1] > 0
+
+
+def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None:
+    file = tmp_path / "latencies.txt"
+    changes = {"hosts__latency__kind": "histogram", "hosts__latency__file": str(file)}
+
+    file.write_text("1.5\n")
+    drawn = methods.simulate(small(**changes, hosts__latency__less="500 ns"), seed=1)
+    fixed = methods.simulate(
+        small(hosts__latency__kind="fixed", hosts__latency__mean="1 us"), seed=1
+    )
+    assert drawn.metrics == fixed.metrics
+
+    file.write_text("#, usec\n1, 1\n2, 1\n3, 1\n4, 101\n")
+    scenario = small(**changes, building__barrier="ideal", run__duration="20 ms")
+    first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
+    assert first.metrics == again.metrics != other.metrics
+    # Of the writes a quarter waits for 100 us more.
+    latency = first.series["write_latency"]
+    slow = sum(n for n, at in zip(latency["count"], latency["lowest_s"], strict=True) if at > 1e-4)
+    count = sum(latency["count"])
+    assert count > 500
+    assert abs(slow / count - 1 / 4) < 4 * (3 / 16 / count) ** 0.5
+    found = metrics(first)
+    assert found["write_latency_s.max"] - found["write_latency_s.min"] == pytest.approx(
+        100e-6, rel=0.02
+    )
+
+
+def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
+    file = tmp_path / "phases.json"
+    scenario = small()
+    methods.simulate(scenario, seed=1, trace=file)
+    hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
+    events = json.loads(file.read_text())["traceEvents"]
+    names = [event["args"]["name"] for event in events if event["ph"] == "M"]
+    assert names == hosts
+    slices = [event for event in events if event["ph"] == "X" and event["cat"] == "sending"]
+    first = [event["name"] for event in slices if event["tid"] == 1][:4]
+    assert first == [f"to {hosts[i]}" for i in (1, 2, 3, 0)]
+    assert all(event["dur"] >= 0 for event in slices)
+
+
+def test_an_imported_fabric_runs_by_its_own_tables() -> None:
+    scenario = override(
+        INFINIBAND,
+        {
+            "network.shape": "imported",
+            "network.dumps": "cluster64",
+            "network.links.rate": "100 Gb/s",
+            "event.packing": 5000,
+            "readout.streams": 1,
+            "building.dummies": "none",
+            "building.barrier": "ideal",
+            "run.duration": "2 ms",
+            "run.warmup": "0.2 ms",
+        },
+    )
+    assert fabric_system(scenario).nodes == 64
+    imported = metrics(methods.simulate(scenario, seed=1))
+    clean = metrics(methods.simulate(override(scenario, {"network.dumps": "fattree72"}), seed=1))
+    assert imported["xmit_wait_s.crossbar"] + imported["xmit_wait_s.credits"] > 0
+    assert imported["node_throughput_bps"] < 0.9 * clean["node_throughput_bps"]
+
+
+@pytest.mark.parametrize(("speed", "rate_bps"), [("HDR", 200e9), ("EDR", 100e9)])
+def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(
+    tmp_path: Path, speed: str, rate_bps: float
+) -> None:
+    flow = {
+        "building.protocol": "none",
+        "transport.connection": "unreliable",
+        "network.switch.buffer": "64 KiB",
+        "flows.a.source": "h0",
+        "flows.a.destination": "h1",
+        "flows.a.size": "4 MB",
+    }
+    scenario = override(ring(tmp_path), flow)
+    cables = tmp_path / "ibnetdiscover.txt"
+    # One end of h0's cable tells another speed than the other end.
+    told = cables.read_text().replace('"h0" lid 11 4xHDR', f'"h0" lid 11 4x{speed}', 1)
+    cables.write_text(told)
+    result = methods.simulate(scenario, seed=1)
+    payload_bps = rate_bps * 4096 / (4096 + 26)
+    assert metrics(result)["flow_throughput_bps.a"] == pytest.approx(payload_bps, rel=0.05)
+    said = [] if speed == "HDR" else ["have different speeds; the slower one is used"]
+    assert len(result.warnings) == len(said)
+    assert all(each in result.warnings[0] for each in said)
+
+
+def test_more_nodes_than_hosts_are_refused() -> None:
+    with pytest.raises(
+        ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network has 4"
+    ):
+        methods.simulate(small(readout__units=5))
+
+
+LOST = (
+    # sw0 sends packets for h1 nowhere; sw2 sends those for h0 back to sw1, whose way is by sw2.
+    ("0x000c 002", "0x000c 000", 0, "sw0 has no route to h1"),
+    (
+        "0x000b 002 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
+        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
+        "0x000b 003 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
+        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
+        2,
+        "packets to h0 loop: sw1 port 2, sw2 port 3",
+    ),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "destination", "said"), LOST)
+def test_tables_that_lead_nowhere_are_refused_at_once(
+    tmp_path: Path, old: str, new: str, destination: int, said: str
+) -> None:
+    scenario = ring(tmp_path)
+    tables = tmp_path / "opensm-lfts.dump"
+    assert old in tables.read_text()
+    tables.write_text(tables.read_text().replace(old, new, 1))
+    for protocol in ("shift", "daqpipe"):
+        with pytest.raises(ScenarioError, match=said):
+            methods.simulate(override(scenario, {"building.protocol": protocol}), seed=1)
+    # A flow only asks for its own way, and for that of its acknowledges.
+    changes = {
+        "transport.connection": "unreliable",
+        "building.protocol": "none",
+        "flows.a.source": "every",
+        "flows.a.destination": destination,
+        "flows.a.messages": 1,
+        "flows.a.start": "3 ms",  # behind the warm-up
+    }
+    found = metrics(methods.simulate(override(scenario, changes), seed=1))
+    assert found["flow_messages.a"] == 2
+    with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
+        methods.simulate(override(scenario, changes | {"flows.a.destination": "random"}), seed=1)
+    if destination == 0:
+        with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
+            methods.simulate(
+                override(scenario, changes | {"transport.connection": "reliable"}), seed=1
+            )
+
+
+def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match=r"deadlock: .*sw0 port 2 → sw1 port 2 → sw2 port 2"):
+        methods.simulate(ring(tmp_path), seed=1)
+
+
+def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
+    scenario = override(
+        ring(tmp_path),
+        {
+            "network.switch.head_of_queue_lifetime": "5 us",
+            "transport.retry_timeout": "100 us",
+        },
+    )
+    result = methods.simulate(scenario, seed=1)
+    found = metrics(result)
+    assert found["packets_discarded"] > 0
+    assert found["packets_discarded"] == sum(result.series["ports"]["discards"])
+    assert found["retransmissions.nak"] + found["retransmissions.timeout"] > 0
+    assert found["writes_failed"] == 0
+    assert found["events_built"] > 0
+    assert result.warnings == []
+
+
+def test_losses_without_retries_are_said(tmp_path: Path) -> None:
+    scenario = override(ring(tmp_path), {"network.switch.head_of_queue_lifetime": "20 us"})
+    result = methods.simulate(scenario, seed=1)
+    assert metrics(result)["packets_discarded"] > 0
+    said = " ".join(result.warnings)
+    assert "packets were discarded and none is retransmitted" in said
+    assert "the event builder has stalled at the end" in said
+
+
+def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
+    scenario = override(
+        ring(tmp_path),
+        {
+            "network.switch.head_of_queue_lifetime": "1 us",
+            "transport.retry_timeout": "20 us",
+            "transport.retry_count": 0,
+        },
+    )
+    result = methods.simulate(scenario, seed=1)
+    failed = metrics(result)["writes_failed"]
+    assert failed > 0
+    assert any(f"{failed} writes failed: their connections gave up" in w for w in result.warnings)
+
+
+def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() -> None:
+    def node_bps(nodes: int, dummies: str) -> float:
+        scenario = small(
+            network__hosts_per_leaf=4,
+            network__spines=4,
+            network__switch__radix=8,
+            readout__units=nodes,
+            building__dummies="all-ports",
+            hosts__local_rate="200 Gb/s",  # its own builder takes a phase as others do
+            building__barrier="ideal",
+            building__phases_per_barrier=8,
+            building__dummy_phases=dummies,
+            run__duration="20 ms",
+        )
+        return metrics(methods.simulate(scenario))["node_throughput_bps"]
+
+    # Of a round's 8 phases 8 − D are for nodes; skipped, the others take no time.
+    alone = node_bps(8, "kept")
+    for nodes in (7, 6):
+        assert node_bps(nodes, "kept") == pytest.approx(alone * nodes / 8, rel=0.01)
+        assert node_bps(nodes, "skipped") > 1.05 * alone * nodes / 8
+
+
+def test_a_crossbar_is_matched_as_the_scenario_says() -> None:
+    keys = ("crossbar_speedup", "crossbar_arbiter", "crossbar_iterations")
+
+    def with_crossbar(*values: object) -> Scenario:
+        changes = {
+            f"network__switch__{key}": value for key, value in zip(keys, values, strict=False)
+        }
+        return small(building__barrier="none", **changes)
+
+    config = infiniband_config(fabric_system(with_crossbar(1, "islip", 3)))
+    assert config.crossbar_arbiter == _engine.CrossbarArbiter.islip
+    assert config.crossbar_iterations == 3
+    # Out of step, nodes meet at switches: whose turn it is depends on the arbiter.
+    in_turn = methods.simulate(with_crossbar(1), seed=1)
+    assert in_turn.metrics == methods.simulate(with_crossbar(1, "round-robin"), seed=1).metrics
+    assert in_turn.metrics != methods.simulate(with_crossbar(1, "islip"), seed=1).metrics
+    with pytest.raises(ScenarioError, match="crossbar_arbiter"):
+        with_crossbar(1, "round-robin", 2)
+
+
+def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:
+    # Two leaves of two hosts; every phase but the local one crosses the spines, and its writes
+    # follow each other on the wire.
+    costs = {"hosts__message_cost": "1 us", "network__switch__crossbar_speedup": 2}
+    for meps in (1, 2, 4):
+        runs = {
+            barrier: metrics(
+                methods.simulate(
+                    small(
+                        building__barrier=barrier,
+                        building__meps_per_phase=meps,
+                        run__duration="6 ms",
+                        **(costs if barrier == "centralised" else {}),
+                    ),
+                    seed=1,
+                )
+            )
+            for barrier in ("ideal", "centralised")
+        }
+        ideal, paid = runs["ideal"], runs["centralised"]
+        there_and_back = wire_s() * meps + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
+        assert 4 / 3 * ideal["phase_s"] == pytest.approx(there_and_back, rel=0.02)
+        payload = 8 * 100 * 4096 * meps
+        assert ideal["node_throughput_bps"] == pytest.approx(payload / ideal["phase_s"], rel=0.01)
+        assert ideal["event_rate_hz"] == pytest.approx(4096 * meps / ideal["phase_s"], rel=0.02)
+        # What a barrier costs, it costs once a phase: 1/meps for each packet.
+        assert paid["barrier_rate_hz"] == pytest.approx(1 / paid["phase_s"], rel=0.02)
+        assert paid["event_rate_hz"] == pytest.approx(
+            4096 * meps * paid["barrier_rate_hz"], rel=0.02
+        )
+        assert paid["phase_s"] - ideal["phase_s"] == pytest.approx(12e-6, abs=4e-6)
+
+
+def test_a_window_has_no_number_of_multi_event_packets() -> None:
+    with pytest.raises(
+        ScenarioError,
+        match=r"building.meps_per_phase means nothing with building.change = .window.",
+    ):
+        small(building__change="window", building__meps_per_phase=2)
+    with pytest.raises(ScenarioError, match=r"a round takes 12 MFPs, and room for 13"):
+        methods.simulate(small(building__meps_per_phase=3, readout__buffer="4 MB"))
+
+
+def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None:
+    scenario = small(
+        network__hosts_per_leaf=4,
+        network__spines=4,
+        network__switch__radix=8,
+        building__barrier="ideal",
+        builders__folded=False,
+        run__duration="6 ms",
+    )
+    result = methods.simulate(
+        scenario, seed=1, timeline=True
+    )  # books that do not balance are refused
+    found = metrics(result)
+    # Of four phases one goes to the neighbour, over one switch.
+    ways = [
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
+        for switches in (1, 3, 3, 3)
+    ]
+    assert found["phase_s"] == pytest.approx(sum(ways) / 4, rel=0.01)
+    payload = 8 * 100 * 4096
+    assert found["node_throughput_bps"] == pytest.approx(payload / found["phase_s"], rel=0.01)
+    assert found["throughput_bps"] == pytest.approx(4 * found["node_throughput_bps"], rel=0.02)
+    assert found["written_event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.01)
+    assert found["events_built"] == pytest.approx(
+        found["written_event_rate_hz"] * 5.5e-3, abs=4 * 4096
+    )
+    assert found["dummy_share"] == 0
+    hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
+    ports = result.series["ports"]
+    sent = {
+        name.split()[0]: count
+        for name, count in zip(ports["name"], ports["bytes"], strict=True)
+        if name.split()[0] in hosts
+    }
+    most = max(sent.values())
+    assert all(sent[name] > 0.99 * most for name in hosts[0::2])
+    assert all(sent[name] < 0.02 * most for name in hosts[1::2])
+    # In phase n the readout unit of slot i writes to the builder unit of slot i + n.
+    phases = result.series["phases"]
+    assert set(phases["node"]) == set(hosts[0::2])
+    met = {
+        (phases["node"][i], phases["step"][i] % 4): phases["to"][i]
+        for i in range(len(phases["node"]))
+        if phases["what"][i] == "sending"
+    }
+    assert met == {
+        (hosts[2 * slot], n): hosts[2 * ((slot + n) % 4) + 1] for slot in range(4) for n in range(4)
+    }
+
+
+def test_unfolded_a_large_tree_stays_without_conflicts_also_with_dummies() -> None:
+    def in_step(**changes: object) -> float:
+        scenario = small(
+            network__leaves=4,
+            network__spines=4,
+            network__hosts_per_leaf=4,
+            network__switch__radix=8,
+            builders__folded=False,
+            building__barrier="ideal",
+            run__duration="4 ms",
+            **changes,
+        )
+        return metrics(methods.simulate(scenario, seed=1))["phase_s"]
+
+    far = wire_s() + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
+    assert in_step() == pytest.approx(far, rel=0.02)
+    # Three nodes of each leaf: every second pair of slots lacks one, but no phase has a conflict.
+    assert in_step(readout__units=6, hosts__placement="spread") < 1.02 * far
+    assert in_step(readout__units=8, builders__units=7) < 1.02 * far
+    assert in_step(hosts__order="shuffled") > 1.3 * far
+
+
+WINDOWS = {"building__window": "50 us", "building__grace": "5 us"}
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 7])
+@pytest.mark.parametrize("change", ["count", "window"])
+def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: str) -> None:
+    scenario = small(
+        network__hosts_per_leaf=4,
+        network__spines=4,
+        network__switch__radix=8,
+        readout__units=(nodes + 1) // 2,
+        builders__units=nodes // 2,
+        builders__folded=False,
+        **({"building__change": change} | (WINDOWS if change == "window" else {})),
+    )
+    found = metrics(methods.simulate(scenario, seed=1))
+    readouts, builders = (nodes + 1) // 2, nodes // 2
+    assert found["events_built"] > 0
+    assert found["node_throughput_bps"] == pytest.approx(found["written_throughput_bps"] / readouts)
+    system = fabric_system(scenario)
+    assert len(system.mfp_bytes) == readouts
+    assert found["dummy_share"] == pytest.approx(1 - builders / len(system.builders))
+
+
+def test_unfolded_units_are_as_many_as_one_another() -> None:
+    with pytest.raises(
+        ScenarioError, match=r"builders.units = 1 and readout.units = 3; without pull, unfolded"
+    ):
+        small(readout__units=3, builders__units=1, builders__folded=False)
+    with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; folded"):
+        small(readout__units=3, builders__units=1)
+    with pytest.raises(ScenarioError, match=r"units that are not folded has no closed form"):
+        methods.analyse(small(builders__folded=False))

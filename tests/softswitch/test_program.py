@@ -1,0 +1,261 @@
+"""The program of the software switch: frames from captures, through rings, into captures."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.switches import DAQLOOM, RUNS, frame, read_pcap, switch, two_ports, write_pcap
+
+pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
+
+
+def marks(path: Path) -> list[int]:
+    return [each[-1] for each in read_pcap(path)]
+
+
+def test_frames_pass_in_order_and_are_all_counted(tmp_path):
+    frames = [frame(mark=mark) for mark in range(50)]
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n'
+    with switch(two_ports(tmp_path, frames, ring)) as running:
+        running.until(50)
+        last = running.last()
+    assert marks(tmp_path / "down.pcap") == list(range(50))
+    assert read_pcap(tmp_path / "up.pcap") == []
+    assert last["stopping"]
+    up, down = last["ports"]
+    assert up["frames"]["packets"] == 50
+    assert up["frames"]["bytes"] == 5000
+    assert down["device_counts"]["sent"] == 50
+    of_port, dcm = last["rings"][1:]
+    assert (of_port["name"], of_port["counts"]["packets"]) == ("port down", 0)
+    assert (dcm["name"], dcm["counts"]["packets"], dcm["packets"]) == ("dcm", 50, 0)
+    assert last["memory"]["free_buffers"] == 8191
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one core")
+def test_two_cores_are_one_switch(tmp_path):
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    frames = [frame(mark=mark) for mark in range(100)]
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n'
+    file = two_ports(tmp_path, frames, ring)
+    with switch(file, "--set", f"runs.cores=[{first},{second}]") as running:
+        running.until(100)
+        assert running.command("set", "rings.dcm.packets=7").returncode == 0
+        last = running.last()
+    # In by the port of one core, out by that of the other one, in order.
+    assert marks(tmp_path / "down.pcap") == list(range(100))
+    assert last["ports"][0]["frames"]["packets"] == 100
+    assert last["rings"][2]["counts"]["packets"] == 100
+    assert last["rings"][2]["most_packets"] == 7
+    assert last["loop"]["behind"] == 0
+    assert (last["loop"]["received"], last["loop"]["sent"]) == (100, 100)
+    assert last["addresses"]["known"] == 1
+    assert last["memory"]["free_buffers"] == 8191
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one core")
+def test_receive_queues_of_two_cores_lose_nothing_that_is_not_counted(tmp_path):
+    # A device that receives without end, from whose two queues each core takes.
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    path = tmp_path / "switch.toml"
+    path.write_text(f"""
+{RUNS}
+cores = [{first}, {second}]
+receive_queues = 2
+[ports.in]
+device = "net_null0,size=64"
+[ports.out]
+device = "net_null1,no-rx=1"
+[rings.all]
+port = "out"
+ingress = "in"
+""")
+    with switch(path) as running:
+        running.until(100_000)
+        last = running.last()
+    counts = last["rings"][2]["counts"]
+    frames = last["ports"][0]["frames"]
+    assert frames["packets"] == last["loop"]["received"]
+    assert frames["packets"] == counts["packets"] + counts["drops"] + last["loop"]["behind"]
+    assert frames["full"] == counts["drops"]
+    assert last["loop"]["sent"] == counts["packets"] == last["ports"][1]["device_counts"]["sent"]
+    assert last["memory"]["free_buffers"] == 8191
+
+
+def test_a_full_ring_drops_and_others_do_not(tmp_path):
+    # A pace of a frame in 1.24 s: those that come at once meet a ring with room for ten.
+    paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "1 Mb/s"\npackets = 10\n'
+    frames = [frame(mark=mark, size=1500) for mark in range(40)]
+    frames += [frame("10.0.0.2", mark=100 + mark) for mark in range(40)]
+    with switch(two_ports(tmp_path, frames, paced)) as running:
+        running.until(80)
+        last = running.last()
+    slow = last["rings"][2]
+    assert slow["counts"]["packets"] + slow["counts"]["drops"] == 40
+    # It sends at once what its pace allows, and then holds ten.
+    assert slow["counts"]["peak_packets"] == 10
+    assert 10 <= slow["counts"]["packets"] <= 12
+    assert last["ports"][0]["frames"]["full"] == slow["counts"]["drops"]
+    came = marks(tmp_path / "down.pcap")
+    assert [mark for mark in came if mark >= 100] == list(range(100, 140))
+    assert len(came) == 40 + slow["counts"]["packets"]
+
+
+def test_shared_memory_drops_what_the_switch_that_it_stands_for_would(tmp_path):
+    # 100 cells of 256 B, of which 20 are dedicated to two ports. A frame of 1000 B, with 64 B of
+    # metadata, takes five; a port gets its 10 and, with alpha 1, half of the pool of 80: 10 frames.
+    memory = """
+[shared_memory]
+buffer = "25.6 kB"
+dedicated = "5.12 kB"
+[rings.slow]
+port = "down"
+to = "10.0.0.1"
+rate = "1 Mb/s"
+"""
+    frames = [frame(mark=mark, size=1000) for mark in range(40)]
+    with switch(two_ports(tmp_path, frames, memory)) as running:
+        running.until(40)
+        status = running.status()
+        running.command("stop", "--drain", "0 s")
+    slow = status["rings"][2]
+    # At most two have left at their pace, of a frame in 8 ms, before all had come.
+    assert 10 <= slow["counts"]["packets"] <= 12
+    assert slow["counts"]["drops"] == 40 - slow["counts"]["packets"]
+    assert status["ports"][0]["frames"]["full"] == slow["counts"]["drops"]
+
+
+def test_it_changes_while_it_runs(tmp_path):
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n'
+    with switch(two_ports(tmp_path, [frame()], ring)) as running:
+        assert running.command("set", "rings.dcm.rate=0.5 Gb/s", "rings.dcm.packets=7").stdout == ""
+        rule = ("rules.x.protocol=udp", "rules.x.to_port=123", "rules.x.action=drop")
+        assert running.command("set", *rule).returncode == 0
+        dcm = running.status()["rings"][2]
+        assert (dcm["rate_bps"], dcm["most_packets"]) == (500_000_000, 7)
+        refused = running.command("set", "rings.dcm.rate=2 Gb/s", "classes=2")
+        assert refused.returncode == 2
+        assert "classes cannot change while the switch runs" in refused.stderr
+        assert running.status()["rings"][2]["rate_bps"] == 500_000_000
+        unknown = running.command("set", "rings.dcm.speed=3")
+        assert "unknown key" in unknown.stderr
+        assert running.command("remove", "rules.x").returncode == 0
+        assert "rules.x is not given" in running.command("remove", "rules.x").stderr
+        added = running.command("set", "rings.slow.port=up", "rings.slow.to=10.0.0.9")
+        assert "rings.slow.port cannot change while the switch runs" in added.stderr
+
+
+def test_of_a_change_that_does_not_fit_nothing_stays(tmp_path):
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\n[addresses]\nmost = 1\n'
+    with switch(two_ports(tmp_path, [], ring)) as running:
+        first = ("addresses.fixed.a.address=02:00:00:00:00:07", "addresses.fixed.a.port=up")
+        assert running.command("set", *first).returncode == 0
+        more = ("addresses.fixed.b.address=02:00:00:00:00:08", "addresses.fixed.b.port=down")
+        refused = running.command("set", "rings.dcm.rate=2 Gb/s", *more)
+        assert refused.returncode == 2
+        assert "addresses.fixed.b: the table of addresses is full" in refused.stderr
+        status = running.status()
+        assert status["rings"][2]["rate_bps"] == 0
+        assert (status["addresses"]["known"], status["addresses"]["fixed"]) == (1, 1)
+
+
+def test_a_mirrored_ring_is_copied_to_a_capture(tmp_path):
+    ring = '[rings.dcm]\nport = "down"\nto = "10.0.0.1"\nmirrored = true\n'
+    frames = [frame(mark=mark) for mark in range(20)]
+    frames += [frame("10.0.0.2", mark=99, destination=1)]
+    path = two_ports(tmp_path, frames, ring)
+    write_pcap(tmp_path / "none2.pcap", [])
+    capture = f"rx_pcap={tmp_path}/none2.pcap,tx_pcap={tmp_path}/mirror.pcap"
+    options = ("--set", f"ports.capture.device=net_pcap2,{capture}", "--set", "mirror=capture")
+    with switch(path, *options) as running:
+        running.until(21)
+        last = running.last()
+    assert marks(tmp_path / "down.pcap") == list(range(20))
+    assert marks(tmp_path / "mirror.pcap") == list(range(20))
+    assert last["ports"][0]["frames"]["mirrored"] == 20
+
+
+def test_a_signal_drains_it(tmp_path):
+    paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "10 Mb/s"\n'
+    frames = [frame(mark=mark, size=1500) for mark in range(100)]
+    with switch(two_ports(tmp_path, frames, paced)) as running:
+        running.until(100)
+        running.process.send_signal(signal.SIGTERM)
+        _, errors = running.process.communicate(timeout=60)
+        assert running.process.returncode == 0, errors
+    assert marks(tmp_path / "down.pcap") == list(range(100))
+
+
+def test_a_killed_one_leaves_nothing_in_the_way(tmp_path):
+    path = two_ports(tmp_path, [frame(mark=1)])
+    for _ in range(2):
+        with switch(path) as running:
+            running.until(1)
+            running.process.kill()
+            running.process.communicate()
+    with switch(path) as running:
+        running.until(1)
+        assert running.last()["ports"][0]["frames"]["flooded"] == 1
+
+
+def test_what_cannot_run_is_said_in_one_sentence(tmp_path):
+    path = tmp_path / "switch.toml"
+    path.write_text(f'{RUNS}\n[ports.a]\ndevice = "net_pcap0,rx_pcap={tmp_path}/absent.pcap"\n')
+    done = subprocess.run(
+        [*DAQLOOM, "switch", "run", str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("daqloom: ")
+    off_loopback = two_ports(tmp_path, [])
+    done = subprocess.run(
+        [*DAQLOOM, "switch", "run", str(off_loopback), "--set", "control.listen=0.0.0.0:0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "control.listen = 0.0.0.0 is reachable from other machines" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('control.openflow=["punix:/nonexistent/x"]', "cannot listen at /nonexistent/x"),
+        ("control.prometheus=192.0.2.1:99", "cannot serve counters for Prometheus"),
+        ("control.ovsdb=unix:/nonexistent/x", "no ovsdb-server answers there"),
+    ],
+)
+def test_what_it_cannot_serve_is_said_in_one_line(tmp_path, setting, said):
+    command = [*DAQLOOM, "switch", "run", str(two_ports(tmp_path, [])), "--set", setting]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert said in line
+
+
+def test_two_switches_hand_frames_over_through_shared_memory(tmp_path: Path) -> None:
+    write_pcap(tmp_path / "in.pcap", [frame(mark=number) for number in range(100)])
+    write_pcap(tmp_path / "none.pcap", [])
+    memif = f"socket={tmp_path}/memif.sock,socket-abstract=no"
+
+    def file_of(name: str, source: str, role: str) -> Path:
+        path = tmp_path / f"{name}.toml"
+        captured = f"rx_pcap={tmp_path}/{source}.pcap,tx_pcap={tmp_path}/{name}.pcap"
+        path.write_text(
+            f'{RUNS}\n[ports.hosts]\ndevice = "net_pcap0,{captured}"\n'
+            f'[ports.peer]\ndevice = "net_memif0,role={role},{memif}"\n'
+        )
+        return path
+
+    with (
+        switch(file_of("near", "none", "server")) as near,
+        switch(file_of("far", "in", "client")) as far,
+    ):
+        assert near.until(100)["loop"]["received"] == 100
+        assert far.last()["loop"]["sent"] == 100
+        near.last()
+    assert marks(tmp_path / "near.pcap") == list(range(100))
+    assert read_pcap(tmp_path / "far.pcap") == []

@@ -1,0 +1,61 @@
+"""Runs with real connections and processes, which hold a node without an engine."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from daqloom._engine import RunPlan
+from daqloom.measure.control import Control
+from daqloom.measure.launch import Launcher, Local
+from daqloom.measure.plan import Plan
+from daqloom.measure.states import Phase
+
+FAKE = (sys.executable, str(Path(__file__).with_name("fake_node.py")))
+
+
+HUNG_S = 120.0
+"""Ends a test that hangs; no test waits for it."""
+
+
+def plan(
+    folder: Path, units: int = 3, trace_stages: int = 0, trace_arrivals: int = 0, **changes
+) -> Plan:
+    given = {"units": units, "heartbeat_s": 0.05, "fault_timeout_s": 2.0}
+    return Plan(
+        run="test",
+        rules=RunPlan(**(given | changes)),
+        scenario={"folder": str(folder)},
+        trace_stages=trace_stages,
+        trace_arrivals=trace_arrivals,
+    )
+
+
+@contextlib.asynccontextmanager
+async def controlled(folder: Path, launcher: Launcher | None = None, **changes):
+    async with asyncio.timeout(HUNG_S):
+        async with Control(plan(folder, **changes), launcher or Local(FAKE), folder=folder) as it:
+            yield it
+
+
+async def running(control: Control, members: set[int]) -> None:
+    run = control.run
+    await control.until(lambda: run.phase is Phase.RUNNING and run.members == members)
+
+
+def pid(control: Control, unit: int) -> int:
+    return control.status().units[unit].pid
+
+
+async def gone(*processes: int) -> None:
+    loop = asyncio.get_running_loop()
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):  # it has been waited for
+            ended, end = asyncio.Event(), os.pidfd_open(process)
+            loop.add_reader(end, ended.set)
+            try:
+                await ended.wait()
+            finally:
+                loop.remove_reader(end)
+                os.close(end)

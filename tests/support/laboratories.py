@@ -1,0 +1,28 @@
+"""A rack in a laboratory of network namespaces."""
+
+import pytest
+
+from daqloom.measure.lab import validity
+from daqloom.scenario.models import Scenario
+from daqloom.topology.loaded import load
+
+FRAMES = 20
+"""That the builder's port holds."""
+
+
+def rack(**changes: object) -> Scenario:
+    small = {"readout__units": 2, "builders__units": 1, "measure__duration": "4 s"}
+    small |= {"network__switch__tor__model": "drop-tail", "event__size": "20 kB"}
+    if "network__switch__tor__model" not in changes:
+        small["network__switch__tor__queue_packets"] = FRAMES
+    keys = {key.replace("__", "."): value for key, value in (small | changes).items()}
+    found = load("lab-rack", keys)
+    assert isinstance(found, Scenario)
+    return found
+
+
+@pytest.fixture
+def any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run beside one another: what is measured here is not the network's speed."""
+    monkeypatch.setattr(validity, "MOST_PRESSURE", 2.0)
+    monkeypatch.setattr(validity, "MOST_LATENESS", 2.0)

@@ -1,0 +1,84 @@
+"""A run control whose units a test plays itself."""
+
+import asyncio
+import contextlib
+import os
+
+import grpc
+
+from daqloom.measure.admission import PROOF_KEY, Caller
+from daqloom.measure.connection import GREET, JOIN, read_certificates
+from daqloom.measure.control import Control
+from daqloom.measure.launch import ByHand
+from daqloom.measure.messages import (
+    Configure,
+    Hello,
+    read_order,
+)
+from support.controlled_runs import HUNG_S, plan
+
+
+@contextlib.asynccontextmanager
+async def waiting(folder, units=1, **changes):
+    """A run control whose units the test plays itself."""
+    given = plan(folder, units, launches=False, fault_timeout_s=HUNG_S, heartbeat_s=0.5)
+    async with asyncio.timeout(HUNG_S):
+        control = Control(given, ByHand(), folder=folder, **changes)
+        async with control:
+            yield control
+            for guest in control._guests.values():
+                guest.orders.put_nowait(None)
+
+
+def hello(unit=0):
+    return Hello(unit=unit, host="here", pid=os.getpid(), version="1").encode()
+
+
+async def admission(channel, call, secret):
+    """What admits a call of who knows `secret`."""
+    caller = Caller(call, secret)
+    told = await channel.unary_unary(GREET)(b"", metadata=caller.greeting)
+    return caller.admission(told)
+
+
+class Player:
+    """A unit's end of a connection; `proof` replaces the one that it could give."""
+
+    def __init__(self, control, proof=None):
+        self.channel = grpc.aio.insecure_channel(
+            control.address,
+            [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)],
+        )
+        self.token, self.proof = control.token, proof
+
+    async def __aenter__(self):
+        admitted = dict(await admission(self.channel, JOIN, self.token))
+        if self.proof is not None:
+            admitted[PROOF_KEY] = self.proof
+        self.call = self.channel.stream_stream(JOIN)(metadata=tuple(admitted.items()))
+        return self
+
+    async def __aexit__(self, *_):
+        await self.channel.close()
+
+    async def says(self, body):
+        with contextlib.suppress(grpc.aio.AioRpcError):  # refused sooner than all was said
+            await self.call.write(body)
+
+    async def refused(self):
+        """The status code with which the connection ends, and why."""
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            while await self.call.read() is not grpc.aio.EOF:
+                pass
+        return await self.call.code(), await self.call.details()
+
+    async def joins(self, unit=0):
+        await self.says(hello(unit))
+        order = read_order(await self.call.read())
+        assert isinstance(order, Configure)
+        return order
+
+
+def credentials(folder, who):
+    given = read_certificates(folder, who)
+    return grpc.ssl_channel_credentials(given.authority, given.key, given.certificate)

@@ -1,0 +1,35 @@
+"""For tests: runs of a few processes that end after some events."""
+
+from collections.abc import Mapping
+
+from daqloom.scenario.models import Scenario
+from daqloom.topology.loaded import override
+from support.controlled_runs import HUNG_S
+
+MEASURED = {
+    "warmup": "50 ms",
+    "duration": f"{HUNG_S} s",
+    "stream_buffer": "1 MB",
+    "output_buffer": "1 MB",
+    "waiting": "blocking",
+}
+
+
+def changed(tiny: Mapping[str, object], changes: Mapping[str, object]) -> Scenario:
+    """The scenario with some keys changed; `__` stands for a dot."""
+    keys = {key.replace("__", "."): value for key, value in changes.items()}
+    return override(Scenario.model_validate(tiny), keys)
+
+
+TINY_DAQPIPE = {
+    "name": "tiny",
+    "event": {"fragment_size": "200 B", "packing": 20, "fragment_sizes": "poisson"},
+    "building": {"protocol": "daqpipe", "credits": 3, "parallel_sends": 1},
+    "readout": {"units": 2, "streams": 2},
+    "network": {"technology": "infiniband", "leaves": 1, "spines": 1, "hosts_per_leaf": 2},
+    "measure": MEASURED | {"events": 2000},
+}
+
+
+def tiny_daqpipe(**changes: object) -> Scenario:
+    return changed(TINY_DAQPIPE, changes)
