@@ -21,9 +21,9 @@ from daqloom.measure.run_log import RunEvent
 from daqloom.report.system.result_figure import write
 from daqloom.result import Result, StoppedError
 from daqloom.topology.loaded import load
-from support.controlled_runs import FAKE, HUNG_S
-from support.fake_node import FOLDER
-from support.small_runs import small
+from support.measure.controlled_runs import FAKE, HUNG_S
+from support.measure.fake_node import FOLDER
+from support.measure.small_runs import small
 
 INTERRUPTED = 130
 LINK = "access.0.down"

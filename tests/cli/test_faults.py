@@ -18,10 +18,10 @@ from daqloom.faults.read import read_logs
 from daqloom.faults.summary import variants
 from support.repository import DATA
 
-DATA = DATA / "faults"
+LOGS = DATA / "faults"
 LOG = [
-    "faults", "log", str(DATA / "opensm-debug.log"), "--year", "2026", "--network",
-    str(DATA / "ibnetdiscover.txt"),
+    "faults", "log", str(LOGS / "opensm-debug.log"), "--year", "2026", "--network",
+    str(LOGS / "ibnetdiscover.txt"),
 ]  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def test_a_log_without_failures_says_so_and_draws(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["missing.log"], "cannot read missing.log: no such file or directory"),
-        ([str(DATA / "ibnetdiscover.txt")], "is no log that daqloom knows; expected OpenSM's log"),
+        ([str(LOGS / "ibnetdiscover.txt")], "is no log that daqloom knows; expected OpenSM's log"),
         ([*LOG[2:], "--gap", "soon"], '--gap soon is not a time; write it such as "30 s"'),
         ([*LOG[2:], "--gap", "5"], '--gap 5 is not a time; write it such as "30 s"'),
         ([*LOG[2:], "--test", "today"], '"today" is not a period; write it as begin/end'),
@@ -119,11 +119,11 @@ def test_mistakes_are_told_in_one_sentence(arguments: list[str], sentence: str) 
 def test_what_of_a_log_is_not_used_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("time,port,state\n100,leaf9 port 1,down\n10,x,up\nnonsense\n")
-    told = run("faults", "log", str(log), "--network", str(DATA / "ibnetdiscover.txt"))
+    told = run("faults", "log", str(log), "--network", str(LOGS / "ibnetdiscover.txt"))
     assert "1 line was malformed and left out" in told
     assert "2 changes were of ports that the network does not have" in told
     assert "a clock was set back 1 time;" in told
-    nameless = run("faults", "log", str(DATA / "opensm.log"), "--year", "2026")
+    nameless = run("faults", "log", str(LOGS / "opensm.log"), "--year", "2026")
     assert "host3" in nameless
     assert "count as two links" not in nameless
     twice = run(*LOG[:-2])

@@ -22,7 +22,7 @@ from daqloom.faults.read import LONGEST_LINE, read_logs
 from daqloom.topology.load import load_cabling
 from support.repository import DATA
 
-DATA = DATA / "faults"
+LOGS = DATA / "faults"
 
 
 def told(folder: Path, text: str, name: str = "log", year: int = 2024) -> Told:
@@ -37,8 +37,8 @@ def at_s(text: str) -> float:
 
 def test_opensm_names_the_links_that_were_taken_down_and_up() -> None:
     """Written by OpenSM 3.3.23 while ibsim took links down for some 3 s, two of them for 6 s."""
-    fabric, _ = load_cabling(DATA / "ibnetdiscover.txt")
-    found = read_logs([DATA / "opensm-debug.log"], 2026)
+    fabric, _ = load_cabling(LOGS / "ibnetdiscover.txt")
+    found = read_logs([LOGS / "opensm-debug.log"], 2026)
     failures = failures_of(found, Links(fabric)).failures
     down = [(f.link, round(f.end_s - f.begin_s)) for f in failures if f.end_s]
     assert down == [
@@ -52,7 +52,7 @@ def test_opensm_names_the_links_that_were_taken_down_and_up() -> None:
 
 
 def test_without_a_network_opensm_itself_says_which_ports_are_one_link() -> None:
-    found = read_logs([DATA / "opensm-debug.log"], 2026)
+    found = read_logs([LOGS / "opensm-debug.log"], 2026)
     failures = failures_of(found, Links(cables=found.cables)).failures
     assert [f.link for f in failures if f.link.startswith("0x200001")] == [
         "0x200001 port 3 - 0x200003 port 3"
@@ -61,7 +61,7 @@ def test_without_a_network_opensm_itself_says_which_ports_are_one_link() -> None
 
 
 def test_by_default_opensm_names_hosts_only() -> None:
-    found = read_logs([DATA / "opensm.log"], 2026)
+    found = read_logs([LOGS / "opensm.log"], 2026)
     assert [(change.port.node, change.is_up) for change in found.changes] == [
         ("host3", False),
         ("host3", True),
@@ -219,7 +219,7 @@ def test_a_line_without_end_is_cut_and_counted(tmp_path: Path) -> None:
 
 
 SAMPLES = [
-    (DATA / "opensm-debug.log").read_bytes()[:4000],
+    (LOGS / "opensm-debug.log").read_bytes()[:4000],
     b"Mar  4 08:00:00 leaf1 swss: Port Ethernet48 oper state set from up to down\n" * 20,
     b"time,port,state,cause\n1000,a,down,x\n1030,a,up,x\n" * 20,
     b'Errors for 0x1 "a"\n   GUID 0x1 port 1: [LinkDownedCounter == 3]\n' * 20,

@@ -17,8 +17,8 @@ from daqloom.measure.messages import Configure, read_order
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Refused
 from daqloom.measure.status import Request, Status, steer
-from support.controlled_runs import FAKE, HUNG_S
-from support.played_units import Player, admission, credentials, hello, waiting
+from support.measure.controlled_runs import FAKE, HUNG_S
+from support.measure.played_units import Player, admission, credentials, hello, waiting
 
 SECRET, OTHER = bytes(range(16)), bytes(16)
 NO_TIME_S = 1e-3

@@ -24,8 +24,8 @@ from daqloom.measure.messages import (
 )
 from daqloom.measure.states import Goal, Refused, ReportRefusal, Standing, State
 from daqloom.measure.status import Request, Status, steer
-from support.controlled_runs import FAKE, HUNG_S, plan, running
-from support.played_units import Player, admission, credentials, hello, waiting
+from support.measure.controlled_runs import FAKE, HUNG_S, plan, running
+from support.measure.played_units import Player, admission, credentials, hello, waiting
 
 NOT_OURS = bytes(32)
 

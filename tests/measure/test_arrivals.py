@@ -18,9 +18,9 @@ from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.inputs import trace
 from daqloom.topology.loaded import load
+from support.measure.small_runs import daqloom
+from support.measure.tiny_runs import MEASURED
 from support.seeded_arrivals import generated, poisson_arrivals_ps
-from support.small_runs import daqloom
-from support.tiny_runs import MEASURED
 
 RATE_HZ = 2000.0
 SMALL = {

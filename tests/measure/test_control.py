@@ -14,7 +14,7 @@ from daqloom.measure import MeasureError
 from daqloom.measure.control import Control
 from daqloom.measure.launch import Local
 from daqloom.measure.states import Goal, Phase
-from support.controlled_runs import FAKE, HUNG_S, controlled, gone, pid, plan, running
+from support.measure.controlled_runs import FAKE, HUNG_S, controlled, gone, pid, plan, running
 from support.repository import TESTS
 
 
@@ -132,7 +132,7 @@ def test_units_die_with_the_run_control_even_if_that_is_killed(tmp_path):
         "from pathlib import Path\n"
         f"sys.path.insert(0, {str(TESTS)!r})\n"
         "from daqloom.measure.states import Goal\n"
-        "from support.controlled_runs import controlled, pid\n"
+        "from support.measure.controlled_runs import controlled, pid\n"
         "async def life():\n"
         f"    async with controlled(Path({str(tmp_path)!r})) as control:\n"
         "        control.want(Goal.RUNNING)\n"

@@ -9,7 +9,7 @@ from daqloom.measure import wire
 from daqloom.measure.messages import Answer, Heartbeat, Pulse
 from daqloom.measure.run_log import About
 from daqloom.measure.states import Goal, Phase, ReportRefusal, Standing, State, Step
-from support.virtual_run import World
+from support.measure.virtual_run import World
 
 LONG_S = 400.0
 

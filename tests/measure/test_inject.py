@@ -12,11 +12,11 @@ from daqloom.measure.launch import Local
 from daqloom.measure.run import measure
 from daqloom.metrics import METRICS, Parts, described, flatten
 from daqloom.scenario import ScenarioError
-from support.controlled_runs import FAKE
-from support.faulted_runs import KILLED, broken, expect_accounted, laptop
+from support.measure.controlled_runs import FAKE
+from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
+from support.measure.small_runs import DAQLOOM, small
 from support.namespaces import SBIN, can_make_networks
 from support.repository import ROOT
-from support.small_runs import DAQLOOM, small
 
 SOAK = ROOT / "benchmarks" / "event_building_soak.py"
 STOPPED = {"what": "unit", "which": 1, "how": "stopped", "at": "1 s"}

@@ -16,7 +16,7 @@ from daqloom.measure.launch import Local, Slurm, Ssh
 from daqloom.measure.states import Goal
 from daqloom.measure.unit_program import rank, read_token
 from daqloom.scenario.measure import Measure
-from support.controlled_runs import FAKE, controlled, gone, pid, running
+from support.measure.controlled_runs import FAKE, controlled, gone, pid, running
 
 SSHD = Path("/usr/sbin/sshd")
 

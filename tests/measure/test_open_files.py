@@ -17,7 +17,7 @@ from daqloom.measure.open_files import (
 )
 from daqloom.measure.unit import Unit
 from daqloom.topology.loaded import load
-from support.controlled_runs import HUNG_S
+from support.measure.controlled_runs import HUNG_S
 
 ARGUMENTS = (
     "measure",

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,12 @@ from hypothesis import strategies as st
 
 from daqloom._engine import Counters, Tally
 from daqloom.cli.options import with_options
-from daqloom.measure import MeasureError
+from daqloom.measure import MeasureError, run
 from daqloom.measure.launch import Local
 from daqloom.measure.result import ROWS, Row, difference, metrics
-from daqloom.measure.run import measure, plan_of
+from daqloom.measure.run import Progress, measure, plan_of
+from daqloom.measure.states import Phase
+from daqloom.measure.status import Request, Status, steer
 from daqloom.metrics import declared
 from daqloom.result import StoppedError
 from daqloom.scenario import ScenarioError
@@ -27,8 +30,8 @@ from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
 from daqloom.system import System
 from daqloom.topology.loaded import override, settled
-from support.controlled_runs import FAKE, HUNG_S
-from support.small_runs import DAQLOOM, SMALL, daqloom, small
+from support.measure.controlled_runs import FAKE, HUNG_S
+from support.measure.small_runs import DAQLOOM, SMALL, daqloom, small
 
 UNFOLDED = {"builders.folded": False, "readout.units": 2, "builders.units": 1}
 
@@ -374,3 +377,40 @@ def test_a_tally_knows_a_reading_of_another_process_by_its_shorter_life() -> Non
     tally.read(Counters({"elapsed_s": 4.0, "meps_built": 12, "phases": 7}))
     # Nothing of the 12 and 7 has been counted before, though neither is less than it was.
     assert tally.totals.by_name == {"elapsed_s": 9.0, "meps_built": 22, "phases": 8}
+
+
+@pytest.mark.parametrize("kept", [100, 10**6])
+def test_a_timeline_that_lacks_the_beginning_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(run, "TRACE_STAGES", kept)  # the fake nodes tell 4500 and more
+    result = measure(small(), launcher=Local(FAKE), trace=tmp_path / "trace.json")
+    told = [warning for warning in result.warnings if warning.startswith("the timeline shows ")]
+    assert len(told) == (kept == 100)
+    assert all("the last 100 stages" in warning for warning in told)
+
+
+def test_a_measurement_under_way_is_found_by_an_operator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    answers: list[Future[Status]] = []
+
+    def ask(how: Progress) -> None:
+        if how.phase is Phase.RUNNING and not answers:
+            answers.append(operator.submit(steer, Request(command="status"), None))
+        if answers and answers[0].done():
+            signal.raise_signal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as operator, pytest.raises(StoppedError):
+        measure(small(duration="100 s"), launcher=Local(FAKE), progress=ask)
+    status = answers[0].result()
+    assert (status.scenario, status.phase, len(status.units)) == ("small", Phase.RUNNING, 3)
+    assert list((tmp_path / "daqloom").iterdir()) == []  # and not afterwards
+
+
+def test_a_measurement_needs_no_folder_to_be_found_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "nowhere"))
+    assert measure(small(), launcher=Local(FAKE)).metrics["events_built"] > 0

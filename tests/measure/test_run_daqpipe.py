@@ -8,7 +8,7 @@ from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.topology.loaded import load
-from support.tiny_runs import TINY_DAQPIPE, tiny_daqpipe
+from support.measure.tiny_runs import TINY_DAQPIPE, tiny_daqpipe
 
 
 def test_a_readout_units_streams_travel_as_one_fragment() -> None:

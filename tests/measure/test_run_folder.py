@@ -12,7 +12,7 @@ import pytest
 import daqloom.measure.run_folder as run_folder_module
 from daqloom.measure import MeasureError
 from daqloom.measure.run_folder import LIVE, remove_abandoned, run_folder
-from support.controlled_runs import HUNG_S
+from support.measure.controlled_runs import HUNG_S
 
 HOLDS_ONE = (
     "import signal; from daqloom.measure.run_folder import run_folder\n"

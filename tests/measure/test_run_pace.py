@@ -8,7 +8,7 @@ from daqloom.measure.configure import live_config
 from daqloom.measure.run import measure
 from daqloom.measure.unit import RunInfo
 from daqloom.scenario.models import Scenario
-from support.tiny_runs import MEASURED, changed
+from support.measure.tiny_runs import MEASURED, changed
 
 TINY = {
     "name": "tiny",

@@ -12,7 +12,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.study.beside import usual_methods
 from daqloom.topology.loaded import load
-from support.tiny_runs import MEASURED, changed
+from support.measure.tiny_runs import MEASURED, changed
 
 TINY = {
     "name": "tiny",

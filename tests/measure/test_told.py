@@ -14,7 +14,7 @@ from daqloom.measure.told import failures, lost_events, unfinished_files
 from daqloom.measure.unit import Unit
 from daqloom.result import Result
 from daqloom.topology.loaded import load, override
-from support.virtual_run import World
+from support.measure.virtual_run import World
 
 PACKING = 10
 FULL = {"meps_not_written": 7, "incomplete_meps_not_written": 2, "not_written.ENOSPC": 21}

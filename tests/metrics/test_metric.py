@@ -29,9 +29,9 @@ from daqloom.scenario.parts import parts_of
 from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.transport import Kind
 from daqloom.topology.loaded import load
+from support.measure.tiny_runs import tiny_daqpipe
 from support.namespaces import can_make_networks
 from support.small_fabrics import daqpipe, small
-from support.tiny_runs import tiny_daqpipe
 
 RUNNING = live._running
 RETRIES = {"transport__retry_timeout": "100 us", "network__switch__head_of_queue_lifetime": "5 us"}

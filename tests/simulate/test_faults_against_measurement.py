@@ -8,7 +8,7 @@ from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import override
-from support.faulted_runs import broken, expect_accounted, laptop
+from support.measure.faulted_runs import broken, expect_accounted, laptop
 
 HEARTBEAT_S, TIMEOUT_S = 1.0, 3.0
 

@@ -19,7 +19,7 @@ from daqloom.measure.runs_here import published
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.adapter import SWITCH, Software, SoftwareOptions
 from support.adapter_conformance import check_configures, check_counts, check_refuses
-from support.switches import RUNS, frame, switch, write_pcap
+from support.softswitch.switches import RUNS, frame, switch, write_pcap
 
 needs_switch = pytest.mark.skipif(
     importlib.util.find_spec("daqloom._switch") is None, reason="daqloom was built without DPDK"

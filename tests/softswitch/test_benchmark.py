@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.switches import DAQLOOM
+from support.softswitch.switches import DAQLOOM
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 pytest.importorskip("MLRsearch", reason="the Python package MLRsearch is not installed")

@@ -9,7 +9,7 @@ import pytest
 
 from daqloom.softswitch.costs import BATCH, ROUNDS, fit, measure
 from daqloom.softswitch.energy import Energy
-from support.switches import DAQLOOM
+from support.softswitch.switches import DAQLOOM
 
 
 def test_costs_are_those_of_the_turns() -> None:

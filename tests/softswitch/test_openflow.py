@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.repository import SUPPORT
-from support.switches import DAQLOOM, RUNS, Running, frame, switch, write_pcap
+from support.softswitch.switches import DAQLOOM, RUNS, Running, frame, switch, write_pcap
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 pytest.importorskip("pyof", reason="the Python package python-openflow is not installed")
@@ -675,7 +675,7 @@ def test_plain_ofctl_sets_and_sees_flows_and_meters(tmp_path):
 def test_a_controller_of_os_ken_steers_it(tmp_path):
     port = free_port()
     result = tmp_path / "result.json"
-    app = SUPPORT / "openflow_controller.py"
+    app = SUPPORT / "softswitch" / "openflow_controller.py"
     with flooded(tmp_path, f"tcp:127.0.0.1:{port}") as running:
         done = subprocess.run(
             [

@@ -9,7 +9,7 @@ import pytest
 from daqloom.measure import MeasureError
 from daqloom.softswitch.load import build
 from daqloom.softswitch.openvswitch import flows_of, interface, transaction
-from support.switches import in_a_namespace
+from support.softswitch.switches import in_a_namespace
 
 FILE = """
 [ports.dcm]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.switches import DAQLOOM, switch, two_ports
+from support.softswitch.switches import DAQLOOM, switch, two_ports
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 pytest.importorskip("ovs", reason="the Python package ovs is not installed")

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from support.switches import DAQLOOM, RUNS, frame, read_pcap, switch, two_ports, write_pcap
+from support.softswitch.switches import (
+    DAQLOOM,
+    RUNS,
+    frame,
+    read_pcap,
+    switch,
+    two_ports,
+    write_pcap,
+)
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.switches import RUNS, in_a_namespace
+from support.softswitch.switches import RUNS, in_a_namespace
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 

@@ -6,11 +6,18 @@ import math
 
 import numpy as np
 import pytest
+import xarray
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.report.study import methods as study_methods
 from daqloom.study import StudyError
-from daqloom.study.agreement import Load, Verdict, fit_scale, verdict
+from daqloom.study.agreement import Load, Verdict, agreements, fit_scale, verdict
+from daqloom.study.points import at_steps, load
+from support.peak_studies import (
+    PEAK,
+    study,
+)
 
 
 @given(st.floats(-1e3, 1e3), st.lists(st.floats(0.1, 1e3), min_size=2, max_size=20))
@@ -101,3 +108,51 @@ def test_what_cannot_be_compared_is_refused() -> None:
         fit_scale([1], [1])
     with pytest.raises(StudyError, match="at least two points"):
         fit_scale([0, 0], [1, 2])
+
+
+def test_one_factor_between_two_methods() -> None:
+    [pair] = agreements(study())
+    assert pair.methods == ("analyse", "simulate")
+    assert pair.scale.k == pytest.approx(1.5)
+    assert pair.scale.residuals == pytest.approx(0.0, abs=1e-6)
+    assert len(pair.at) == 15
+    assert pair.left_out == {"saturated": 1}
+    assert pair.parting == 0
+    [_, within, *_] = study_methods.sentences(pair)
+    assert within == "All points are within 10 % of that: one factor describes them."
+
+
+def test_one_factor_through_some_points() -> None:
+    dataset = study()
+    [pair] = agreements(dataset, below=10e6)
+    both = dataset[PEAK].mean("seed").max("by")
+    left = (both > 10e6) & ~dataset["saturated"].any(["by", "seed"])
+    assert pair.left_out["above the limit"] == int(left.sum()) > 0
+    assert len(pair.at) == 15 - int(left.sum())
+    [pair] = agreements(at_steps(dataset, {"event.rate": 6e3}))
+    assert {point["event.rate"] for point in pair.at} == {6e3}
+    with pytest.raises(StudyError, match="7 kHz is not a step of this study; its steps are 2 kHz,"):
+        at_steps(dataset, {"event.rate": 7e3})
+
+
+def test_points_that_part_are_told_by_their_load() -> None:
+    dataset = study()
+    dataset[PEAK].loc[{"by": "simulate", "event.rate": 2e3}] *= 3
+    [pair] = agreements(dataset)
+    low = [v for v in pair.verdicts if v and v.load is Load.LOW]  # 2 of 20 kHz
+    assert len(low) == 4
+    assert all(verdict.parts for verdict in low)
+    assert pair.load.min() == pytest.approx(0.1)
+    sentences = " ".join(study_methods.sentences(pair))
+    assert "4 of 15 points are not within 10 % of that: 4 at low load" in sentences
+
+
+def test_the_load_is_that_of_the_links_where_no_bound_is_known() -> None:
+    dataset = study().drop_vars("event_rate_bound_hz")
+    assert load(dataset) is None
+    down = xarray.full_like(dataset[PEAK], 0.25)
+    dataset["link_utilisation.access.down"] = down
+    dataset["link_utilisation.uplink.down"] = down.where(dataset["event.rate"] < 10e3, 0.5)
+    found = load(dataset)
+    assert found is not None
+    assert found.values[:, 0].tolist() == [0.25, 0.25, 0.5, 0.5]

@@ -18,7 +18,7 @@ from daqloom.study.file import Study, load_study
 from daqloom.study.plan import cost_s, plan
 from daqloom.study.runner import run
 from daqloom.study.store import Store
-from support.controlled_runs import HUNG_S
+from support.measure.controlled_runs import HUNG_S
 
 STUDY = f"""
 scenario = "daqpipe-laptop"

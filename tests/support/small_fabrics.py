@@ -6,7 +6,7 @@ from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.loaded import override
+from daqloom.topology.loaded import load, override
 
 SMALL = {
     "network.leaves": 2,
@@ -22,8 +22,6 @@ SMALL = {
     "run.warmup": "0.5 ms",
 }
 """Four nodes that push 100 full packets to each other."""
-
-
 INFINIBAND = override(Scenario(), {"network.technology": "infiniband"})
 """The default of a fabric: linear shifting on LHCb's fat tree."""
 
@@ -122,3 +120,8 @@ def daqpipe(**changes: object) -> Scenario:
         "builders__folded": False,
     }
     return small(**(fixed | changes))
+
+
+def from_text(folder: Path, text: str) -> Scenario:
+    (folder / "own.toml").write_text(text)
+    return load(folder / "own.toml")

@@ -13,7 +13,7 @@ from daqloom.simulate.run import simulate
 from daqloom.topology.loaded import load, override
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import FabricSystem, fabric_system
-from support.faulted_runs import KILLED, broken, expect_accounted, laptop
+from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.regrouping import SMALL, fault, members, scenario_of, sums_up
 from support.small_fabrics import small
 

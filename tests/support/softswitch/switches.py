@@ -67,7 +67,15 @@ def in_a_namespace(program: str, *words: str) -> Any:
     Skips the test where this machine allows none."""
     as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     done = subprocess.run(
-        ["unshare", *as_root, "--net", sys.executable, "-m", f"support.{program}", *words],
+        [
+            "unshare",
+            *as_root,
+            "--net",
+            sys.executable,
+            "-m",
+            f"support.softswitch.{program}",
+            *words,
+        ],
         cwd=TESTS,
         capture_output=True,
         text=True,

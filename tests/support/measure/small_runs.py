@@ -5,7 +5,7 @@ import sys
 
 from daqloom.scenario.models import Scenario
 from daqloom.topology.loaded import override
-from support.controlled_runs import HUNG_S
+from support.measure.controlled_runs import HUNG_S
 
 SMALL = {
     "name": "small",
@@ -19,8 +19,6 @@ SMALL = {
         "duration": "600 ms",
     },
 }
-
-
 DAQLOOM = (sys.executable, "-c", "from daqloom.__main__ import main; main()")
 
 

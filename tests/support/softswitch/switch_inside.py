@@ -1,6 +1,6 @@
 """The real switch between virtual cables in a network namespace of its own; prints as JSON what it
-has counted and what came: `python -m support.switch_inside FILE`. Run by
-`softswitch/test_program_namespaces.py`."""
+has counted and what came. Run by `softswitch/test_program_namespaces.py`:
+`python -m support.softswitch.switch_inside FILE`."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from support.switches import Running, frame, switch
+from support.softswitch.switches import Running, frame, switch
 
 BURST = 800
 MARKS = 251

@@ -13,8 +13,6 @@ from daqloom.measure.plan import Plan
 from daqloom.measure.states import Phase
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_node.py")))
-
-
 HUNG_S = 120.0
 """Ends a test that hangs; no test waits for it."""
 

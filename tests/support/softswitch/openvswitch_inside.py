@@ -1,6 +1,6 @@
 """A real Open vSwitch in a network namespace of its own, configured by daqloom; prints as JSON what
-it has and which frames came out where: `python -m support.openvswitch_inside FOLDER SWITCH_FILE`.
-Run by `softswitch/test_openvswitch.py`."""
+it has and which frames came out where. Run by `softswitch/test_openvswitch.py`:
+`python -m support.softswitch.openvswitch_inside FOLDER SWITCH_FILE`."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from support.switches import DAQLOOM, frame
+from support.softswitch.switches import DAQLOOM, frame
 
 HOSTS = ("a", "b", "c")
 PATIENCE_S = 20.0

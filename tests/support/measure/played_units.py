@@ -15,7 +15,7 @@ from daqloom.measure.messages import (
     Hello,
     read_order,
 )
-from support.controlled_runs import HUNG_S, plan
+from support.measure.controlled_runs import HUNG_S, plan
 
 
 @contextlib.asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from daqloom.scenario.models import Scenario
 from daqloom.topology.loaded import override
-from support.controlled_runs import HUNG_S
+from support.measure.controlled_runs import HUNG_S
 
 MEASURED = {
     "warmup": "50 ms",

@@ -1,0 +1,37 @@
+"""Intervals between failures, fitted: against samples whose distribution is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daqloom.faults.intervals import intervals
+
+
+@pytest.mark.parametrize("shape", [0.5, 1.0, 1.8])
+def test_intervals_are_fitted(shape: float) -> None:
+    """Within four standard errors of the truth: shape ± 0.78 shape / √n (Bain 1978)."""
+    random = np.random.default_rng(2)
+    found = intervals(np.cumsum(100 * random.weibull(shape, 3000)))
+    exponential, weibull = found.fits
+    assert weibull.shape == pytest.approx(shape, abs=4 * 0.78 * shape / np.sqrt(3000))
+    assert weibull.scale_s == pytest.approx(100, rel=4 * 1.05 / shape / np.sqrt(3000))
+    assert weibull.p_value > 0.01
+    assert exponential.scale_s == pytest.approx(found.interval_s.mean())
+    assert (exponential.p_value > 0.01) == (found.burst_p_value > 0.01) == (shape == 1)
+
+
+def test_a_fit_of_the_right_kind_is_refused_as_often_as_it_says() -> None:
+    """Of 200 exponential logs, one in ten has a p-value below 0.1 (± 4 σ)."""
+    random = np.random.default_rng(3)
+    low = sum(
+        intervals(np.cumsum(random.exponential(size=50)), seed).fits[0].p_value <= 0.1
+        for seed in range(200)
+    )
+    assert abs(low / 200 - 0.1) <= 4 * np.sqrt(0.1 * 0.9 / 200)
+
+
+def test_few_or_simultaneous_failures_have_no_fit() -> None:
+    assert intervals(np.array([])).fits == ()
+    assert intervals(np.array([1.0, 2.0, 3.0])).fits == ()
+    assert intervals(np.zeros(100)).fits == ()

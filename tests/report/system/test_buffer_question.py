@@ -1,0 +1,259 @@
+"""Figures and tables on the size of a buffer, made from results with known numbers."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daqloom import methods
+from daqloom.analyse.triangles import occupancy
+from daqloom.report import style
+from daqloom.report.system import buffer_figure, comparison, demo, result_figure
+from daqloom.report.system.buffer_question import (
+    DEEP,
+    SHALLOW,
+    SHALLOW_PLAIN_TCP,
+    UNLIMITED,
+    BufferQuestion,
+    Run,
+    Switch,
+    regular_events,
+    switch_of,
+)
+from daqloom.report.system.panel_drawing import thinned
+from daqloom.report.system.panels import most_held, share_slower, stacked_events
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+from daqloom.topology.loaded import load, override
+
+ATLAS = load("atlas-lab")
+
+
+def simulated(scenario: Scenario = ATLAS, peak: float = 70e6, **metrics: Any) -> Result:
+    """What a simulation gives, with a sawtooth for a buffer and events of 2 to 4 ms."""
+    bins = np.arange(200)
+    return Result(
+        scenario=scenario.name,
+        scenario_hash=scenario.hash(),
+        method="simulate",
+        seed=1,
+        metrics={"buffer_peak_bytes": {"tor": peak}, **metrics},
+        engine={"packet_hops": 1_000_000, "cpu_s": 0.04},
+        series={
+            "tor_occupancy": {
+                "time_s": bins * scenario.run.duration / bins.size,
+                "max_bytes": peak * (bins % 10) / 9,
+            },
+            "collection_latency": {
+                "lowest_s": [1e-3, 2e-3, 3e-3],
+                "width_s": [1e-3, 1e-3, 1e-3],
+                "count": [0, 3, 1],
+            },
+        },
+    )
+
+
+@pytest.fixture
+def question() -> BufferQuestion:
+    return BufferQuestion(
+        scenario=ATLAS,
+        analysis=methods.analyse(ATLAS),
+        regular=regular_events(ATLAS, 1e-3, simulated()),
+        runs=(
+            Run(UNLIMITED, simulated(event_rate_hz=12e3, packets_dropped=0)),
+            Run(
+                SHALLOW,
+                simulated(event_rate_hz=1800.0, packets_dropped=1234, retransmission_timeouts=56),
+            ),
+            Run(SHALLOW_PLAIN_TCP, simulated(event_rate_hz=900.0)),
+            Run(DEEP, simulated(event_rate_hz=11_990.0, packets_dropped=0)),
+        ),
+    )
+
+
+def test_the_share_of_slower_events_falls_with_the_histogram() -> None:
+    latency, slower = share_slower(simulated())
+    assert latency == pytest.approx([2e-3, 3e-3, 4e-3])
+    assert slower == pytest.approx([1.0, 0.25, 0.0])
+
+
+def test_a_run_that_built_nothing_has_no_latency_curve() -> None:
+    empty = Result(scenario="x", scenario_hash="0", method="simulate", metrics={})
+    assert share_slower(empty)[0].size == 0
+    assert most_held(empty)[0].size == 0
+
+
+def test_thinning_keeps_every_maximum() -> None:
+    held = np.zeros(1001)
+    held[[3, 999]] = 7, 9
+    times, most = thinned(np.arange(1001.0), held)
+    assert times.tolist() == list(range(0, 1001, 3))
+    assert (most[1], most[333], most.sum()) == (7, 9, 16)
+    assert thinned(np.empty(0), np.empty(0))[1].size == 0
+
+
+def test_the_stacked_events_add_up_to_the_occupancy() -> None:
+    regular = regular_events(ATLAS, 2e-3)
+    times, stack = stacked_events(regular.event, regular.arrivals_s, regular.until_s)
+    corners, held = occupancy(regular.event, regular.arrivals_s)
+    assert stack.shape == (24, times.size)  # one event each 83 µs: at 1/12, …, 24/12 ms
+    assert stack[-1] == pytest.approx(np.interp(times, corners, held, left=0), abs=1)
+    assert (np.diff(stack, axis=0) >= 0).all()
+
+
+def test_the_table_sets_both_methods_side_by_side(question: BufferQuestion) -> None:
+    rows = {row[0]: row[1:] for row in comparison.rows(question)}
+    assert comparison.head(question)[1] == "formula"
+    assert rows["switch buffer"] == ["–", "unlimited", "32 MB", "32 MB", "8 GB"]
+    assert rows["peak occupancy"] == ["52.7 MB"] + ["70.0 MB"] * 4
+    assert rows["event rate"] == ["≤ 18.8 kHz", "12.0 kHz", "1.8 kHz", "0.9 kHz", "12.0 kHz"]
+    assert rows["packets dropped"] == ["–", "0", "1,234", "–", "0"]
+    assert rows["hops per CPU s"] == ["–"] + ["25.0 M"] * 4
+
+
+def test_the_table_fits_a_terminal_of_eighty_columns(question: BufferQuestion) -> None:
+    from rich.console import Console
+
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(comparison.table(question))
+    assert max(len(line.rstrip()) for line in console.export_text().splitlines()) <= 80
+
+
+def test_a_number_that_was_not_given_is_a_dash_and_not_a_zero(question: BufferQuestion) -> None:
+    rows = {row[0]: row[1:] for row in comparison.rows(question)}
+    assert rows["TCP RTO timeouts"] == ["–", "–", "56", "–", "–"]
+    assert rows["latency, 99 %"] == ["–"] * 5
+
+
+def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> None:
+    needed, shallow, plain, deep, note = comparison.verdict(question)
+    assert "52.7 MB" in needed
+    assert "70.0 MB" in needed
+    assert "builds 1.8 kHz of 12.0 kHz" in shallow
+    assert "56 TCP retransmission timeouts" in shallow
+    assert "no RACK" in plain
+    assert "RFC 8985" in note
+    assert "builds 12.0 kHz of 12.0 kHz without packet loss" in deep
+
+
+def test_the_figure_is_a_picture_that_a_readme_can_carry(
+    question: BufferQuestion, tmp_path: Path
+) -> None:
+    style.save(buffer_figure.draw(question), tmp_path / "figure.png")
+    written = (tmp_path / "figure.png").read_bytes()
+    assert written.startswith(b"\x89PNG")
+    assert len(written) < 300_000
+
+
+def test_the_page_holds_its_script_and_names_no_other_place(question: BufferQuestion) -> None:
+    from plotly.offline import get_plotlyjs
+
+    text = buffer_figure.render(question)
+    packed = re.search(r'<script id="plotly" type="text/plain">([^<]*)<', text)
+    assert packed is not None
+    assert gzip.decompress(base64.b64decode(packed[1])).decode() == get_plotlyjs()
+    around = text.replace(packed[1], "")
+    assert not re.search(r"""(src|href)=(?!"#)|https?://|import\s""", around)
+    assert len(text) < 3_000_000
+    figures = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
+    assert [len(json.loads(figure)["data"]) for figure in figures] == [12 + 2, 4, 4]
+
+
+def test_the_page_shows_the_same_part_of_each_panel_as_the_picture(
+    question: BufferQuestion,
+) -> None:
+    text = buffer_figure.render(question)
+    figures = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
+    panels = buffer_figure.draw(question).axes
+    for figure, axes, scale in zip(figures, panels, ["linear", "linear", "log"], strict=True):
+        layout = json.loads(figure)["layout"]
+        shown = [layout["xaxis"]["range"], layout["yaxis"]["range"]]
+        drawn = [axes.get_xlim(), axes.get_ylim()]
+        for ends, others in zip(shown, drawn, strict=True):
+            values = [10**end for end in ends] if scale == "log" else ends
+            assert values == pytest.approx(others)
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg", "html"])
+@pytest.mark.parametrize("method", ["analyse", "simulate"])
+def test_a_single_result_has_a_figure(ending: str, method: str, tmp_path: Path) -> None:
+    path = tmp_path / f"figure.{ending}"
+    result = methods.analyse(ATLAS) if method == "analyse" else simulated()
+    result_figure.write(path, ATLAS, result)
+    assert path.stat().st_size > 1000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_limit_in_a_figure_is_the_buffer_of_the_scenario() -> None:
+    shallow = override(ATLAS, {"network.switch.tor.model": "qfx5120-48y"})
+    assert switch_of(shallow).buffer_bytes == SHALLOW.buffer_bytes
+    assert switch_of(ATLAS).buffer_bytes is None
+
+
+@pytest.mark.parametrize("switch", [SHALLOW, DEEP])
+def test_the_switches_of_the_question_are_those_of_the_scenario(switch: Switch) -> None:
+    tor = override(ATLAS, {"network.switch.tor.model": switch.model}).network.switch.tor
+    assert (tor.buffer, tor.cost) == (switch.buffer_bytes, switch.cost)
+
+
+def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kinds_of_tcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    asked: list[Scenario] = []
+
+    def simulate(self: Scenario, **options: Any) -> Result:
+        asked.append(self)
+        options["progress"](1.0)
+        return simulated(self, event_rate_hz=12e3)
+
+    monkeypatch.setattr("daqloom.methods.simulate", simulate)
+    console = Console(width=100, record=True, file=io.StringIO())
+    demo.run(tmp_path / "demo", console)
+
+    assert [scenario.event.arrivals for scenario in asked] == ["deterministic"] + ["poisson"] * 4
+    assert {
+        (scenario.network.switch.tor.model, scenario.transport.rack) for scenario in asked[1:]
+    } == {
+        ("infinite", True),
+        ("qfx5120-48y", True),
+        ("qfx5120-48y", False),
+        ("acx7100-48l", True),
+    }
+    assert all(scenario.event.size == 5_000_000 for scenario in asked)
+    names = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert names == {"figure.png", "figure.html", "results.json"}
+    records = json.loads((tmp_path / "demo" / "results.json").read_text())
+    assert [record["method"] for record in records] == ["analyse"] + ["simulate"] * 5
+    said = console.export_text()
+    assert "52.7 MB" in said
+    assert "figure.html" in said
+    assert said.count("100% simulated") == 5  # no terminal, so no bars
+
+
+def test_one_failing_simulation_ends_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    def simulate(self: Scenario, **options: Any) -> Result:
+        if self.network.switch.tor.model == "qfx5120-48y":
+            raise RuntimeError("out of luck")
+        while self.event.arrivals == "poisson":
+            options["progress"](0.5)  # returns until the main job asks to stop
+        return simulated(self)
+
+    monkeypatch.setattr("daqloom.methods.simulate", simulate)
+    monkeypatch.setattr(demo, "cores", lambda: 2)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        demo.run(tmp_path / "demo", Console(file=io.StringIO(), force_terminal=True))
+    assert not (tmp_path / "demo").exists()

@@ -1,0 +1,15 @@
+"""Numbers as figures show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from daqloom.report import style
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.706e-3, "1.71 ms"), (0.2031, "203 ms"), (4.2, "4.20 s"), (99.96e-6, "100 µs")],
+)
+def test_durations_are_said_as_people_say_them(value: float, text: str) -> None:
+    assert style.seconds(value) == text
