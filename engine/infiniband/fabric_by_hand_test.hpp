@@ -46,6 +46,8 @@ inline std::vector<LaneWeight> lane_weights(
     return table;
 }
 
+inline constexpr base::Time kByteAt100Gbps{80};  ///< on a wire
+
 /// Hosts 0 … on ports 1 … of one switch.
 inline FabricConfig star(std::uint32_t hosts, base::BitRate rate = base::gigabits_per_second(100),
                          base::Time delay = base::nanoseconds(170)) {

@@ -12,10 +12,10 @@
 namespace daqloom::systems {
 namespace {
 
-constexpr base::Bytes kFragment = 64 * 1024;
+constexpr base::Bytes kDaqpipeFragment = 64 * 1024;
 
 /// A unit of either kind on each host, and spares, on a star.
-DaqpipeSystemConfig controlled(std::uint32_t nodes = 4, std::uint32_t spares = 0) {
+DaqpipeSystemConfig controlled_daqpipe(std::uint32_t nodes = 4, std::uint32_t spares = 0) {
     DaqpipeSystemConfig config;
     fabric_of(config) = star(nodes + spares);
     config.readouts = config.builders = all_hosts(fabric_of(config));
@@ -23,7 +23,7 @@ DaqpipeSystemConfig controlled(std::uint32_t nodes = 4, std::uint32_t spares = 0
     config.spare_slots.insert(config.spare_slots.begin(), nodes, NodeIndex::none());
     config.readouts.resize(nodes);
     config.builders.resize(nodes);
-    config.fragment_bytes.assign(nodes, kFragment);
+    config.fragment_bytes.assign(nodes, kDaqpipeFragment);
     config.credits = 2;
     config.parallel_sends = 2;
     control(config);
@@ -40,7 +40,7 @@ double built_at_last(DaqpipeSystemConfig config, std::int64_t milliseconds) {
 }
 
 TEST(DaqpipeRegrouping, WithoutFaultsNothingChanges) {
-    DaqpipeSystemConfig config = controlled();
+    DaqpipeSystemConfig config = controlled_daqpipe();
     const auto system = play<DaqpipeSystem>(config, base::milliseconds(5));
     config.run.reset();
     const auto usual = play<DaqpipeSystem>(config, base::milliseconds(5));
@@ -54,7 +54,7 @@ TEST(DaqpipeRegrouping, WithoutFaultsNothingChanges) {
 /// A source that delivers an event each 100 us, which the network carries with any of the units.
 TEST(DaqpipeRegrouping, TheOthersBuildWhatTheSourcesDeliver) {
     for (const std::uint32_t killed : {0U, 2U}) {  // the event manager is on host 0
-        DaqpipeSystemConfig config = controlled();
+        DaqpipeSystemConfig config = controlled_daqpipe();
         config.event_interval = microseconds(100);
         config.node_changes = {kill(killed, base::milliseconds(1))};
         const auto system = play<DaqpipeSystem>(config, base::milliseconds(6));
@@ -71,7 +71,7 @@ TEST(DaqpipeRegrouping, TheOthersBuildWhatTheSourcesDeliver) {
 /// events of n fragments in n slots, whatever n is.
 TEST(DaqpipeRegrouping, InTimeSlotsTheOthersBuildAsManyEvents) {
     for (const bool is_push : {false, true}) {
-        DaqpipeSystemConfig config = controlled();
+        DaqpipeSystemConfig config = controlled_daqpipe();
         config.is_push = is_push;
         config.parallel_sends = 1;
         config.slot = microseconds(10);
@@ -82,7 +82,7 @@ TEST(DaqpipeRegrouping, InTimeSlotsTheOthersBuildAsManyEvents) {
 }
 
 TEST(DaqpipeRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
-    DaqpipeSystemConfig config = controlled(4, 1);
+    DaqpipeSystemConfig config = controlled_daqpipe(4, 1);
     config.event_interval = microseconds(100);
     config.node_changes = {kill(0, base::milliseconds(1))};
     const auto spared = play<DaqpipeSystem>(config, base::milliseconds(4));
@@ -101,7 +101,7 @@ TEST(DaqpipeRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
 
 /// It would build any number of events in no time: copies within a node take none here.
 TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
-    DaqpipeSystemConfig config = controlled(2);
+    DaqpipeSystemConfig config = controlled_daqpipe(2);
     config.node_changes = {kill(0, base::milliseconds(1))};
     const auto alone = play<DaqpipeSystem>(config, base::milliseconds(3));
     EXPECT_EQ(members_of(*alone), (std::vector<std::uint32_t>{2, 0}));
@@ -114,7 +114,7 @@ TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
 /// for its requests until they give up. They tell how far they wrote all the same: what it built
 /// before is not built again.
 TEST(DaqpipeRegrouping, UnitsThatDoNotDrainTellHowFarTheyWrote) {
-    DaqpipeSystemConfig config = controlled(3, 1);
+    DaqpipeSystemConfig config = controlled_daqpipe(3, 1);
     config.builders.resize(1);
     config.event_interval = microseconds(50);
     config.node_changes = {stop(0, microseconds(160), base::milliseconds(2)),
@@ -142,7 +142,7 @@ TEST(DaqpipeRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
         };
         const std::uint32_t spares = below(3);
         const std::uint32_t nodes = 2 + below(4);
-        DaqpipeSystemConfig config = controlled(nodes, spares);
+        DaqpipeSystemConfig config = controlled_daqpipe(nodes, spares);
         if (below(3) == 0) {  // some units build nothing
             config.builders.resize(1 + below(nodes));
         }
@@ -175,7 +175,7 @@ TEST(DaqpipeRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
 }
 
 TEST(DaqpipeRegrouping, IsTheSameWithTheSameSeed) {
-    DaqpipeSystemConfig config = controlled();
+    DaqpipeSystemConfig config = controlled_daqpipe();
     config.run->restart = true;
     config.is_poissonian = true;
     config.node_changes = {kill(2, microseconds(777)),

@@ -24,9 +24,8 @@ using base::Bytes;
 using base::Time;
 using protocol::BuilderIndex;
 
-constexpr Bytes kPackets = 16;  ///< of a fragment
-constexpr Bytes kFragment = kPackets * 4096;
-constexpr std::int64_t kByte = 80;  ///< ps, at 100 Gb/s
+constexpr Bytes kFragmentPackets = 16;
+constexpr Bytes kFragmentBytes = kFragmentPackets * 4096;
 
 /// On a star of readout units, then builder units.
 DaqpipeSystemConfig unfolded(std::uint32_t readouts, std::uint32_t builders) {
@@ -35,7 +34,7 @@ DaqpipeSystemConfig unfolded(std::uint32_t readouts, std::uint32_t builders) {
     for (const NodeIndex host : all_hosts(fabric_of(config))) {
         (host.value() < readouts ? config.readouts : config.builders).push_back(host);
     }
-    config.fragment_bytes.assign(readouts, kFragment);
+    config.fragment_bytes.assign(readouts, kFragmentBytes);
     config.message_cost = base::nanoseconds(100);
     config.polling_delay = base::nanoseconds(300);
     return config;
@@ -46,7 +45,7 @@ DaqpipeSystemConfig folded(const FabricConfig& fabric) {
     DaqpipeSystemConfig config;
     fabric_of(config) = fabric;
     config.readouts = config.builders = all_hosts(fabric);
-    config.fragment_bytes.assign(fabric.hosts, kFragment);
+    config.fragment_bytes.assign(fabric.hosts, kFragmentBytes);
     return config;
 }
 
@@ -70,16 +69,18 @@ std::unique_ptr<DaqpipeSystem> play(DaqpipeSystemConfig config, Time until) {
 /// A message of an idle star, from its task until its receiver has taken it in: o to send, all of
 /// it on the wire and its first block once more for the switch, p until noticed, o to take in.
 Time message(const DaqpipeSystemConfig& config, Bytes wire) {
-    return config.message_cost * 2 + Time{(wire + std::min<Bytes>(wire, 64)) * kByte} +
+    return config.message_cost * 2 + kByteAt100Gbps * (wire + std::min<Bytes>(wire, 64)) +
            fabric_of(config).cables[0].delay * 2 + fabric_of(config).switch_latency +
            config.polling_delay;
 }
 
 /// Headers: 26 B a packet, 16 B for the address, 4 B of immediate data. A request names an offset.
-Time control(const DaqpipeSystemConfig& config) { return message(config, 16 + 26 + 16 + 4); }
+Time control_message(const DaqpipeSystemConfig& config) {
+    return message(config, 16 + 26 + 16 + 4);
+}
 Time request(const DaqpipeSystemConfig& config) { return message(config, 16 + 8 + 26 + 16 + 4); }
 Time fragment(const DaqpipeSystemConfig& config) {
-    return message(config, kFragment + kPackets * 26 + 16 + 4);
+    return message(config, kFragmentBytes + kFragmentPackets * 26 + 16 + 4);
 }
 
 /// The time between two events of a builder, the last of which the run has seen.
@@ -98,12 +99,12 @@ TEST(DaqpipeSystem, OneCreditAndOneSendTakeAllMessagesOneAfterTheOther) {
     const DaqpipeSystemConfig config = unfolded(sources, 1);
     const auto system = play(config, base::milliseconds(1));
     // Given the event, the builder asks and gets one fragment after the other, and reports.
-    const Time paper =
-        control(config) + (request(config) + fragment(config)) * sources + control(config);
+    const Time paper = control_message(config) + (request(config) + fragment(config)) * sources +
+                       control_message(config);
     EXPECT_EQ(period(*system, BuilderIndex()).ps, paper.ps);
     // From the assignment to the last fragment: all but the report.
     EXPECT_EQ(system->latency().count(), system->report().events_built);
-    EXPECT_EQ(system->latency().max().ps, (paper - control(config)).ps);
+    EXPECT_EQ(system->latency().max().ps, (paper - control_message(config)).ps);
 }
 
 TEST(DaqpipeSystem, PushSavesTheRequestsWay) {
@@ -112,8 +113,9 @@ TEST(DaqpipeSystem, PushSavesTheRequestsWay) {
     DaqpipeSystemConfig config = unfolded(sources, 1);
     config.is_push = true;
     const auto system = play(config, base::milliseconds(1));
-    const Time wire{sources * (kFragment + kPackets * 26 + 16 + 4) * kByte};
-    const Time ways = control(config) * 2 + request(config) + fragment(config) - wire / sources;
+    const Time wire = kByteAt100Gbps * sources * (kFragmentBytes + kFragmentPackets * 26 + 16 + 4);
+    const Time ways =
+        control_message(config) * 2 + request(config) + fragment(config) - wire / sources;
     EXPECT_GE(period(*system, BuilderIndex()).ps, (wire + ways).ps);
     // Requests, updates and acknowledges share the wires.
     EXPECT_LE(period(*system, BuilderIndex()).ps, (wire + ways + base::nanoseconds(200)).ps);
@@ -133,8 +135,9 @@ TEST(DaqpipeSystem, MessagesCostTheProcessorTheirTime) {
 }
 
 TEST(DaqpipeSystem, MoreInParallelApproachesTheLinksPayloadRate) {
-    const Time wire{4 * (kFragment + kPackets * 26 + 16 + 4) * kByte};  // of an event
-    const double most = 4.0 * kFragment / static_cast<double>(wire.ps);
+    // Of an event.
+    const Time wire = kByteAt100Gbps * 4 * (kFragmentBytes + kFragmentPackets * 26 + 16 + 4);
+    const double most = 4.0 * kFragmentBytes / static_cast<double>(wire.ps);
     double last = 0;
     for (const std::uint32_t credits : {1U, 2U, 4U, 16U}) {
         DaqpipeSystemConfig config = unfolded(4, 1);
@@ -148,7 +151,8 @@ TEST(DaqpipeSystem, MoreInParallelApproachesTheLinksPayloadRate) {
         EXPECT_LE(rate, most);
         // An assignment goes the way of readout unit 0's fragments and waits behind them: once in
         // as many events as there are credits, the builder runs dry until it has asked anew.
-        const Time ways = control(config) * 2 + request(config) + fragment(config) - wire / 4;
+        const Time ways =
+            control_message(config) * 2 + request(config) + fragment(config) - wire / 4;
         const double busy = static_cast<double>((wire * credits).ps);
         EXPECT_GE(rate, 0.999 * most * busy / (busy + static_cast<double>(ways.ps)));
         last = rate;
@@ -160,7 +164,7 @@ TEST(DaqpipeSystem, WhatStaysOnANodeTakesNoMessages) {
     config.message_cost = base::nanoseconds(100);
     config.local_rate = base::gigabits_per_second(100);
     const auto system = play(config, base::microseconds(100));
-    EXPECT_EQ(period(*system, BuilderIndex()).ps, kFragment * kByte);
+    EXPECT_EQ(period(*system, BuilderIndex()).ps, kFragmentBytes * kByteAt100Gbps.ps);
     EXPECT_EQ(system->report().control_messages, 0U);
     EXPECT_EQ(network_under(*system).injected(), 0U);
     EXPECT_EQ(system->report().processor, Time::zero());

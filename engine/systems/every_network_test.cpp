@@ -29,13 +29,13 @@ using base::Time;
 
 /// A tree of three leaves with four hosts each, and two spines.
 constexpr std::uint32_t kHosts = 12;
-constexpr base::Bytes kFragment = 20'000;
+constexpr base::Bytes kTreeFragment = 20'000;
 
-struct Network {
+struct NamedNetwork {
     const char* name;
     void (*set)(SystemConfig& config);
 };
-void PrintTo(const Network& network, std::ostream* out) { *out << network.name; }
+void PrintTo(const NamedNetwork& network, std::ostream* out) { *out << network.name; }
 
 ethernet::NetworkConfig ethernet_tree() {
     ethernet::NetworkConfig config;
@@ -142,7 +142,7 @@ Config rerouted(Config config) {
     return config;
 }
 
-const Network kNetworks[] = {
+const NamedNetwork kNetworks[] = {
     {"TcpOverEthernet",
      [](SystemConfig& config) {
          config.network = ethernet_tree();
@@ -183,7 +183,7 @@ const Network kNetworks[] = {
 };
 
 template <class System>
-Outcome run(System& system) {
+Outcome outcome_of(System& system) {
     Outcome outcome;
     run(system, system.config().duration, 10, outcome);
     count(system, outcome);
@@ -207,7 +207,7 @@ void add_flows(SystemConfig& config) {
         config.flow_hosts.emplace_back(host);
         flow.sources.push_back(host);
     }
-    flow.bytes = kFragment;
+    flow.bytes = kTreeFragment;
     flow.messages = 30;
     flow.outstanding = 4;
     config.flows = {flow};
@@ -222,12 +222,12 @@ void add_flows(const System& system, Outcome& outcome) {
     for (const FlowCount& flow : system.flows().counted()) {
         outcome.done += flow.messages;
         outcome.to_do += 30 * kHosts;
-        outcome.bytes += flow.bytes - 30 * kHosts * kFragment;
+        outcome.bytes += flow.bytes - 30 * kHosts * kTreeFragment;
     }
 }
 
 /// Forty events, each from eight readout units to one of four builder units.
-Outcome pull(const Network& network, Flows flows) {
+Outcome pull(const NamedNetwork& network, Flows flows) {
     PullSystemConfig config;
     network.set(config);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
@@ -237,29 +237,30 @@ Outcome pull(const Network& network, Flows flows) {
     for (int event = 0; event < 40; ++event) {
         config.arrivals.trace_times.push_back(base::microseconds(10 * event));
     }
-    config.event_size.mean = 8 * kFragment;
+    config.event_size.mean = 8 * kTreeFragment;
     config.duration = base::milliseconds(100);
     if (flows == Flows::beside) {
         add_flows(config);
     }
     const auto system = make<PullSystem>(config);
-    Outcome outcome = run(*system);
+    Outcome outcome = outcome_of(*system);
     outcome.done = system->report().events_built;
     outcome.to_do = 40;
-    outcome.bytes = system->report().bytes_built - 40 * 8 * kFragment;
+    outcome.bytes = system->report().bytes_built - 40 * 8 * kTreeFragment;
     add_flows(*system, outcome);
     return outcome;
 }
 
 /// Streams have room for two rounds, and nothing is ever acknowledged: of each round, every builder
 /// unit has a MEP.
-Outcome shift(const Network& network, Flows flows, protocol::Pace pace = protocol::Pace::schedule) {
+Outcome shift(const NamedNetwork& network, Flows flows,
+              protocol::Pace pace = protocol::Pace::schedule) {
     ShiftSystemConfig config;
     network.set(config);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
         config.slots.emplace_back(host);
     }
-    config.mfp_bytes.assign(kHosts, kFragment);
+    config.mfp_bytes.assign(kHosts, kTreeFragment);
     config.barrier = protocol::ShiftBarrier::tournament;
     config.pace = pace;
     if (pace == protocol::Pace::builder) {  // those of a leaf wait for each other only
@@ -271,23 +272,23 @@ Outcome shift(const Network& network, Flows flows, protocol::Pace pace = protoco
         add_flows(config);
     }
     const auto system = make<ShiftSystem>(config);
-    Outcome outcome = run(*system);
+    Outcome outcome = outcome_of(*system);
     outcome.done = system->report().meps_built;
     outcome.to_do = 2 * kHosts;
-    outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kFragment;
+    outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kTreeFragment;
     add_flows(*system, outcome);
     return outcome;
 }
 
 /// Events are never processed: every builder unit builds as many as it has credits.
-Outcome daqpipe(const Network& network, bool is_push, Flows flows) {
+Outcome daqpipe(const NamedNetwork& network, bool is_push, Flows flows) {
     DaqpipeSystemConfig config;
     network.set(config);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
         config.readouts.emplace_back(host);
         config.builders.emplace_back(host);
     }
-    config.fragment_bytes.assign(kHosts, kFragment);
+    config.fragment_bytes.assign(kHosts, kTreeFragment);
     config.is_push = is_push;
     config.credits = 2;
     config.processing.mean = base::seconds(10);
@@ -296,46 +297,51 @@ Outcome daqpipe(const Network& network, bool is_push, Flows flows) {
         add_flows(config);
     }
     const auto system = make<DaqpipeSystem>(config);
-    Outcome outcome = run(*system);
+    Outcome outcome = outcome_of(*system);
     outcome.done = system->report().events_built;
     outcome.to_do = 2 * kHosts;
-    outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kFragment;
+    outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kTreeFragment;
     add_flows(*system, outcome);
     return outcome;
 }
 
-Outcome flows_alone(const Network& network) {
+Outcome flows_alone(const NamedNetwork& network) {
     FlowSystemConfig config;
     network.set(config);
     add_flows(config);
     config.duration = base::milliseconds(100);
     const auto system = make<FlowSystem>(config);
-    Outcome outcome = run(*system);
+    Outcome outcome = outcome_of(*system);
     add_flows(*system, outcome);
     return outcome;
 }
 
 struct Building {
     const char* name;
-    Outcome (*run)(const Network& network);
+    Outcome (*run)(const NamedNetwork& network);
 };
 void PrintTo(const Building& building, std::ostream* out) { *out << building.name; }
 
 const Building kBuildings[] = {
-    {"Pull", [](const Network& network) { return pull(network, Flows::none); }},
-    {"Shift", [](const Network& network) { return shift(network, Flows::none); }},
+    {"Pull", [](const NamedNetwork& network) { return pull(network, Flows::none); }},
+    {"Shift", [](const NamedNetwork& network) { return shift(network, Flows::none); }},
     {"ShiftAtTheBuildersPace",
-     [](const Network& network) { return shift(network, Flows::none, protocol::Pace::builder); }},
-    {"DaqpipePush", [](const Network& network) { return daqpipe(network, true, Flows::none); }},
-    {"DaqpipePull", [](const Network& network) { return daqpipe(network, false, Flows::none); }},
+     [](const NamedNetwork& network) {
+         return shift(network, Flows::none, protocol::Pace::builder);
+     }},
+    {"DaqpipePush",
+     [](const NamedNetwork& network) { return daqpipe(network, true, Flows::none); }},
+    {"DaqpipePull",
+     [](const NamedNetwork& network) { return daqpipe(network, false, Flows::none); }},
     {"Flows", &flows_alone},
-    {"PullBesideFlows", [](const Network& network) { return pull(network, Flows::beside); }},
-    {"ShiftBesideFlows", [](const Network& network) { return shift(network, Flows::beside); }},
+    {"PullBesideFlows", [](const NamedNetwork& network) { return pull(network, Flows::beside); }},
+    {"ShiftBesideFlows", [](const NamedNetwork& network) { return shift(network, Flows::beside); }},
     {"DaqpipeBesideFlows",
-     [](const Network& network) { return daqpipe(network, true, Flows::beside); }},
+     [](const NamedNetwork& network) { return daqpipe(network, true, Flows::beside); }},
 };
 
-std::string name_of_cell(const ::testing::TestParamInfo<std::tuple<Building, Network>>& given) {
+std::string name_of_cell(
+    const ::testing::TestParamInfo<std::tuple<Building, NamedNetwork>>& given) {
     const auto& [building, network] = given.param;
     return fmt::format("{}{}", building.name, network.name);
 }
@@ -348,7 +354,7 @@ void expect_done(const Outcome& outcome) {
     EXPECT_EQ(outcome.failed, 0U);
 }
 
-class EveryNetwork : public ::testing::TestWithParam<std::tuple<Building, Network>> {};
+class EveryNetwork : public ::testing::TestWithParam<std::tuple<Building, NamedNetwork>> {};
 
 TEST_P(EveryNetwork, CarriesAllThatIsToBeDone) {
     const auto& [building, network] = GetParam();
@@ -365,7 +371,7 @@ INSTANTIATE_TEST_SUITE_P(, EveryNetwork,
                                             ::testing::ValuesIn(kNetworks)),
                          &name_of_cell);
 
-const Network kFailing[] = {
+const NamedNetwork kFailing[] = {
     {"TcpOverEthernet",
      [](SystemConfig& config) {
          config.network = failing_tree();
@@ -413,7 +419,7 @@ const Network kFailing[] = {
      }},
 };
 
-class LinksThatFail : public ::testing::TestWithParam<std::tuple<Building, Network>> {};
+class LinksThatFail : public ::testing::TestWithParam<std::tuple<Building, NamedNetwork>> {};
 
 TEST_P(LinksThatFail, DelayWhatIsToBeDone) {
     const auto& [building, network] = GetParam();
@@ -448,7 +454,7 @@ void expect_to_build_without_one(Config& config) {
     EXPECT_EQ(after.incomplete, before.incomplete);
 }
 
-class UnitsThatAreKilled : public ::testing::TestWithParam<Network> {};
+class UnitsThatAreKilled : public ::testing::TestWithParam<NamedNetwork> {};
 
 TEST_P(UnitsThatAreKilled, AreLeftOutByPullBuilding) {
     PullSystemConfig config;
@@ -457,7 +463,7 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByPullBuilding) {
         (host % 3 == 2 ? config.builders : config.readouts).push_back(NodeIndex(host));
     }
     config.arrivals.rate_hz = 20'000;
-    config.event_size.mean = 8 * kFragment;
+    config.event_size.mean = 8 * kTreeFragment;
     expect_to_build_without_one<PullSystem>(config);
 }
 TEST_P(UnitsThatAreKilled, AreLeftOutByLinearShifting) {
@@ -466,7 +472,7 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByLinearShifting) {
     for (std::uint32_t host = 0; host < kHosts; ++host) {
         config.slots.emplace_back(host);
     }
-    config.mfp_bytes.assign(kHosts, kFragment);
+    config.mfp_bytes.assign(kHosts, kTreeFragment);
     config.barrier = protocol::ShiftBarrier::tournament;
     expect_to_build_without_one<ShiftSystem>(config);
 }
@@ -477,7 +483,7 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByDaqpipe) {
         config.readouts.emplace_back(host);
         config.builders.emplace_back(host);
     }
-    config.fragment_bytes.assign(kHosts, kFragment);
+    config.fragment_bytes.assign(kHosts, kTreeFragment);
     config.event_interval = base::microseconds(50);
     expect_to_build_without_one<DaqpipeSystem>(config);
 }
@@ -527,10 +533,10 @@ class LinksThatFailAtRandom : public ::testing::TestWithParam<Building> {};
 
 TEST_P(LinksThatFailAtRandom, LoseNothingThatIsNotCounted) {
     static std::uint64_t seed = 0;
-    const Network network{"", [](SystemConfig& config) {
-                              config.network = failing_at_random(seed);
-                              config.transport = retrying();
-                          }};
+    const NamedNetwork network{"", [](SystemConfig& config) {
+                                   config.network = failing_at_random(seed);
+                                   config.transport = retrying();
+                               }};
     std::uint64_t failed = 0;
     std::uint64_t whole = 0;
     for (seed = 1; seed <= 30; ++seed) {

@@ -27,7 +27,7 @@ using protocol::PhaseChange;
 using protocol::ShiftBarrier;
 using Kind = DelayDistribution::Kind;
 
-constexpr base::Bytes kMfp = 16 * 4096;
+constexpr base::Bytes kMfpOnRecord = 16 * 4096;
 
 /// Nodes whose processors, adapters and clocks take their time.
 template <class Config>
@@ -49,7 +49,7 @@ Config nodes_on(const FabricConfig& fabric) {
 ShiftSystemConfig shift_on(const FabricConfig& fabric) {
     auto config = nodes_on<ShiftSystemConfig>(fabric);
     config.slots = all_hosts(fabric);
-    config.mfp_bytes.assign(fabric.hosts, kMfp);
+    config.mfp_bytes.assign(fabric.hosts, kMfpOnRecord);
     config.is_poissonian = true;
     config.phase_jitter = {Kind::gaussian, base::nanoseconds(400), base::nanoseconds(100)};
     config.processing = {Kind::uniform, base::microseconds(5), base::microseconds(2)};
@@ -114,7 +114,7 @@ ShiftSystemConfig streams_and_groups() {
 ShiftSystemConfig cards() {
     ShiftSystemConfig config = shift();
     config.mfp_interval = base::microseconds(5);
-    config.card_buffer = kMfp;
+    config.card_buffer = kMfpOnRecord;
     config.card_acknowledge = {.usual = {Kind::exponential, base::microseconds(1), {}},
                                .spike = {Kind::fixed, base::microseconds(15), {}},
                                .spike_probability = 0.05};
@@ -196,7 +196,7 @@ ShiftSystemConfig imported() {
 DaqpipeSystemConfig daqpipe() {
     auto config = nodes_on<DaqpipeSystemConfig>(fat_tree(3, 3, 3));
     config.readouts = config.builders = all_hosts(fabric_of(config));
-    config.fragment_bytes.assign(fabric_of(config).hosts, kMfp);
+    config.fragment_bytes.assign(fabric_of(config).hosts, kMfpOnRecord);
     config.is_poissonian = true;
     config.credits = 3;
     config.parallel_sends = 2;
@@ -276,7 +276,7 @@ std::unique_ptr<FlowSystem> make(const FlowSystemConfig& config) {
 }
 
 template <class Config>
-auto run(const Config& config) {
+auto run_through(const Config& config) {
     auto system = make(config);
     system->run(config.duration);
     const auto conserved = system->check_conservation();
@@ -306,15 +306,16 @@ class Fingerprint : public ::testing::TestWithParam<OnRecord> {};
 /// A hash of every event of a run, in order: see ethernet/rack_fingerprint_test.cpp, also for what
 /// to do where one differs.
 TEST_P(Fingerprint, IsTheOneOnRecord) {
-    std::visit([](const auto& config) { EXPECT_EQ(print(*run(config)), GetParam().fingerprint); },
-               GetParam().config);
+    std::visit(
+        [](const auto& config) { EXPECT_EQ(print(*run_through(config)), GetParam().fingerprint); },
+        GetParam().config);
 }
 
 TEST_P(Fingerprint, DiffersFromSeedToSeed) {
     std::visit(
         [](auto config) {
             config.seed = 2;
-            EXPECT_NE(print(*run(config)), GetParam().fingerprint);
+            EXPECT_NE(print(*run_through(config)), GetParam().fingerprint);
         },
         GetParam().config);
 }
@@ -366,28 +367,28 @@ TEST(Fingerprints, AreTakenOfRunsInWhichEventsAreBuilt) {
     for (const auto& config : {barrier<ShiftBarrier::none>(), shift(), several_phases(), windows(),
                                dummies(), unfolded(), streams_and_groups(), cards(),
                                measured_latency(), slow_hosts(), lanes(), imported()}) {
-        EXPECT_GT(run(config)->report().meps_built, 8U);
+        EXPECT_GT(run_through(config)->report().meps_built, 8U);
     }
     for (const auto& config : {daqpipe(), push(), timed()}) {
-        EXPECT_GT(run(config)->report().events_built, 50U);
+        EXPECT_GT(run_through(config)->report().events_built, 50U);
     }
 }
 
 TEST(Fingerprints, AreTakenOfRunsInWhichCardsStopTheTrigger) {
-    const ShiftReport report = run(cards())->report();
+    const ShiftReport report = run_through(cards())->report();
     EXPECT_GT(report.stopped_for_acknowledge, base::microseconds(10));
     EXPECT_GT(report.stopped_for_memory, base::microseconds(10));
 }
 
 TEST(Fingerprints, AreTakenOfRunsInWhichPacketsAreSentAgain) {
-    const transport::RetryCounters counted = rdma_under(*run(retries())).retries();
+    const transport::RetryCounters counted = rdma_under(*run_through(retries())).retries();
     EXPECT_GT(counted.resent_for_nak, 100U);
     EXPECT_GT(counted.resent_for_timeout, 10U);
     EXPECT_GT(counted.writes_failed, 0U);
 }
 
 TEST(Fingerprints, AreTakenOfRunsWithTwoFlows) {
-    const std::vector<FlowCount> counted = run(flows())->flows().counted();
+    const std::vector<FlowCount> counted = run_through(flows())->flows().counted();
     EXPECT_GT(counted[0].messages, 500U);
     EXPECT_GT(counted[1].messages, 20U);
 }

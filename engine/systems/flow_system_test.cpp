@@ -21,9 +21,8 @@ namespace {
 using base::Bytes;
 using base::Time;
 
-constexpr std::int64_t kByte = 80;  ///< ps, at 100 Gb/s
-constexpr Bytes kFirst = 16;        ///< address, in front of a message
-constexpr Bytes kLast = 4;          ///< immediate data, at its end
+constexpr Bytes kFirst = 16;  ///< address, in front of a message
+constexpr Bytes kLast = 4;    ///< immediate data, at its end
 
 Bytes wire_bytes(Bytes bytes, Bytes mtu = 4096) {
     return bytes + (bytes + mtu - 1) / mtu * 26 + kFirst + kLast;
@@ -70,7 +69,7 @@ double rate(const FlowSystem& system, std::size_t of) {  // bytes per ps
 /// and the head of its last packet once more for the switch.
 Time way(const FlowSystemConfig& config, Bytes wire, Bytes last_packet) {
     return fabric_of(config).cables[0].delay * 2 + fabric_of(config).switch_latency +
-           Time{(wire + std::min<Bytes>(last_packet, 64)) * kByte};
+           kByteAt100Gbps * (wire + std::min<Bytes>(last_packet, 64));
 }
 
 TEST(Flows, ASmallWriteTakesItsWireTwoCablesAndTheSwitch) {
@@ -95,7 +94,7 @@ TEST(Flows, OneFlowReachesThePayloadRateThatHeadersLeave) {
     config.warmup = base::microseconds(100);
     const auto system = play(config, base::milliseconds(2));
     // A message more or less of some 360.
-    EXPECT_NEAR(rate(*system, 0) * kByte,
+    EXPECT_NEAR(rate(*system, 0) * kByteAt100Gbps.ps,
                 static_cast<double>(bytes) / static_cast<double>(wire_bytes(bytes)), 1.0 / 360);
 }
 
@@ -106,8 +105,8 @@ TEST(Flows, TwoToOneHostShareItEqually) {
     config.warmup = base::microseconds(100);
     const auto system = play(config, base::milliseconds(2));
     const double all = static_cast<double>(bytes) / static_cast<double>(wire_bytes(bytes));
-    EXPECT_NEAR(rate(*system, 0) * kByte, all / 2, 1.0 / 360);
-    EXPECT_NEAR(rate(*system, 1) * kByte, all / 2, 1.0 / 360);
+    EXPECT_NEAR(rate(*system, 0) * kByteAt100Gbps.ps, all / 2, 1.0 / 360);
+    EXPECT_NEAR(rate(*system, 1) * kByteAt100Gbps.ps, all / 2, 1.0 / 360);
     // What both offer beyond it waits for credits, half of the time each.
     for (const std::uint32_t host : {0U, 1U}) {
         const OutputCounters& counters = network_under(*system).counters(end_at(host, 1));
@@ -129,7 +128,8 @@ TEST(Flows, OneOutstandingWriteHasARoundTripOfItsOwn) {
         const Time period =
             system->flows().arrivals()[i].posted - system->flows().arrivals()[i - 1].posted;
         EXPECT_GE(period.ps, trip.ps);
-        EXPECT_LE(period.ps, trip.ps + 2 * 8 * kByte);  // the acknowledge behind a credit update
+        // The acknowledge may go behind a credit update.
+        EXPECT_LE(period.ps, trip.ps + 2 * 8 * kByteAt100Gbps.ps);
     }
 }
 
@@ -145,7 +145,8 @@ TEST(Flows, MoreOutstandingWritesAreAsMuchFasterUntilTheWireIsFull) {
     EXPECT_NEAR(at(2), 2 * one, 0.02 * one);
     EXPECT_NEAR(at(8), 8 * one, 0.08 * one);
     // Each is acknowledged, and the receiver's credit update for that takes 8 B of the wire.
-    EXPECT_NEAR(at(256) * kByte, 256.0 / static_cast<double>(wire_bytes(bytes) + 8), 0.01);
+    EXPECT_NEAR(at(256) * kByteAt100Gbps.ps, 256.0 / static_cast<double>(wire_bytes(bytes) + 8),
+                0.01);
 }
 
 TEST(Flows, AProcessorThatIsSlowerThanTheNetworkDeliversOneMessageAfterAnother) {
@@ -199,7 +200,7 @@ TEST(Flows, ALoadIsAShareOfTheSourcesWire) {
     config.flows = {given};
     const auto system = play(config, base::microseconds(50));
     // Every fourth of 1046 B.
-    const Time interval{4 * wire_bytes(1000) * kByte};
+    const Time interval = kByteAt100Gbps * 4 * wire_bytes(1000);
     ASSERT_GT(system->flows().arrivals().size(), 100U);
     for (std::size_t i = 0; i < system->flows().arrivals().size(); ++i) {
         EXPECT_EQ(system->flows().arrivals()[i].posted, interval * static_cast<std::int64_t>(i));
@@ -215,7 +216,8 @@ TEST(Flows, ASmallUniformLoadIsDelivered) {
     config.flows = {given};
     config.warmup = base::microseconds(10);
     const auto system = play(config, base::microseconds(510));
-    const double mean = 0.2 * 16 * 500e6 / (static_cast<double>(wire_bytes(256)) * kByte);
+    const double mean =
+        0.2 * 16 * 500e6 / (static_cast<double>(wire_bytes(256)) * kByteAt100Gbps.ps);
     const auto found = static_cast<double>(system->flows().counted()[0].messages);
     EXPECT_NEAR(found, mean, 5 * std::sqrt(mean));
     // Every host sends as much as any other, and to others than its neighbours.

@@ -22,8 +22,7 @@ namespace {
 
 using base::Time;
 
-constexpr base::Bytes kFragment = 1'000'000;
-constexpr Time kByte{80};  ///< at 100 Gb/s
+constexpr base::Bytes kFragmentBeside = 1'000'000;
 
 /// Five hosts on a switch.
 template <class Config>
@@ -54,7 +53,7 @@ PullSystemConfig pull(PullSystemConfig config) {
     for (int event = 0; event < 19; ++event) {
         config.arrivals.trace_times.push_back(base::microseconds(400 * event));
     }
-    config.event_size.mean = kFragment;
+    config.event_size.mean = kFragmentBeside;
     return config;
 }
 
@@ -87,7 +86,7 @@ Config with_flow(Config config, std::uint32_t from, std::uint32_t to) {
 
 /// Bytes that the flow may have carried less than half a link, in its headers and at the end.
 void expect_half_a_link(const FlowTraffic& flows, Time duration) {
-    const auto link = static_cast<double>(duration.ps) / static_cast<double>(kByte.ps);
+    const auto link = static_cast<double>(duration.ps) / static_cast<double>(kByteAt100Gbps.ps);
     EXPECT_NEAR(static_cast<double>(flows.counted()[0].bytes), 0.5 * link, 0.02 * link);
     EXPECT_GT(flows.latency(0).count(), 0U);
 }
@@ -101,7 +100,7 @@ void expect_longer(const PullSystemConfig& config, double share, bool is_datagra
     EXPECT_EQ(alone->report().events_built, 19U);
     EXPECT_EQ(beside->report().events_built, 19U);
     expect_half_a_link(beside->flows(), config.duration);
-    const Time fragment = kByte * alone->transport().bytes_on_wire(kFragment);
+    const Time fragment = kByteAt100Gbps * alone->transport().bytes_on_wire(kFragmentBeside);
     const double longer_ps = beside->latency().mean_ps() - alone->latency().mean_ps();
     const auto fragment_ps = static_cast<double>(fragment.ps);
     EXPECT_NEAR(longer_ps, share * fragment_ps, 0.03 * fragment_ps);

@@ -14,12 +14,12 @@ namespace daqloom::systems {
 namespace {
 
 constexpr std::uint32_t kReadouts = 3;
-constexpr base::Bytes kFragment = 16 * 1024;
+constexpr base::Bytes kPullFragment = 16 * 1024;
 constexpr Time kInterval = microseconds(100);
 
 /// Readout units, then builder units, then spares, each on a host of a star. Events come in equal
 /// intervals, the first after one of them.
-PullSystemConfig controlled(std::uint32_t builders = 3, std::uint32_t spares = 0) {
+PullSystemConfig controlled_pull(std::uint32_t builders = 3, std::uint32_t spares = 0) {
     PullSystemConfig config;
     fabric_of(config) = star(kReadouts + builders + spares);
     const std::vector<NodeIndex> hosts = all_hosts(fabric_of(config));
@@ -28,7 +28,7 @@ PullSystemConfig controlled(std::uint32_t builders = 3, std::uint32_t spares = 0
     config.spare_slots.assign(hosts.begin() + kReadouts + builders, hosts.end());
     config.spare_slots.insert(config.spare_slots.begin(), std::max(kReadouts, builders),
                               NodeIndex::none());
-    config.event_size.mean = kReadouts * kFragment;
+    config.event_size.mean = kReadouts * kPullFragment;
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::deterministic;
     config.arrivals.rate_hz = 1 / kInterval.seconds();
     config.concurrent_events = 2;
@@ -51,7 +51,7 @@ Built built_between(PullSystemConfig config, Time from, Time until) {
 }
 
 TEST(PullRegrouping, WithoutFaultsNothingChanges) {
-    PullSystemConfig config = controlled();
+    PullSystemConfig config = controlled_pull();
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::poisson;
     const auto system = play<PullSystem>(config, base::milliseconds(5));
     config.run.reset();
@@ -65,33 +65,33 @@ TEST(PullRegrouping, WithoutFaultsNothingChanges) {
 
 /// The others get the events of a builder unit that is lost, all of them whole.
 TEST(PullRegrouping, WithoutABuilderUnitTheOthersBuildAllEvents) {
-    PullSystemConfig config = controlled();
+    PullSystemConfig config = controlled_pull();
     config.node_changes = {kill(kReadouts + 1, base::milliseconds(1))};
     const auto system = play<PullSystem>(config, base::milliseconds(4));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{6, 0, 5}));
     EXPECT_EQ(lost_by(*system), (std::vector<Lost>{{base::milliseconds(1), kReadouts + 1}}));
     const Built built = built_between(config, base::milliseconds(3), base::milliseconds(4));
     EXPECT_EQ(built.events, 10U);
-    EXPECT_EQ(built.bytes, 10 * kReadouts * kFragment);
+    EXPECT_EQ(built.bytes, 10 * kReadouts * kPullFragment);
 }
 
 /// Events lack its fragments, of equal size, from then on: also where it had the event manager.
 TEST(PullRegrouping, WithoutAReadoutUnitEventsLackItsFragments) {
     for (const std::uint32_t killed : {0U, 2U}) {
-        PullSystemConfig config = controlled();
+        PullSystemConfig config = controlled_pull();
         config.node_changes = {kill(killed, base::milliseconds(1))};
         const auto system = play<PullSystem>(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{6, 0, 5}));
         const Built built = built_between(config, base::milliseconds(3), base::milliseconds(4));
         EXPECT_EQ(built.events, 10U);
-        EXPECT_EQ(built.bytes, 10 * (kReadouts - 1) * kFragment);
+        EXPECT_EQ(built.bytes, 10 * (kReadouts - 1) * kPullFragment);
     }
 }
 
 /// Events that come while an epoch ends wait for the next one: only those in flight with the
 /// builder unit can be lost.
 TEST(PullRegrouping, EventsThatComeMeanwhileWait) {
-    PullSystemConfig config = controlled();
+    PullSystemConfig config = controlled_pull();
     config.response.mean = microseconds(150);
     config.node_changes = {kill(kReadouts + 1, microseconds(1150))};
     // One event each 100 us; the eleventh, at 1.1 ms, is for this builder unit.
@@ -105,12 +105,12 @@ TEST(PullRegrouping, EventsThatComeMeanwhileWait) {
 
 TEST(PullRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
     for (const std::uint32_t killed : {1U, kReadouts + 1}) {
-        PullSystemConfig config = controlled(3, 1);
+        PullSystemConfig config = controlled_pull(3, 1);
         config.node_changes = {kill(killed, base::milliseconds(1))};
         const auto spared = play<PullSystem>(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*spared), (std::vector<std::uint32_t>{6, 0, 6}));
         const Built with = built_between(config, base::milliseconds(3), base::milliseconds(4));
-        EXPECT_EQ(with.bytes, 10 * kReadouts * kFragment);
+        EXPECT_EQ(with.bytes, 10 * kReadouts * kPullFragment);
 
         config.spare_slots.clear();
         config.run->restart = true;
@@ -118,7 +118,7 @@ TEST(PullRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
         EXPECT_EQ(members_of(*play<PullSystem>(config, base::milliseconds(4))),
                   (std::vector<std::uint32_t>{6, 0, 5, 0, 6}));
         const Built again = built_between(config, base::milliseconds(3), base::milliseconds(4));
-        EXPECT_EQ(again.bytes, 10 * kReadouts * kFragment);
+        EXPECT_EQ(again.bytes, 10 * kReadouts * kPullFragment);
     }
 }
 
@@ -135,7 +135,7 @@ TEST(PullRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
         };
         const std::uint32_t builders = 1 + below(4);
         const std::uint32_t spares = below(3);
-        PullSystemConfig config = controlled(builders, spares);
+        PullSystemConfig config = controlled_pull(builders, spares);
         config.arrivals.kind = protocol::ArrivalsConfig::Kind::poisson;
         config.arrivals.rate_hz = 1e4 * (1 + below(10));
         config.assignment = static_cast<protocol::Assignment>(below(3));
@@ -170,7 +170,7 @@ TEST(PullRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
 }
 
 TEST(PullRegrouping, IsTheSameWithTheSameSeed) {
-    PullSystemConfig config = controlled();
+    PullSystemConfig config = controlled_pull();
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::poisson;
     config.run->restart = true;
     config.node_changes = {kill(2, microseconds(777)),

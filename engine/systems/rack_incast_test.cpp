@@ -18,18 +18,18 @@ using base::Time;
 // packets into a ring that the switch serves at 0.78 Gb/s. The pace counts wires' bits here, so
 // that 1500 B packets in 1538 B of wire leave at 0.78 Gb/s · 1538 / 1500.
 
-constexpr std::int64_t kFlows = 110;
+constexpr std::int64_t kIncastFlows = 110;
 constexpr std::int64_t kPacketsPerFlow = 89;
-constexpr std::int64_t kPackets = kFlows * kPacketsPerFlow;
+constexpr std::int64_t kPacketsPerEvent = kIncastFlows * kPacketsPerFlow;
 constexpr double kPacketSeconds = 1500 * 8 / 0.78e9;
 
 RackConfig all_to_one(std::uint32_t ring) {
     RackConfig config;
-    config.readouts = kFlows;
+    config.readouts = kIncastFlows;
     config.builders = 1;
     config.concurrent_events = 1;
     config.arrivals.rate_hz = 5;
-    config.event_size.mean = kPackets * 1448;
+    config.event_size.mean = kPacketsPerEvent * 1448;
     config.readout_link = {gigabits_per_second(1), microseconds(1), {}};  // ten share a port
     config.uplink = {gigabits_per_second(110), microseconds(1), {}};
     config.access_link = {gigabits_per_second(10), microseconds(1)};
@@ -37,7 +37,7 @@ RackConfig all_to_one(std::uint32_t ring) {
     config.tor.software.ring_packets = ring;
     config.tor.software.pace = {780'000'000};
     config.tor.software.pace_counts_wire = false;
-    config.tor.software.destinations = {network::NodeIndex(kFlows)};
+    config.tor.software.destinations = {network::NodeIndex(kIncastFlows)};
     config.duration = milliseconds(790);  // three events
     config = without_chance(config);
     config.tcp.static_window = kPacketsPerFlow * 1448;
@@ -53,7 +53,7 @@ TEST_F(LosslessSwitch, CollectsAnEventInTheTimeOfItsPackets) {
     Rack& rack = run(all_to_one(14'000));
     EXPECT_EQ(rack.report().events_built, 3U);
     EXPECT_EQ(rack.report().drops, 0U);
-    const double expected_s = kPackets * kPacketSeconds;
+    const double expected_s = kPacketsPerEvent * kPacketSeconds;
     EXPECT_NEAR(expected_s, 0.1506, 0.0001);
     EXPECT_NEAR(rack.latency().mean_ps() * 1e-12, expected_s, 0.002 * expected_s);
     // No jitter: an event of these takes no longer than another.
@@ -64,7 +64,7 @@ TEST_F(LosslessSwitch, CollectsAnEventInTheTimeOfItsPackets) {
 /// packets leave: about 9720 need a place in the ring at once.
 TEST_F(LosslessSwitch, NeedsARingOfTheBurstLessWhatLeavesMeanwhile) {
     const double burst_s = kPacketsPerFlow * 1538 * 8 / 1e9;
-    const double ring = kPackets - burst_s / kPacketSeconds;
+    const double ring = kPacketsPerEvent - burst_s / kPacketSeconds;
     EXPECT_NEAR(ring, 9'719, 1);
     const auto above = static_cast<std::uint32_t>(ring * 1.002);
     const auto below = static_cast<std::uint32_t>(ring * 0.998);

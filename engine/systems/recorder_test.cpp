@@ -34,7 +34,7 @@ RackConfig small() {
 }
 
 /// Rings of a few frames, so that fragments are lost and repeated.
-RackConfig lossy() {
+RackConfig small_and_lossy() {
     RackConfig config = small();
     config.tor.model = BufferModel::drop_tail;
     config.tor.queue_packets = 6;
@@ -165,13 +165,13 @@ TEST_F(RecorderTest, ShowsStreamsWithoutGapsWhereNothingIsLost) {
 
 TEST_F(RecorderTest, LeavesTheRunAsItIs) {
     const Rack& recorded =
-        record(lossy(), {{"access.0.up", file("up")}, {"access.0.down", file("down")}},
+        record(small_and_lossy(), {{"access.0.up", file("up")}, {"access.0.down", file("down")}},
                file("trace.json"));
-    EXPECT_EQ(recorded.fingerprint(), run(lossy()).fingerprint());
+    EXPECT_EQ(recorded.fingerprint(), run(small_and_lossy()).fingerprint());
 }
 
 TEST_F(RecorderTest, ShowsSackBlocksBeyondWhatIsAcknowledged) {
-    record(lossy(), {{"access.0.up", file("up")}}, "");
+    record(small_and_lossy(), {{"access.0.up", file("up")}}, "");
     const auto rows =
         frames(file("up"), "tcp.ack tcp.options.sack_le tcp.options.sack_re",
                "-o tcp.relative_sequence_numbers:FALSE -Y 'tcp.options.sack.count==1'");
@@ -214,7 +214,7 @@ TEST_F(RecorderTest, GivesEventsThatOverlapRowsOfTheirOwn) {
 }
 
 TEST_F(RecorderTest, MarksEveryDropAndEveryTimeOut) {
-    Rack& rack = record(lossy(), {}, file("trace.json"));
+    Rack& rack = record(small_and_lossy(), {}, file("trace.json"));
     const RackReport report = rack.report();
     EXPECT_GT(report.drops, 0U);
     EXPECT_GT(report.tcp.timeouts(), 0U);

@@ -20,7 +20,7 @@ using transport::MessageIndex;
 
 using base::Time;
 
-constexpr Time kByte{40};  ///< at 200 Gb/s
+constexpr Time kByteAt200Gbps{40};
 constexpr base::Bytes kStream = 1'000'000;
 constexpr base::Bytes kShort = 32;
 
@@ -64,13 +64,13 @@ struct Crowd {
 
 TEST(ServiceLevels, AShortMessageOnALaneOfItsOwnWaitsForOnePacketAtEachHop) {
     const FabricConfig fabric = Crowd::make_fabric();
-    const Time packet = kByte * (4096 + 26);
-    const Time idle = kByte * (kShort + 26 + 16 + 3 * 64) + fabric.cables[0].delay * 4 +
+    const Time packet = kByteAt200Gbps * (4096 + 26);
+    const Time idle = kByteAt200Gbps * (kShort + 26 + 16 + 3 * 64) + fabric.cables[0].delay * 4 +
                       fabric.switch_latency * 3;
     // Its own lane goes first, as soon as the wire is free: four wires, and a credit update each.
     const Time alone = Crowd(1).took;
     EXPECT_GE(alone, idle);
-    EXPECT_LE(alone, idle + (packet + kByte * 8) * 4);
+    EXPECT_LE(alone, idle + (packet + kByteAt200Gbps * 8) * 4);
     // Among the data it is behind all that host 0 has sent before it in the first switch, a buffer
     // of 15 packets save for what is under way (a credit's loop is less than five packets), each of
     // which has to wait for three others. Of one queue pair, messages go one after the other.
@@ -79,7 +79,7 @@ TEST(ServiceLevels, AShortMessageOnALaneOfItsOwnWaitsForOnePacketAtEachHop) {
 
 TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     constexpr std::uint32_t kUnits = 4;
-    constexpr base::Bytes kMfp = 16 * 4096;
+    constexpr base::Bytes kMfpBytes = 16 * 4096;
     ShiftSystemConfig config;
     fabric_of(config) = star(kUnits, base::gigabits_per_second(200));
     fabric_of(config).lanes = 3;
@@ -89,7 +89,7 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     config.data_service_level = 1;
     config.control_service_level = 3;
     config.slots = node_indices({0, 1, 2, 3});
-    config.mfp_bytes.assign(kUnits, kMfp);
+    config.mfp_bytes.assign(kUnits, kMfpBytes);
     config.source_acknowledge.mean = base::seconds(1);  // no more than two rounds
     auto system = ShiftSystem::make(config);
     ASSERT_TRUE(system);
@@ -107,7 +107,7 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     const auto written = static_cast<base::Bytes>(report.mfps_written) * (kUnits - 1) / kUnits;
     EXPECT_EQ(written, 2 * kUnits * (kUnits - 1));
     EXPECT_EQ(sent[0], 0);
-    EXPECT_EQ(sent[1], written * (kMfp + 16 * 26 + 16 + 4 + 30));
+    EXPECT_EQ(sent[1], written * (kMfpBytes + 16 * 26 + 16 + 4 + 30));
     // Sizes and offsets are 8 B longer than barriers' messages; an announce and a grant each.
     const auto control = static_cast<base::Bytes>(report.control_messages);
     EXPECT_EQ(sent[2], control * (16 + 26 + 16 + 4 + 30) + 2 * written * 8);

@@ -11,12 +11,12 @@
 namespace daqloom::systems {
 namespace {
 
-constexpr std::uint32_t kUnits = 9;  ///< and as many barriers in a round
+constexpr std::uint32_t kUnitsInStep = 9;  ///< and as many barriers in a round
 
 ShiftSystemConfig behind(ShiftBarrier barrier) {
-    ShiftSystemConfig config = system_on(star_200(kUnits));
+    ShiftSystemConfig config = system_on(star_200(kUnitsInStep));
     fabric_of(config).crossbar_speedup = 2;
-    config.mfp_bytes.assign(kUnits, 4 * kMfp);
+    config.mfp_bytes.assign(kUnitsInStep, 4 * kMfp);
     config.barrier = barrier;
     return config;
 }
@@ -34,14 +34,14 @@ TEST_P(LeavingStep, NobodyBeginsARoundBeforeAllAreThroughWithTheLastOne) {
         config.leaves_step = true;
         config.barrier_slack = slack;
         const auto system = play(config, base::milliseconds(10));
-        std::vector<std::uint64_t> step(kUnits, 0);
+        std::vector<std::uint64_t> step(kUnitsInStep, 0);
         std::uint64_t most = 0;
         for (const auto& each : system->stages()) {
             step[each.unit.value()] = each.step;
             const auto [last, first] = std::ranges::minmax(step);
             most = std::max(most, first - last);
             // Who is through with the last step of a round is still in it.
-            ASSERT_GE(last + slack + 1, first / kUnits * kUnits);
+            ASSERT_GE(last + slack + 1, first / kUnitsInStep * kUnitsInStep);
         }
         if (slack == 0) {
             EXPECT_GT(most, 1U) << "they do leave step";
@@ -66,7 +66,7 @@ TEST_P(LeavingStep, WritesAsMuchAsTheBestFixedNumberOfPhasesPerBarrier) {
         return static_cast<double>(play(config, base::milliseconds(15))->report().bytes_written);
     };
     const double in_step = written(false, 1);
-    const double best = std::max({in_step, written(false, 4), written(false, kUnits)});
+    const double best = std::max({in_step, written(false, 4), written(false, kUnitsInStep)});
     if (GetParam() != ShiftBarrier::external) {
         EXPECT_GT(best, 1.05 * in_step);
     }
@@ -84,11 +84,11 @@ TEST(LeavingStep, StaysInStepWhereNothingIsGained) {
     config.leaves_step = true;
     const auto system = play(config, base::milliseconds(2));
     const ShiftReport report = system->report();
-    const std::uint64_t rounds = report.steps / kUnits / kUnits;
+    const std::uint64_t rounds = report.steps / kUnitsInStep / kUnitsInStep;
     ASSERT_GT(rounds, 10U);
     ASSERT_LT(rounds, protocol::StepKeeper::rounds_between_trials);
     EXPECT_EQ(report.barriers_passed,
-              (1 + protocol::StepKeeper::rounds_judged) * kUnits * (9U - 3U));
+              (1 + protocol::StepKeeper::rounds_judged) * kUnitsInStep * (9U - 3U));
 }
 
 }  // namespace

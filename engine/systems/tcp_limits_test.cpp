@@ -46,7 +46,7 @@ std::unique_ptr<Rack> make(const RackConfig& config) {
     return std::move(*rack);
 }
 
-RackReport run(const RackConfig& config) {
+RackReport report_of(const RackConfig& config) {
     const auto rack = make(config);
     rack->run(config.duration);
     const auto conserved = rack->check_conservation();
@@ -243,11 +243,11 @@ TEST(TcpLimits, StaticWindowsLoseNothingIfBufferAndPipeHoldThem) {
           StaticWindows{4, 64, microseconds(20), 2}, StaticWindows{10, 64, microseconds(50), 2}}) {
         const double sum = static_cast<double>(s.flows) * static_cast<double>(s.window);
         const auto enough = static_cast<std::uint32_t>(std::ceil(sum - packets_elsewhere(s)));
-        EXPECT_EQ(run(static_windows(s, enough)).drops, 0U) << s.flows << " × " << s.window;
+        EXPECT_EQ(report_of(static_windows(s, enough)).drops, 0U) << s.flows << " × " << s.window;
         // An acknowledgement for every second packet keeps up to one packet per flow out of the
         // queue; without delay the rule is sharp.
         const std::uint32_t held = s.ack_every == 1 ? 0 : s.flows;
-        EXPECT_GT(run(static_windows(s, enough - 1 - held)).drops, 0U)
+        EXPECT_GT(report_of(static_windows(s, enough - 1 - held)).drops, 0U)
             << s.flows << " × " << s.window;
     }
 }
@@ -263,7 +263,7 @@ TEST(TcpLimits, OneBurstFillsTheBufferWithWhatInputOutrunsOutputBy) {
             // All windows together arrive at 100 Gb/s of the uplink and leave at 10 Gb/s.
             const Bytes burst = flows * std::min<Bytes>(25, reply_packets) * 1518;
             const double expected = static_cast<double>(burst) * (1 - 10.0 / 100.0);
-            const auto peak = static_cast<double>(run(config).tor_peak);
+            const auto peak = static_cast<double>(report_of(config).tor_peak);
             EXPECT_NEAR(peak, expected, 1518.0 * flows) << flows << " × " << reply_packets;
         }
     }
@@ -280,7 +280,7 @@ TEST(TcpLimits, DctcpKeepsTheQueueOfEightLongFlowsAtItsThreshold) {
     config.tor.ecn_threshold = kThreshold * 1518;
     config.warmup = milliseconds(50);
     config.duration = milliseconds(200);
-    const RackReport report = run(config);
+    const RackReport report = report_of(config);
     EXPECT_EQ(report.drops, 0U);
     EXPECT_GT(report.marks, 0U);
     // Every flow adds one packet in the RTT until the first echo is back, and one in the RTT in
@@ -307,12 +307,12 @@ TEST(TcpLimits, DctcpCannotHelpFirstWindowsThatExceedTheBuffer) {
     // The first windows: 600 · 10 packets within 738 µs at 100 Gb/s, of which a tenth leaves
     // meanwhile. An RTT takes 4 ms: at 5 ms nothing else has come.
     config.duration = milliseconds(5);
-    const RackReport first = run(config);
+    const RackReport first = report_of(config);
     const double sent = kFlows * 10.0;
     EXPECT_NEAR(static_cast<double>(first.drops), sent - sent / 10 - kBuffer, 0.01 * sent);
     // In the end, everything arrives.
     config.duration = seconds(10);
-    EXPECT_EQ(run(config).events_built, 1U);
+    EXPECT_EQ(report_of(config).events_built, 1U);
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ using base::Time;
 using ethernet::Scheduling;
 using ethernet::TrafficClass;
 
-constexpr Time kByte{80};  ///< at 100 Gb/s
 constexpr ethernet::Schedule kStrict{Scheduling::strict, {}};
 
 /// Messages of service level 1 have class 6.
@@ -39,7 +38,8 @@ FlowSystemConfig on_star(std::uint32_t hosts, const ethernet::Schedule& schedule
     return config;
 }
 
-Flow flow(std::uint32_t from, std::uint32_t to, base::Bytes bytes, std::uint8_t service_level) {
+Flow flow_of_level(std::uint32_t from, std::uint32_t to, base::Bytes bytes,
+                   std::uint8_t service_level) {
     Flow made;
     made.name = "flow";
     made.sources = {from};
@@ -56,9 +56,9 @@ Time longest(const ethernet::Schedule& schedule, const decltype(SystemConfig::tr
     FlowSystemConfig config = on_star(4, schedule);
     config.transport = over;
     for (const std::uint32_t host : {1U, 2U, 3U}) {
-        config.flows.push_back(flow(host, 0, 1'000'000, 0));
+        config.flows.push_back(flow_of_level(host, 0, 1'000'000, 0));
     }
-    config.flows.push_back(flow(1, 0, 32, 1));
+    config.flows.push_back(flow_of_level(1, 0, 32, 1));
     config.flows.back().interval = base::microseconds(20);
     const auto system = play<FlowSystem>(config);
     EXPECT_GE(system->flows().latency(3).count(), 20U);
@@ -71,15 +71,16 @@ TEST(TrafficClasses, AShortMessageOfAHighClassWaitsForOneFrameAtEachPort) {
     const Time cables = infiniband::star(4).cables[0].delay * 2;
     {
         const transport::RdmaConfig rdma;
-        const Time idle = cables + kByte * (2 * (32 + 62 + 16 + 4 + 20));
-        const Time frame = kByte * (4096 + 62 + 16 + 20);
+        const Time idle = cables + infiniband::kByteAt100Gbps * (2 * (32 + 62 + 16 + 4 + 20));
+        const Time frame = infiniband::kByteAt100Gbps * (4096 + 62 + 16 + 20);
         EXPECT_LE(longest(kStrict, rdma), idle + frame * 2);
         EXPECT_GT(longest({}, rdma), idle + frame * 20);
     }
     {
         const transport::TcpConfig tcp;
-        const Time idle = cables + kByte * (2 * (32 + tcp.header_bytes() + 18 + 20));
-        const Time frame = kByte * (1518 + 20);
+        const Time idle =
+            cables + infiniband::kByteAt100Gbps * (2 * (32 + tcp.header_bytes() + 18 + 20));
+        const Time frame = infiniband::kByteAt100Gbps * (1518 + 20);
         EXPECT_LE(longest(kStrict, tcp), idle + frame * 2);
         EXPECT_GT(longest({}, tcp), idle + frame * 20);
     }
@@ -89,7 +90,7 @@ TEST(TrafficClasses, AShortMessageOfAHighClassWaitsForOneFrameAtEachPort) {
 TEST(TrafficClasses, LatenciesAreRecordedByServiceLevel) {
     FlowSystemConfig config = on_star(3, kStrict);
     config.transport = transport::RdmaConfig{};
-    config.flows = {flow(0, 2, 1024, 0), flow(1, 2, 32, 1)};
+    config.flows = {flow_of_level(0, 2, 1024, 0), flow_of_level(1, 2, 32, 1)};
     for (Flow& each : config.flows) {
         each.interval = base::microseconds(100);
     }
@@ -98,7 +99,8 @@ TEST(TrafficClasses, LatenciesAreRecordedByServiceLevel) {
     const Time cables = infiniband::star(3).cables[0].delay * 2;
     for (const auto& [level, bytes] : {std::pair{0U, 1024}, {1U, 32}}) {
         EXPECT_EQ(latencies[level].count(), 20U);
-        EXPECT_EQ(latencies[level].min(), cables + kByte * (2 * (bytes + 62 + 16 + 4 + 20)));
+        EXPECT_EQ(latencies[level].min(),
+                  cables + infiniband::kByteAt100Gbps * (2 * (bytes + 62 + 16 + 4 + 20)));
     }
     config.flows[1].service_level = 0;
     EXPECT_TRUE(play<FlowSystem>(config)->run_report().level_latencies.empty());
@@ -108,7 +110,7 @@ TEST(TrafficClasses, LatenciesAreRecordedByServiceLevel) {
 TEST(TrafficClasses, ShareAnOutputByTheirWeights) {
     FlowSystemConfig config = on_star(3, {Scheduling::weighted, {2, 0, 0, 0, 0, 0, 1}});
     config.transport = transport::RdmaConfig{};
-    config.flows = {flow(0, 2, 1 << 16, 0), flow(1, 2, 1 << 16, 1)};
+    config.flows = {flow_of_level(0, 2, 1 << 16, 0), flow_of_level(1, 2, 1 << 16, 1)};
     config.warmup = base::microseconds(200);
     const std::vector<FlowCount> counted = play<FlowSystem>(config)->flows().counted();
     EXPECT_NEAR(static_cast<double>(counted[0].bytes) / static_cast<double>(counted[1].bytes), 2,
@@ -134,7 +136,7 @@ TEST(TrafficClasses, OneThatIsHeldForGoodIsFoundToStandStill) {
             } else {
                 config.transport = transport::RdmaConfig{};
             }
-            config.flows = {flow(0, 1, 4000, 0)};
+            config.flows = {flow_of_level(0, 1, 4000, 0)};
             config.flows.back().start = base::microseconds(2);
             config.flows.back().messages = 1;
             const auto system = play<FlowSystem>(config);
@@ -148,7 +150,7 @@ TEST(TrafficClasses, OneThatIsHeldForGoodIsFoundToStandStill) {
 TEST(TrafficClasses, WhenAllIsDoneOnlyIdleEventsAreLeft) {
     FlowSystemConfig config = on_star(2, kStrict);
     config.transport = transport::TcpConfig{};
-    config.flows = {flow(0, 1, 4000, 0)};
+    config.flows = {flow_of_level(0, 1, 4000, 0)};
     config.flows.back().messages = 1;
     const auto system = play<FlowSystem>(config);
     EXPECT_GT(system->transport().idle_events(), 1U);
@@ -160,7 +162,7 @@ TEST(TrafficClasses, AreReportedWhereThereAreSeveral) {
     for (const std::uint8_t second : {std::uint8_t{0}, std::uint8_t{1}}) {
         FlowSystemConfig config = on_star(3, kStrict);
         config.transport = transport::TcpConfig{};
-        config.flows = {flow(0, 2, 1 << 16, 0), flow(1, 2, 1 << 16, second)};
+        config.flows = {flow_of_level(0, 2, 1 << 16, 0), flow_of_level(1, 2, 1 << 16, second)};
         const auto system = play<FlowSystem>(config);
         const ethernet::Report report = *system->run_report().network.ethernet;
         std::set<TrafficClass> classes;
