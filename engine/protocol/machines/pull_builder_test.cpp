@@ -14,9 +14,9 @@ namespace {
 using Outputs = std::vector<std::string>;
 
 /// A builder unit and what it asked for since the last look, in words.
-class Scene {
+class PullBuilderScene {
   public:
-    explicit Scene(PullBuilderConfig config) : builder(*PullBuilder::make(config)) {}
+    explicit PullBuilderScene(PullBuilderConfig config) : builder(*PullBuilder::make(config)) {}
 
     void request(EventId event, ReadoutIndex readout) {
         outputs_.push_back(fmt::format("request {} from {}", number(event), readout.value()));
@@ -46,14 +46,14 @@ class Scene {
 };
 
 TEST(PullBuilder, RequestsAllFragmentsOfAnEventAtOnce) {
-    Scene scene({.readouts = 3});
+    PullBuilderScene scene({.readouts = 3});
     EXPECT_EQ(scene.assigned(7),
               (Outputs{"request 7 from 0", "request 7 from 1", "request 7 from 2"}));
     EXPECT_EQ(scene.builder.outstanding(), 3U);
 }
 
 TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
-    Scene scene({.readouts = 3});
+    PullBuilderScene scene({.readouts = 3});
     scene.assigned(7);
     EXPECT_EQ(scene.fragment(7, 2, 10), Outputs{});
     EXPECT_EQ(scene.fragment(7, 0, 0), Outputs{});
@@ -65,7 +65,7 @@ TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
 }
 
 TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
-    Scene scene({.readouts = 3, .outstanding_fragments = 4});
+    PullBuilderScene scene({.readouts = 3, .outstanding_fragments = 4});
     EXPECT_EQ(scene.assigned(1).size(), 3U);
     EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"});
     EXPECT_EQ(scene.assigned(3), Outputs{});
@@ -78,7 +78,7 @@ TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
 }
 
 TEST(PullBuilder, WithALimitOfOneTakesReadoutUnitAfterReadoutUnit) {
-    Scene scene({.readouts = 3, .outstanding_fragments = 1});
+    PullBuilderScene scene({.readouts = 3, .outstanding_fragments = 1});
     EXPECT_EQ(scene.assigned(5), Outputs{"request 5 from 0"});
     EXPECT_EQ(scene.fragment(5, 0), Outputs{"request 5 from 1"});
     EXPECT_EQ(scene.fragment(5, 1), Outputs{"request 5 from 2"});
@@ -86,7 +86,7 @@ TEST(PullBuilder, WithALimitOfOneTakesReadoutUnitAfterReadoutUnit) {
 }
 
 TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
-    Scene scene({.readouts = 1, .concurrent_events = 2});
+    PullBuilderScene scene({.readouts = 1, .concurrent_events = 2});
     scene.assigned(1);
     scene.assigned(2);
     scene.fragment(1, 0);
@@ -97,7 +97,7 @@ TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
 }
 
 TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    Scene scene({.readouts = 2, .outstanding_fragments = 1});
+    PullBuilderScene scene({.readouts = 2, .outstanding_fragments = 1});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(1), Outputs{});     // is here already
     EXPECT_EQ(scene.fragment(2, 0), Outputs{});  // no such event
@@ -122,7 +122,7 @@ TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
-    Scene scene({.readouts = 100, .concurrent_events = 1});
+    PullBuilderScene scene({.readouts = 100, .concurrent_events = 1});
     for (std::uint64_t event = 0; event < 3; ++event) {
         scene.assigned(event);
         for (std::uint32_t readout = 0; readout < 99; ++readout) {
@@ -147,9 +147,9 @@ TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
 }
 
 /// And one whose readout units can be lost.
-class ClosingScene : public Scene {
+class ClosingScene : public PullBuilderScene {
   public:
-    using Scene::Scene;
+    using PullBuilderScene::PullBuilderScene;
 
     void incomplete(EventId event) {
         said_.push_back(fmt::format("incomplete {}", static_cast<std::uint64_t>(event)));

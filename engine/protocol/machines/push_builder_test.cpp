@@ -19,9 +19,10 @@ using Outputs = std::vector<std::string>;
 using Sizes = std::vector<Bytes>;
 
 /// A builder unit and what it asked for since the last look, in words.
-class Scene {
+class PushBuilderScene {
   public:
-    explicit Scene(PushBuilderConfig config) : builder(*PushBuilder::make(std::move(config))) {}
+    explicit PushBuilderScene(PushBuilderConfig config)
+        : builder(*PushBuilder::make(std::move(config))) {}
 
     void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
         outputs_.push_back(
@@ -85,11 +86,11 @@ class Scene {
 };
 
 TEST(PushBuilder, GivesEveryMfpItsPlaceWhenAllSizesAreKnown) {
-    Scene scene({.self = BuilderIndex(1),
-                 .builders = 2,
-                 .streams = {2, 1},
-                 .output_buffer = 1'000,
-                 .layout = {.header = 10, .alignment = 8}});
+    PushBuilderScene scene({.self = BuilderIndex(1),
+                            .builders = 2,
+                            .streams = {2, 1},
+                            .output_buffer = 1'000,
+                            .layout = {.header = 10, .alignment = 8}});
     EXPECT_EQ(scene.sizes(1, 1, {30}), Outputs{});
     // Header 16; 20 → 24, 5 → 8, 30 → 32. In the order of the shift: unit 1 sends to builder 1
     // first.
@@ -105,7 +106,7 @@ TEST(PushBuilder, GivesEveryMfpItsPlaceWhenAllSizesAreKnown) {
 }
 
 TEST(PushBuilder, PutsTheNextMepBehindTheLast) {
-    Scene scene({.announced_meps = 2, .output_buffer = 100});
+    PushBuilderScene scene({.announced_meps = 2, .output_buffer = 100});
     EXPECT_EQ(scene.sizes(0, 1, {30}), Outputs{});  // overtook MEP 0
     EXPECT_EQ(scene.sizes(0, 0, {50}), (Outputs{"0 of 0 to 0", "1 of 0 to 50"}));
     EXPECT_EQ(scene.written(0, 0, 1), Outputs{"built 1 at 50, 30 B"});
@@ -113,7 +114,7 @@ TEST(PushBuilder, PutsTheNextMepBehindTheLast) {
 }
 
 TEST(PushBuilder, DiscardsAMepForWhichItsOutputHasNoRoom) {
-    Scene scene({.streams = {1, 1}, .concurrent_meps = 3, .output_buffer = 100});
+    PushBuilderScene scene({.streams = {1, 1}, .concurrent_meps = 3, .output_buffer = 100});
     scene.sizes(0, 0, {60});
     EXPECT_EQ(scene.sizes(1, 0, {20}).size(), 2U);
     scene.sizes(0, 1, {20});
@@ -129,7 +130,7 @@ TEST(PushBuilder, DiscardsAMepForWhichItsOutputHasNoRoom) {
 }
 
 TEST(PushBuilder, DiscardsAMepBeyondThoseThatItsOutputMayHold) {
-    Scene scene({.output_buffer = 100, .output_meps = 1});
+    PushBuilderScene scene({.output_buffer = 100, .output_meps = 1});
     EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{"0 of 0 to 0"});
     EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{"discard 1 of 0"});
     EXPECT_EQ(scene.written(0, 0, 0), Outputs{"built 0 at 0, 10 B"});
@@ -138,7 +139,7 @@ TEST(PushBuilder, DiscardsAMepBeyondThoseThatItsOutputMayHold) {
 }
 
 TEST(PushBuilder, WaitsForRoomIfItIsToldTo) {
-    Scene scene({.output_buffer = 100, .when_full = WhenFull::wait});
+    PushBuilderScene scene({.output_buffer = 100, .when_full = WhenFull::wait});
     EXPECT_EQ(scene.sizes(0, 0, {60}), Outputs{"0 of 0 to 0"});
     EXPECT_EQ(scene.sizes(0, 1, {60}), Outputs{});
     EXPECT_EQ(scene.written(0, 0, 0), Outputs{"built 0 at 0, 60 B"});
@@ -147,7 +148,7 @@ TEST(PushBuilder, WaitsForRoomIfItIsToldTo) {
 }
 
 TEST(PushBuilder, KeepsMepsUnderConstructionWithinTheirLimit) {
-    Scene scene({.concurrent_meps = 2, .output_buffer = 100});
+    PushBuilderScene scene({.concurrent_meps = 2, .output_buffer = 100});
     EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{"0 of 0 to 0"});
     EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{"1 of 0 to 10"});
     EXPECT_EQ(scene.sizes(0, 2, {10}), Outputs{});
@@ -156,7 +157,8 @@ TEST(PushBuilder, KeepsMepsUnderConstructionWithinTheirLimit) {
 }
 
 TEST(PushBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    Scene scene({.self = BuilderIndex(1), .builders = 2, .streams = {2, 1}, .output_buffer = 100});
+    PushBuilderScene scene(
+        {.self = BuilderIndex(1), .builders = 2, .streams = {2, 1}, .output_buffer = 100});
     EXPECT_EQ(scene.sizes(0, 0, {1, 1}), Outputs{});  // builder 0's
     EXPECT_EQ(scene.sizes(2, 1, {1}), Outputs{});     // no such unit
     EXPECT_EQ(scene.sizes(0, 1, {1}), Outputs{});     // has two streams
@@ -182,7 +184,8 @@ TEST(PushBuilder, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(PushBuilder, DrainsWhenTheEpochIsClosed) {
-    Scene scene({.self = BuilderIndex(1), .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    PushBuilderScene scene(
+        {.self = BuilderIndex(1), .builders = 2, .streams = {1, 1}, .output_buffer = 100});
     scene.sizes(0, 1, {10});
     scene.sizes(1, 1, {20});
     scene.sizes(0, 3, {5});
@@ -204,7 +207,7 @@ TEST(PushBuilder, DrainsWhenTheEpochIsClosed) {
 }
 
 TEST(PushBuilder, AnswersAsFarAsTheReadoutUnitsWantWhenTheEpochIsClosed) {
-    Scene scene({.streams = {1, 1}, .announced_meps = 3, .output_buffer = 100});
+    PushBuilderScene scene({.streams = {1, 1}, .announced_meps = 3, .output_buffer = 100});
     EXPECT_EQ(scene.last_announcement(0, 2), Outputs{});  // it is not being closed
     scene.sizes(0, 0, {10});
     EXPECT_EQ(scene.close(), (Outputs{"closing at 0 to 0", "closing at 0 to 1"}));
@@ -228,7 +231,8 @@ TEST(PushBuilder, AnswersAsFarAsTheReadoutUnitsWantWhenTheEpochIsClosed) {
 }
 
 TEST(PushBuilder, DiscardsWhatALostReadoutUnitHasNotAnnounced) {
-    Scene scene({.self = BuilderIndex(1), .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    PushBuilderScene scene(
+        {.self = BuilderIndex(1), .builders = 2, .streams = {1, 1}, .output_buffer = 100});
     scene.sizes(0, 1, {10});
     scene.close();
     EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
@@ -239,10 +243,10 @@ TEST(PushBuilder, DiscardsWhatALostReadoutUnitHasNotAnnounced) {
 }
 
 TEST(PushBuilder, DoesNotWaitForRoomWhenTheEndTakesTooLong) {
-    Scene scene({.concurrent_meps = 3,
-                 .announced_meps = 3,
-                 .output_buffer = 20,
-                 .when_full = WhenFull::wait});
+    PushBuilderScene scene({.concurrent_meps = 3,
+                            .announced_meps = 3,
+                            .output_buffer = 20,
+                            .when_full = WhenFull::wait});
     scene.sizes(0, 0, {15});
     scene.sizes(0, 1, {10});
     scene.sizes(0, 2, {5});
@@ -253,7 +257,7 @@ TEST(PushBuilder, DoesNotWaitForRoomWhenTheEndTakesTooLong) {
 }
 
 TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
-    Scene scene({.streams = {2, 1}, .concurrent_meps = 3, .output_buffer = 100});
+    PushBuilderScene scene({.streams = {2, 1}, .concurrent_meps = 3, .output_buffer = 100});
     for (std::uint64_t mep = 0; mep < 3; ++mep) {
         scene.sizes(1, mep, {0});
         scene.sizes(0, mep, {10, 20});
@@ -284,7 +288,7 @@ TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
 }
 
 TEST(PushBuilder, DropsAMepOfWhichNothingCame) {
-    Scene scene({.streams = {1, 1}, .concurrent_meps = 2, .output_buffer = 100});
+    PushBuilderScene scene({.streams = {1, 1}, .concurrent_meps = 2, .output_buffer = 100});
     for (std::uint64_t mep = 0; mep < 2; ++mep) {
         scene.sizes(0, mep, {10});
         scene.sizes(1, mep, {20});
@@ -301,7 +305,8 @@ TEST(PushBuilder, DropsAMepOfWhichNothingCame) {
 }
 
 TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
-    Scene scene({.streams = {1, 1}, .output_buffer = 100, .when_incomplete = WhenIncomplete::drop});
+    PushBuilderScene scene(
+        {.streams = {1, 1}, .output_buffer = 100, .when_incomplete = WhenIncomplete::drop});
     scene.sizes(0, 0, {10});
     scene.sizes(1, 0, {20});
     scene.close();
@@ -322,7 +327,7 @@ TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
 TEST(PushBuilder, NumbersTheStreamsOfAllReadoutUnitsThrough) {
     static_assert(
         !std::is_convertible_v<StreamIndex, std::uint32_t>);  // in a MEP they have other numbers
-    const Scene scene({.streams = {2, 1, 3}});
+    const PushBuilderScene scene({.streams = {2, 1, 3}});
     EXPECT_EQ(scene.builder.streams(), 6U);
     EXPECT_EQ(scene.builder.number_of({ReadoutIndex(1), StreamIndex(0)}), 2U);
     EXPECT_EQ(scene.builder.number_of({ReadoutIndex(2), StreamIndex(2)}), 5U);
@@ -332,7 +337,7 @@ TEST(PushBuilder, NumbersTheStreamsOfAllReadoutUnitsThrough) {
 }
 
 TEST(PushBuilder, SaysWhichTurnsMayStillBeWritten) {
-    Scene scene({.concurrent_meps = 2, .output_buffer = 100});
+    PushBuilderScene scene({.concurrent_meps = 2, .output_buffer = 100});
     scene.sizes(0, 0, {10});
     scene.sizes(0, 1, {10});
     scene.written(0, 0, 1);
@@ -364,7 +369,7 @@ TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {
 }
 
 TEST(PushBuilder, AnswersNothingBeyondItsLeaseAndKeepsWhatIsAnnounced) {
-    Scene scene({.concurrent_meps = 4, .announced_meps = 4});
+    PushBuilderScene scene({.concurrent_meps = 4, .announced_meps = 4});
     EXPECT_EQ(scene.lease(1), Outputs{});
     EXPECT_EQ(scene.sizes(0, 0, {10}), (Outputs{"0 of 0 to 0"}));
     EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{});
@@ -378,7 +383,7 @@ TEST(PushBuilder, AnswersNothingBeyondItsLeaseAndKeepsWhatIsAnnounced) {
 }
 
 TEST(PushBuilder, ClosesWithWhatItsLeaseStillLetsItAnswer) {
-    Scene scene({.concurrent_meps = 4, .announced_meps = 4});
+    PushBuilderScene scene({.concurrent_meps = 4, .announced_meps = 4});
     EXPECT_EQ(scene.lease(0), Outputs{});
     EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{});
     EXPECT_EQ(scene.close(), (Outputs{"closing at 0 to 0"}));

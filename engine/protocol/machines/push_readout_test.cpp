@@ -21,9 +21,9 @@ using Offsets = std::vector<Bytes>;
 constexpr std::uint64_t without_end = PushReadout::without_end;
 
 /// A readout unit and what it asked for since the last look, in words.
-class Scene {
+class PushReadoutScene {
   public:
-    explicit Scene(PushReadoutConfig config) : readout(*PushReadout::make(config)) {}
+    explicit PushReadoutScene(PushReadoutConfig config) : readout(*PushReadout::make(config)) {}
 
     void admitted(StreamIndex stream, MepId mep, Bytes place) {
         say("{}.{} at {}", number(mep), stream.value(), place);
@@ -94,7 +94,7 @@ class Scene {
 };
 
 TEST(PushReadout, AnnouncesAMepWhenAllItsStreamsHaveIt) {
-    Scene scene({.streams = 2, .builders = 3, .buffered_mfps = 9});
+    PushReadoutScene scene({.streams = 2, .builders = 3, .buffered_mfps = 9});
     EXPECT_EQ(scene.generated(0, 100), Outputs{"0.0 at 0"});
     EXPECT_EQ(scene.generated(0, 110), Outputs{"1.0 at 100"});
     EXPECT_EQ(scene.generated(1, 50), (Outputs{"0.1 at 0", "announce 0 to 0: 100 50"}));
@@ -102,7 +102,7 @@ TEST(PushReadout, AnnouncesAMepWhenAllItsStreamsHaveIt) {
 }
 
 TEST(PushReadout, WritesEachMfpToItsPlaceWhenItIsTheBuildersTurn) {
-    Scene scene({.streams = 2, .builders = 2, .buffered_mfps = 4});
+    PushReadoutScene scene({.streams = 2, .builders = 2, .buffered_mfps = 4});
     for (const std::uint32_t stream : {0U, 1U}) {
         scene.generated(stream, 100);
         scene.generated(stream, 200);
@@ -122,7 +122,7 @@ TEST(PushReadout, WritesEachMfpToItsPlaceWhenItIsTheBuildersTurn) {
 }
 
 TEST(PushReadout, HoldsAnMfpBackAtTheSourceWhileItsBufferIsFull) {
-    Scene scene({.buffered_mfps = 9, .stream_buffer = 250, .largest_mfp = 100});
+    PushReadoutScene scene({.buffered_mfps = 9, .stream_buffer = 250, .largest_mfp = 100});
     EXPECT_EQ(scene.generated(0, 100).size(), 2U);
     EXPECT_EQ(scene.generated(0, 100), Outputs{"1.0 at 100"});  // one is announced at a time
     EXPECT_EQ(scene.generated(0, 60), Outputs{});
@@ -138,7 +138,7 @@ TEST(PushReadout, HoldsAnMfpBackAtTheSourceWhileItsBufferIsFull) {
 }
 
 TEST(PushReadout, KeepsTheNumberOfMfpsInItsBufferWithinTheirLimit) {
-    Scene scene({.buffered_mfps = 1});
+    PushReadoutScene scene({.buffered_mfps = 1});
     EXPECT_EQ(scene.generated(0, 10).size(), 2U);
     EXPECT_EQ(scene.generated(0, 10), Outputs{});
     EXPECT_EQ(scene.discarded(0), Outputs{"acknowledge 0.0"});
@@ -146,7 +146,7 @@ TEST(PushReadout, KeepsTheNumberOfMfpsInItsBufferWithinTheirLimit) {
 }
 
 TEST(PushReadout, DropsWhatTheBuilderDiscards) {
-    Scene scene({.streams = 2, .buffered_mfps = 4, .announced_meps = 3});
+    PushReadoutScene scene({.streams = 2, .buffered_mfps = 4, .announced_meps = 3});
     for (int mep = 0; mep < 3; ++mep) {
         scene.generated(0, 10);
         scene.generated(1, 20);
@@ -163,7 +163,7 @@ TEST(PushReadout, DropsWhatTheBuilderDiscards) {
 }
 
 TEST(PushReadout, KeepsAnnouncedMepsWithinTheirLimitPerBuilder) {
-    Scene scene({.builders = 2, .buffered_mfps = 8, .announced_meps = 1});
+    PushReadoutScene scene({.builders = 2, .buffered_mfps = 8, .announced_meps = 1});
     EXPECT_EQ(scene.generated(0, 1), (Outputs{"0.0 at 0", "announce 0 to 0: 1"}));
     EXPECT_EQ(scene.generated(0, 2), (Outputs{"1.0 at 1", "announce 1 to 1: 2"}));
     EXPECT_EQ(scene.generated(0, 3), Outputs{"2.0 at 3"});
@@ -174,7 +174,7 @@ TEST(PushReadout, KeepsAnnouncedMepsWithinTheirLimitPerBuilder) {
 
 TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
     // 8 Gb/s: a byte takes 1 ns.
-    Scene scene(
+    PushReadoutScene scene(
         {.buffered_mfps = 9, .announced_meps = 9, .write_rate = base::gigabits_per_second(8)});
     for (std::uint64_t mep = 0; mep < 5; ++mep) {
         scene.generated(0, 40);
@@ -192,7 +192,7 @@ TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
 }
 
 TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimit) {
-    Scene scene({.streams = 3, .parallel_writes = 2});
+    PushReadoutScene scene({.streams = 3, .parallel_writes = 2});
     for (const std::uint32_t stream : {0U, 1U, 2U}) {
         scene.generated(stream, 5);
     }
@@ -202,7 +202,7 @@ TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimit) {
 }
 
 TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
-    Scene scene({.streams = 2, .builders = 2, .buffered_mfps = 4, .largest_mfp = 100});
+    PushReadoutScene scene({.streams = 2, .builders = 2, .buffered_mfps = 4, .largest_mfp = 100});
     EXPECT_EQ(scene.generated(2, 1), Outputs{});    // no such stream
     EXPECT_EQ(scene.generated(0, 101), Outputs{});  // too large
     EXPECT_EQ(scene.generated(0, -1), Outputs{});
@@ -234,7 +234,7 @@ TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
 
 TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
     // MEPs 0 and 2 are builder 0's, 1 and 3 are builder 1's.
-    Scene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 2});
+    PushReadoutScene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 2});
     for (int mep = 0; mep < 5; ++mep) {
         scene.generated(0, 10);
     }
@@ -263,7 +263,8 @@ TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
 }
 
 TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
-    Scene scene({.streams = 3, .buffered_mfps = 2, .announced_meps = 2, .parallel_writes = 1});
+    PushReadoutScene scene(
+        {.streams = 3, .buffered_mfps = 2, .announced_meps = 2, .parallel_writes = 1});
     for (const std::uint32_t stream : {0U, 1U, 2U}) {
         scene.generated(stream, 5);
         scene.generated(stream, 5);
@@ -283,7 +284,7 @@ TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
 
 TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
     // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
-    Scene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 1});
+    PushReadoutScene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 1});
     for (int mep = 0; mep < 7; ++mep) {
         scene.generated(0, 10);
     }
@@ -310,7 +311,7 @@ TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
 }
 
 TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
-    Scene scene({.builders = 3, .buffered_mfps = 9});
+    PushReadoutScene scene({.builders = 3, .buffered_mfps = 9});
     for (int mep = 0; mep < 5; ++mep) {
         scene.generated(0, 10);
     }
@@ -329,7 +330,7 @@ TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
 
 TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
     // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
-    Scene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 2});
+    PushReadoutScene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 2});
     for (int mep = 0; mep < 7; ++mep) {
         scene.generated(0, 10 + mep);
     }
@@ -352,7 +353,8 @@ TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
 
 TEST(PushReadout, DoesNotWaitForALostBuilder) {
     // Builder 1 gets MEPs 1 and 3, builder 0 gets MEP 0 and may not be written to before.
-    Scene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 3, .parallel_writes = 1});
+    PushReadoutScene scene(
+        {.builders = 2, .buffered_mfps = 9, .announced_meps = 3, .parallel_writes = 1});
     for (int mep = 0; mep < 6; ++mep) {
         scene.generated(0, 10);
     }
@@ -376,7 +378,7 @@ TEST(PushReadout, DoesNotWaitForALostBuilder) {
 }
 
 TEST(PushReadout, StopsWaitingForABuilderThatIsLostWhileTheEpochIsBeingClosed) {
-    Scene scene({.builders = 2, .buffered_mfps = 9});
+    PushReadoutScene scene({.builders = 2, .buffered_mfps = 9});
     scene.generated(0, 10);
     scene.generated(0, 10);
     scene.granted(1, {0});
@@ -393,7 +395,7 @@ TEST(PushReadout, StopsWaitingForABuilderThatIsLostWhileTheEpochIsBeingClosed) {
 }
 
 TEST(PushReadout, CountsAndIgnoresWordsOfTheEndThatDoNotFit) {
-    Scene scene({.builders = 2, .buffered_mfps = 4, .announced_meps = 2});
+    PushReadoutScene scene({.builders = 2, .buffered_mfps = 4, .announced_meps = 2});
     for (int mep = 0; mep < 4; ++mep) {
         scene.generated(0, 10);
     }

@@ -19,9 +19,9 @@ using base::Time;
 using Outputs = std::vector<std::string>;
 
 /// A pacer and what it asked for since the last look, in words; times in nanoseconds.
-class Scene {
+class WritePacerScene {
   public:
-    explicit Scene(WritePacerConfig config) : pacer(*WritePacer::make(config)) {}
+    explicit WritePacerScene(WritePacerConfig config) : pacer(*WritePacer::make(config)) {}
 
     void go(ReadoutIndex readout, std::uint64_t request, Time held) {
         outputs_.push_back(
@@ -57,7 +57,7 @@ class Scene {
 };
 
 TEST(WritePacer, LetsOneWriteAfterTheOtherInTheOrderInWhichTheyAsk) {
-    Scene scene({.readouts = 3});
+    WritePacerScene scene({.readouts = 3});
     EXPECT_EQ(scene.ready(2, 10, 7), (Outputs{"go 1 to 2, held 0"}));
     EXPECT_EQ(scene.ready(0, 20, 9), Outputs{});
     EXPECT_EQ(scene.ready(1, 30, 8), Outputs{});
@@ -71,7 +71,7 @@ TEST(WritePacer, LetsOneWriteAfterTheOtherInTheOrderInWhichTheyAsk) {
 }
 
 TEST(WritePacer, LetsThoseOfTheEarliestPhaseWriteFirstInTheOrderOfTheSchedule) {
-    Scene scene({.readouts = 4, .order = WriteOrder::schedule});
+    WritePacerScene scene({.readouts = 4, .order = WriteOrder::schedule});
     scene.ready(3, 0, 0);
     scene.ready(0, 1, 9);
     scene.ready(1, 2, 7);
@@ -82,7 +82,7 @@ TEST(WritePacer, LetsThoseOfTheEarliestPhaseWriteFirstInTheOrderOfTheSchedule) {
 }
 
 TEST(WritePacer, LetsAsManyWriteAtATimeAsItIsTold) {
-    Scene scene({.readouts = 4, .writers = 2});
+    WritePacerScene scene({.readouts = 4, .writers = 2});
     EXPECT_EQ(scene.ready(0, 0, 0), (Outputs{"go 1 to 0, held 0"}));
     EXPECT_EQ(scene.ready(1, 0, 1), (Outputs{"go 1 to 1, held 0"}));
     EXPECT_EQ(scene.ready(2, 0, 2), Outputs{});
@@ -92,7 +92,7 @@ TEST(WritePacer, LetsAsManyWriteAtATimeAsItIsTold) {
 }
 
 TEST(WritePacer, WaitsForAllWritesOfARequest) {
-    Scene scene({.readouts = 2});
+    WritePacerScene scene({.readouts = 2});
     scene.ready(0, 0, {.number = 1, .first = 5, .end = 9, .writes = 3, .bytes = 30});
     scene.ready(1, 0, 1);
     EXPECT_EQ(scene.written(0, 1, 8), Outputs{});
@@ -106,7 +106,7 @@ TEST(WritePacer, WaitsForAllWritesOfARequest) {
 /// answered then, is expected to end at 1 040 + 40 + 1 000 = 2 080: the third is answered 40 ns
 /// before, and its first byte follows the second's last.
 TEST(WritePacer, AnswersTheNextARoundTripBeforeTheWriterIsExpectedToBeThrough) {
-    Scene scene({.readouts = 4});
+    WritePacerScene scene({.readouts = 4});
     const auto request = [](std::uint64_t step) {
         return WriteRequest{.number = 1,
                             .step = step,
@@ -130,7 +130,7 @@ TEST(WritePacer, AnswersTheNextARoundTripBeforeTheWriterIsExpectedToBeThrough) {
 }
 
 TEST(WritePacer, GoesByTheShortestOfTheLastRoundTrips) {
-    Scene scene({.readouts = 1});
+    WritePacerScene scene({.readouts = 1});
     for (std::uint64_t i = 1; i <= 12; ++i) {
         const std::int64_t trip = i == 3 ? 20 : 100;  // the third is forgotten eight later
         scene.ready(
@@ -142,7 +142,7 @@ TEST(WritePacer, GoesByTheShortestOfTheLastRoundTrips) {
 }
 
 TEST(WritePacer, ForgetsAWithdrawnRequest) {
-    Scene scene({.readouts = 3});
+    WritePacerScene scene({.readouts = 3});
     scene.ready(0, 0, {.number = 1, .end = 3, .writes = 3, .bytes = 30});
     scene.ready(1, 0, {.number = 4, .end = 2, .writes = 2, .bytes = 20});
     scene.ready(2, 0, 9);
@@ -156,7 +156,7 @@ TEST(WritePacer, ForgetsAWithdrawnRequest) {
 
 /// It has withdrawn its first request, whose message is late, asks for the rest, and writes it.
 TEST(WritePacer, KnowsToWhichRequestAWriteBelongs) {
-    Scene scene({.readouts = 1, .writers = 2});
+    WritePacerScene scene({.readouts = 1, .writers = 2});
     EXPECT_EQ(scene.ready(0, 0, {.number = 1, .end = 3, .writes = 3, .bytes = 30}).size(), 1U);
     EXPECT_EQ(
         scene.ready(0, 0, {.number = 2, .first = 1, .end = 3, .writes = 2, .bytes = 20}).size(),
@@ -171,7 +171,7 @@ TEST(WritePacer, KnowsToWhichRequestAWriteBelongs) {
 }
 
 TEST(WritePacer, TakesARequestThatComesAfterItsWithdrawalForLate) {
-    Scene scene({.readouts = 1});
+    WritePacerScene scene({.readouts = 1});
     EXPECT_EQ(scene.through(0, 5, 0), Outputs{});
     EXPECT_EQ(scene.ready(0, 0, {.number = 5, .end = 1, .writes = 1, .bytes = 1}), Outputs{});
     EXPECT_EQ(scene.pacer.counters().late, 1U);
@@ -179,7 +179,7 @@ TEST(WritePacer, TakesARequestThatComesAfterItsWithdrawalForLate) {
 }
 
 TEST(WritePacer, CountsInvalidRequestsAndIgnoresThem) {
-    Scene scene({.readouts = 1});
+    WritePacerScene scene({.readouts = 1});
     const std::vector<WriteRequest> invalid = {
         {.number = 1, .end = 1, .writes = 0},
         {.number = 1, .first = 1, .end = 1, .writes = 1},
@@ -200,7 +200,7 @@ TEST(WritePacer, CountsInvalidRequestsAndIgnoresThem) {
 TEST(WritePacer, PassesNobodyOverButForEarlierPhases) {
     for (const WriteOrder order : {WriteOrder::arrival, WriteOrder::schedule}) {
         base::RandomStream random(7, "pacer");
-        Scene scene({.readouts = 20, .order = order});
+        WritePacerScene scene({.readouts = 20, .order = order});
         std::vector<std::pair<std::uint64_t, std::uint32_t>> waiting;  // step, readout unit
         std::vector<std::uint64_t> number(20, 0);
         std::set<std::uint32_t> asked;
