@@ -18,9 +18,9 @@ namespace {
 using Outputs = std::vector<std::string>;
 
 /// One participant and what it asked for since the last look, in words.
-class Scene {
+class BarrierScene {
   public:
-    explicit Scene(BarrierConfig config) : barrier(*Barrier::make(config)) {}
+    explicit BarrierScene(BarrierConfig config) : barrier(*Barrier::make(config)) {}
 
     void send_barrier(Participant to, BarrierMessage m) {
         outputs_.push_back(fmt::format("{}.{} to {}", m.generation, m.round, to));
@@ -45,13 +45,15 @@ class Scene {
 };
 
 TEST(Barrier, CentralisedReleasesOneAfterTheOtherWhenAllHaveArrived) {
-    Scene master({.kind = BarrierKind::centralised, .participants = 4, .self = 2, .master = 2});
+    BarrierScene master(
+        {.kind = BarrierKind::centralised, .participants = 4, .self = 2, .master = 2});
     EXPECT_EQ(master.message(3, 0, 0), Outputs{});
     EXPECT_EQ(master.message(0, 0, 0), Outputs{});
     EXPECT_EQ(master.enter(0), Outputs{});
     EXPECT_EQ(master.message(1, 0, 0), (Outputs{"0.1 to 0", "0.1 to 1", "0.1 to 3", "released 0"}));
 
-    Scene other({.kind = BarrierKind::centralised, .participants = 4, .self = 0, .master = 2});
+    BarrierScene other(
+        {.kind = BarrierKind::centralised, .participants = 4, .self = 0, .master = 2});
     EXPECT_EQ(other.enter(0), Outputs{"0.0 to 2"});
     EXPECT_EQ(other.message(2, 0, 1), Outputs{"released 0"});
     EXPECT_EQ(other.enter(1), Outputs{"1.0 to 2"});
@@ -60,18 +62,18 @@ TEST(Barrier, CentralisedReleasesOneAfterTheOtherWhenAllHaveArrived) {
 TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
     // Of six: 1 loses to 0, 3 to 2, 5 to 4; then 2 to 0, and 4 has a bye; then 4 to 0.
     const auto scene = [](Participant self) {
-        return Scene({.kind = BarrierKind::tournament, .participants = 6, .self = self});
+        return BarrierScene({.kind = BarrierKind::tournament, .participants = 6, .self = self});
     };
-    Scene five = scene(5);
+    BarrierScene five = scene(5);
     EXPECT_EQ(five.enter(0), Outputs{"0.0 to 4"});
     EXPECT_EQ(five.message(4, 0, 1), Outputs{"released 0"});
 
-    Scene four = scene(4);
+    BarrierScene four = scene(4);
     EXPECT_EQ(four.enter(0), Outputs{});
     EXPECT_EQ(four.message(5, 0, 0), Outputs{"0.0 to 0"});
     EXPECT_EQ(four.message(0, 0, 1), (Outputs{"0.1 to 5", "released 0"}));
 
-    Scene champion = scene(0);
+    BarrierScene champion = scene(0);
     EXPECT_EQ(champion.enter(0), Outputs{});
     EXPECT_EQ(champion.message(4, 0, 0), Outputs{});
     EXPECT_EQ(champion.message(1, 0, 0), Outputs{});
@@ -81,7 +83,7 @@ TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
 }
 
 TEST(Barrier, DisseminationDoublesItsReachInEachRound) {
-    Scene scene({.kind = BarrierKind::dissemination, .participants = 5, .self = 3});
+    BarrierScene scene({.kind = BarrierKind::dissemination, .participants = 5, .self = 3});
     EXPECT_EQ(scene.enter(0), Outputs{"0.0 to 4"});
     EXPECT_EQ(scene.message(1, 0, 1), Outputs{});  // round 1 before round 0
     EXPECT_EQ(scene.message(2, 0, 0), (Outputs{"0.1 to 0", "0.2 to 2"}));
@@ -89,7 +91,7 @@ TEST(Barrier, DisseminationDoublesItsReachInEachRound) {
 }
 
 TEST(Barrier, DisseminationKeepsAMessageOfTheNextGeneration) {
-    Scene scene({.kind = BarrierKind::dissemination, .participants = 3, .self = 0});
+    BarrierScene scene({.kind = BarrierKind::dissemination, .participants = 3, .self = 0});
     EXPECT_EQ(scene.enter(0), Outputs{"0.0 to 1"});
     EXPECT_EQ(scene.message(2, 1, 0), Outputs{});  // overtook that of generation 0
     EXPECT_EQ(scene.message(1, 0, 1), Outputs{});
@@ -100,7 +102,7 @@ TEST(Barrier, DisseminationKeepsAMessageOfTheNextGeneration) {
 }
 
 TEST(Barrier, NeighboursWaitForTheNextOneOnly) {
-    Scene scene({.kind = BarrierKind::neighbour, .participants = 4, .self = 3});
+    BarrierScene scene({.kind = BarrierKind::neighbour, .participants = 4, .self = 3});
     EXPECT_EQ(scene.enter(0), Outputs{"0.0 to 2"});
     EXPECT_EQ(scene.message(2, 0, 0), Outputs{}) << "not the next one";
     EXPECT_EQ(scene.message(0, 0, 0), Outputs{"released 0"});
@@ -116,16 +118,16 @@ TEST(Barrier, NeighboursWaitForTheNextOneOnly) {
 
 TEST(Barrier, NeighboursThatAreInOrderNeedToCloseTheRingOnly) {
     const auto scene = [](Participant self) {
-        return Scene(
+        return BarrierScene(
             {.kind = BarrierKind::neighbour, .participants = 3, .self = self, .closes_only = true});
     };
-    Scene first = scene(0);
+    BarrierScene first = scene(0);
     EXPECT_EQ(first.enter(0), (Outputs{"0.0 to 2", "released 0"}));
-    Scene second = scene(1);
+    BarrierScene second = scene(1);
     EXPECT_EQ(second.enter(0), Outputs{"released 0"});
     EXPECT_EQ(second.message(2, 0, 0), Outputs{}) << "nobody tells it anything";
     EXPECT_EQ(second.barrier.counters().unexpected, 1U);
-    Scene last = scene(2);
+    BarrierScene last = scene(2);
     EXPECT_EQ(last.enter(0), Outputs{});
     EXPECT_EQ(last.message(0, 0, 0), Outputs{"released 0"});
 }
@@ -133,7 +135,7 @@ TEST(Barrier, NeighboursThatAreInOrderNeedToCloseTheRingOnly) {
 TEST(Barrier, OfOneIsNone) {
     for (const auto kind : {BarrierKind::centralised, BarrierKind::tournament,
                             BarrierKind::dissemination, BarrierKind::neighbour}) {
-        Scene scene({.kind = kind});
+        BarrierScene scene({.kind = kind});
         EXPECT_EQ(scene.enter(0), Outputs{"released 0"});
         EXPECT_EQ(scene.enter(1), Outputs{"released 1"});
         EXPECT_EQ(Barrier::messages(kind, 1), 0U);
@@ -141,7 +143,7 @@ TEST(Barrier, OfOneIsNone) {
 }
 
 TEST(Barrier, CountsAndIgnoresWhatDoesNotFit) {
-    Scene scene({.kind = BarrierKind::tournament, .participants = 4, .self = 2});
+    BarrierScene scene({.kind = BarrierKind::tournament, .participants = 4, .self = 2});
     EXPECT_EQ(scene.enter(1), Outputs{});          // generation 0 comes first
     EXPECT_EQ(scene.message(0, 0, 1), Outputs{});  // released before it has arrived
     EXPECT_EQ(scene.message(1, 0, 0), Outputs{});  // not its child

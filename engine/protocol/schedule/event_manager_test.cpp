@@ -15,9 +15,9 @@ namespace {
 using Assignments = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
 
 /// An event manager, the events it gets (0, 1, 2, …), and what it assigned since the last look.
-class Scene {
+class EventManagerScene {
   public:
-    explicit Scene(EventManagerConfig config)
+    explicit EventManagerScene(EventManagerConfig config)
         : manager(*EventManager::make(config, base::RandomStream(1, "assignment"))) {}
 
     void assign(EventId event, BuilderIndex builder) {
@@ -58,12 +58,12 @@ class Scene {
 };
 
 TEST(EventManager, RoundRobinTakesTheBuildersInTurn) {
-    Scene scene({.builders = 3, .concurrent_events = 2});
+    EventManagerScene scene({.builders = 3, .concurrent_events = 2});
     EXPECT_EQ(scene.events(5), (Assignments{{0, 0}, {1, 1}, {2, 2}, {3, 0}, {4, 1}}));
 }
 
 TEST(EventManager, RoundRobinSkipsAFullBuilder) {
-    Scene scene({.builders = 3, .concurrent_events = 1});
+    EventManagerScene scene({.builders = 3, .concurrent_events = 1});
     scene.events(3);
     scene.done(2);
     scene.done(0);
@@ -72,7 +72,7 @@ TEST(EventManager, RoundRobinSkipsAFullBuilder) {
 }
 
 TEST(EventManager, RoundRobinIsFair) {
-    Scene scene({.builders = 7, .concurrent_events = 1'000});
+    EventManagerScene scene({.builders = 7, .concurrent_events = 1'000});
     scene.events(7 * 123);
     for (const BuilderIndex b : base::IndexRange<BuilderIndex>(7)) {
         EXPECT_EQ(scene.manager.in_flight(b), 123U);
@@ -80,7 +80,8 @@ TEST(EventManager, RoundRobinIsFair) {
 }
 
 TEST(EventManager, LeastBusyTakesTheBuilderWithTheFewestEvents) {
-    Scene scene({.builders = 3, .concurrent_events = 9, .assignment = Assignment::least_busy});
+    EventManagerScene scene(
+        {.builders = 3, .concurrent_events = 9, .assignment = Assignment::least_busy});
     scene.events(9);  // three each
     scene.done(1);
     scene.done(1);
@@ -90,7 +91,8 @@ TEST(EventManager, LeastBusyTakesTheBuilderWithTheFewestEvents) {
 }
 
 TEST(EventManager, LeastBusyTakesEquallyBusyBuildersInTurn) {
-    Scene scene({.builders = 3, .concurrent_events = 9, .assignment = Assignment::least_busy});
+    EventManagerScene scene(
+        {.builders = 3, .concurrent_events = 9, .assignment = Assignment::least_busy});
     EXPECT_EQ(scene.events(1), (Assignments{{0, 0}}));
     scene.done(0);
     EXPECT_EQ(scene.events(1), (Assignments{{1, 1}}));
@@ -99,7 +101,8 @@ TEST(EventManager, LeastBusyTakesEquallyBusyBuildersInTurn) {
 }
 
 TEST(EventManager, RandomTakesEachBuilderWithRoomEquallyOften) {
-    Scene scene({.builders = 4, .concurrent_events = 100'000, .assignment = Assignment::random});
+    EventManagerScene scene(
+        {.builders = 4, .concurrent_events = 100'000, .assignment = Assignment::random});
     constexpr int n = 40'000;
     scene.events(n);
     for (const BuilderIndex b : base::IndexRange<BuilderIndex>(4)) {
@@ -108,7 +111,8 @@ TEST(EventManager, RandomTakesEachBuilderWithRoomEquallyOften) {
 }
 
 TEST(EventManager, RandomNeverTakesAFullBuilder) {
-    Scene scene({.builders = 3, .concurrent_events = 1, .assignment = Assignment::random});
+    EventManagerScene scene(
+        {.builders = 3, .concurrent_events = 1, .assignment = Assignment::random});
     scene.events(3);
     for (int i = 0; i < 100; ++i) {
         const auto freed = static_cast<std::uint32_t>(i % 3);
@@ -120,7 +124,7 @@ TEST(EventManager, RandomNeverTakesAFullBuilder) {
 }
 
 TEST(EventManager, EventsWaitInOrderWhileAllBuildersAreFull) {
-    Scene scene({.builders = 2, .concurrent_events = 1});
+    EventManagerScene scene({.builders = 2, .concurrent_events = 1});
     EXPECT_EQ(scene.events(5), (Assignments{{0, 0}, {1, 1}}));
     EXPECT_EQ(scene.manager.backlog(), 3U);
     EXPECT_EQ(scene.done(1), (Assignments{{2, 1}}));
@@ -136,7 +140,7 @@ TEST(EventManager, EventsWaitInOrderWhileAllBuildersAreFull) {
 }
 
 TEST(EventManager, AssignsNothingMoreWhenTheEpochIsClosed) {
-    Scene scene({.builders = 2, .concurrent_events = 1});
+    EventManagerScene scene({.builders = 2, .concurrent_events = 1});
     scene.events(4);
     EXPECT_EQ(scene.done(0), (Assignments{{2, 0}}));
     EXPECT_EQ(scene.close(), (Assignments{{2, 0}, {1, 1}}));
@@ -148,7 +152,7 @@ TEST(EventManager, AssignsNothingMoreWhenTheEpochIsClosed) {
 }
 
 TEST(EventManager, CountsAndIgnoresReportsThatMakeNoSense) {
-    Scene scene({.builders = 2, .concurrent_events = 1});
+    EventManagerScene scene({.builders = 2, .concurrent_events = 1});
     scene.events(1);
     scene.done(1);  // has no event
     scene.done(2);  // does not exist
@@ -167,7 +171,7 @@ TEST(EventManager, RefusesAnImpossibleConfigurationInASentence) {
 }
 
 TEST(EventManager, AssignsNothingBeyondItsLeaseAndThenInTheOrderThatEventsCame) {
-    Scene scene({.builders = 2, .concurrent_events = 2});
+    EventManagerScene scene({.builders = 2, .concurrent_events = 2});
     EXPECT_EQ(scene.lease(1), Assignments{});
     EXPECT_EQ(scene.events(4), (Assignments{{0, 0}}));
     EXPECT_EQ(scene.done(0), Assignments{}) << "there is room, and no lease";

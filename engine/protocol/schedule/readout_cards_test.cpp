@@ -14,9 +14,9 @@ using base::microseconds;
 using base::Time;
 
 /// Cards of streams with an MFP every 10 µs, and when each of these was complete, in µs.
-class Scene {
+class ReadoutCardsScene {
   public:
-    explicit Scene(const std::vector<Time>& room)
+    explicit ReadoutCardsScene(const std::vector<Time>& room)
         : cards(microseconds(10), room), complete(room.size()) {
         cards.on_start(Time::zero(), *this);
     }
@@ -61,14 +61,14 @@ using Times = std::vector<std::int64_t>;
 using Stopped = std::pair<std::int64_t, std::int64_t>;
 
 TEST(ReadoutCards, WithoutLimitNeverStop) {
-    Scene scene({Time::never()});
+    ReadoutCardsScene scene({Time::never()});
     scene.run(35);
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 20, 30}));
     EXPECT_EQ(scene.stopped(35), Stopped(0, 0));
 }
 
 TEST(ReadoutCards, AreFullWhenNoAcknowledgeHasComeSinceAnMfpEnded) {
-    Scene scene({microseconds(4)});
+    ReadoutCardsScene scene({microseconds(4)});
     scene.acknowledge(3);
     scene.acknowledge(19);  // of the MFP of 10: full from 14 to 19
     EXPECT_EQ(scene.stopped(22), Stopped(5, 0));
@@ -78,7 +78,7 @@ TEST(ReadoutCards, AreFullWhenNoAcknowledgeHasComeSinceAnMfpEnded) {
 }
 
 TEST(ReadoutCards, WithRoomForSeveralMfpsWaitForTheOldest) {
-    Scene scene({microseconds(25)});
+    ReadoutCardsScene scene({microseconds(25)});
     scene.run(40);
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 20}));
     EXPECT_EQ(scene.stopped(40), Stopped(15, 0));
@@ -89,7 +89,7 @@ TEST(ReadoutCards, WithRoomForSeveralMfpsWaitForTheOldest) {
 }
 
 TEST(ReadoutCards, StopTheTriggerForAllStreamsWhileOneIsFull) {
-    Scene scene({microseconds(4), microseconds(6), Time::never()});
+    ReadoutCardsScene scene({microseconds(4), microseconds(6), Time::never()});
     scene.acknowledge(8, 0);   // full from 4 to 8; the other has 4 of its 6 µs
     scene.acknowledge(11, 1);  // full from 10 to 11
     scene.run(18);
@@ -98,7 +98,7 @@ TEST(ReadoutCards, StopTheTriggerForAllStreamsWhileOneIsFull) {
 }
 
 TEST(ReadoutCards, CountTimeOnceInWhichSeveralAreFull) {
-    Scene scene({microseconds(4), microseconds(4)});
+    ReadoutCardsScene scene({microseconds(4), microseconds(4)});
     scene.acknowledge(7, 0);
     scene.acknowledge(9, 1);
     scene.run(12);
@@ -106,7 +106,7 @@ TEST(ReadoutCards, CountTimeOnceInWhichSeveralAreFull) {
 }
 
 TEST(ReadoutCards, SayWhetherTheyWaitForMemory) {
-    Scene scene({microseconds(4)});
+    ReadoutCardsScene scene({microseconds(4)});
     scene.busy.insert(0);
     scene.take(6);         // full since 4
     scene.acknowledge(7);  // in 10 − 4 = 6 µs comes the next
@@ -118,7 +118,7 @@ TEST(ReadoutCards, SayWhetherTheyWaitForMemory) {
 }
 
 TEST(ReadoutCards, AnAcknowledgeInTimeCostsNothing) {
-    Scene scene({microseconds(4)});
+    ReadoutCardsScene scene({microseconds(4)});
     for (std::int64_t mfp = 0; mfp < 100; ++mfp) {
         scene.acknowledge(10 * mfp + 4);
     }
