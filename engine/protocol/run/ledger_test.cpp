@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "protocol/run/units_by_hand_test.hpp"
 
 namespace daqloom::protocol {
 
@@ -35,19 +36,11 @@ class Books {
     std::map<UnitIndex, NamedCounters> counters_;
 };
 
-std::vector<UnitIndex> units(std::initializer_list<std::uint32_t> numbers) {
-    std::vector<UnitIndex> found;
-    for (const std::uint32_t number : numbers) {
-        found.emplace_back(number);
-    }
-    return found;
-}
-
 /// MEPs 0 to 6 of three units that take turns: 3, 2 and 2 of them.
 TEST(Ledger, UnitsThatBuiltTheirShareLeaveNothing) {
     Books books;
     Ledger ledger(true);
-    ledger.begin(0, units({0, 1, 2}), books.totals());
+    ledger.begin(0, units_at({0, 1, 2}), books.totals());
     books.set(0, 3);
     books.set(1, 2);
     books.set(2, 2);
@@ -58,11 +51,11 @@ TEST(Ledger, UnitsThatBuiltTheirShareLeaveNothing) {
 TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutWhatIsInFlight) {
     Books books;
     Ledger ledger(true);
-    ledger.begin(0, units({0, 1}), books.totals());
+    ledger.begin(0, units_at({0, 1}), books.totals());
     books.set(0, 5);
     books.set(1, 1, 2);
     EXPECT_EQ(ledger.ended(books.totals()), Balance());
-    ledger.begin(10, units({0}), books.totals());
+    ledger.begin(10, units_at({0}), books.totals());
     books.set(0, 8, 10);
     EXPECT_EQ(ledger.ended(books.totals()), (Balance{.unfinished = 1, .skipped = 3}));
     EXPECT_EQ(ledger.balance(15, books.totals()), (Balance{.unfinished = 3, .skipped = 3}));
@@ -72,7 +65,7 @@ TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutWhatIsInFlight) {
 TEST(Ledger, GrantedAndNotBuiltIsUnfinishedAndNeverGrantedIsSkipped) {
     Books books;
     Ledger ledger(true);
-    ledger.begin(0, units({0, 1}), books.totals());
+    ledger.begin(0, units_at({0, 1}), books.totals());
     books.set(0, 5, 5, {{{counter_names::meps_discarded, 1}}});
     books.set(1, 2, 4, {{{counter_names::meps_dropped, 1}}});
     EXPECT_EQ(ledger.balance(12, books.totals()), Balance({.unfinished = 1, .skipped = 2}));
@@ -81,7 +74,7 @@ TEST(Ledger, GrantedAndNotBuiltIsUnfinishedAndNeverGrantedIsSkipped) {
 TEST(Ledger, WhatOneUnitBuiltTwiceIsNotMadeUpByWhatAnotherHasNotBuilt) {
     Books books;
     Ledger ledger(true);
-    ledger.begin(0, units({0, 1}), books.totals());
+    ledger.begin(0, units_at({0, 1}), books.totals());
     books.set(0, 8);
     books.set(1, 2);
     EXPECT_EQ(ledger.balance(10, books.totals()), Balance({.skipped = 3, .twice = 3}));
@@ -90,7 +83,7 @@ TEST(Ledger, WhatOneUnitBuiltTwiceIsNotMadeUpByWhatAnotherHasNotBuilt) {
 TEST(Ledger, WhereNoTurnsAreTakenOnlyAllUnitsTogetherHaveAShare) {
     Books books;
     Ledger ledger(false);
-    ledger.begin(0, units({0, 1}), books.totals());
+    ledger.begin(0, units_at({0, 1}), books.totals());
     books.set(0, 8);
     books.set(1, 1, 2);
     EXPECT_EQ(ledger.balance(12, books.totals()), Balance({.unfinished = 1, .skipped = 2}));
@@ -102,15 +95,15 @@ TEST(Ledger, WhereNoTurnsAreTakenOnlyAllUnitsTogetherHaveAShare) {
 TEST(Ledger, WhatALostUnitTellsLateBelongsToTheEpochInWhichItWas) {
     Books books;
     Ledger ledger(true);
-    ledger.begin(0, units({0, 1}), books.totals());
+    ledger.begin(0, units_at({0, 1}), books.totals());
     books.set(0, 5);
     books.set(1, 2, 3);
-    ledger.begin(10, units({0}), books.totals());
+    ledger.begin(10, units_at({0}), books.totals());
     books.set(0, 15);
     EXPECT_EQ(ledger.balance(20, books.totals()), Balance({.unfinished = 1, .skipped = 2}));
     books.set(1, 4);  // its last words
     EXPECT_EQ(ledger.balance(20, books.totals()), Balance({.skipped = 1}));
-    ledger.begin(20, units({0, 1}), books.totals());
+    ledger.begin(20, units_at({0, 1}), books.totals());
     books.set(0, 16);
     books.set(1, 5);
     EXPECT_EQ(ledger.balance(22, books.totals()), Balance({.skipped = 1}));

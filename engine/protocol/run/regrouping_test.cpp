@@ -39,7 +39,7 @@ Kind last(const UnitsByHand& run) {
     return found;
 }
 
-UnitsByHand running(const RunPlan& plan) {
+UnitsByHand just_running(const RunPlan& plan) {
     UnitsByHand run(plan);
     run.want(RunGoal::running);
     EXPECT_TRUE(run.pass_to(RunPhase::running)) << ::testing::PrintToString(run.log());
@@ -79,7 +79,7 @@ TEST(Regrouping, AUnitIsToldEachStepInOrder) {
 }
 
 TEST(Regrouping, MembersConnectToTheAddressesThatTheyHaveTold) {
-    const UnitsByHand run = running({.units = 3, .order_timeout = seconds(10)});
+    const UnitsByHand run = just_running({.units = 3, .order_timeout = seconds(10)});
     const auto order = last<orders::Connect>(run);
     ASSERT_EQ(order.members.size(), 3U);
     for (std::uint32_t unit = 0; unit < 3; ++unit) {
@@ -91,7 +91,7 @@ TEST(Regrouping, MembersConnectToTheAddressesThatTheyHaveTold) {
 
 /// A MEP each millisecond, for a second.
 TEST(Regrouping, ARunGoesOnWhereItStopped) {
-    UnitsByHand run = running({.units = 2});
+    UnitsByHand run = just_running({.units = 2});
     run.pass(seconds(1));
     run.want(RunGoal::ready);
     EXPECT_EQ(run.control.first_mep(), 1000U);
@@ -100,7 +100,7 @@ TEST(Regrouping, ARunGoesOnWhereItStopped) {
 }
 
 TEST(Regrouping, WhoIsBackTakesPartInTheNextEpoch) {
-    UnitsByHand run = running({.units = 3, .restart = false});
+    UnitsByHand run = just_running({.units = 3, .restart = false});
     run.kill(1);
     EXPECT_EQ(run.control.members(), members_of({0, 2}));
     EXPECT_EQ(last<orders::Halt>(run).lost, std::vector{unit_at(1)});
@@ -122,7 +122,7 @@ TEST(Regrouping, UnitsThatNeverJoinAreNamed) {
 }
 
 TEST(Regrouping, TooFewUnitsAreAnErrorThatTheOperatorCanMend) {
-    UnitsByHand run = running({.units = 3, .restart = false, .fewest_members = 2});
+    UnitsByHand run = just_running({.units = 3, .restart = false, .fewest_members = 2});
     run.kill(0);
     run.kill(1);
     EXPECT_EQ(run.control.phase(), RunPhase::error);
@@ -138,7 +138,7 @@ TEST(Regrouping, TooFewUnitsAreAnErrorThatTheOperatorCanMend) {
 }
 
 TEST(Regrouping, ARunWhoseUnitsComeBackWaitsForThem) {
-    UnitsByHand run = running({.units = 2, .fewest_members = 2});
+    UnitsByHand run = just_running({.units = 2, .fewest_members = 2});
     run.kill(0);
     EXPECT_EQ(run.control.phase(), RunPhase::waiting);
     EXPECT_EQ(run.told("too few units are left, 1: waiting for others"), 1U);
@@ -157,7 +157,7 @@ TEST(Regrouping, WhoCannotBeReachedTwiceIsLeftOut) {
 
 /// Two of three others say so; one alone might be the one that did not drain.
 TEST(Regrouping, WhoDidNotDrainIsLost) {
-    UnitsByHand run = running({.units = 4, .restart = false});
+    UnitsByHand run = just_running({.units = 4, .restart = false});
     for (std::uint32_t unit = 0; unit < 4; ++unit) {
         run.units[unit].is_silent = true;
     }
@@ -179,7 +179,7 @@ TEST(Regrouping, WhoDidNotDrainIsLost) {
 }
 
 TEST(Regrouping, AUnitThatDoesNotAnswerAtTheEndIsKilled) {
-    UnitsByHand run = running({.units = 2, .fault_timeout = seconds(1)});
+    UnitsByHand run = just_running({.units = 2, .fault_timeout = seconds(1)});
     run.units[1].is_silent = true;
     run.want(RunGoal::ended);
     EXPECT_EQ(run.control.phase(), RunPhase::halting);

@@ -13,16 +13,6 @@ namespace daqloom::protocol {
 
 namespace {
 
-constexpr UnitIndex nobody = UnitIndex::none();
-
-std::vector<UnitIndex> units_at(std::initializer_list<std::uint32_t> numbers) {
-    std::vector<UnitIndex> found;
-    for (const std::uint32_t number : numbers) {
-        found.push_back(unit_at(number));
-    }
-    return found;
-}
-
 /// Folded units, and behind them spares, each in a slot of its own.
 RunPlan with_spares(std::uint32_t folded, std::uint32_t spares) {
     RunPlan plan{.units = folded + spares, .slots = RunSlots::folded(folded)};

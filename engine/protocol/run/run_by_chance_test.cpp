@@ -22,7 +22,7 @@ namespace {
 using base::milliseconds;
 using base::seconds;
 
-constexpr std::uint32_t units = 4;
+constexpr std::uint32_t number_of_units = 4;
 
 /// Says by chance what units, processes, the operator and the clock may say, true or not, and
 /// checks what the run control does.
@@ -36,7 +36,7 @@ class Chance {
 
     /// One input; false: a law has been broken.
     void say() {
-        const UnitIndex unit(below(units));
+        const UnitIndex unit(below(number_of_units));
         Unit& here = units_[unit.value()];
         const std::uint32_t input = below(40);
         if (input < 5) {
@@ -106,7 +106,7 @@ class Chance {
     };
 
     RunPlan plan() {
-        RunPlan plan{.units = units,
+        RunPlan plan{.units = number_of_units,
                      .order_timeout = seconds(3),
                      .launch_timeout = seconds(10),
                      .finish_timeout = seconds(static_cast<std::int64_t>(below(2))),
@@ -121,7 +121,7 @@ class Chance {
         if (below(2) == 0) {
             plan.slots = RunSlots::folded(2 + below(2));
             plan.slots.spares.assign(plan.slots.size(), UnitIndex::none());
-            for (std::size_t spare = plan.slots.size(); spare < units; ++spare) {
+            for (std::size_t spare = plan.slots.size(); spare < number_of_units; ++spare) {
                 plan.slots.spares.emplace_back(spare);
             }
             plan.moves_apart = below(2) == 0;
@@ -141,7 +141,7 @@ class Chance {
     std::vector<UnitIndex> some() {
         std::vector<UnitIndex> found;
         while (below(20) == 0) {
-            found.emplace_back(below(units + 2));
+            found.emplace_back(below(number_of_units + 2));
         }
         return found;
     }
@@ -281,7 +281,7 @@ class Chance {
     base::RandomStream random_;
     base::Time now_ = base::Time::zero();
     RunControl control_;
-    std::vector<Unit> units_ = std::vector<Unit>(units);
+    std::vector<Unit> units_ = std::vector<Unit>(number_of_units);
     std::uint64_t sessions_ = 0;
     std::uint64_t reports_ = 0;
     std::uint64_t order_ = 0;

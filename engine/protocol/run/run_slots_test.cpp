@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "protocol/run/units_by_hand_test.hpp"
+
 namespace daqloom::protocol {
 
 namespace {
-
-constexpr UnitIndex nobody = UnitIndex::none();
 
 std::vector<UnitIndex> units(std::initializer_list<int> numbers) {
     std::vector<UnitIndex> found;

@@ -16,7 +16,17 @@
 
 namespace daqloom::protocol {
 
+inline constexpr UnitIndex nobody = UnitIndex::none();
+
 inline UnitIndex unit_at(std::uint32_t number) { return UnitIndex(number); }
+
+inline std::vector<UnitIndex> units_at(std::initializer_list<std::uint32_t> numbers) {
+    std::vector<UnitIndex> found;
+    for (const std::uint32_t number : numbers) {
+        found.push_back(unit_at(number));
+    }
+    return found;
+}
 
 inline Members members_of(std::initializer_list<std::uint32_t> numbers) {
     Members found;
