@@ -18,7 +18,7 @@ using Memory = std::vector<std::uint8_t>;
 
 /// MEP 7 of three events from 0x1000 on: source 0x2801 with `ABCDE` at 88, source 0x2802 lost, with
 /// 8 bytes kept for it at 96, source 0x2803 with nothing.
-const Memory example = {
+const Memory example_mep = {
     0x4d, 0x45, 0x50, 0x31, 0x03, 0x00, 0x00, 0x00,  // "MEP1", 3 streams
     0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // number 7
     0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // first event 0x1000
@@ -33,7 +33,7 @@ const Memory example = {
     'A',  'B',  'C',  'D',  'E',  0xee, 0xee, 0xee,  // the MFP, and what lay there before
     0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee,
 };
-const MepHeader header_of_example{.mep = MepId{7}, .event_id = 0x1000, .events = 3};
+const MepHeader header_of_example_mep{.mep = MepId{7}, .event_id = 0x1000, .events = 3};
 const std::vector<MepEntry> entries_of_example = {
     {.offset = 88, .bytes = 5, .source_id = 0x2801, .state = MepState::complete},
     {.offset = 96, .bytes = 8, .source_id = 0x2802, .state = MepState::missing},
@@ -42,17 +42,17 @@ const std::vector<MepEntry> entries_of_example = {
 TEST(Mep, EncodesTheWorkedExampleInFrontOfItsMfps) {
     Memory mep(104, 0xee);
     std::ranges::copy(std::string_view("ABCDE"), mep.begin() + 88);
-    ASSERT_TRUE(encode_mep(header_of_example, entries_of_example, mep).has_value());
-    EXPECT_EQ(mep, example);
+    ASSERT_TRUE(encode_mep(header_of_example_mep, entries_of_example, mep).has_value());
+    EXPECT_EQ(mep, example_mep);
 }
 
 TEST(Mep, DecodesTheWorkedExample) {
-    const auto view = MepView::decode(example);
+    const auto view = MepView::decode(example_mep);
     ASSERT_TRUE(view.has_value()) << view.error().message;
-    EXPECT_EQ(view->header(), header_of_example);
+    EXPECT_EQ(view->header(), header_of_example_mep);
     EXPECT_FALSE(view->is_complete());
-    EXPECT_TRUE(lacks_mfps(example));
-    EXPECT_FALSE(lacks_mfps(std::span(example).first(39))) << "no header";
+    EXPECT_TRUE(lacks_mfps(example_mep));
+    EXPECT_FALSE(lacks_mfps(std::span(example_mep).first(39))) << "no header";
     ASSERT_EQ(view->streams(), 3);
     for (std::uint32_t stream = 0; stream < 3; ++stream) {
         EXPECT_EQ(view->entry(stream), entries_of_example[stream]);
@@ -67,7 +67,7 @@ TEST(Mep, IsCompleteIfNothingIsMissing) {
     auto entries = entries_of_example;
     entries[1].state = MepState::complete;
     Memory mep(104);
-    ASSERT_TRUE(encode_mep(header_of_example, entries, mep).has_value());
+    ASSERT_TRUE(encode_mep(header_of_example_mep, entries, mep).has_value());
     EXPECT_TRUE(MepView::decode(mep)->is_complete());
     EXPECT_EQ(MepView::decode(mep)->mfp(1).size(), 8);
 }
@@ -115,16 +115,16 @@ TEST(Mep, ComesBackAsItWas) {
 }
 
 TEST(Mep, TellsItsSizeFromItsHeader) {
-    EXPECT_EQ(mep_size(std::span(example).first(40)), 104);
-    EXPECT_EQ(mep_size(std::span(example).first(39)).error().message,
+    EXPECT_EQ(mep_size(std::span(example_mep).first(40)), 104);
+    EXPECT_EQ(mep_size(std::span(example_mep).first(39)).error().message,
               "MEP cut off: 39 bytes, and its header takes 40");
 }
 
 TEST(Mep, RefusesWhatIsCutOffAnywhereOrGoesOn) {
-    for (std::size_t size = 0; size < example.size(); ++size) {
-        EXPECT_FALSE(MepView::decode(std::span(example).first(size)).has_value()) << size;
+    for (std::size_t size = 0; size < example_mep.size(); ++size) {
+        EXPECT_FALSE(MepView::decode(std::span(example_mep).first(size)).has_value()) << size;
     }
-    Memory longer = example;
+    Memory longer = example_mep;
     longer.push_back(0);
     EXPECT_EQ(MepView::decode(longer).error().message,
               "MEP says that it has 104 bytes; expected 105, which there are");
@@ -132,7 +132,7 @@ TEST(Mep, RefusesWhatIsCutOffAnywhereOrGoesOn) {
 
 TEST(Mep, SaysInASentenceWhatIsWrong) {
     const auto message = [](std::size_t at, std::uint8_t value) {
-        Memory mep = example;
+        Memory mep = example_mep;
         mep[at] = value;
         const auto view = MepView::decode(mep);
         return view ? "it was decoded" : view.error().message;

@@ -21,30 +21,30 @@ std::span<const std::uint8_t> bytes_of(std::string_view text) {
 }
 
 /// Event 0x1000, source 0x2801, types 1, 2, 3 with `ABCDE`, `FGHIJKLM`, `NOPQ`, padded to 4 B.
-const Packet example = {0xce, 0x40, 0x03, 0x00, 0x34, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00,
-                        0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x28, 0x02, 0x03, 0x01, 0x02,
-                        0x03, 0x00, 0x05, 0x00, 0x08, 0x00, 0x04, 0x00, 0x00, 0x00, 0x41,
-                        0x42, 0x43, 0x44, 0x45, 0x00, 0x00, 0x00, 0x46, 0x47, 0x48, 0x49,
-                        0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f, 0x50, 0x51};
-const MfpHeader header_of_example{
+const Packet example_mfp = {0xce, 0x40, 0x03, 0x00, 0x34, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00,
+                            0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x28, 0x02, 0x03, 0x01, 0x02,
+                            0x03, 0x00, 0x05, 0x00, 0x08, 0x00, 0x04, 0x00, 0x00, 0x00, 0x41,
+                            0x42, 0x43, 0x44, 0x45, 0x00, 0x00, 0x00, 0x46, 0x47, 0x48, 0x49,
+                            0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f, 0x50, 0x51};
+const MfpHeader header_of_example_mfp{
     .event_id = 0x1000, .source_id = 0x2801, .align = 2, .version = 3};
 
 TEST(Mfp, EncodesTheWorkedExample) {
     const std::vector<MfpFragment> fragments = {
         {1, bytes_of("ABCDE")}, {2, bytes_of("FGHIJKLM")}, {3, bytes_of("NOPQ")}};
     Packet out(100, 0xff);
-    const auto size = encode_mfp(header_of_example, fragments, out);
+    const auto size = encode_mfp(header_of_example_mfp, fragments, out);
     ASSERT_EQ(size, 52);
     out.resize(static_cast<std::size_t>(*size));
-    EXPECT_EQ(out, example);
+    EXPECT_EQ(out, example_mfp);
 }
 
 TEST(Mfp, DecodesTheWorkedExample) {
-    Packet longer = example;
+    Packet longer = example_mfp;
     longer.push_back(0xee);  // what follows is no part of it
     const auto view = MfpView::decode(longer);
     ASSERT_TRUE(view.has_value()) << view.error().message;
-    EXPECT_EQ(view->header(), header_of_example);
+    EXPECT_EQ(view->header(), header_of_example_mfp);
     EXPECT_EQ(view->bytes(), 52);
     std::string text;
     for (const auto [type, payload] : *view) {
@@ -99,14 +99,14 @@ TEST(Mfp, OfTheLhcbPackingFactorHasThreeBytesInFrontPerFragment) {
 }
 
 TEST(Mfp, RefusesWhatIsCutOffAnywhere) {
-    for (std::size_t size = 0; size < example.size(); ++size) {
-        EXPECT_FALSE(MfpView::decode(std::span(example).first(size)).has_value()) << size;
+    for (std::size_t size = 0; size < example_mfp.size(); ++size) {
+        EXPECT_FALSE(MfpView::decode(std::span(example_mfp).first(size)).has_value()) << size;
     }
 }
 
 TEST(Mfp, SaysInASentenceWhatIsWrong) {
     const auto message = [](std::size_t at, std::uint8_t value) {
-        Packet packet = example;
+        Packet packet = example_mfp;
         packet[at] = value;
         return MfpView::decode(packet).error().message;
     };
@@ -120,7 +120,7 @@ TEST(Mfp, SaysInASentenceWhatIsWrong) {
               "MFP of source 0x2801: packet size 52 with 32771 fragments in 52 bytes; expected "
               "98336 at least, and not beyond the end");
     Packet small(51);
-    const std::vector<MfpFragment> one = {{1, std::span(example).first(32)}};
+    const std::vector<MfpFragment> one = {{1, std::span(example_mfp).first(32)}};
     EXPECT_EQ(encode_mfp({}, one, small).error().message, "MFP of 60 bytes; there is room for 51");
     EXPECT_EQ(encode_mfp({.align = 17}, one, small).error().message, "MFP align 17; give 0 to 16");
     const Packet long_payload(65'536);
