@@ -34,14 +34,14 @@ std::uint32_t builder_for(const Members& members, std::uint32_t readout, std::ui
     return members.shift.builder_for(protocol::ReadoutIndex(readout), phase).value();
 }
 
-NodeConfig folded(Units slots) {
+NodeConfig folded_slots(Units slots) {
     NodeConfig config;
     config.slots.readouts = config.slots.builders = std::move(slots);
     return config;
 }
 
 TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
-    const auto members = Members::of(folded({2, nobody, 0, 1}), Units{0, 1, 2});
+    const auto members = Members::of(folded_slots({2, nobody, 0, 1}), Units{0, 1, 2});
     ASSERT_TRUE(members);
     EXPECT_EQ(numbers(members->readouts), (Numbers{2, 0, 1}));
     EXPECT_EQ(numbers(members->builders), (Numbers{2, 0, 1}));
@@ -51,7 +51,7 @@ TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
 }
 
 TEST(Members, ALostOneLeavesADummyOrNoSlot) {
-    NodeConfig config = folded({0, 1, 2, 3});
+    NodeConfig config = folded_slots({0, 1, 2, 3});
     config.slots.keeps_lost = true;
     auto members = Members::of(config, Units{0, 2, 3});
     ASSERT_TRUE(members);
@@ -87,7 +87,7 @@ protocol::Moved moved(std::uint32_t unit, std::uint32_t readout, std::uint32_t b
 }
 
 TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
-    NodeConfig config = folded({0, 1, 2});
+    NodeConfig config = folded_slots({0, 1, 2});
     config.slots.spares = Units{nobody, nobody, nobody, 3};
     const std::vector together{moved(1, 3, 3)};
     const auto members = Members::of(config, Units{0, 2, 3}, together);
@@ -120,7 +120,7 @@ TEST(Members, WhatCannotHaveMovedIsRefused) {
     }
     EXPECT_FALSE(Members::of(config, Units{0, 1}, std::vector{moved(0, 2, nobody)}))
         << "the holder is no member";
-    NodeConfig whole = folded({0, 1});
+    NodeConfig whole = folded_slots({0, 1});
     whole.slots.spares = Units{nobody, nobody, 2};
     EXPECT_FALSE(Members::of(whole, members, std::vector{moved(0, 2, 2), moved(1, 2, 2)}))
         << "one holder of two";

@@ -170,6 +170,11 @@ class NodesUnderTest {
         expect_nothing_wrong();
         EXPECT_TRUE(until([&] { return sum("meps_checked") == sum("meps_delivered"); }));
     }
+    /// What all of them built is right, and nothing is missing in it.
+    void expect_all_whole() {
+        expect_all_checked();
+        EXPECT_EQ(sum("mfps_absent"), 0);
+    }
 
     std::uint64_t next_mep = 0;
     std::function<void(std::vector<Transport::Peer>&)> at_addresses;

@@ -25,22 +25,17 @@ NodeConfig pull(std::uint32_t readouts, std::uint32_t builders,
     return config;
 }
 
-void expect_right(NodesUnderTest& nodes) {
-    nodes.expect_all_checked();
-    EXPECT_EQ(nodes.sum("mfps_absent"), 0);
-}
-
-struct Variant {
+struct PullVariant {
     const char* name;
     std::uint32_t readouts;
     std::uint32_t builders;
     void (*adapt)(NodeConfig&);
 };
 
-class PullEpochs : public testing::TestWithParam<Variant> {};
+class PullEpochs : public testing::TestWithParam<PullVariant> {};
 
 TEST_P(PullEpochs, BuildEveryEventWholeAndEndWithNoneUnderWay) {
-    const Variant& variant = GetParam();
+    const PullVariant& variant = GetParam();
     NodeConfig config = pull(variant.readouts, variant.builders);
     variant.adapt(config);
     NodesUnderTest nodes(config);
@@ -49,7 +44,7 @@ TEST_P(PullEpochs, BuildEveryEventWholeAndEndWithNoneUnderWay) {
     nodes.begin(members);
     ASSERT_TRUE(nodes.counts(builders, "meps_built", 30));
     nodes.halt(members);
-    expect_right(nodes);
+    nodes.expect_all_whole();
     EXPECT_EQ(nodes.sum("refused_messages"), 0);
     EXPECT_EQ(nodes.sum("refused_writes"), 0);
     const std::uint64_t built = nodes.sum("meps_built");
@@ -63,42 +58,42 @@ const auto kAsItIs = [](NodeConfig&) {};
 
 INSTANTIATE_TEST_SUITE_P(
     , PullEpochs,
-    testing::Values(Variant{"three_to_one", 3, 1, kAsItIs}, Variant{"two_to_three", 2, 3, kAsItIs},
-                    Variant{"one_to_one", 1, 1,
-                            [](NodeConfig& config) {
-                                config.concurrent_events = 1;
-                                config.outstanding_fragments = 1;
-                            }},
-                    Variant{"few_outstanding", 4, 2,
-                            [](NodeConfig& config) {
-                                config.outstanding_fragments = 3;
-                                config.assignment = protocol::Assignment::least_busy;
-                            }},
-                    Variant{"sizes_and_shares", 3, 2,
-                            [](NodeConfig& config) {
-                                config.event_size = {.kind = protocol::EventSizeConfig::Kind::gamma,
-                                                     .mean = 2'000,
-                                                     .spread_bytes = 1'000};
-                                config.share = {1, 2, 3};
-                                config.assignment = protocol::Assignment::random;
-                            }},
-                    Variant{"in_pieces", 2, 1,
-                            [](NodeConfig& config) {
-                                config.event_size.mean =
-                                    300'000;  // three pieces of 50 kB from each
-                                config.stream_buffer = config.output_buffer = base::Bytes{4} << 20;
-                            }},
-                    Variant{"slow_readout", 2, 1,
-                            [](NodeConfig& config) {
-                                config.response = {.kind = DelayDistribution::Kind::exponential,
-                                                   .mean = base::microseconds(100)};
-                            }},
-                    Variant{"slow_processing", 2, 2,
-                            [](NodeConfig& config) {
-                                config.processing = {{.mean = base::microseconds(50)},
-                                                     {.kind = DelayDistribution::Kind::exponential,
-                                                      .mean = base::microseconds(50)}};
-                            }}),
+    testing::Values(
+        PullVariant{"three_to_one", 3, 1, kAsItIs}, PullVariant{"two_to_three", 2, 3, kAsItIs},
+        PullVariant{"one_to_one", 1, 1,
+                    [](NodeConfig& config) {
+                        config.concurrent_events = 1;
+                        config.outstanding_fragments = 1;
+                    }},
+        PullVariant{"few_outstanding", 4, 2,
+                    [](NodeConfig& config) {
+                        config.outstanding_fragments = 3;
+                        config.assignment = protocol::Assignment::least_busy;
+                    }},
+        PullVariant{"sizes_and_shares", 3, 2,
+                    [](NodeConfig& config) {
+                        config.event_size = {.kind = protocol::EventSizeConfig::Kind::gamma,
+                                             .mean = 2'000,
+                                             .spread_bytes = 1'000};
+                        config.share = {1, 2, 3};
+                        config.assignment = protocol::Assignment::random;
+                    }},
+        PullVariant{"in_pieces", 2, 1,
+                    [](NodeConfig& config) {
+                        config.event_size.mean = 300'000;  // three pieces of 50 kB from each
+                        config.stream_buffer = config.output_buffer = base::Bytes{4} << 20;
+                    }},
+        PullVariant{"slow_readout", 2, 1,
+                    [](NodeConfig& config) {
+                        config.response = {.kind = DelayDistribution::Kind::exponential,
+                                           .mean = base::microseconds(100)};
+                    }},
+        PullVariant{"slow_processing", 2, 2,
+                    [](NodeConfig& config) {
+                        config.processing = {{.mean = base::microseconds(50)},
+                                             {.kind = DelayDistribution::Kind::exponential,
+                                              .mean = base::microseconds(50)}};
+                    }}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(PullEpoch, RecordsWhenEventsCameToTheEventManagerWhereThatIsAskedFor) {
@@ -144,7 +139,7 @@ TEST_P(PullEpochsOver, BuildEveryByte) {
     NodesUnderTest nodes(pull(3, 2, GetParam()));
     build(nodes, kAll);
     nodes.halt(kAll);
-    expect_right(nodes);
+    nodes.expect_all_whole();
     EXPECT_EQ(nodes.sum("meps_built"), nodes.next_mep) << "none is left out";
     EXPECT_EQ(nodes.sum("refused_messages") + nodes.sum("refused_writes"), 0);
     EXPECT_EQ(nodes.sum("unreachable"), 0);
@@ -192,7 +187,7 @@ TEST(PullEpoch, DropsWhatIsIncompleteIfItIsToldSo) {
     nodes.halt({0, 1, 3, 4}, {2});
     EXPECT_EQ(nodes.sum("meps_incomplete"), 0);
     EXPECT_EQ(nodes.sum("meps_built"), nodes.sum("meps_delivered"));
-    expect_right(nodes);
+    nodes.expect_all_whole();
 }
 
 TEST(PullEpoch, TakesALostUnitBack) {
