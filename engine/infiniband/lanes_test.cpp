@@ -18,10 +18,8 @@ namespace {
 using base::Time;
 using reference::Injection;
 
-constexpr base::Bytes kFull = 4096 + 26;  ///< 65 blocks
-
 /// What a lane has to send, all of it from the beginning on.
-struct Backlog {
+struct LaneBacklog {
     std::uint8_t lane;
     std::uint32_t packets;
     base::Bytes bytes = kFull;
@@ -29,13 +27,13 @@ struct Backlog {
 
 /// The lanes of the packets from host 0 to host 1, a digit each, in the order of their arrival.
 /// Credits for all of them are there, so that nothing but the tables of host 0 decides.
-std::string order_of(const LaneArbitration& tables, const std::vector<Backlog>& backlogs) {
+std::string order_of(const LaneArbitration& tables, const std::vector<LaneBacklog>& backlogs) {
     FabricConfig config = star(2);
     config.lanes = 4;
     config.arbitration = tables;
     config.buffer_blocks = 100'000;
     std::vector<Injection> traffic;
-    for (const Backlog& each : backlogs) {
+    for (const LaneBacklog& each : backlogs) {
         traffic.insert(traffic.end(), each.packets,
                        Injection{Time::zero(), 0, 1, each.bytes, each.lane});
     }

@@ -19,6 +19,8 @@
 
 namespace daqloom::infiniband {
 
+inline constexpr base::Bytes kFull = 4096 + 26;  ///< a packet of the largest MTU, 65 blocks
+
 /// Plays the injections and keeps what became of them; checks the books at every instant, and that
 /// packets of one source, destination and lane arrive in their order.
 class NetworkPlay {

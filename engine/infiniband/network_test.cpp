@@ -17,7 +17,6 @@ namespace {
 using base::Time;
 using reference::Injection;
 
-constexpr base::Bytes kFull = 4096 + 26;  ///< a packet of the largest MTU, 65 blocks
 constexpr std::int64_t kFullBlocks = 65;
 
 std::vector<Injection> flow(std::uint32_t from, std::uint32_t to, std::uint32_t packets,

@@ -19,8 +19,6 @@ namespace {
 using base::Time;
 using reference::Injection;
 
-constexpr base::Bytes kFull = 4096 + 26;  ///< 65 blocks
-
 // ---- linear shift, its phases begun by the clock
 // -------------------------------------------------
 

@@ -21,8 +21,6 @@ namespace {
 using base::Time;
 using reference::Injection;
 
-constexpr base::Bytes kFull = 4096 + 26;
-constexpr Time kByte{80};  ///< at 100 Gb/s
 constexpr Time kTimeout = base::microseconds(20);
 
 /// What became of each message, in the order of posting; every one comes to one end.
@@ -87,8 +85,8 @@ HostConfig retrying() {
 
 /// From the first byte of a packet to its last through the switch of an idle star.
 Time way(const FabricConfig& fabric, base::Bytes bytes) {
-    return kByte * (bytes + std::min<base::Bytes>(bytes, 64)) + fabric.cables[0].delay * 2 +
-           fabric.switch_latency;
+    return kByteAt100Gbps * (bytes + std::min<base::Bytes>(bytes, 64)) +
+           fabric.cables[0].delay * 2 + fabric.switch_latency;
 }
 
 TEST(Lifetime, EndsJustBeforeTheOutputIsFree) {
@@ -97,7 +95,7 @@ TEST(Lifetime, EndsJustBeforeTheOutputIsFree) {
     const Time later = base::nanoseconds(1);
     const std::vector<Injection> traffic = {{Time::zero(), 0, 2, kFull, 0},
                                             {later, 1, 2, kFull, 0}};
-    const Time waits = kByte * kFull - later;
+    const Time waits = kByteAt100Gbps * kFull - later;
     for (const Time lifetime : {waits, waits + Time{1}}) {
         FabricConfig config = star(3);
         config.head_of_queue_lifetime = lifetime;
@@ -116,7 +114,7 @@ TEST(Lifetime, BeginsAnewForThePacketBehind) {
     // Host 0 holds the output for three packets. Of host 1's two, the first is discarded after one
     // and a half of them; the second has not yet waited as long when the output is free.
     FabricConfig config = star(3);
-    config.head_of_queue_lifetime = kByte * kFull * 3 / 2 + Time{1};
+    config.head_of_queue_lifetime = kByteAt100Gbps * kFull * 3 / 2 + Time{1};
     config.lanes = 2;
     config.arbitration.high = lane_weights({{0, 255}});  // host 0's packets go first
     config.arbitration.low = lane_weights({{1, 64}});
@@ -159,11 +157,11 @@ TEST(Retries, APacketThatNobodyMissesIsSentAgainAtTheTimeout) {
 TEST(Retries, AMissingPacketIsAskedForAtOnce) {
     const FabricConfig fabric = impatient_star(3);
     Writes writes(fabric, retrying());
-    const Time packet = kByte * kFull;
+    const Time packet = kByteAt100Gbps * kFull;
     // Ready 5 ns before the output has sent 30 packets, and it is its turn: the 31st finds the
     // output taken for 11 ns, which is more than it lives. The one behind it tells the receiver.
     writes.post(0, 2, kStream, Time::zero());
-    writes.post(1, 2, 100, packet * 30 + kByte * 16 - base::nanoseconds(5));
+    writes.post(1, 2, 100, packet * 30 + kByteAt100Gbps * 16 - base::nanoseconds(5));
     writes.run();
     EXPECT_EQ(writes.play.network->discarded(), 1U);
     EXPECT_EQ(writes.retries().timeouts, 0U);
@@ -174,9 +172,9 @@ TEST(Retries, AMissingPacketIsAskedForAtOnce) {
     EXPECT_EQ(writes.retries().resent_for_nak, static_cast<std::uint64_t>(lost));
     // It sends without a pause: the whole takes so much longer, and a few credit updates.
     ASSERT_EQ(writes.received[0].size(), 1U);
-    const Time all = packet * (99 + lost) + kByte * 16 + way(fabric, kFull);
+    const Time all = packet * (99 + lost) + kByteAt100Gbps * 16 + way(fabric, kFull);
     EXPECT_GE(writes.received[0][0], all);
-    EXPECT_LE(writes.received[0][0], all + kByte * (5 * 8));
+    EXPECT_LE(writes.received[0][0], all + kByteAt100Gbps * (5 * 8));
     EXPECT_EQ(writes.completed[0].size(), 1U);
 }
 
@@ -191,8 +189,8 @@ TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
     writes.run();
     ASSERT_EQ(writes.received[1].size(), 1U);
     ASSERT_EQ(writes.completed[1].size(), 1U);
-    const Time departed = kByte * (2 * kFull + 16);  // the last packet
-    const Time updates = kByte * (8 * 8);            // on host 1's wire
+    const Time departed = kByteAt100Gbps * (2 * kFull + 16);  // the last packet
+    const Time updates = kByteAt100Gbps * (8 * 8);            // on host 1's wire
     EXPECT_GE(writes.received[1][0], at + departed + way(fabric, kFull));
     EXPECT_LE(writes.received[1][0], at + departed + way(fabric, kFull) + updates);
     // From then on the timeout; all three packets once more, which the receiver has and says so.
