@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "transport/tcp/by_hand_test.hpp"
+
 namespace daqloom::transport {
 namespace {
 
 using base::Bytes;
 using base::milliseconds;
 using base::Time;
-
-constexpr Bytes kMss = 1000;
 
 TcpConfig config_for(CongestionControl congestion) {
     TcpConfig config;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ethernet/frame.hpp"
-
+#include "transport/tcp/by_hand_test.hpp"
 #include "transport/tcp/stream_offset.hpp"
 
 namespace daqloom::transport {
@@ -15,8 +15,6 @@ using base::Bytes;
 using base::milliseconds;
 using base::Time;
 using Reaction = TcpReceiver::Reaction;
-
-constexpr Bytes kMss = 1000;
 
 struct Receiver {
     Receiver() {

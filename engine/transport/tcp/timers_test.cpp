@@ -55,7 +55,7 @@ TEST(TcpTimers, TakesNoRttFromASegmentSentTwice) {  // Karn and Partridge, 1987
 
 // Timers. The pipe is 5 ms long each way.
 
-std::vector<Time> times_of_segment(const TcpPipe& pipe, std::uint64_t begin) {
+std::vector<Time> times_of_segment_from(const TcpPipe& pipe, std::uint64_t begin) {
     std::vector<Time> times;
     for (const TcpPipe::Segment& s : pipe.sent()) {
         if (s.begin == begin) {
@@ -77,7 +77,7 @@ TEST(TcpTimers, AWholeLostWindowCostsTheRtoWhichDoublesOnRepeatUpToItsMaximum) {
     for (const std::int64_t s : {0, 1, 3, 7, 15, 31, 63, 127, 247, 367}) {
         expected.push_back(seconds(s));
     }
-    EXPECT_EQ(times_of_segment(pipe, 0), expected);
+    EXPECT_EQ(times_of_segment_from(pipe, 0), expected);
     EXPECT_EQ(pipe.sender().counters().timeouts_whole_window, 1U);
     EXPECT_EQ(pipe.sender().counters().timeouts_retransmission, 8U);
     // One segment at a time: the others left once.
@@ -90,9 +90,9 @@ TEST(TcpTimers, AWholeLostWindowCostsTheSmoothedRttAnd200Milliseconds) {
     pipe.write(4 * kMss);
     EXPECT_TRUE(pipe.run_dry(1000));
     // RTO = 10 + 200 ms. Then slow start from one segment: 1 | 2, 3 | 4.
-    EXPECT_EQ(times_of_segment(pipe, 0), (std::vector{Time::zero(), milliseconds(210)}));
-    EXPECT_EQ(times_of_segment(pipe, 2000), (std::vector{Time::zero(), milliseconds(220)}));
-    EXPECT_EQ(times_of_segment(pipe, 3000), (std::vector{Time::zero(), milliseconds(230)}));
+    EXPECT_EQ(times_of_segment_from(pipe, 0), (std::vector{Time::zero(), milliseconds(210)}));
+    EXPECT_EQ(times_of_segment_from(pipe, 2000), (std::vector{Time::zero(), milliseconds(220)}));
+    EXPECT_EQ(times_of_segment_from(pipe, 3000), (std::vector{Time::zero(), milliseconds(230)}));
     EXPECT_EQ(pipe.acks().back().at, milliseconds(235));
     EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
     EXPECT_EQ(pipe.sender().counters().timeout_retransmissions, 4U);
@@ -106,8 +106,8 @@ TEST(TcpTimers, AProbeGoesAfterTwoRttsAndTheRtoCountsFromTheProbe) {
     pipe.write(4 * kMss);
     pipe.run(seconds(1));
     // 2 · 10 ms + 2 ms; the probe repeats the last segment. RTO 210 ms later, then 420 ms.
-    EXPECT_EQ(times_of_segment(pipe, 3000), (std::vector{Time::zero(), milliseconds(22)}));
-    EXPECT_EQ(times_of_segment(pipe, 0),
+    EXPECT_EQ(times_of_segment_from(pipe, 3000), (std::vector{Time::zero(), milliseconds(22)}));
+    EXPECT_EQ(times_of_segment_from(pipe, 0),
               (std::vector{Time::zero(), milliseconds(232), milliseconds(652)}));
 }
 
@@ -119,9 +119,9 @@ TEST(TcpTimers, AProbeSendsNewDataWhereThereIsSomeWindowOrNot) {
     pipe.loses = [](const TcpPipe::Segment& s) { return s.at == Time::zero(); };
     pipe.write(3 * kMss);
     EXPECT_TRUE(pipe.run_dry(1000));
-    EXPECT_EQ(times_of_segment(pipe, 2000), (std::vector{milliseconds(22)}));
+    EXPECT_EQ(times_of_segment_from(pipe, 2000), (std::vector{milliseconds(22)}));
     // Its SACK arrives an RTT later, and tells of both losses (RACK).
-    EXPECT_EQ(times_of_segment(pipe, 0), (std::vector{Time::zero(), milliseconds(32)}));
+    EXPECT_EQ(times_of_segment_from(pipe, 0), (std::vector{Time::zero(), milliseconds(32)}));
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
 
@@ -133,7 +133,7 @@ TEST(TcpTimers, TheTailOfOneSegmentWaitsForADelayedAcknowledgement) {
     pipe.write(kMss);
     EXPECT_TRUE(pipe.run_dry(1000));
     // 2 · 10 + 200 ms as in Linux, but not later than the RTO of 210 ms; still a probe.
-    EXPECT_EQ(times_of_segment(pipe, 0), (std::vector{Time::zero(), milliseconds(210)}));
+    EXPECT_EQ(times_of_segment_from(pipe, 0), (std::vector{Time::zero(), milliseconds(210)}));
     EXPECT_EQ(pipe.sender().counters().probe_retransmissions, 1U);
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
@@ -149,10 +149,11 @@ TEST(TcpTimers, NewDataDoesNotPostponeTheRetransmissionOfOld) {
         }
         pipe.run(milliseconds(400));
         if (probe) {  // put off by new data (RFC 8985, 7.2): 160 + 22 ms
-            EXPECT_EQ(times_of_segment(pipe, 8000),
+            EXPECT_EQ(times_of_segment_from(pipe, 8000),
                       (std::vector{milliseconds(160), milliseconds(182)}));
         } else {
-            EXPECT_EQ(times_of_segment(pipe, 0), (std::vector{Time::zero(), milliseconds(210)}));
+            EXPECT_EQ(times_of_segment_from(pipe, 0),
+                      (std::vector{Time::zero(), milliseconds(210)}));
         }
     }
 }
