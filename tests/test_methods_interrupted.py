@@ -168,20 +168,24 @@ def test_the_command_measure_prints_what_it_has() -> None:
     assert log[-1] == "daqloom: interrupted; the result covers the time until then"
 
 
+def children() -> list[str]:
+    """The processes that this one has started and not yet waited for."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
 def test_the_second_ctrl_c_ends_a_measurement_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its units never halt, and would be waited for longer than any test runs."""
     monkeypatch.setenv(FOLDER, str(tmp_path))
+    others = children()  # of other tests in this process
     units: list[str] = []
 
     def ctrl_c(event: RunEvent) -> None:
         if event.text.startswith("running"):
             for unit in range(3):
                 (tmp_path / f"fault-{unit}").write_text("never-halts")
-            units.extend(
-                Path(f"/proc/self/task/{os.getpid()}/children").read_text().split(),
-            )
+            units.extend(child for child in children() if child not in others)
             signal.raise_signal(signal.SIGINT)
         if event.text.startswith("halting"):
             signal.raise_signal(signal.SIGINT)

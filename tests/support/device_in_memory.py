@@ -105,8 +105,8 @@ def installed(monkeypatch):
     """Have the adapters "memory" and "counter" among those that there are."""
     DEVICE.__init__()
     points = [
-        EntryPoint("memory", "device_in_memory:InMemory", found.GROUP),
-        EntryPoint("counter", "device_in_memory:Counter", found.GROUP),
+        EntryPoint("memory", "support.device_in_memory:InMemory", found.GROUP),
+        EntryPoint("counter", "support.device_in_memory:Counter", found.GROUP),
         EntryPoint("elsewhere", "no_such_package.adapters:Some", found.GROUP),
     ]
     monkeypatch.setattr(found, "entry_points", lambda group: points)
