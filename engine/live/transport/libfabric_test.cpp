@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -108,11 +108,11 @@ INSTANTIATE_TEST_SUITE_P(Libfabric, TransportConformance, testing::ValuesIn(tran
 
 // ---- Strangers, over TCP
 
-constexpr const char* kTcp = "tcp;ofi_rxm";
+constexpr const char* kTcpProvider = "tcp;ofi_rxm";
 
 TransportUnderTest over_tcp() {
     Provider tcp;
-    tcp.name = kTcp;
+    tcp.name = kTcpProvider;
     return over(tcp, base::Bytes{1} << 62, "");
 }
 
@@ -195,7 +195,7 @@ TEST(LibfabricStranger, WhoComesAndGoesWithoutAWordKeepsNoUnitAwake) {
 TEST(LibfabricStranger, AMessageThatIsTooLongIsRefusedAndCounted) {
     TestRun run(over_tcp(), 2);
     for (const std::size_t size : {20'000, 100'000, 3'000'000}) {
-        send_raw(kTcp, run[1].transport().address(), std::vector<std::byte>(size));
+        send_raw(kTcpProvider, run[1].transport().address(), std::vector<std::byte>(size));
     }
     EXPECT_TRUE(
         run.poll_until([&] { return run[1].transport().counters().refused_malformed >= 3; }));
@@ -207,7 +207,7 @@ TEST(LibfabricStranger, AWriteWithAnotherKeyTouchesNothing) {
     TestRun run(over_tcp(), 2);
     fill_pattern(run[1].arena(), 1);
     const std::vector<std::byte> bytes(1'000);
-    auto stranger = ofi::Endpoints::open({.provider = kTcp}, bytes.size(), 1).value();
+    auto stranger = ofi::Endpoints::open({.provider = kTcpProvider}, bytes.size(), 1).value();
     ASSERT_TRUE(stranger.use(bytes, FI_WRITE));
     const auto to = stranger.meet(run[1].transport().address()).value();
     fi_context2 context{};
@@ -235,7 +235,7 @@ TEST(LibfabricStranger, AWriteWithAnotherKeyTouchesNothing) {
 TEST(Libfabric, SetsTheCongestionControlOfItsConnections) {
     auto transport = over_tcp();
     transport.make = [](const TransportConfig& config) {
-        return make_libfabric(config, {.provider = kTcp, .congestion_control = "reno"});
+        return make_libfabric(config, {.provider = kTcpProvider, .congestion_control = "reno"});
     };
     TestRun run(transport, 3);
     int connections = 0;
@@ -262,13 +262,14 @@ TEST(Libfabric, SaysInOneSentenceWhatIsWrong) {
     const auto none = make_libfabric(config, {.provider = "warp"});
     ASSERT_FALSE(none);
     EXPECT_NE(none.error().message.find("'warp'"), std::string::npos);
-    EXPECT_NE(none.error().message.find(kTcp), std::string::npos) << none.error().message;
-    const auto elsewhere = make_libfabric(config, {.provider = kTcp, .node = "203.0.113.7"});
+    EXPECT_NE(none.error().message.find(kTcpProvider), std::string::npos) << none.error().message;
+    const auto elsewhere =
+        make_libfabric(config, {.provider = kTcpProvider, .node = "203.0.113.7"});
     ASSERT_FALSE(elsewhere);
     EXPECT_NE(elsewhere.error().message.find("'203.0.113.7'"), std::string::npos);
-    EXPECT_TRUE(make_libfabric(config, {.provider = kTcp, .node = "lo"}));
+    EXPECT_TRUE(make_libfabric(config, {.provider = kTcpProvider, .node = "lo"}));
     const auto unheard =
-        make_libfabric(config, {.provider = kTcp, .congestion_control = "westward-ho"});
+        make_libfabric(config, {.provider = kTcpProvider, .congestion_control = "westward-ho"});
     ASSERT_FALSE(unheard);
     EXPECT_NE(unheard.error().message.find("'westward-ho'"), std::string::npos);
 }

@@ -30,14 +30,14 @@ std::function<base::expected<std::unique_ptr<Transport>>(const TransportConfig&)
 }
 
 /// The socket address in a unit's address: it stands at its end.
-sockaddr_in socket_address(std::span<const std::byte> address) {
+sockaddr_in socket_address_on_paper(std::span<const std::byte> address) {
     sockaddr_in internet{};
     std::memcpy(&internet, address.data() + 16, sizeof internet);
     return internet;
 }
 
 OwnedFd connect_to(std::span<const std::byte> address) {
-    const sockaddr_in to = socket_address(address);
+    const sockaddr_in to = socket_address_on_paper(address);
     OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     return socket;
