@@ -14,7 +14,7 @@ using namespace systems;
 
 namespace {
 
-void bind_config(nb::module_& module) {
+void bind_daqpipe_config(nb::module_& module) {
     using Config = DaqpipeSystemConfig;
     auto cls = nb::class_<Config, SystemConfig>(module, "DaqpipeConfig");
     cls.def(nb::init<>())
@@ -29,7 +29,7 @@ void bind_config(nb::module_& module) {
 }
 
 void bind_daqpipe(nb::module_& module) {
-    bind_config(module);
+    bind_daqpipe_config(module);
     using Built = DaqpipeSystem::Built;
     using Assigned = DaqpipeSystem::Assigned;
     bind_columns<Built>(module, "EventsBuilt", "Events built, in the order of time.");

@@ -58,7 +58,7 @@ void bind_tcp(nb::module_& module) {
                 "Of the connections of all pairs; 0: the system chooses.");
 }
 
-void bind_config(nb::module_& module) {
+void bind_node_config(nb::module_& module) {
     using Config = NodeConfig;
     auto cls = nb::class_<Config>(module, "LiveConfig");
     cls.def(nb::init<>())
@@ -240,7 +240,7 @@ void bind_calibration(nb::module_& module) {
 
 void bind_live(nb::module_& module) {
     bind_tcp(module);
-    bind_config(module);
+    bind_node_config(module);
     bind_calibration(module);
     bind_report<Node::Halted>(module, "Halted", "Whether and where a unit has halted.");
     nb::class_<Node>(module, "LiveNode")

@@ -19,7 +19,7 @@ using namespace systems;
 
 namespace {
 
-void bind_config(nb::module_& module) {
+void bind_pull_config(nb::module_& module) {
     using Config = PullSystemConfig;
     auto cls = nb::class_<Config, SystemConfig>(module, "PullConfig");
     cls.def(nb::init<>())
@@ -84,7 +84,7 @@ void run(Recorded& self, const Progress& progress, std::optional<base::Time> unt
 }
 
 void bind_pull(nb::module_& module) {
-    bind_config(module);
+    bind_pull_config(module);
     bind_columns<BuiltBin>(module, "BuiltBins", "Events built, in the bins of the occupancy.");
     bind_system_report<PullReport>(module, "PullReport");
     auto cls = nb::class_<Recorded>(module, "PullSystem");

@@ -428,7 +428,7 @@ void bind_run(nb::module_& module) {
     bind_lease(module);
 }
 
-const Subject run(bind_run);
+const Subject run_control(bind_run);
 
 }  // namespace
 

@@ -19,7 +19,7 @@ using namespace systems;
 
 namespace {
 
-void bind_config(nb::module_& module) {
+void bind_shift_config(nb::module_& module) {
     using protocol::SpikyDelay;
     nb::class_<SpikyDelay>(module, "SpikyDelay")
         .def_rw("usual", &SpikyDelay::usual)
@@ -54,7 +54,7 @@ void bind_config(nb::module_& module) {
 }
 
 void bind_shift(nb::module_& module) {
-    bind_config(module);
+    bind_shift_config(module);
     using Stage = ShiftSystem::UnitStage;
     bind_columns<Stage>(module, "Stages", "The stages of readout units, in the order of time.");
     auto cls = bind_system<ShiftSystem>(module, "ShiftSystem", "ShiftReport");

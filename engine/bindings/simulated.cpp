@@ -47,7 +47,7 @@ void bind_flow(nb::module_& module) {
     cls.attr("ANY_OTHER") = Flow::kAnyOther;
 }
 
-void bind_config(nb::module_& module) {
+void bind_system_config(nb::module_& module) {
     nb::class_<hosts::PathConfig>(module, "PathConfig")
         .def_rw("memory_passes", &hosts::PathConfig::memory_passes)
         .def_rw("pcie_rate_bps", &hosts::PathConfig::pcie_rate)
@@ -115,7 +115,7 @@ void bind_simulated(nb::module_& module) {
     bind_report<RunDriver::Accounts>(module, "RunAccounts", "The fates of the MEPs of a run.");
     bind_columns<RunDriver::MembersFrom>(module, "MembersFrom", "How many units build.");
     bind_flow(module);
-    bind_config(module);
+    bind_system_config(module);
     bind_report<FlowCount>(module, "FlowCount", "What all sources of a flow sent together.");
     bind_columns<OccupancyBin>(module, "Occupancy", "The bytes in a switch, in bins of time.");
     bind_report<transport::Memory>(

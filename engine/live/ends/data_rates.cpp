@@ -25,7 +25,7 @@ using base::Time;
 
 constexpr std::uint32_t kMostThreads = 1024;
 constexpr Bytes kMemory = 64 << 20;  ///< beyond any cache
-constexpr Bytes kLine = 64;
+constexpr Bytes kPlaceLine = 64;
 constexpr std::size_t kRounds = 3;
 
 std::size_t size(Bytes bytes) { return static_cast<std::size_t>(bytes); }
@@ -35,7 +35,7 @@ class OneStream {
   public:
     explicit OneStream(const protocol::MfpGenerator& stream)
         : stream_(stream),
-          place_(size((kMfpAt + stream.largest() + kLine - 1) / kLine * kLine)),
+          place_(size((kMfpAt + stream.largest() + kPlaceLine - 1) / kPlaceLine * kPlaceLine)),
           memory_(std::max(size(kMemory), place_)),
           copies_(memory_.size()) {
         for (std::size_t number = 0; number < memory_.size() / place_; ++number) {

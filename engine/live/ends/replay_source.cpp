@@ -15,7 +15,7 @@ namespace daqloom::live {
 
 namespace {
 
-constexpr std::size_t kEventIdAt = 8;  ///< in an MFP
+constexpr std::size_t kReplayedEventIdAt = 8;  ///< in an MFP
 
 /// One file of a stream, open while numbers of its range are asked for.
 class Part {
@@ -94,7 +94,7 @@ class RecordedMfps final : public MfpFeed {
         }
         std::memcpy(room->data(), packet.data(), packet.size());
         const std::span header(reinterpret_cast<std::uint8_t*>(room->data()), room->size());
-        protocol::put_number<std::uint64_t>(header, kEventIdAt, mfp * config_.packing);
+        protocol::put_number<std::uint64_t>(header, kReplayedEventIdAt, mfp * config_.packing);
         writer.commit(mfp, static_cast<base::Bytes>(packet.size()));
         return Fed::done;
     }

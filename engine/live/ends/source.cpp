@@ -11,7 +11,7 @@ namespace daqloom::live {
 namespace {
 
 /// Wait for room of a quarter of the buffer; then less will do.
-constexpr base::Time kPatience = base::milliseconds(10);
+constexpr base::Time kBatchWait = base::milliseconds(10);
 
 }  // namespace
 
@@ -82,7 +82,7 @@ void Source::wait_for_room(const BufferWriter& writer, std::uint64_t seen,
                            const std::stop_token& stop) const {
     const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - seen) / 4, 1);
     for (const auto& [wanted, until] :
-         {std::pair(seen + some, now() + kPatience), std::pair(seen + 1, base::Time::never())}) {
+         {std::pair(seen + some, now() + kBatchWait), std::pair(seen + 1, base::Time::never())}) {
         writer.want(wanted);
         buffer_->writer_bell().sleep(until, [&, count = wanted] {
             return writer.acknowledged() < count && !stop.stop_requested();

@@ -15,26 +15,26 @@ namespace daqloom::live {
 
 namespace {
 
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kCopiedLine = 64;
 
 /// Bytes before the first whole cache line of the target: these and the rest behind the last go
 /// through the caches.
 std::size_t before_line(const std::byte* to, std::size_t bytes) {
-    return std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kLine);
+    return std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kCopiedLine);
 }
 
 /// `Lines` copies whole cache lines to a target on a cache line.
 template <auto Lines>
 void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
     const std::size_t head = before_line(to, bytes);
-    const std::size_t body = (bytes - head) / kLine * kLine;
+    const std::size_t body = (bytes - head) / kCopiedLine * kCopiedLine;
     std::memcpy(to, from, head);
     Lines(to + head, from + head, body);
     std::memcpy(to + head + body, from + head + body, bytes - head - body);
 }
 
 void lines_sse2(std::byte* to, const std::byte* from, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += kLine) {
+    for (std::size_t at = 0; at < bytes; at += kCopiedLine) {
         const auto* source = reinterpret_cast<const __m128i*>(from + at);
         auto* target = reinterpret_cast<__m128i*>(to + at);
         const __m128i a = _mm_loadu_si128(source);
@@ -50,7 +50,7 @@ void lines_sse2(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 __attribute__((target("avx2"))) void lines_avx2(std::byte* to, const std::byte* from,
                                                 std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += kLine) {
+    for (std::size_t at = 0; at < bytes; at += kCopiedLine) {
         const auto* source = reinterpret_cast<const __m256i*>(from + at);
         auto* target = reinterpret_cast<__m256i*>(to + at);
         const __m256i a = _mm256_loadu_si256(source);
@@ -62,7 +62,7 @@ __attribute__((target("avx2"))) void lines_avx2(std::byte* to, const std::byte* 
 
 __attribute__((target("avx512f"))) void lines_avx512(std::byte* to, const std::byte* from,
                                                      std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += kLine) {
+    for (std::size_t at = 0; at < bytes; at += kCopiedLine) {
         _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at),
                             _mm512_loadu_si512(reinterpret_cast<const __m512i*>(from + at)));
     }

@@ -18,7 +18,7 @@ namespace daqloom::live {
 
 namespace {
 
-constexpr base::Time kPause = base::milliseconds(10);
+constexpr base::Time kAcceptPause = base::milliseconds(10);
 
 struct Address {
     sockaddr_un address{};
@@ -155,7 +155,7 @@ base::expected<Handover> HandoverListener::accept(base::Time until) {
         OwnedFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!socket && errno != ECONNABORTED) {
             const int error = errno;
-            pause_end_ = now() + kPause;
+            pause_end_ = now() + kAcceptPause;
             return base::system_failure(
                 fmt::format("cannot accept a connection: {}", std::strerror(error)));
         }

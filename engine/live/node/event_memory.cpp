@@ -17,7 +17,7 @@ namespace {
 using base::Bytes;
 using protocol::Immediate;
 
-constexpr Bytes kLine = 64;
+constexpr Bytes kEventLine = 64;
 
 /// Events that a builder unit collects at a time, and the rule that says so.
 struct AtATime {
@@ -64,8 +64,8 @@ base::expected<EventMemory> EventMemory::of(const NodeConfig& config, const Unit
     }
     DAQLOOM_TRY(mfp, largest_mfp(config));
     const EventMemory memory{
-        .header = protocol::aligned(protocol::mep_overhead(units.readouts_in_run), kLine),
-        .place = protocol::aligned(mfp, kLine),
+        .header = protocol::aligned(protocol::mep_overhead(units.readouts_in_run), kEventLine),
+        .place = protocol::aligned(mfp, kEventLine),
         .readouts = units.readouts,
         .slots = events};
     if (memory.bytes() > config.output_buffer) {

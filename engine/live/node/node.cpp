@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::uint32_t kMostUnits = 65'536;
 /// Wait for the consumer after the epoch has drained; then the next epoch gets a new buffer.
-constexpr base::Time kPatience = base::seconds(1);
+constexpr base::Time kHaltWait = base::seconds(1);
 
 }  // namespace
 
@@ -60,28 +60,24 @@ base::expected<void> Node::check(const NodeConfig& given) {
     return {};
 }
 
-namespace {
-
-/// The data flow of one epoch; all that it refers to outlives it.
-struct Flow {
-    ~Flow() {
-        if (thread.joinable()) {
-            halt.abandon();
-            doorbell->ring();
-            thread.join();
-        }
-    }
-
-    const Doorbell* doorbell = nullptr;
-    std::unique_ptr<Transport> transport;
-    std::unique_ptr<Epoch> epoch;
-    Halt halt;
-    std::thread thread;
-};
-
-}  // namespace
-
 struct Node::Parts {
+    /// The data flow of one epoch; all that it refers to outlives it.
+    struct Flow {
+        ~Flow() {
+            if (thread.joinable()) {
+                halt.abandon();
+                doorbell->ring();
+                thread.join();
+            }
+        }
+
+        const Doorbell* doorbell = nullptr;
+        std::unique_ptr<Transport> transport;
+        std::unique_ptr<Epoch> epoch;
+        Halt halt;
+        std::thread thread;
+    };
+
     Parts(NodeConfig given, Doorbell bell, CountersPage counted)
         : config(std::move(given)),
           doorbell(std::move(bell)),
@@ -209,7 +205,7 @@ base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
     TcpConfig tcp = node.config.tcp;
     tcp.node = node.config.bind;
     DAQLOOM_TRY(transport, make_transport(node.config.transport, node.transport_config(), tcp));
-    auto flow = std::make_unique<Flow>();
+    auto flow = std::make_unique<Parts::Flow>();
     flow->doorbell = &node.doorbell;
     flow->transport = std::move(transport);
     std::vector<std::byte> address = flow->transport->address();
@@ -231,7 +227,7 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
     if (!node.flow || node.flow->epoch) {
         return base::failure("an epoch is started once, after it was prepared and connected");
     }
-    Flow& flow = *node.flow;
+    Parts::Flow& flow = *node.flow;
     DAQLOOM_TRY(epoch, make_epoch({.config = &node.config,
                                    .transport = flow.transport.get(),
                                    .streams = node.ends.streams(),
@@ -270,7 +266,7 @@ Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
     }
     node.ends.stop_sources();  // not before: a builder unit may have requested later MFPs
     if (state.is_drained) {
-        state = node.flow->halt.wait(true, std::min(until, now() + kPatience));
+        state = node.flow->halt.wait(true, std::min(until, now() + kHaltWait));
         node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
     }
     return {.is_drained = state.is_drained,

@@ -1,8 +1,8 @@
 #include "live/transport/libfabric_connections.hpp"
 
 #include <fmt/format.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 

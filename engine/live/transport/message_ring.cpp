@@ -7,13 +7,13 @@ namespace daqloom::live {
 
 namespace {
 
-struct RecordHeader {
+struct RingRecordHeader {
     std::uint32_t length;
     std::uint32_t kind;
 };
 
 constexpr std::uint64_t room_of(std::uint64_t length) {
-    return sizeof(RecordHeader) + (length + 7) / 8 * 8;
+    return sizeof(RingRecordHeader) + (length + 7) / 8 * 8;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ MessageRingWriter::Put MessageRingWriter::put(std::uint32_t kind,
             return Put::no_room;
         }
     }
-    const RecordHeader header{static_cast<std::uint32_t>(bytes.size()), kind};
+    const RingRecordHeader header{static_cast<std::uint32_t>(bytes.size()), kind};
     copy_in(written_, std::as_bytes(std::span(&header, 1)));
     copy_in(written_ + sizeof header, bytes);
     written_ += room;
@@ -81,10 +81,10 @@ MessageRingReader::Got MessageRingReader::next(Record& record) {
         }
     }
     const std::uint64_t there = written_ - read_;
-    if (there > records_.size() || there < sizeof(RecordHeader)) {
+    if (there > records_.size() || there < sizeof(RingRecordHeader)) {
         return Got::broken;
     }
-    RecordHeader header{};
+    RingRecordHeader header{};
     copy_out(read_, std::as_writable_bytes(std::span(&header, 1)));
     if (header.length > record_.size() || room_of(header.length) > there) {
         return Got::broken;

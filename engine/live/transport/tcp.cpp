@@ -26,7 +26,7 @@ constexpr std::size_t kBytesAtOnce = 256 << 10;
 constexpr std::size_t kWritesToSelf = 256;
 /// How often the kernel is asked what it has counted, a system call for each connection.
 constexpr base::Time kTimePerCounts = base::milliseconds(50);
-constexpr std::uint64_t kPollsPerLook = 256;  ///< at the clock
+constexpr std::uint64_t kTcpPollsPerLook = 256;  ///< at the clock
 constexpr std::uint64_t kMeeting = ~std::uint64_t{0};
 
 }  // namespace
@@ -284,7 +284,7 @@ bool TcpTransport::poll(TransportEvents& events) {
     turn_ += looked_at;
     something |= to_receive < kBytesPerPoll || to_send < kBytesPerPoll;
     something |= untold_ != 0 && tell_of_lost(events);
-    if (++polls_ % kPollsPerLook == 0) {
+    if (++polls_ % kTcpPollsPerLook == 0) {
         read_counts();
     }
     return something;

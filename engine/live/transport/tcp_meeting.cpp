@@ -26,7 +26,7 @@ struct AddressOnPaper {
     std::array<std::byte, sizeof(sockaddr_in6)> address{};
 };
 
-constexpr std::uint64_t kListener = ~std::uint64_t{0};
+constexpr std::uint64_t kMeetingListener = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -35,7 +35,7 @@ base::expected<TcpMeeting> TcpMeeting::open(const TransportConfig& config, const
     DAQLOOM_TRY(listener, listen_at(where, tcp));
     OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
     std::uint64_t incarnation = 0;
-    if (!epoll || !watch(epoll.get(), listener.get(), EPOLLIN, kListener)) {
+    if (!epoll || !watch(epoll.get(), listener.get(), EPOLLIN, kMeetingListener)) {
         return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
     }
     if (::getrandom(&incarnation, sizeof incarnation, 0) != sizeof incarnation) {
@@ -121,7 +121,7 @@ int TcpMeeting::look_at_all(int timeout_ms, TransportCounters& counters) {
     const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), timeout_ms);
     for (const epoll_event& event :
          std::span(came).first(static_cast<std::size_t>(std::max(count, 0)))) {
-        if (event.data.u64 == kListener) {
+        if (event.data.u64 == kMeetingListener) {
             accept_guests(counters);
         } else {
             look_at(guests_[event.data.u64], counters);

@@ -16,12 +16,7 @@ namespace {
 using base::Bytes;
 using Memory = std::span<const std::uint8_t>;
 
-constexpr std::size_t largest_fragment = std::numeric_limits<std::uint16_t>::max();
-
-constexpr Bytes padded_to(Bytes bytes, std::uint8_t align) {
-    const Bytes unit = Bytes{1} << align;
-    return (bytes + unit - 1) & ~(unit - 1);
-}
+constexpr std::size_t largest_mfp_fragment = std::numeric_limits<std::uint16_t>::max();
 
 /// Writes numbers and bytes one after the other.
 class Writer {
@@ -64,9 +59,9 @@ base::expected<Bytes> encode_mfp(const MfpHeader& header, std::span<const MfpFra
     const auto count = static_cast<std::uint16_t>(fragments.size());
     Bytes size = mfp_overhead(count);
     for (const MfpFragment& fragment : fragments) {
-        if (fragment.payload.size() > largest_fragment) {
+        if (fragment.payload.size() > largest_mfp_fragment) {
             return base::failure(fmt::format("MFP fragment of {} bytes; give at most {}",
-                                             fragment.payload.size(), largest_fragment));
+                                             fragment.payload.size(), largest_mfp_fragment));
         }
         size += padded_to(static_cast<Bytes>(fragment.payload.size()), header.align);
     }

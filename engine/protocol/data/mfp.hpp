@@ -41,10 +41,15 @@ inline constexpr base::Bytes mfp_header_bytes = 20;
 inline constexpr std::uint8_t largest_mfp_align = 16;
 inline constexpr std::uint16_t most_mfp_fragments = 65'535;  ///< as many as 16 bits count
 
+/// Bytes up to the next multiple of 2^align.
+constexpr base::Bytes padded_to(base::Bytes bytes, std::uint8_t align) {
+    const base::Bytes unit = base::Bytes{1} << align;
+    return (bytes + unit - 1) & ~(unit - 1);
+}
+
 /// The size of an MFP's header, types and sizes, in front of so many fragments.
 constexpr base::Bytes mfp_overhead(std::uint16_t fragments) {
-    const auto padded = [](base::Bytes bytes) { return (bytes + 3) & ~base::Bytes{3}; };
-    return mfp_header_bytes + padded(fragments) + padded(base::Bytes{2} * fragments);
+    return mfp_header_bytes + padded_to(fragments, 2) + padded_to(base::Bytes{2} * fragments, 2);
 }
 
 /// Whether memory begins with the header of an MFP that has the size of the memory; its fragments

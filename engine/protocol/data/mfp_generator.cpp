@@ -13,10 +13,6 @@ namespace {
 
 using base::Bytes;
 
-constexpr Bytes padded_to(Bytes bytes, std::uint8_t align) {
-    return aligned(bytes, Bytes{1} << align);
-}
-
 std::span<std::uint8_t> part(std::span<std::uint8_t> memory, Bytes at, Bytes bytes) {
     return memory.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(bytes));
 }

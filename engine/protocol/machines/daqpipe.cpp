@@ -11,30 +11,31 @@ namespace {
 
 using base::Bytes;
 
-constexpr std::uint32_t most_units = 65'536;
+constexpr std::uint32_t most_daqpipe_units = 65'536;
 constexpr std::uint32_t most_credits = 1'000'000;
-constexpr std::uint64_t most_fragments_held = std::uint64_t{1} << 28;
-constexpr Bytes largest_fragment = Bytes{1} << 32;
+constexpr std::uint64_t most_daqpipe_fragments = std::uint64_t{1} << 28;
+constexpr Bytes largest_daqpipe_fragment = Bytes{1} << 32;
 
 }  // namespace
 
 base::expected<DaqpipeBuilder> DaqpipeBuilder::make(DaqpipeBuilderConfig config) {
-    if (config.readouts < 1 || config.readouts > most_units || config.self.value() >= most_units) {
+    if (config.readouts < 1 || config.readouts > most_daqpipe_units ||
+        config.self.value() >= most_daqpipe_units) {
         return base::failure(fmt::format("DAQPIPE builder {} with {} readout units; give 1 to {}",
-                                         config.self.value(), config.readouts, most_units));
+                                         config.self.value(), config.readouts, most_daqpipe_units));
     }
     if (config.credits < 1 || config.credits > most_credits ||
-        std::uint64_t{config.credits} * config.readouts > most_fragments_held) {
+        std::uint64_t{config.credits} * config.readouts > most_daqpipe_fragments) {
         return base::failure(
             fmt::format("DAQPIPE builder: {} credits for events of {} fragments; give 1 to {}, and "
                         "at most {} fragments in all",
-                        config.credits, config.readouts, most_credits, most_fragments_held));
+                        config.credits, config.readouts, most_credits, most_daqpipe_fragments));
     }
-    if (config.largest_fragment < 1 || config.largest_fragment > largest_fragment) {
+    if (config.largest_fragment < 1 || config.largest_fragment > largest_daqpipe_fragment) {
         return base::failure(
             fmt::format("DAQPIPE builder: largest fragment of {} bytes; give 1 to "
                         "{}",
-                        config.largest_fragment, largest_fragment));
+                        config.largest_fragment, largest_daqpipe_fragment));
     }
     return DaqpipeBuilder(config);
 }
@@ -82,9 +83,10 @@ bool DaqpipeBuilder::is_drained() const {
 }
 
 base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {
-    if (config.builders < 1 || config.builders > most_units || config.self.value() >= most_units) {
+    if (config.builders < 1 || config.builders > most_daqpipe_units ||
+        config.self.value() >= most_daqpipe_units) {
         return base::failure(fmt::format("DAQPIPE readout {} with {} builders; give 1 to {}",
-                                         config.self.value(), config.builders, most_units));
+                                         config.self.value(), config.builders, most_daqpipe_units));
     }
     if (config.credits < 1 || config.credits > most_credits) {
         return base::failure(

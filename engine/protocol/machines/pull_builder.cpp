@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t most_readouts = 1'000'000;
 constexpr std::uint32_t most_concurrent_events = 1'000'000;
 /// Bits that say which fragments are here: 128 MiB.
-constexpr std::uint64_t most_fragments_held = std::uint64_t{1} << 30;
+constexpr std::uint64_t most_pull_fragments = std::uint64_t{1} << 30;
 
 }  // namespace
 
@@ -25,10 +25,10 @@ base::expected<PullBuilder> PullBuilder::make(PullBuilderConfig config) {
         return base::failure(fmt::format("builder unit: {} concurrent events; give 1 to {}",
                                          config.concurrent_events, most_concurrent_events));
     }
-    if (std::uint64_t{config.readouts} * config.concurrent_events > most_fragments_held) {
+    if (std::uint64_t{config.readouts} * config.concurrent_events > most_pull_fragments) {
         return base::failure(fmt::format(
             "builder unit: {} concurrent events of {} fragments; give at most {} fragments in all",
-            config.concurrent_events, config.readouts, most_fragments_held));
+            config.concurrent_events, config.readouts, most_pull_fragments));
     }
     return PullBuilder(config);
 }

@@ -14,25 +14,25 @@ namespace {
 
 using base::Bytes;
 
-constexpr std::uint32_t most_units = 65'536;
-constexpr std::uint32_t most_streams = 1'024;
+constexpr std::uint32_t most_push_builders = 65'536;
+constexpr std::uint32_t most_streams_of_readout = 1'024;
 constexpr std::uint32_t most_announced = 1'000'000;
 /// 2 GiB of records.
-constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
+constexpr std::uint64_t most_buffered_mfps = std::uint64_t{1} << 26;
 constexpr Bytes largest_buffer = Bytes{1} << 50;
 constexpr std::int64_t slowest_rate_bps = 1'000'000;
 
 std::optional<std::string> problem_of(const PushReadoutConfig& config) {
-    if (config.streams < 1 || config.streams > most_streams) {
-        return fmt::format("{} streams; give 1 to {}", config.streams, most_streams);
+    if (config.streams < 1 || config.streams > most_streams_of_readout) {
+        return fmt::format("{} streams; give 1 to {}", config.streams, most_streams_of_readout);
     }
-    if (config.builders < 1 || config.builders > most_units) {
-        return fmt::format("{} builder units; give 1 to {}", config.builders, most_units);
+    if (config.builders < 1 || config.builders > most_push_builders) {
+        return fmt::format("{} builder units; give 1 to {}", config.builders, most_push_builders);
     }
     if (config.buffered_mfps < 1 ||
-        std::uint64_t{config.buffered_mfps} * config.streams > most_mfps) {
+        std::uint64_t{config.buffered_mfps} * config.streams > most_buffered_mfps) {
         return fmt::format("{} MFPs in each of {} buffers; give at least 1, and {} in all",
-                           config.buffered_mfps, config.streams, most_mfps);
+                           config.buffered_mfps, config.streams, most_buffered_mfps);
     }
     if (config.largest_mfp < 1 || config.largest_mfp > largest_mfp_size) {
         return fmt::format("largest MFP of {} bytes; give 1 to {}", config.largest_mfp,

@@ -14,7 +14,7 @@ namespace daqloom::protocol {
 
 namespace {
 
-constexpr std::size_t most_named = 4;
+constexpr std::size_t most_in_message = 4;
 
 /// Phases that end when all members have answered an order.
 constexpr bool is_asking(RunPhase phase) {
@@ -32,7 +32,7 @@ template <class Values, class Words>
 std::string first_of(const Values& values, const char* between, Words words) {
     std::vector<std::string> told;
     for (const auto& value : values) {
-        if (told.size() < most_named) {
+        if (told.size() < most_in_message) {
             told.push_back(words(value));
         }
     }

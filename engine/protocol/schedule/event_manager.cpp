@@ -9,7 +9,7 @@ namespace daqloom::protocol {
 namespace {
 
 constexpr std::uint32_t most_builders = 1'000'000;
-constexpr std::uint32_t most_concurrent_events = 1'000'000;
+constexpr std::uint32_t most_events_per_builder = 1'000'000;
 
 }  // namespace
 
@@ -19,9 +19,9 @@ base::expected<EventManager> EventManager::make(EventManagerConfig config,
         return base::failure(fmt::format("event manager: {} builders; give 1 to {}",
                                          config.builders, most_builders));
     }
-    if (config.concurrent_events < 1 || config.concurrent_events > most_concurrent_events) {
+    if (config.concurrent_events < 1 || config.concurrent_events > most_events_per_builder) {
         return base::failure(fmt::format("event manager: {} concurrent events; give 1 to {}",
-                                         config.concurrent_events, most_concurrent_events));
+                                         config.concurrent_events, most_events_per_builder));
     }
     return EventManager(config, std::move(random));
 }

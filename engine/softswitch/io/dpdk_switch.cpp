@@ -21,8 +21,6 @@ namespace daqloom::softswitch::io {
 
 using base::Time;
 
-namespace {
-
 /// A core of the switch.
 struct Worker {
     Worker(Forwarder forwarding, Devices& devices, Exchange& exchange)
@@ -34,14 +32,15 @@ struct Worker {
     PollLoop loop;
     Time longest_sleep;
 };
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+namespace {
 
 int turn(void* worker) {
     auto& of = *static_cast<Worker*>(worker);
     of.loop.run(of.longest_sleep);
     return 0;
 }
-
-using Workers = std::vector<std::unique_ptr<Worker>>;
 
 base::expected<Workers> workers_of(const SwitchConfig& config, Devices& devices,
                                    Exchange& exchange) {
