@@ -1,10 +1,11 @@
-# daqloom: demo · test · lint · bench · sanitize · fuzz · docs · clean
+# daqloom: demo · develop · test-fast · test · lint · soak · bench · sanitize · fuzz · docs · wheel · clean
 #
-# Set-up runs by itself. What it makes: .venv (Python packages, daqloom among them), build (objects
-# and logs), and, with root or a passwordless sudo, the Debian packages that are missing.
+# Set-up runs by itself. It makes .venv (Python packages, and daqloom from src/), build (objects
+# and logs), and, with root or a passwordless sudo, installs the Debian packages that are missing.
 #
 #   make PYTHON=/path/to/python    another interpreter than the first 3.11 or newer on PATH
 #   make JOBS=8                    parallel compilations and tests (default: the number of cores)
+#   make test-fast IN=src/daqloom/study    the quick tests of one folder of src/daqloom or engine
 #   make FUZZ_SECONDS=600 fuzz     time per fuzz target
 
 .DEFAULT_GOAL := help
@@ -20,21 +21,30 @@ CLANG_FORMAT ?= clang-format-16
 
 bin := .venv/bin
 step := @scripts/step.sh
-pip := $(bin)/python -m pip install --disable-pip-version-check -c constraints.txt
+pip := $(bin)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test lint bench sanitize fuzz docs clean format
+.PHONY: help demo develop test test-fast soak lint format bench sanitize fuzz docs wheel clean
 help:
-	@echo "make demo      the ATLAS question answered, then events built for real: demo-output/"
+	@echo "The loop: edit, make test-fast IN=<the folder>, make test-fast, make lint test"
+	@echo
+	@echo "make develop   the engine for trying changes: one file is compiled in seconds"
+	@echo "make test-fast the tests that need no other process and no network; IN=engine/systems or"
+	@echo "               IN=src/daqloom/study: all tests of that folder"
 	@echo "make test      engine tests (Release; ASan + UBSan) and Python tests"
 	@echo "make lint      formatting, style and types"
 	@echo "make format    let clang-format and ruff rewrite the sources"
+	@echo "make hooks     format and lint what changed before each commit (pre-commit)"
+	@echo
+	@echo "make demo      the ATLAS question answered, then events built for real: demo-output/"
+	@echo "make soak      what runs for long: before a release"
 	@echo "make bench     benchmarks of the engine and of the whole, as JSON in build/bench/results/"
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make docs      the generated pages of docs/reference/"
-	@echo "make clean     remove build/, .venv/, demo-output/ and the engine's stub"
+	@echo "make wheel     the wheel, in dist/"
+	@echo "make clean     remove build/, .venv/, demo-output/, dist/ and the modules in src/"
 
-demo: .venv/daqloom
+demo: module-release
 	$(bin)/daqloom demo
 	$(bin)/daqloom study run atlas-min-buffer --quick --store demo-output/store
 	$(bin)/daqloom report atlas-min-buffer --quick --store demo-output/store \
@@ -45,61 +55,94 @@ demo: .venv/daqloom
 
 test: test-release test-address test-python
 
-.PHONY: test-python
-test-python: build/packages/develop .venv/daqloom .venv/dev
-	$(bin)/python -m pytest -q -n $(JOBS)
+pytest := $(bin)/python -m pytest -q -n $(JOBS)
 
-lint: build/packages/develop .venv/dev src/daqloom/_engine.pyi
+.PHONY: test-python
+test-python: .venv/dev module-release
+	$(pytest)
+
+# Quick tests start no process and use no network. With IN, all tests of one folder.
+test-fast: .venv/dev $(if $(filter engine/%,$(IN)),configure-develop,module-develop)
+	@scripts/test-fast.sh $(JOBS) $(IN)
+
+soak: .venv/dev module-release
+	$(pytest) -m soak
+
+lint: .venv/dev src/daqloom/_engine.pyi
 	$(step) clang-format $(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
 	$(step) ruff-check $(bin)/ruff check --output-format concise .
 	$(step) ruff-format $(bin)/ruff format --check .
 	$(step) mypy $(bin)/mypy --strict src/daqloom
 
-format: build/packages/develop .venv/dev
+format: .venv/dev
 	$(CLANG_FORMAT) -i $(cpp_files)
 	$(bin)/ruff check --quiet --fix .
 	$(bin)/ruff format --quiet .
+
+.PHONY: hooks
+hooks: .venv/dev
+	$(bin)/pre-commit install
 
 cpp_files = $(shell find engine benchmarks -name '*.[ch]pp')
 
 sanitize: test-address test-thread
 
-# ---- the engine's own builds: build/release, build/address, build/thread, build/bench, build/fuzz
+# ---- the engine's builds, one folder of build/ for each preset of CMakePresets.json ---------------
 
-configure = cmake -S . -B $(1) -G Ninja $(2)
-debug := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=$(CLANG)
+configure = $(step) configure-$(1) cmake --preset $(1)
+build = $(step) build-$(1) cmake --build build/$(1) -j $(JOBS)
+
+# The Python modules, which `cmake --install` puts beside the Python sources. The software switch,
+# which needs DPDK, is among them unless they are for the demo only.
+.PHONY: module-release module-develop module-debug
+module-release module-develop module-debug: module-%: .venv/daqloom build/packages/$(packages_of_it)
+	$(call configure,$*)
+	$(call build,$*) --target daqloom_python
+	@cmake --install build/$* --component python --prefix src >build/log/install-$*.log
+	@ln -sf build/$*/compile_commands.json compile_commands.json
+
+.PHONY: configure-develop
+configure-develop: .venv/daqloom build/packages/develop
+	$(call configure,develop)
+
+# The modules' stubs, for mypy; those of any build will do.
+src/daqloom/_engine.pyi:
+	@$(MAKE) module-release
 
 .PHONY: test-release test-address test-thread
-test-release: build/packages/develop
-	$(step) configure-release $(call configure,build/release,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_TESTS=ON)
-	$(step) build-release cmake --build build/release -j $(JOBS)
+test-release: module-release build/packages/develop
+	$(call configure,release) -DDAQLOOM_TESTS=ON
+	$(call build,release)
 	$(call ctest,build/release)
 
 test-address test-thread: test-%: build/packages/develop
-	$(step) configure-$* $(call configure,build/$*,$(debug) -DDAQLOOM_TESTS=ON -DDAQLOOM_SANITIZE=$*)
-	$(step) build-$* cmake --build build/$* -j $(JOBS)
+	$(call configure,$*)
+	$(call build,$*)
 	$(call ctest,build/$*)
 
 # One line per failure and the totals; the passed ones stand in <build>/Testing/Temporary/LastTest.log.
 ctest = @set -o pipefail; ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error \
 	| grep -Ev '^ +Start|Passed +[0-9.]+ sec$$|^Internal|^$$'
 
-bench: build/packages/bench .venv/daqloom
-	$(step) configure-bench $(call configure,build/bench,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_BENCH=ON)
-	$(step) build-bench cmake --build build/bench -j $(JOBS)
+bench: build/packages/bench module-release
+	$(call configure,bench)
+	$(call build,bench)
 	@scripts/benchmarks.sh build/bench $(bin)/python
 
 fuzz: build/packages/develop
-	$(step) configure-fuzz $(call configure,build/fuzz,$(debug) -DDAQLOOM_FUZZ=ON -DDAQLOOM_SANITIZE=address)
-	$(step) build-fuzz cmake --build build/fuzz -j $(JOBS)
+	$(call configure,fuzz)
+	$(call build,fuzz)
 	@for program in build/fuzz/programs_fuzz/*; do \
 		corpus=build/fuzz/corpus/$$(basename $$program); mkdir -p $$corpus; \
 		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
+wheel: .venv/run
+	$(step) wheel $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist .
+
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
-		docs/reference/software-switch.md docs/reference/device.md .venv/daqloom
+		docs/reference/software-switch.md docs/reference/device.md module-release
 	$(bin)/python -m daqloom.measure.counters docs/reference/operations.md
 
 docs/reference/scenario.md: module := daqloom.scenario.reference
@@ -108,7 +151,7 @@ docs/reference/study.md: module := daqloom.study.reference
 docs/reference/software-switch.md: module := daqloom.softswitch.reference
 docs/reference/device.md: module := daqloom.measure.device.reference
 docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
-docs/reference/software-switch.md docs/reference/device.md: .venv/daqloom .venv/dev
+docs/reference/software-switch.md docs/reference/device.md: module-release .venv/dev
 	$(bin)/python -m $(module) >build/$(@F)
 	mv build/$(@F) $@
 
@@ -127,34 +170,24 @@ build/packages/%: Makefile
 		scripts/step.sh packages-$* scripts/debian-packages.sh $(packages_$*) $$lacking
 	@mkdir -p $(@D) && touch $@
 
-.venv/bin/python: | build/packages/run
+.venv/venv: | build/packages/run
 	$(step) venv $$(scripts/python.sh path $(PYTHON)) -m venv --clear .venv
-
-.venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/bin/python
-	@$(bin)/python scripts/requirements.py build run $* >.venv/requirements-$*.txt
-	$(step) pip-$* $(pip) -r .venv/requirements-$*.txt
 	@touch $@
 
-# Installed, not editable: nothing is rebuilt on import. The build folder is kept, so that a change
-# recompiles what it touches; folders are listed too, so that a removed file counts as a change.
-sources = $(shell find engine src scenarios studies -not -name '*_test.?pp' -not -name '*_bench.cpp' \
-	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md' -not -name '_*.pyi')
+.venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/venv
+	@$(bin)/python scripts/requirements.py build run $* >.venv/requirements-$*.txt
+	$(step) pip-$* $(pip) install -c constraints.txt -r .venv/requirements-$*.txt
+	@touch $@
 
 # With the software switch, which needs DPDK, unless it is for the demo only.
 packages_of_it := $(if $(filter-out demo,$(MAKECMDGOALS)),develop,run)
 
-.venv/daqloom: .venv/run build/packages/$(packages_of_it) CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)
-	$(step) build-daqloom $(pip) --no-build-isolation --no-deps \
-		--config-settings build-dir=build/wheel \
-		--config-settings cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
-		--config-settings cmake.define.CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) .
+# The command and the metadata; the sources stay in src/, where a change is seen at once.
+.venv/daqloom: pyproject.toml .venv/run
+	$(step) pip-daqloom $(pip) install --no-build-isolation --no-deps --editable . \
+		$(addprefix --config-settings ,wheel.cmake=false wheel.py-api=py3 \
+			wheel.packages=src/daqloom editable.mode=inplace)
 	@touch $@
 
-# mypy looks for the engine's stub, which the build writes, beside the sources. Neither it nor the
-# folder's new date is a reason to build again.
-src/daqloom/_engine.pyi: .venv/daqloom
-	@cp .venv/lib/python3*/site-packages/daqloom/_*.pyi src/daqloom/
-	@touch .venv/daqloom $@
-
 clean:
-	rm -rf build .venv demo-output src/daqloom/_engine.pyi src/daqloom/_switch.pyi
+	rm -rf build .venv demo-output dist compile_commands.json src/daqloom/_engine.* src/daqloom/_switch.*

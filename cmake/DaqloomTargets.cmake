@@ -28,6 +28,19 @@ function(daqloom_stop_if_missing)
   endif()
 endfunction()
 
+# The interpreter that the modules are for, and nanobind, which is one of its packages.
+macro(daqloom_find_python)
+  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module
+    OPTIONAL_COMPONENTS Development.SABIModule)
+  execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+    OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_package(nanobind CONFIG QUIET)
+  if(NOT nanobind_FOUND)
+    message(FATAL_ERROR "The Python modules need nanobind in the environment of "
+      "${Python_EXECUTABLE}: make prepares one in .venv, or turn DAQLOOM_PYTHON off.")
+  endif()
+endmacro()
+
 # libfabric's pkg-config file says no more than where it is, which CMake finds by itself.
 macro(daqloom_find_libfabric)
   find_library(DAQLOOM_LIBFABRIC fabric)
@@ -64,6 +77,20 @@ function(daqloom_glob result folder suffix)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
+# Headers that most files include, compiled once where units are small; `target` shares the result of
+# `first`, which has the same compiler flags, or is itself the first and adds the headers after it.
+function(daqloom_precompile target first)
+  if(DAQLOOM_UNITY)
+    return()
+  endif()
+  if(target STREQUAL first)
+    target_precompile_headers(${target} PRIVATE <algorithm> <array> <cstdint> <functional> <map>
+      <memory> <optional> <span> <string> <utility> <variant> <vector> <fmt/format.h> ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  endif()
+endfunction()
+
 # engine/`folder` as the library daqloom_<folder>. Those named after it are the folders that it knows
 # besides those that they know: what includes any other neither links nor passes the test of arrows.
 function(daqloom_add_folder folder)
@@ -79,6 +106,7 @@ function(daqloom_add_folder folder)
   target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine>)
   list(TRANSFORM ARGN PREPEND daqloom_)
   target_link_libraries(${library} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:daqloom_warnings>)
+  daqloom_precompile(${library} daqloom_base)
 endfunction()
 
 # engine/softswitch/io as the library daqloom_softswitch_io: nothing else knows DPDK.
@@ -105,10 +133,6 @@ function(daqloom_install_folders)
     # Our headers include each other as "live/buffer.hpp", others name them <daqloom/live/buffer.hpp>.
     target_include_directories(${library} INTERFACE
       $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/daqloom>)
-    if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # The library also serves who links with another compiler, or without optimisation across files.
-      target_compile_options(${library} PRIVATE -ffat-lto-objects)
-    endif()
     install(TARGETS ${library} EXPORT daqloom ARCHIVE DESTINATION lib)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/${folder}" DESTINATION include/daqloom
       FILES_MATCHING PATTERN "*.hpp" PATTERN "*_test.hpp" EXCLUDE)
@@ -135,11 +159,14 @@ function(daqloom_add_tests)
         if(folder STREQUAL "softswitch/io")
           target_link_libraries(${target} PRIVATE daqloom_softswitch_io)
         endif()
-        # Tests check behaviour, not speed: do not pay for a link-time optimisation per executable.
-        set_target_properties(${target} PROPERTIES
-          INTERPROCEDURAL_OPTIMIZATION OFF RUNTIME_OUTPUT_DIRECTORY tests)
+        set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY tests)
+        daqloom_precompile(${target} base_test <gtest/gtest.h>)
+        set(label quick)
+        if(folder MATCHES "^(live/|softswitch/io)")
+          set(label live)  # processes, sockets, devices
+        endif()
         gtest_discover_tests(${target} TEST_PREFIX "${folder}/" DISCOVERY_TIMEOUT 60
-          PROPERTIES TIMEOUT 300)
+          PROPERTIES TIMEOUT 300 LABELS ${label})
       endif()
       target_sources(${target} PRIVATE "${file}")
     endforeach()

@@ -4,15 +4,31 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
+if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12) OR
+   (CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16))
+  message(FATAL_ERROR "${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} "
+    "${CMAKE_CXX_COMPILER_VERSION}; daqloom needs g++ 12 or clang 16, or newer: install one (on "
+    "Debian 12: apt-get install g++) and name it with CXX=g++-12.")
+endif()
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# Unity: the sources of a target in groups, each compiled as one unit, because most of the time goes
+# into headers. Off where tools want to see single files, and where one file is changed at a time.
+set(CMAKE_UNITY_BUILD ${DAQLOOM_UNITY})
+
+# ccache finds what another clone has compiled: paths below the sources are relative to it. A
+# precompiled header counts by its contents, not by its date.
 find_program(DAQLOOM_CCACHE ccache)
 if(DAQLOOM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${DAQLOOM_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+    "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    "${DAQLOOM_CCACHE}")
 endif()
 
 # A plain `pip install .` must survive the new warnings of a compiler that we have not met.
@@ -43,10 +59,6 @@ if(sanitizers)
   endif()
   add_compile_options(${sanitizers} -fno-omit-frame-pointer)
   add_link_options(${sanitizers})
-elseif(DAQLOOM_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release")
-  include(CheckIPOSupported)
-  check_ipo_supported(RESULT lto LANGUAGES CXX OUTPUT lto_error)
-  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${lto})
 endif()
 
 if(DAQLOOM_FUZZ)

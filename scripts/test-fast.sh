@@ -1,0 +1,39 @@
+#!/bin/bash
+# test-fast.sh JOBS            runs the tests that start no process and use no network
+# test-fast.sh JOBS FOLDER     runs all tests of a folder (or of a file's folder) of engine/ or src/daqloom/
+set -euo pipefail
+jobs=$1
+folder=${2:-}
+[ -f "$folder" ] && folder=$(dirname "$folder")
+folder=${folder%/}
+
+engine_tests() {
+    ctest --test-dir build/develop -j "$jobs" --output-on-failure --no-tests=error "$@" |
+        { grep -Ev '^ +Start|Passed +[0-9.]+ sec$|^Internal|^$' || true; }
+}
+build() { scripts/step.sh build-develop cmake --build build/develop -j "$jobs" "$@"; }
+python_tests() { .venv/bin/python -m pytest -q -n "$jobs" "$@"; }
+
+case $folder in
+'')
+    build
+    engine_tests --label-exclude live
+    python_tests -m 'not process and not soak' tests
+    ;;
+engine/*)
+    name=${folder#engine/}
+    # engine/live/node: the program live_node_test
+    mapfile -t programs < <(find "$folder" -name '*_test.cpp' -printf '%h_test\n' | sort -u |
+        sed 's|^engine/||; s|/|_|g')
+    build --target "${programs[@]}"
+    engine_tests --tests-regex "^$name/"
+    ;;
+src/daqloom | src/daqloom/*)
+    python_tests "tests${folder#src/daqloom}"
+    ;;
+*)
+    echo "IN=$folder is no folder of engine/ or src/daqloom/: give one that has tests, as in" \
+        "make test-fast IN=engine/systems" >&2
+    exit 2
+    ;;
+esac
