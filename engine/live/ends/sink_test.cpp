@@ -26,6 +26,7 @@
 #include "live/ends/packet_file.hpp"
 #include "live/ends/replay_source.hpp"
 #include "live/memory/clock.hpp"
+#include "live/memory/hung_test.hpp"
 #include "live/node/counters_page.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mfp_generator.hpp"
@@ -33,8 +34,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
-constexpr std::uint32_t kPacking = 10;
+constexpr std::uint32_t kEventsPerMep = 10;
 
 std::vector<protocol::MfpGenerator> streams_of(std::uint16_t count) {
     const auto sizes =
@@ -42,7 +42,7 @@ std::vector<protocol::MfpGenerator> streams_of(std::uint16_t count) {
     std::vector<protocol::MfpGenerator> streams;
     for (std::uint16_t stream = 0; stream < count; ++stream) {
         auto made = protocol::MfpGenerator::make(
-            {.source_id = stream, .packing = kPacking, .sizes = sizes});
+            {.source_id = stream, .packing = kEventsPerMep, .sizes = sizes});
         EXPECT_TRUE(made);
         streams.push_back(*made);
     }
@@ -60,7 +60,7 @@ std::uint64_t lost_packets(const FileCounters& counters) {
 /// A MEP of all streams but those that are missing.
 std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& streams,
                                  std::uint64_t number, std::size_t missing = ~std::size_t{0}) {
-    const std::uint64_t event = number * kPacking;
+    const std::uint64_t event = number * kEventsPerMep;
     auto at = protocol::mep_overhead(static_cast<std::uint32_t>(streams.size()));
     std::vector<protocol::MepEntry> entries;
     for (std::size_t stream = 0; stream < streams.size(); ++stream) {
@@ -80,7 +80,7 @@ std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& stre
         }
     }
     const auto encoded = protocol::encode_mep(
-        {.mep = protocol::MepId{number}, .event_id = event, .events = kPacking}, entries, mep);
+        {.mep = protocol::MepId{number}, .event_id = event, .events = kEventsPerMep}, entries, mep);
     EXPECT_TRUE(encoded) << encoded.error().message;
     return mep;
 }
@@ -235,7 +235,8 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
     std::uint64_t fragment_bytes = 0;
     for (std::uint64_t mep = 0; mep < 50; ++mep) {
         give(mep, mep_of(streams, mep, mep == 20 ? 1 : 99));
-        for (std::uint64_t event = mep * kPacking; event < (mep + 1) * kPacking; ++event) {
+        for (std::uint64_t event = mep * kEventsPerMep; event < (mep + 1) * kEventsPerMep;
+             ++event) {
             for (std::size_t stream = 0; stream < 3; ++stream) {
                 fragment_bytes += mep == 20 && stream == 1 ? 0 : streams[stream].size(event);
             }
@@ -255,7 +256,7 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
     ASSERT_TRUE(view);
     // The first byte of the first fragment of the second stream.
     damaged[static_cast<std::size_t>(view->entry(1).offset +
-                                     protocol::mfp_overhead(std::uint16_t{kPacking}))] ^= 1;
+                                     protocol::mfp_overhead(std::uint16_t{kEventsPerMep}))] ^= 1;
     give(50, damaged);
     give(51, {1, 2, 3});
     give(52, mep_of(streams, 53));  // says another number than its builder
@@ -322,9 +323,9 @@ TEST_F(SinkTest, WritesWhatAReplayReads) {
 
     auto stream = Buffer::create({.name = "stream", .bytes = 1 << 20, .pieces = 64});
     ASSERT_TRUE(stream);
-    const auto recording = Recording::open(path("run-source-1-0001.mfp"), kPacking);
+    const auto recording = Recording::open(path("run-source-1-0001.mfp"), kEventsPerMep);
     ASSERT_TRUE(recording) << recording.error().message;
-    auto feed = replay_mfps(*recording, {.source_id = 1, .packing = kPacking}, *stream);
+    auto feed = replay_mfps(*recording, {.source_id = 1, .packing = kEventsPerMep}, *stream);
     ASSERT_TRUE(feed) << feed.error().message;
     Source source(*stream, std::move(*feed), {});
     source.start(0);
@@ -343,7 +344,7 @@ TEST_F(SinkTest, WritesWhatAReplayReads) {
         EXPECT_EQ(piece->tag, mfp);
         const std::span octets(reinterpret_cast<const std::uint8_t*>(piece->bytes.data()),
                                piece->bytes.size());
-        EXPECT_EQ(protocol::check_mfp(streams[1], mfp * kPacking, octets).fault,
+        EXPECT_EQ(protocol::check_mfp(streams[1], mfp * kEventsPerMep, octets).fault,
                   protocol::DataFault::none);
         reader.acknowledge();
     }
@@ -402,7 +403,7 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     for (std::uint64_t mep = 0; mep < fit; ++mep) {
         const auto found = file->next();
         ASSERT_TRUE(found && *found);
-        EXPECT_EQ((*found)->header().event_id, mep * kPacking);
+        EXPECT_EQ((*found)->header().event_id, mep * kEventsPerMep);
     }
     const auto end = file->next();
     ASSERT_TRUE(end) << end.error().message;

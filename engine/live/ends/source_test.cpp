@@ -16,13 +16,13 @@
 #include "live/ends/packet_file.hpp"
 #include "live/ends/replay_source.hpp"
 #include "live/memory/clock.hpp"
+#include "live/memory/hung_test.hpp"
 #include "protocol/data/mep_check.hpp"
 #include "protocol/data/mfp_generator.hpp"
 
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 constexpr std::uint16_t kPacking = 10;
 
 Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {

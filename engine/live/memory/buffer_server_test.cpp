@@ -14,12 +14,11 @@
 #include <vector>
 
 #include "live/memory/clock.hpp"
+#include "live/memory/hung_test.hpp"
 #include "live/memory/no_descriptors_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {
-
-constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 class ServedBuffer : public testing::Test {
   protected:

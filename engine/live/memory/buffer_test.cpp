@@ -15,11 +15,10 @@
 
 #include "base/random.hpp"
 #include "live/memory/clock.hpp"
+#include "live/memory/hung_test.hpp"
 
 namespace daqloom::live {
 namespace {
-
-constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces) {
     auto buffer = Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces});

@@ -12,11 +12,10 @@
 
 #include "base/random.hpp"
 #include "live/memory/clock.hpp"
+#include "live/memory/hung_test.hpp"
 
 namespace daqloom::live {
 namespace {
-
-constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 Doorbell bell() {
     auto made = Doorbell::create();

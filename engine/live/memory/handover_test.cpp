@@ -17,12 +17,11 @@
 #include <utility>
 
 #include "live/memory/clock.hpp"
+#include "live/memory/hung_test.hpp"
 #include "live/memory/no_descriptors_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {
-
-constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 std::string name_of(const std::string& what) {
     return "daqloom/test-handover/" + std::to_string(::getpid()) + "/" + what;

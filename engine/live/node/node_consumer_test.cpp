@@ -221,7 +221,7 @@ TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
     std::vector<AttachedBuffer> streams;
     for (std::uint32_t unit = 0; unit < 2; ++unit) {
         auto attached = attach_buffer(buffer_name(config.run, unit, "stream-0"), BufferSide::writer,
-                                      now() + kHung);
+                                      now() + kNodesHung);
         ASSERT_TRUE(attached) << attached.error().message;
         streams.push_back(std::move(*attached));
         const auto generator = protocol::MfpGenerator::make(

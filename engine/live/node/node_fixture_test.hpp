@@ -23,12 +23,12 @@
 
 namespace daqloom::live {
 
-inline constexpr base::Time kHung = base::seconds(120);  ///< ends a test that would hang
+inline constexpr base::Time kNodesHung = base::seconds(120);  ///< ends a test that would hang
 inline constexpr Token kToken = {std::byte{1}, std::byte{2}};
 
 /// Looks again and again; false: it never was so.
 inline bool until(const std::function<bool()>& is_so) {
-    const base::Time deadline = now() + kHung;
+    const base::Time deadline = now() + kNodesHung;
     while (!is_so()) {
         if (now() > deadline) {
             return false;
@@ -111,7 +111,7 @@ class NodesUnderTest {
             at_addresses(peers);
         }
         all(here(members), [&](UnitIndex unit) {
-            const auto missing = nodes_.at(unit)->connect(peers, kHung);
+            const auto missing = nodes_.at(unit)->connect(peers, kNodesHung);
             EXPECT_TRUE(missing) << missing.error().message;
             EXPECT_EQ(missing.value_or(Units{99}), Units{}) << "at unit " << unit.value();
         });
@@ -121,7 +121,7 @@ class NodesUnderTest {
         }
     }
 
-    void halt(const Units& members, const Units& lost = {}, base::Time timeout = kHung) {
+    void halt(const Units& members, const Units& lost = {}, base::Time timeout = kNodesHung) {
         std::mutex mutex;
         all(here(members), [&](UnitIndex unit) {
             const auto halted = nodes_.at(unit)->halt(lost, timeout);

@@ -65,7 +65,7 @@ class StoppedUnit : public testing::TestWithParam<std::string> {
         for (const UnitIndex unit : first(3)) {
             peers.push_back({unit, in.get()});
         }
-        if (!(*node)->connect(peers, kHung) || !(*node)->start(0)) {
+        if (!(*node)->connect(peers, kNodesHung) || !(*node)->start(0)) {
             return;
         }
         while (!in.get().empty()) {

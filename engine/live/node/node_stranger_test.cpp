@@ -35,7 +35,7 @@ class BadUnit : public TransportEvents {
         return transport_->address();
     }
     void connect(std::span<const Transport::Peer> peers) {
-        const auto missing = transport_->connect(peers, now() + kHung);
+        const auto missing = transport_->connect(peers, now() + kNodesHung);
         EXPECT_TRUE(missing && missing->empty());
     }
     void say(std::span<const std::byte> bytes) {

@@ -1,0 +1,10 @@
+// For tests: how long they wait for what ought to happen at once.
+#pragma once
+
+#include "base/units.hpp"
+
+namespace daqloom::live {
+
+inline constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
+
+}  // namespace daqloom::live
