@@ -17,7 +17,7 @@ from daqloom.study.store_lines import (
     COPIES,
 )
 from daqloom.study.store_writer import RESULTS_OF_A_PATTERN
-from support.study_stores import SCENARIO, cell, fill, result, right_ones, segments
+from support.study_stores import SCENARIO, cell, fill, fill_at_once, result, right_ones, segments
 
 
 @pytest.fixture
@@ -126,18 +126,23 @@ def test_others_cells_are_seen_after_refresh(path: Path) -> None:
     assert len(segments(path)) == 2
 
 
-@pytest.mark.parametrize("way", ["fork", "spawn"])
-def test_two_processes_write_at_once(path: Path, way: str) -> None:
-    context = multiprocessing.get_context(way)
-    parts = [range(0, 500), range(500, 1000)]
-    writers = [context.Process(target=fill, args=(path, part)) for part in parts]
+def test_processes_write_at_once(path: Path) -> None:
+    """Two that share all but what they write, and one that has nothing of them."""
+    each = RESULTS_OF_A_PATTERN + 20
+    ways = [multiprocessing.get_context(way) for way in ("fork", "fork", "spawn")]
+    start = ways[-1].Barrier(len(ways), timeout=600)  # where one of them does not come
+    writers = [
+        way.Process(target=fill_at_once, args=(path, range(n * each, (n + 1) * each), start))
+        for n, way in enumerate(ways)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
         assert writer.exitcode == 0
+    count = len(writers) * each
     with Store.open(path, create=False) as store:
-        assert right_ones(store, range(1000)) == len(store) == 1000
+        assert right_ones(store, range(count)) == len(store) == count
         assert store.damaged == []
 
 
@@ -197,8 +202,8 @@ def test_a_torn_end_loses_only_its_own_cell(path: Path) -> None:
     text = segment.read_bytes()
     ends = [at + 1 for at, byte in enumerate(text) if byte == ord("\n")]
     assert len(ends) == 1 + COPIES + 6  # the session, the pattern and six cells
-    for length in range(ends[-3], len(text)):
-        segment.write_bytes(text[:length])
+    for length in reversed(range(ends[-3], len(text))):
+        os.truncate(segment, length)
         whole = sum(end <= length for end in ends) - 1 - COPIES
         with Store.open(path, create=False) as store:
             assert right_ones(store, range(6)) == len(store) == whole

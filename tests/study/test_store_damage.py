@@ -1,6 +1,8 @@
 """The store of studies: nothing damaged is believed, and nothing else is lost with it."""
 
 import os
+import random
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,16 @@ from daqloom.study.store_lines import (
     unpacked,
 )
 from daqloom.study.store_writer import RESULTS_OF_A_PATTERN
-from support.study_stores import cell, fill, refuse, result, right_ones, segments, told
+from support.study_stores import (
+    cell,
+    changed,
+    fill,
+    refuse,
+    result,
+    right_ones,
+    segments,
+    told,
+)
 
 
 @pytest.fixture
@@ -28,37 +39,80 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def changed(text: bytes, at: int, to: int) -> bytes:
-    return text[:at] + bytes([to]) + text[at + 1 :]
+SEED = 20_251_128
+SAMPLE = 60
+"""Places that are drawn, beside those of every kind."""
+
+
+def fields(text: bytes) -> list[tuple[bytes, int, int]]:
+    """The fields of all lines, as (kind of line, start, end): every word, which takes in its
+    separator, and last the end of the line.
+
+    The words are those of the frame, the names and the packed record or the JSON of the session
+    (see `store_lines`).
+    """
+    found, start = [], 0
+    for line in text.splitlines(keepends=True):
+        _, _, _, kind, *_ = line.split(b" ")
+        end = start + len(line) - 1
+        while start < end:
+            space = -1 if text[start] == ord("{") else text.find(b" ", start, end)
+            until = end if space < 0 else space + 1
+            found.append((kind, start, until))
+            start = until
+        found.append((kind, end, end + 1))
+        start = end + 1
+    return found
+
+
+def places(text: bytes) -> list[int]:
+    """Places in every field of every line: its first byte, its last two (the separator is the
+    last), and some that are drawn from all."""
+    edges = {at for _, start, end in fields(text) for at in (start, max(start, end - 2), end - 1)}
+    return sorted(edges | set(random.Random(SEED).sample(range(len(text)), SAMPLE)))
 
 
 def flips(text: bytes) -> list[tuple[int, int]]:
-    """Bits to flip, as (byte, bit): all around the ends of lines, a third in the frames of lines,
-    and every 61st of the rest.
+    """Bits to flip, as (byte, bit): one that is drawn at all `places`; all bits of the first and
+    the last byte of each field of the first line of each kind, and all around the ends of lines;
+    and what makes an end of a line, or a separator, of another byte."""
+    draw = random.Random(SEED)
+    found = {(at, draw.randrange(8)) for at in places(text)}
+    seen: dict[bytes, int] = {}
+    for kind, start, end in fields(text):
+        if text[start] == ord("\n"):
+            seen[kind] = 1
+            found |= {(at, bit) for at in (start - 1, start, start + 1) for bit in range(8)}
+        elif kind not in seen:
+            found |= {(at, bit) for at in (start, end - 1) for bit in range(8)}
+    for made in (ord("\n"), ord(" ")):
+        near = [(at, byte ^ made) for at, byte in enumerate(text) if (byte ^ made).bit_count() == 1]
+        found |= {(at, bits.bit_length() - 1) for at, bits in draw.sample(near, min(20, len(near)))}
+    return sorted((at, bit) for at, bit in found if at < len(text))
 
-    3 and 61 have no factor in common with 8, so every bit of a byte is met.
-    """
-    starts = [0, *(at + 1 for at, byte in enumerate(text) if byte == ord("\n"))]
-    ends = {at for start in starts for at in (start - 1, start)}
-    frames = {at for start in starts for at in range(start, start + 80)}
-    every = ((at, bit) for at in range(len(text)) for bit in range(8))
-    return [
-        (at, bit)
-        for n, (at, bit) in enumerate(every)
-        if at in ends or n % (3 if at in frames else 61) == 0
-    ]
+
+def every_flip(text: bytes) -> list[tuple[int, int]]:
+    return [(at, bit) for at in range(len(text)) for bit in range(8)]
 
 
-def test_a_flipped_bit_costs_one_result_at_most(path: Path) -> None:
+EXHAUSTIVE = pytest.mark.soak
+
+
+@pytest.mark.parametrize("chosen", [flips, pytest.param(every_flip, marks=EXHAUSTIVE)])
+def test_a_flipped_bit_costs_one_result_at_most(
+    path: Path, chosen: Callable[[bytes], list[tuple[int, int]]]
+) -> None:
     """Wherever it is: nothing wrong is read, and what is lost is told, with the place."""
     count = 4
     fill(path, range(count))
     [segment] = segments(path)
     text = segment.read_bytes()
     results = [text.index(b" result " + cell(seed).key.encode()) - 26 for seed in range(count)]
-    for at, bit in flips(text):
-        segment.write_bytes(changed(text, at, text[at] ^ 1 << bit))
-        with Store.open(path, create=False) as store:
+    for at, bit in chosen(text):
+        with (
+            changed(segment, at, text[at] ^ 1 << bit),
+            Store.open(path, create=False) as store,
+        ):
             found = right_ones(store, range(count))
             assert count - found == told(store)
             # A byte of a result's line costs that result; its end, or another line, costs none.
@@ -69,17 +123,27 @@ def test_a_flipped_bit_costs_one_result_at_most(path: Path) -> None:
             assert damage.offset == (at if text[at] == ord("\n") else line)
             [sentence] = store.damaged
             assert f"at byte {damage.offset}" in sentence
+    assert segment.read_bytes() == text
 
 
-def test_a_stray_end_of_a_line_costs_one_result_at_most(path: Path) -> None:
+def every_third(text: bytes) -> range:
+    return range(0, len(text), 3)
+
+
+@pytest.mark.parametrize("chosen", [places, pytest.param(every_third, marks=EXHAUSTIVE)])
+def test_a_stray_end_of_a_line_costs_one_result_at_most(
+    path: Path, chosen: Callable[[bytes], Iterable[int]]
+) -> None:
     fill(path, range(2))
     [segment] = segments(path)
     text = segment.read_bytes()
-    for at in range(0, len(text), 3):
+    for at in chosen(text):
         if text[at] == ord("\n"):
             continue
-        segment.write_bytes(changed(text, at, ord("\n")))
-        with Store.open(path, create=False) as store:
+        with (
+            changed(segment, at, ord("\n")),
+            Store.open(path, create=False) as store,
+        ):
             found = right_ones(store, range(2))
             assert found >= 1
             assert told(store) == 2 - found
@@ -309,7 +373,7 @@ def test_a_checksum_covers_all_of_a_line() -> None:
 def test_a_large_store_opens_without_reading_values(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = 100_000
+    count = 20_000
     text = packed(EMPTY, EMPTY)
     lines = (framed(n, RESULT, b"%032x" % n, name_of(EMPTY), text) for n in range(count))
     unread = pytest.fail
