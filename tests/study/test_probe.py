@@ -9,7 +9,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.study import probe as probing
 from daqloom.study.probe import held_frames, probe
 from daqloom.topology.loaded import load
-from support.laboratories import any_machine, rack  # noqa: F401
+from support.laboratories import rack
 from support.namespaces import can_make_networks
 
 

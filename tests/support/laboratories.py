@@ -1,8 +1,5 @@
 """A rack in a laboratory of network namespaces."""
 
-import pytest
-
-from daqloom.measure.lab import validity
 from daqloom.scenario.models import Scenario
 from daqloom.topology.loaded import load
 
@@ -19,10 +16,3 @@ def rack(**changes: object) -> Scenario:
     found = load("lab-rack", keys)
     assert isinstance(found, Scenario)
     return found
-
-
-@pytest.fixture
-def any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests run beside one another: what is measured here is not the network's speed."""
-    monkeypatch.setattr(validity, "MOST_PRESSURE", 2.0)
-    monkeypatch.setattr(validity, "MOST_LATENESS", 2.0)
