@@ -8,16 +8,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from daqloom.cli.console import BAD_INPUT, FAILED, INTERRUPTED
+from daqloom.cli.main import app
 from daqloom.study import StudyError
 from daqloom.study.dataset import open_study
+from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study, shipped_studies
+from daqloom.study.runner import run
 from daqloom.study.store import Store
 from support import small_studies
 from support.small_studies import GRID as STUDY
@@ -25,8 +30,10 @@ from support.small_studies import GRID as STUDY
 COMMAND = [sys.executable, "-m", "daqloom", "study"]
 
 ALL = 6 + 12
-LONG = STUDY.replace("seeds = 2", "seeds = 20").replace('"30 ms"', '"100 ms"')
-ALL_LONG = 6 + 120
+LONG = STUDY.replace("seeds = 2", "seeds = 10").replace('"30 ms"', '"100 ms"')
+ALL_LONG = 6 + 60
+"""About a second on one core: time for a signal to come while it runs."""
+PROGRESS = rf"\d+ of {ALL_LONG}: .*"
 SEARCH = small_studies.search("2 kB", "3 kB", "100 B")
 
 
@@ -37,9 +44,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def study(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def study(folder: Path, *words: str) -> Result:
+    """A command that nothing happens to, in this process."""
+    with chdir(folder):
+        return CliRunner().invoke(app, ["study", *words])
 
 
 @contextmanager
@@ -75,20 +83,30 @@ def held(store: Path) -> list[str]:
         return opened.keys()
 
 
-def numbers(folder: Path, file: str, store: str) -> dict[str, bytes]:
+def numbers(file: Path, store: Path) -> dict[str, bytes]:
     """Every number of the dataset, bit for bit."""
-    dataset = open_study(folder / file, store=folder / store)
+    dataset = open_study(file, store=store)
     return {str(name): dataset[name].values.tobytes() for name in dataset.data_vars}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The numbers of the long study, of which the other is a part, computed in one go."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "long.toml").write_text(LONG)
+    with Store.open(folder / "store", create=True) as store:
+        run(load_study(folder / "long.toml"), store, InProcess(store))
+    return numbers(folder / "long.toml", folder / "store")
 
 
 def test_plan_and_run_agree(folder: Path) -> None:
     plan = study(folder, "plan", "mine.toml")
     assert f"answers   0 of {ALL} complete" in plan.stdout
     assert f"runs      0 done, {ALL} to do" in plan.stdout
-    run = study(folder, "run", "mine.toml", "--workers", "1")
+    done = study(folder, "run", "mine.toml", "--workers", "1")
     summary = f"mine: {ALL} answers from {ALL} runs computed and 0 reused\n"
-    assert (run.returncode, run.stdout) == (0, summary)
-    assert all(re.match(rf"\d+ of {ALL}: ", line) for line in run.stderr.splitlines())  # progress
+    assert (done.exit_code, done.stdout) == (0, summary)
+    assert all(re.match(rf"\d+ of {ALL}: ", line) for line in done.stderr.splitlines())  # progress
     plan = study(folder, "plan", "mine.toml")
     assert f"answers   {ALL} of {ALL} complete" in plan.stdout
     assert f"runs      {ALL} done, 0 to do" in plan.stdout
@@ -100,19 +118,19 @@ def test_a_plan_says_that_runs_may_be_extended(folder: Path) -> None:
     (folder / "settled.toml").write_text(text)
     plan = study(folder, "plan", "settled.toml")
     assert f"0 done, {ALL} to do, and longer ones where they do not settle\n" in plan.stdout
-    run = study(folder, "run", "settled.toml", "--workers", "1")
-    assert run.stdout.startswith(f"settled: {ALL} answers from ")
+    done = study(folder, "run", "settled.toml", "--workers", "1")
+    assert done.stdout.startswith(f"settled: {ALL} answers from ")
     assert f"{ALL} of {ALL} complete" in study(folder, "plan", "settled.toml").stdout
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_is_one_sentence_and_loses_nothing(
-    folder: Path, workers: str, sent: signal.Signals
+    folder: Path, undisturbed: dict[str, bytes], workers: str, sent: signal.Signals
 ) -> None:
     words = ("run", "long.toml", "--workers", workers)
     with begun(folder, *words, "--store", "cut") as process:
-        await_cells(folder / "cut", 10, process)
+        await_cells(folder / "cut", 4, process)
         os.killpg(process.pid, sent)
         output, log = process.communicate()
     *progress, last = log.splitlines()
@@ -121,26 +139,31 @@ def test_an_interruption_is_one_sentence_and_loses_nothing(
         "daqloom: interrupted; computed results are in the store; "
         "the same command continues from there"
     )
-    assert all(re.fullmatch(r"\d+ of 126: .*", line) for line in progress)
+    assert all(re.fullmatch(PROGRESS, line) for line in progress)
     before = len(held(folder / "cut"))
-    assert 10 <= before < ALL_LONG
-    resumed = study(folder, *words, "--store", "cut")
+    assert 4 <= before < ALL_LONG
+    resumed = study(folder, "run", "long.toml", "--workers", "1", "--store", "cut")
     assert f"{ALL_LONG - before} runs computed and {before} reused" in resumed.stdout
-    study(folder, "run", "long.toml", "--workers", "1", "--store", "whole")
-    assert numbers(folder, "long.toml", "cut") == numbers(folder, "long.toml", "whole")
+    assert numbers(folder / "long.toml", folder / "cut") == undisturbed
 
 
 def test_a_worker_that_is_killed_is_not_noticed(folder: Path) -> None:
-    with begun(folder, "run", "long.toml", "--workers", "2", "--store", "s") as process:
-        await_cells(folder / "s", 5, process)
+    """Nor that another command has computed a third before."""
+    words = ("run", "long.toml", "--store", "s")
+    study(folder, *words, "--workers", "1", "--part", "0/3")
+    before = len(held(folder / "s"))
+    assert before == ALL_LONG // 3
+    with begun(folder, *words, "--workers", "2") as process:
+        await_cells(folder / "s", before + 3, process)
         children = psutil.Process(process.pid).children(recursive=True)
         workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
         assert len(workers) == 2
         workers[0].kill()
         output, log = process.communicate()
     assert process.returncode == 0
-    assert output.startswith(f"long: {ALL_LONG} answers from {ALL_LONG} runs computed")
-    assert all(re.fullmatch(r"\d+ of 126: .*", line) for line in log.splitlines())
+    computed = f"{ALL_LONG - before} runs computed and {before} reused"
+    assert output == f"long: {ALL_LONG} answers from {computed}\n"
+    assert all(re.fullmatch(PROGRESS, line) for line in log.splitlines())
     assert len(held(folder / "s")) == ALL_LONG
 
 
@@ -153,17 +176,18 @@ def test_two_commands_share_a_store(folder: Path) -> None:
             assert output.startswith(f"mine: {ALL} answers from ")
     study(folder, "run", "mine.toml", "--workers", "1", "--store", "alone")
     assert sorted(held(folder / "both")) == sorted(held(folder / "alone"))
-    assert numbers(folder, "mine.toml", "both") == numbers(folder, "mine.toml", "alone")
+    file = folder / "mine.toml"
+    assert numbers(file, folder / "both") == numbers(file, folder / "alone")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_cell_that_fails_is_named_and_the_rest_is_computed(folder: Path, workers: str) -> None:
     text = STUDY.replace('["500 kB", "1 MB"]', '["500 kB", "1 B", "1 MB"]')
     (folder / "odd.toml").write_text(text)
-    run = study(folder, "run", "odd.toml", "--workers", workers, "--store", "s", "--quiet")
-    assert run.returncode == FAILED
-    assert run.stdout == f"odd: {ALL} answers from {ALL} runs computed and 0 reused, 9 failed\n"
-    lines = [line for line in run.stderr.splitlines() if line.startswith("daqloom: ")]
+    done = study(folder, "run", "odd.toml", "--workers", workers, "--store", "s", "--quiet")
+    assert done.exit_code == FAILED
+    assert done.stdout == f"odd: {ALL} answers from {ALL} runs computed and 0 reused, 9 failed\n"
+    lines = [line for line in done.stderr.splitlines() if line.startswith("daqloom: ")]
     assert len(lines) == 9
     assert lines[0].startswith("daqloom: analyse, seed 1, event.rate = 200 Hz, event.size = 1 B: ")
     plan = study(folder, "plan", "odd.toml", "--store", "s")
@@ -172,13 +196,16 @@ def test_a_cell_that_fails_is_named_and_the_rest_is_computed(folder: Path, worke
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_disk_that_fills_stops_the_run_and_loses_nothing(folder: Path, workers: str) -> None:
-    """A file may grow to 40 kB: some ten cells of the 126."""
+    """A file may grow to 16 kB: some five of the 36 cells, and however two workers share these, one
+    of them meets the limit."""
+    (folder / "mine.toml").write_text(STUDY.replace("seeds = 2", "seeds = 5"))
+    whole = 6 + 30
 
     def starve() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16_000, 16_000))
 
-    words = ("run", "long.toml", "--workers", workers, "--store", "s")
-    with begun(folder, *words, preexec_fn=starve) as process:
+    words = ("run", "mine.toml", "--store", "s", "--workers")
+    with begun(folder, *words, workers, preexec_fn=starve) as process:
         output, log = process.communicate()
     *_, last = log.splitlines()
     assert (process.returncode, output) == (FAILED, "")
@@ -188,22 +215,22 @@ def test_a_disk_that_fills_stops_the_run_and_loses_nothing(folder: Path, workers
         last.replace("write s/", f"write {folder}/s/"),
     )
     stored = len(held(folder / "s"))
-    assert 0 < stored < ALL_LONG
-    resumed = study(folder, *words)
+    assert 0 < stored < whole
+    resumed = study(folder, *words, "1")
     assert resumed.stdout.endswith(f"and {stored} reused\n")
-    assert len(held(folder / "s")) == ALL_LONG
+    assert len(held(folder / "s")) == whole
 
 
 def test_a_search_without_a_boundary_is_kept_and_said(folder: Path) -> None:
     (folder / "none.toml").write_text(SEARCH)
-    run = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
-    assert run.returncode == 0
-    assert run.stderr == (
+    done = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
+    assert done.exit_code == 0
+    assert done.stderr == (
         "daqloom: 1 of 1 searches found no boundary within 2 kB to 3 kB: at 1 it does not hold "
         "even at 3 kB. They are kept and flagged; use wider bounds to find one.\n"
     )
     again = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
-    assert (again.returncode, again.stderr) == (0, run.stderr)
+    assert (again.exit_code, again.stderr) == (0, done.stderr)
     status = open_study(folder / "none.toml", store=folder / "s")["boundary_status"]
     assert status.item() == "never"
 
@@ -228,7 +255,7 @@ def test_a_mistake_is_one_sentence(
     (folder / "newer" / "format.json").write_text('{"daqloom-store": 99}')
     (folder / "mine.toml").write_text(STUDY.replace(*change) if change else STUDY)
     found = study(folder, words[0], "mine.toml", *words[1:])
-    assert (found.returncode, found.stdout) == (BAD_INPUT, "")
+    assert (found.exit_code, found.stdout) == (BAD_INPUT, "")
     assert found.stderr.count("\n") == 1
     assert found.stderr.startswith("daqloom: ")
     assert says in found.stderr
@@ -238,7 +265,7 @@ def test_a_mistake_is_one_sentence(
 def test_a_condition_on_what_the_method_does_not_give(folder: Path) -> None:
     (folder / "none.toml").write_text(SEARCH.replace("packets_dropped", "packets_droped"))
     found = study(folder, "run", "none.toml")
-    assert (found.returncode, found.stdout) == (BAD_INPUT, "")
+    assert (found.exit_code, found.stdout) == (BAD_INPUT, "")
     assert re.fullmatch(r"daqloom: none\.toml: [^\n]*packets_droped[^\n]*\n", found.stderr)
     assert not (folder / "daqloom-store").exists()
 
@@ -278,8 +305,8 @@ def test_a_sites_cluster(
     lines = iter(scheduler.stderr.readline, "")
     address = next(found[0] for line in lines if (found := re.search(r"tcp://[0-9.:]+", line)))
     threading.Thread(target=scheduler.stderr.read, daemon=True).start()
-    words = ("run", "long.toml", "--scheduler", address, "--store", "s")
-    with begun(folder, *words) as process:
+    words = ("--scheduler", address, "--store", "s")
+    with begun(folder, "run", "mine.toml", *words) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == (
             "daqloom: the scheduler has no worker yet; waiting for the first\n"
@@ -289,18 +316,16 @@ def test_a_sites_cluster(
             cluster("worker", address, "--no-nanny", "--nthreads", threads, *local)
         output, log = process.communicate()
     assert process.returncode == 0
-    assert output == f"long: {ALL_LONG} answers from {ALL_LONG} runs computed and 0 reused\n"
-    assert all(re.fullmatch(r"\d+ of 126: .*", line) for line in log.splitlines())
-    assert len(held(folder / "s")) == ALL_LONG
-    more = LONG.replace("seeds = 20", "seeds = 60")
-    (folder / "long.toml").write_text(more)
-    with begun(folder, *words) as process:
-        await_cells(folder / "s", ALL_LONG + 10, process)
+    assert output == f"mine: {ALL} answers from {ALL} runs computed and 0 reused\n"
+    assert all(re.fullmatch(rf"\d+ of {ALL}: .*", line) for line in log.splitlines())
+    assert len(held(folder / "s")) == ALL
+    with begun(folder, "run", "long.toml", *words) as process:
+        await_cells(folder / "s", ALL + 4, process)
         scheduler.kill()
         output, log = process.communicate()
     assert (process.returncode, output) == (FAILED, "")
     *progress, last = log.splitlines()
-    assert not [line for line in progress if not re.fullmatch(r"\d+ of 366: .*", line)], log
+    assert not [line for line in progress if not re.fullmatch(PROGRESS, line)], log
     assert last == (
         "daqloom: the Dask scheduler has gone; computed results are in the store, "
         "the same command continues"
@@ -309,7 +334,7 @@ def test_a_sites_cluster(
 
 def test_the_list_names_every_study_with_its_title(folder: Path) -> None:
     found = study(folder, "list")
-    assert (found.returncode, found.stderr) == (0, "")
+    assert (found.exit_code, found.stderr) == (0, "")
     assert found.stdout.splitlines() == [
         f"{name:<{max(map(len, shipped_studies()))}}  {load_study(name).title}"
         for name in shipped_studies()
