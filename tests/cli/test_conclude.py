@@ -23,7 +23,7 @@ methods = ["analyse", "simulate"]
 "network.switch.tor.model" = "infinite"
 [grid]
 "event.rate" = ["1 kHz", "2 kHz", "4 kHz"]
-"event.size" = ["100 kB", "200 kB", "300 kB", "400 kB"]
+"event.size" = ["200 kB", "300 kB", "350 kB", "400 kB"]
 """
 
 
