@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 from typer.testing import CliRunner
@@ -22,17 +23,18 @@ def invoke(*arguments: str):
     return CliRunner().invoke(app, list(arguments))
 
 
-def completed(*words: str) -> list[str]:
-    """What bash is offered for the last word."""
-    asked = {
+def asked(words: Sequence[str]) -> dict[str, str]:
+    """How bash asks for the last word."""
+    return {
         "_DAQLOOM_COMPLETE": "complete_bash",
         "COMP_WORDS": " ".join(["daqloom", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    code = "from daqloom.__main__ import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True
-    )
+
+
+def completed(*words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    done = CliRunner().invoke(app, [], env=asked(words), prog_name="daqloom")
     assert done.stderr == ""
     return done.stdout.split()
 
@@ -42,6 +44,16 @@ def test_names_of_scenarios_studies_and_fabrics_are_completed() -> None:
     assert completed("study", "run", "inc") == [n for n in shipped_studies() if n[:3] == "inc"]
     fabrics = sorted([*shipped_fabrics(), "clos"])
     assert completed("topology", "show", "c") == [n for n in fabrics if n.startswith("c")]
+
+
+def test_the_program_that_a_shell_asks_has_all_commands() -> None:
+    """Though it is started without words, by which it would leave out the others."""
+    code = "from daqloom.__main__ import main; main()"
+    words = ("study", "run", "inc")
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked(words), capture_output=True, text=True
+    )
+    assert (done.stdout.split(), done.stderr) == (completed(*words), "")
 
 
 def test_keys_are_those_of_the_scenario_that_is_named() -> None:
@@ -106,8 +118,8 @@ def test_help_groups_commands_by_what_they_are_for() -> None:
 
 
 def test_options_stand_for_keys_of_the_run() -> None:
-    done = invoke("simulate", "small-rack", "--duration", "0.2 min", "--json", "--seed", "7")
-    assert json.loads(done.stdout)["engine"]["virtual_s"] == 12
+    done = invoke("simulate", "small-rack", "--duration", "0.01 min", "--json", "--seed", "7")
+    assert json.loads(done.stdout)["engine"]["virtual_s"] == 0.6
     assert json.loads(done.stdout)["seed"] == 7
     for command, options, sentence in (
         ("simulate", ["--duration", "soon"], "--duration: run.duration"),

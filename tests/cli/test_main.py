@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -310,15 +311,28 @@ def test_a_closed_form_starts_without_the_other_commands():
     assert "daqloom.cli.main" not in imported
 
 
+EACH_ALONE = """
+import os, sys
+from daqloom.cli import describe  # which every process begins with
+assert "daqloom.cli.main" not in sys.modules
+for name in sys.argv[1:]:
+    if not (child := os.fork()):
+        from daqloom.__main__ import main
+        sys.argv = ["daqloom", name, "--help"]
+        main()
+    assert os.waitpid(child, 0)[1] == 0, name
+"""
+"""Runs the help of commands, each in a process that has none of the others."""
+
+
 def test_every_command_of_the_help_answers_alone():
     from typer.main import get_command
 
-    for name in get_command(app).commands:
-        done = subprocess.run(
-            [sys.executable, "-m", "daqloom", name, "--help"], capture_output=True
-        )
-        assert done.returncode == 0, done.stderr
-        assert f"daqloom {name}" in done.stdout.decode()
+    names = list(get_command(app).commands)
+    done = subprocess.run([sys.executable, "-c", EACH_ALONE, *names], capture_output=True)
+    assert done.returncode == 0, done.stderr
+    usages = re.findall(r"(?m)^Usage: daqloom (\S+)", done.stdout.decode())
+    assert usages == names
 
 
 def test_a_system_without_closed_form_has_a_note_and_no_empty_table():
