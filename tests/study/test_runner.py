@@ -1,12 +1,12 @@
 """Studies run: resumed, repeated, interrupted, spread over workers, searched."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,8 @@ from daqloom.study.file import Study, load_study
 from daqloom.study.plan import plan, searched_cells
 from daqloom.study.runner import Progress, replay, run
 from daqloom.study.store import Store
-from support.small_studies import GRID
+from daqloom.study.workers import DaskExecutor
+from support.small_studies import GRID, POINTS
 
 
 @pytest.fixture
@@ -108,16 +109,20 @@ class StopsAfter(InProcess):
             yield answer
 
 
-def test_an_interrupted_study_resumes_to_the_same_numbers(study: Study, tmp_path: Path) -> None:
+def test_an_interrupted_study_resumes_to_the_same_numbers(tmp_path: Path) -> None:
+    """At the first cell, among the formulas, at the first simulation, among these, at the last."""
     file = tmp_path / "mine.toml"
-    complete(study, tmp_path / "whole")
-    cuts = random.Random(1)
-    for attempt in range(10):
-        folder = tmp_path / f"cut{attempt}"
+    study = written(tmp_path, POINTS + "[repeat]\nseeds = 2\n")
+    whole = complete(study, tmp_path / "whole")
+    assert whole.computed == 4 + 8
+    numbers = dataset_of(study, tmp_path / "whole", file)
+    for cells in (0, 2, 4, 7, 11):
+        folder = tmp_path / f"cut{cells}"
         with Store.open(folder, create=True) as store, pytest.raises(KeyboardInterrupt):
-            run(study, store, StopsAfter(store, cuts.randrange(18)))
-        complete(study, folder)
-        assert dataset_of(study, folder, file) == dataset_of(study, tmp_path / "whole", file)
+            run(study, store, StopsAfter(store, cells))
+        # A cell is stored before it is reported; and what was cut off is not computed again.
+        assert complete(study, folder).computed == whole.computed - cells - 1
+        assert dataset_of(study, folder, file) == numbers
 
 
 KILLED = """
@@ -127,6 +132,7 @@ from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.runner import run
 from daqloom.study.store import Store
+from daqloom.study.workers import DaskExecutor
 
 cells = int(sys.argv[3])
 
@@ -162,42 +168,37 @@ def test_parts_make_the_whole(study: Study, tmp_path: Path) -> None:
     assert complete(study, tmp_path / "store").computed == 0
 
 
-@pytest.fixture
-def dask() -> Iterator[Callable[[Path], object]]:
-    from daqloom.study.workers import DaskExecutor
+@dataclass
+class Workers:
+    """Two processes, and the store that they fill."""
 
-    started: list[DaskExecutor] = []
+    store: Path
+    executor: DaskExecutor
 
-    def start(store: Path) -> DaskExecutor:
-        started.append(DaskExecutor(store, workers=2))
-        return started[-1]
 
-    yield start
-    for executor in started:
-        executor.close()
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    store = tmp_path_factory.mktemp("workers") / "store"
+    executor = DaskExecutor(store, workers=2)
+    yield Workers(store, executor)
+    executor.close()
 
 
 def test_two_workers_give_the_same_numbers(
-    study: Study,
-    tmp_path: Path,
-    dask: Callable[[Path], InProcess],
-    capfd: pytest.CaptureFixture[str],
+    study: Study, tmp_path: Path, workers: Workers, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "mine.toml"
     complete(study, tmp_path / "one")
-    with Store.open(tmp_path / "two", create=True) as store:
-        progress = run(study, store, dask(tmp_path / "two"))
+    with Store.open(workers.store, create=True) as store:
+        progress = run(study, store, workers.executor)
     assert (progress.finished, progress.computed, progress.failures) == (18, 18, [])
-    assert dataset_of(study, tmp_path / "two", file) == dataset_of(study, tmp_path / "one", file)
+    assert dataset_of(study, workers.store, file) == dataset_of(study, tmp_path / "one", file)
     assert capfd.readouterr() == ("", "")
 
 
-def test_workers_listen_to_this_machine_only(
-    tmp_path: Path, dask: Callable[[Path], InProcess]
-) -> None:
+def test_workers_listen_to_this_machine_only(workers: Workers) -> None:
     import psutil
 
-    dask(tmp_path / "store")
     me = psutil.Process()
     listening = [
         connection.laddr.ip
@@ -205,18 +206,16 @@ def test_workers_listen_to_this_machine_only(
         for connection in process.net_connections()
         if connection.status == psutil.CONN_LISTEN
     ]
-    assert listening
+    assert len(listening) > workers.executor.workers
     assert set(listening) == {"127.0.0.1"}
 
 
-def test_a_worker_that_is_killed_costs_its_cell_only(
-    study: Study, tmp_path: Path, dask: Callable[[Path], InProcess]
-) -> None:
-    executor = dask(tmp_path / "store")
-    with Store.open(tmp_path / "store", create=True) as store:
-        workers = executor._client.run(os.getpid)  # type: ignore[attr-defined]
-        os.kill(next(iter(workers.values())), signal.SIGKILL)
-        progress = run(study, store, executor)
+def test_a_worker_that_is_killed_costs_its_cell_only(tmp_path: Path, workers: Workers) -> None:
+    study = written(tmp_path, GRID.replace("seeds = 2", "seeds = [3, 4]"))
+    with Store.open(workers.store, create=True) as store:
+        pids = workers.executor._client.run(os.getpid)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+        progress = run(study, store, workers.executor)
     assert (progress.finished, progress.failures) == (18, [])
 
 

@@ -1,5 +1,6 @@
 """Studies over fabrics: the same mechanism as over racks, from the file to the report."""
 
+import functools
 import json
 import os
 import re
@@ -269,7 +270,7 @@ def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.Monke
         TREE
         + """
 [grid]
-"network.switch.buffer" = { from = "5 kB", to = "1004 kB", step = "1 kB" }
+"network.switch.buffer" = { from = "5 kB", to = "1000 kB", step = "5 kB" }
 [variants]
 "tree" = {}
 "cluster" = { "network.shape" = "imported", "network.dumps" = "cluster64" }
@@ -285,9 +286,9 @@ def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(read, "override", counted)
     found = plan(study, None)
-    assert (found.tasks, found.refused) == (2000, 0)
+    assert (found.tasks, found.refused) == (400, 0)
     assert found.cpu_s > 0
-    assert built < 2100  # each value once at most; a file's digest is no reason for a second
+    assert built < 420  # each value once at most; a file's digest is no reason for a second
 
 
 CLUSTER = {"network.shape": "imported", "network.dumps": "cluster64"}
@@ -353,7 +354,16 @@ CHOICES: dict[str, list[object]] = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@functools.cache
+def slow_hash(changes: str) -> str | None:
+    """None where the changes of a small tree make no system."""
+    try:
+        return override(tree(), json.loads(changes)).hash()
+    except ScenarioError:
+        return None
+
+
+@settings(max_examples=40)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(sorted(CHOICES)), st.integers(0, 2), max_size=5),
@@ -362,15 +372,12 @@ CHOICES: dict[str, list[object]] = {
     )
 )
 def test_the_quick_hash_is_the_hash(points: list[dict[str, int]]) -> None:
-    base = tree()
-    hasher = ScenarioHasher(base)
+    hasher = ScenarioHasher(tree())
     for point in points * 2:
         changes = {key: CHOICES[key][at % len(CHOICES[key])] for key, at in point.items()}
-        try:
-            slow = override(base, changes).hash()
-        except ScenarioError:
-            continue
-        assert hasher.hash(changes) == slow, changes
+        slow = slow_hash(json.dumps(changes))
+        if slow is not None:
+            assert hasher.hash(changes) == slow, changes
 
 
 def test_a_changed_dump_is_another_system(tmp_path: Path) -> None:

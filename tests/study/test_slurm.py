@@ -4,14 +4,15 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from daqloom.cli.main import app
 from daqloom.study import StudyError
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
@@ -26,9 +27,10 @@ ELEMENTS = 3
 def exported(folder: Path, name: str = "small", output: str = "job.sh", *options: str) -> Path:
     """The script of a study, written by the command line."""
     (folder / f"{name}.toml").write_text(STUDY)
-    command = [sys.executable, "-m", "daqloom", "study", "export-slurm", f"{name}.toml"]
-    command += ["--store", "store", "--elements", str(ELEMENTS), "--memory", "300", *options]
-    subprocess.run([*command, "--output", output], cwd=folder, check=True, capture_output=True)
+    words = ["study", "export-slurm", f"{name}.toml", "--store", "store"]
+    words += ["--elements", str(ELEMENTS), "--memory", "300", *options, "--output", output]
+    with chdir(folder):
+        assert CliRunner().invoke(app, words).exit_code == 0
     return folder / output
 
 
@@ -91,11 +93,10 @@ def test_limits_that_make_no_sense_are_refused(elements: int, hours: float, memo
 
 def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
-    command = [sys.executable, "-m", "daqloom", "study", "export-slurm", "small.toml"]
-    found = subprocess.run(
-        [*command, "--output", "none/job.sh"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert found.returncode == 2
+    words = ["study", "export-slurm", "small.toml", "--output", "none/job.sh"]
+    with chdir(tmp_path):
+        found = CliRunner().invoke(app, words)
+    assert found.exit_code == 2
     assert found.stderr == "daqloom: --output none/job.sh: there is no folder none; make it first\n"
     assert not (tmp_path / "none").exists()
 
