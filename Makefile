@@ -99,7 +99,9 @@ module-release module-develop module-debug: module-%: .venv/daqloom build/packag
 	$(call configure,$*)
 	$(call build,$*) --target daqloom_python
 	@cmake --install build/$* --component python --prefix src >build/log/install-$*.log
-	@ln -sf build/$*/compile_commands.json compile_commands.json
+	@[ $* = release ] || ln -sf build/$*/compile_commands.json compile_commands.json
+
+develop: module-develop
 
 .PHONY: configure-develop
 configure-develop: .venv/daqloom build/packages/develop
