@@ -1,6 +1,9 @@
 """Scenarios of fabrics: what they say, what they refuse."""
 
+import functools
+import json
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from daqloom.scenario import (
     to_toml,
 )
 from daqloom.scenario.document import given as given_keys
+from daqloom.scenario.document import look
 from daqloom.topology.cabled import cabled
 from daqloom.topology.loaded import load, override
 from daqloom.topology.routes import trace
@@ -38,21 +42,52 @@ def test_what_is_shown_reads_back_as_the_same_system(name: str, tmp_path: Path) 
     assert load(shown).hash() == load(name).hash()
 
 
-def test_every_key_is_described_and_can_be_set_to_its_default() -> None:
+def given_in(scenario: Scenario) -> dict[str, object]:
+    """The keys that a scenario shows, and their values as a file has them."""
+    shown = scenario.document()
+    return {key: look(shown, key) for key in given_keys(shown)}
+
+
+def test_every_key_is_described() -> None:
     page = (ROOT / "docs" / "reference" / "scenario.md").read_text()
-    seen = set()
-    for name in presets():
-        scenario = load(name)
-        shown = scenario.document()
-        for key in given_keys(shown):
-            value = shown
-            for part in key.split("."):
-                value = value[part]
-            assert override(scenario, {key: value}).hash() == scenario.hash(), key
-            seen.add(key)
     for known in known_keys(Scenario):
         assert f"`{known.rpartition('.')[2]}`" in page
-    assert len(seen) > 150
+
+
+@functools.cache
+def first_shown() -> dict[tuple[str, str], str]:
+    """The first shipped scenario that has some value of a key, for each key and value."""
+    shown: dict[tuple[str, str], str] = {}
+    for name in presets():
+        for key, value in given_in(load(name)).items():
+            shown.setdefault((key, json.dumps(value)), name)
+    return shown
+
+
+def test_shipped_scenarios_have_most_keys() -> None:
+    assert len({key for key, _ in first_shown()}) > 150
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_key_can_be_set_to_its_default(name: str) -> None:
+    """Alone, unless another scenario has the same value of it; and with some others; and all."""
+    scenario = load(name)
+    whole, keys = scenario.hash(), given_in(scenario)
+    alone = [key for key in keys if first_shown()[key, json.dumps(keys[key])] == name]
+    mixed = random.Random(name).sample(sorted(keys), len(keys))
+    some = [mixed[at : at + 32] for at in range(0, len(mixed), 32)]
+    for chosen in [*([key] for key in alone), *some, mixed]:
+        changes = {key: keys[key] for key in chosen}
+        assert override(scenario, changes).hash() == whole, chosen
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", presets())
+def test_every_key_of_every_scenario_can_be_set_to_its_default_alone(name: str) -> None:
+    scenario = load(name)
+    whole = scenario.hash()
+    for key, value in given_in(scenario).items():
+        assert override(scenario, {key: value}).hash() == whole, key
 
 
 def test_the_api_loads_both_kinds() -> None:
