@@ -1,16 +1,16 @@
 """Which defaults are guesses at a system, and where they are told."""
 
 import json
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from typer.testing import CliRunner
 
 from daqloom import methods
+from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.part import Assumed
@@ -141,8 +141,9 @@ def test_every_result_says_what_was_assumed(rack: Path) -> None:
 
 
 def daqloom(*arguments: str) -> str:
-    command = [sys.executable, "-m", "daqloom", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0
+    return done.stdout
 
 
 def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
