@@ -151,8 +151,15 @@ def big():
     return study(rates, sizes, seeds=5, operating_point=POINT)
 
 
+@pytest.fixture(scope="module")
+def page():
+    """Of the big study with two figures."""
+    return render(big(), [("Lines", "A caption.", b"png"), ("Map", "Another.", b"png")])
+
+
 def test_the_report_is_written_whole(tmp_path):
-    paths = write_report(big(), tmp_path / "report", provenance=[("machine", "lab")])
+    dataset = study(RATES, SIZES, operating_point=POINT)
+    paths = write_report(dataset, tmp_path / "report", provenance=[("machine", "lab")])
     assert sorted(path.name for path in paths) == sorted(
         ["report.html", "results.parquet"]
         + [
@@ -168,8 +175,11 @@ def test_the_report_is_written_whole(tmp_path):
     assert "lab" in page.split("Provenance of the numbers")[-1]
 
 
-def test_the_page_loads_nothing():
-    page = render(big(), [("Lines", "A caption.", b"png")])
+def test_the_page_of_many_points_is_no_burden(page):
+    assert len(page.encode()) < 2.5e6  # without pictures, of some 100 kB each
+
+
+def test_the_page_loads_nothing(page):
     markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
     assert not re.search(r"https?://", markup)
     assert not re.search(r'(src|href)="(?!data:|#)', markup)
@@ -177,16 +187,14 @@ def test_the_page_loads_nothing():
     assert not re.search(r"@import|<link", markup)
 
 
-def test_the_contents_lead_to_every_heading():
-    page = render(big(), [("Lines", "A caption.", b"png"), ("Map", "Another.", b"png")])
+def test_the_contents_lead_to_every_heading(page):
     headings = dict(re.findall(r'<h2 id="(.*?)">(.*?)</h2>', page))
     entries = re.findall(r'<a href="#(.*?)">(.*?)</a>', page)
     assert list(headings.values()) == ["Lines", "Map", "Interactive", "Results"]
     assert entries == list(headings.items())
 
 
-def test_paper_shows_all_of_a_table_and_the_dark_has_its_colours():
-    page = render(big(), [])
+def test_paper_shows_all_of_a_table_and_the_dark_has_its_colours(page):
     on_paper = page.split("@media print {")[1].split("</style>")[0]
     assert re.search(r"\.scroll \{ max-height: none; overflow: visible; \}", on_paper)
     assert "@media (prefers-color-scheme: dark)" in page
@@ -209,8 +217,7 @@ def test_the_terminal_says_all_that_the_page_says():
             assert f">{sentence}</p>" in page
 
 
-def test_the_figures_of_the_page_are_json():
-    page = render(big(), [])
+def test_the_figures_of_the_page_are_json(page):
     [figure] = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     assert [trace["type"] for trace in json.loads(figure)["data"]] == [
         "surface",
