@@ -89,7 +89,7 @@ def test_measured_points_have_the_machine_to_themselves(
 
 
 def test_what_was_measured_lies_beside_what_was_simulated(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(STUDY.replace("seeds = 2", "seeds = 1"))
+    (tmp_path / "mine.toml").write_text(STUDY.replace("seeds = 2", "seeds = [2]"))
     study = load_study(tmp_path / "mine.toml")
     with Store.open(tmp_path / "store", create=True) as store:
         first = run(study, store, TimedApart(lambda: InProcess(store), store))
