@@ -16,6 +16,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from daqloom.cli import study_console
 from daqloom.cli.console import BAD_INPUT, FAILED, INTERRUPTED
 from daqloom.cli.main import app
 from daqloom.study import StudyError
@@ -99,14 +100,17 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return numbers(folder / "long.toml", folder / "store")
 
 
-def test_plan_and_run_agree(folder: Path) -> None:
+def test_plan_and_run_agree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_console, "ANNOUNCED_FROM_S", 0.0)
     plan = study(folder, "plan", "mine.toml")
     assert f"answers   0 of {ALL} complete" in plan.stdout
     assert f"runs      0 done, {ALL} to do" in plan.stdout
     done = study(folder, "run", "mine.toml", "--workers", "1")
     summary = f"mine: {ALL} answers from {ALL} runs computed and 0 reused\n"
     assert (done.exit_code, done.stdout) == (0, summary)
-    assert all(re.match(rf"\d+ of {ALL}: ", line) for line in done.stderr.splitlines())  # progress
+    first, *more = done.stderr.splitlines()  # progress
+    assert first == f"0 of {ALL}: 0 runs computed, 0 reused, about 0 s on one core ahead"
+    assert all(re.match(rf"\d+ of {ALL}: ", line) for line in more)
     plan = study(folder, "plan", "mine.toml")
     assert f"answers   {ALL} of {ALL} complete" in plan.stdout
     assert f"runs      {ALL} done, 0 to do" in plan.stdout
