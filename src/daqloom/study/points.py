@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -80,7 +80,6 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
         for name, v in dataset.data_vars.items()
         if v.dtype.kind in "iuf" and "slice" not in v.dims
     ]
-    filled = [name for name in known if bool(_given(dataset, name).any())]
     if show is not None:
         if show not in known:
             raise StudyError(
@@ -88,6 +87,7 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
             )
         _check_dimensions(dataset, show)
         return [show]
+    filled = [name for name in known if bool(_given(dataset, name).any())]
     named = [name for name in dataset.attrs.get("show", ()) if name in filled]
     usual = [name for name in USUAL if name in filled] or filled
     if named or usual:
@@ -112,7 +112,7 @@ def _check_dimensions(dataset: Dataset, variable: str) -> None:
 def _given(dataset: Dataset, variable: str) -> DataArray:
     if variable in BOUNDARIES and "boundary_status" in dataset:
         return dataset["boundary_status"] != ""
-    return dataset[variable].notnull() & np.isfinite(dataset[variable])
+    return cast("DataArray", np.isfinite(dataset[variable]))
 
 
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
