@@ -177,6 +177,8 @@ function(daqloom_add_tests)
           target_link_libraries(${target} PRIVATE daqloom_softswitch_io)
         endif()
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY tests)
+        # Tests run once: optimising them costs more than it saves. The libraries keep -O3.
+        target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
         daqloom_precompile(${target} base_test <gtest/gtest.h>)
         set(label quick)
         if(folder MATCHES "^(live/|softswitch/io)")
