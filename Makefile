@@ -162,10 +162,10 @@ docs/reference/software-switch.md docs/reference/device.md: module-release .venv
 # What `make demo` needs, and what everything else needs on top.
 packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
-packages_develop := $(packages_run) ccache clang-16 clang-format-16 libbenchmark-dev \
-	libclang-rt-16-dev libdpdk-dev libgtest-dev openvswitch-switch python3-os-ken \
-	pkg-config tshark
-packages_bench := $(packages_develop) iproute2 libopenmpi-dev liburing-dev openmpi-bin
+packages_develop := $(packages_run) ccache clang-16 clang-format-16 ethtool iproute2 iputils-ping \
+	libbenchmark-dev libclang-rt-16-dev libdpdk-dev libgtest-dev munge nftables openssh-client \
+	openssh-server openvswitch-switch pkg-config python3-os-ken slurm-client slurmctld slurmd tshark
+packages_bench := $(packages_develop) libopenmpi-dev liburing-dev openmpi-bin
 
 build/packages/%: Makefile
 	@lacking=$$(scripts/python.sh packages $(PYTHON)) && \

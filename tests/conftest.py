@@ -1,6 +1,8 @@
 """Settings of all tests."""
 
 import signal
+from collections.abc import Generator
+from typing import TypeVar
 
 import pytest
 from hypothesis import settings
@@ -15,6 +17,33 @@ settings.load_profile("daqloom")
 # Started in the background of a shell, these processes would ignore Ctrl-C, and so would the
 # programs that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that was skipped where everything is there that it needs."""
+    return refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a file that was skipped where everything is there that it needs."""
+    return refuse_skip((yield))
+
+
+def refuse_skip(report: Report) -> Report:
+    """Return the report of a test or a file, failed if it may not be skipped."""
+    from support import skips
+
+    if skips.is_complete() and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not skips.is_allowed(reason):
+            report.outcome = "failed"
+            report.longrepr = f"{reason}; skipped on a complete set-up (tests/support/skips.py)"
+    return report
 
 
 @pytest.fixture

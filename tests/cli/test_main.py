@@ -16,6 +16,7 @@ from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.system import System
 from daqloom.topology.loaded import load
+from support.ordinary_user import ordinary_user
 
 BAD_INPUT = 2
 FAILED = 1
@@ -183,10 +184,11 @@ def test_a_file_that_is_no_scenario_is_refused_by_its_name(tmp_path, content):
         assert str(file) in refused(command, file)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written_is_refused_before_the_run(tmp_path):
     tmp_path.chmod(0o500)
-    assert "cannot be written" in refused("simulate", "small-rack", "--trace", tmp_path / "t.json")
+    with ordinary_user(tmp_path):
+        message = refused("simulate", "small-rack", "--trace", tmp_path / "t.json")
+    assert "cannot be written" in message
 
 
 def test_an_interrupt_is_one_sentence(monkeypatch):

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -216,9 +217,13 @@ with Laboratory(network) as lab:
 """
     import daqloom
 
-    packages = Path(daqloom.__file__).parent.parent
+    packages = [str(Path(daqloom.__file__).parent.parent), sysconfig.get_path("purelib")]
     nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    env = {"PYTHONPATH": str(packages), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    env = {
+        "PYTHONPATH": os.pathsep.join(packages),
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+    }
     done = subprocess.run(
         [*nobody, "/usr/bin/python3", "-c", program], env=env, capture_output=True, text=True
     )

@@ -1,0 +1,32 @@
+"""Tests of what an ordinary user may not do, run by root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+NOBODY = 65534
+
+
+@contextmanager
+def ordinary_user(folder: Path) -> Iterator[None]:
+    """Give this process the rights of `nobody`, who owns `folder` and all below, if it is root's.
+
+    The parents of `folder` can be passed meanwhile: pytest's are root's own.
+    """
+    if os.geteuid() != 0:
+        yield
+        return
+    with ExitStack() as undo:
+        for parent in folder.parents:
+            mode = parent.stat().st_mode
+            if mode & 0o011 != 0o011:  # this process stays in the group of root
+                parent.chmod(mode | 0o011)
+                undo.callback(parent.chmod, mode)
+        for path in [folder, *folder.rglob("*")]:
+            os.chown(path, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+        undo.callback(os.seteuid, 0)
+        yield
