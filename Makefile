@@ -49,7 +49,7 @@ demo: module-release
 	$(bin)/daqloom study run atlas-min-buffer --quick --store demo-output/store
 	$(bin)/daqloom report atlas-min-buffer --quick --store demo-output/store \
 		--output demo-output/atlas-min-buffer
-	$(bin)/daqloom compare laptop --duration "10 s" --figure demo-output/laptop.html
+	$(bin)/daqloom compare laptop --duration "5 s" --figure demo-output/laptop.html
 
 # ---- checks -------------------------------------------------------------------------------------
 
