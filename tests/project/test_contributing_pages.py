@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -133,3 +135,61 @@ def test_the_costs_are_the_files_that_name_the_example(page: str) -> None:
     if said := re.search(r"costs (\d+) new files and (\d+) edited", text):
         new = len(re.findall(r"^\| `[^`]+` \| new", text, re.MULTILINE))
         assert (int(said[1]), int(said[2])) == (new, len(rows) - new)
+
+
+COMMANDS = [
+    (page.stem, line)
+    for page in sorted((ROOT / "docs" / "contributing").glob("*.md"))
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+]
+
+
+def problem(line: str) -> str:
+    """Return what keeps a command from working in a fresh clone; empty if nothing does."""
+    words = shlex.split(line)
+    match words:
+        case ["make", *rest]:
+            targets = set(re.findall(r"[\w-]+", (ROOT / "Makefile").read_text()))
+            unknown = {word for word in rest if "=" not in word} - targets
+            folders = [word.removeprefix("IN=") for word in rest if word.startswith("IN=")]
+            without = [f for f in folders if not [*(ROOT / f).rglob("*_test.cpp")]]
+            return f"no target {unknown}" if unknown else f"no tests in {without}" * bool(without)
+        case ["cmake", "--preset", name]:
+            return "" if name in PRESETS else f"no preset {name}"
+        case ["cmake", "--build", folder, "--target", target]:
+            tests = ROOT / "engine" / target.removesuffix("_test").replace("_", "/")
+            is_known = folder.removeprefix("build/") in PRESETS and [*tests.glob("*_test.cpp")]
+            return "" if is_known else f"no test {target}"
+        case [program, *_] if program.startswith("scripts/"):
+            return "" if (ROOT / program).is_file() else f"no script {program}"
+        case [".venv/bin/python", "-m", "pytest", *paths]:
+            return "".join(f"no {path}" for path in paths if not (ROOT / path).exists())
+    return ""
+
+
+PRESETS = {
+    preset["name"]
+    for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+}
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_a_command_of_a_page_works_in_a_fresh_clone(page: str, line: str) -> None:
+    assert problem(line) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "make test-slow",
+        "make test-fast IN=engine/none",
+        "cmake --preset none",
+        "cmake --build build/none --target base_test",
+        "cmake --build build/debug --target none_test",
+        "scripts/none.sh",
+        ".venv/bin/python -m pytest tests/none.py",
+    ],
+)
+def test_a_command_that_does_not_work_is_found(line: str) -> None:
+    assert problem(line)
