@@ -105,6 +105,12 @@ def test_decimal_steps_hit_their_values() -> None:
          'mine.toml: event.size = "5" has no unit'),
         ('scenario = "small-rack"\n[variants.none]\n"builders.units" = 0',
          "mine.toml: builders.units = 0; pull requires"),
+        ('scenario = "small-rack"\nmethods = ["analyse", "analyse"]',
+         "mine.toml: methods has a method twice"),
+        ('scenario = "small-rack"\nmethods = ["analyse"]\n[search]\nkey = "event.rate"\n'
+         'find = "largest"\nwhere = "packets_dropped == 0"\nbounds = ["1 kHz", "2 kHz"]\n'
+         'tolerance = "1 Hz"\nmethod = "simulate"',
+         'mine.toml: methods lacks "simulate", the method of search.method'),
         ("", "scenario is missing; expected the name of a scenario"),
         ("scenario =", "not valid TOML"),
     ],

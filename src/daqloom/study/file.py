@@ -479,7 +479,7 @@ def sentence_of(error: ValidationError) -> str:
     """Return a sentence on what is wrong with a `StudyFile`."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
-    table = TABLES.get(str(first["loc"][0]), StudyFile)
+    table = TABLES.get(str(next(iter(first["loc"]), "")), StudyFile)  # none: of the whole file
     if first["type"] == "extra_forbidden":
         return f'unknown key "{path[:80]}"; known are {", ".join(table.model_fields)}'
     if first["type"] == "value_error":
