@@ -11,8 +11,8 @@ from daqloom.study import StudyError
 from daqloom.study.file import load_study, shipped_studies
 from daqloom.topology.loaded import load
 
-MUTANTS = 30
-"""Of each file."""
+MUTANTS = pytest.mark.parametrize("number", [15, pytest.param(200, marks=pytest.mark.soak)])
+"""How many of each file."""
 LONGEST_SENTENCE = 2000
 
 VALUES = [
@@ -26,10 +26,10 @@ VALUES = [
 DAMAGE = ["\x00", "\x7f", "\x1b[2J", "é", '"', "'", "=", "[", "]]", "#", "\n", ".", "\\", "\ud800"]
 
 
-def mutants(text: str, seed: str) -> list[bytes]:
+def mutants(text: str, seed: str, number: int) -> list[bytes]:
     """`text` with one to three of: a value replaced, lines swapped or dropped, bytes changed."""
     draw = random.Random(seed)
-    return [_mutant(draw, text) for _ in range(MUTANTS)]
+    return [_mutant(draw, text) for _ in range(number)]
 
 
 def _mutant(draw: random.Random, text: str) -> bytes:
@@ -61,11 +61,14 @@ def said(error: Exception) -> None:
     assert len(sentence) < LONGEST_SENTENCE
 
 
+@MUTANTS
 @pytest.mark.parametrize("name", presets())
-def test_a_damaged_scenario_is_a_scenario_or_a_sentence(tmp_path: Path, name: str) -> None:
+def test_a_damaged_scenario_is_a_scenario_or_a_sentence(
+    tmp_path: Path, name: str, number: int
+) -> None:
     file = tmp_path / "mutant.toml"
     refused = 0
-    for content in mutants(presets()[name].read_text(), name):
+    for content in mutants(presets()[name].read_text(), name, number):
         file.write_bytes(content)
         try:
             system = load(file)
@@ -78,10 +81,11 @@ def test_a_damaged_scenario_is_a_scenario_or_a_sentence(tmp_path: Path, name: st
     assert refused > 0
 
 
+@MUTANTS
 @pytest.mark.parametrize("name", shipped_studies())
-def test_a_damaged_study_is_a_study_or_a_sentence(tmp_path: Path, name: str) -> None:
+def test_a_damaged_study_is_a_study_or_a_sentence(tmp_path: Path, name: str, number: int) -> None:
     file = tmp_path / "mutant.toml"
-    for content in mutants(shipped_studies()[name].read_text(), name):
+    for content in mutants(shipped_studies()[name].read_text(), name, number):
         file.write_bytes(content)
         try:
             load_study(file)
