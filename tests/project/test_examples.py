@@ -1,7 +1,7 @@
 """The examples of a source and a sink of one's own, in C++ and Python, against a served buffer."""
 
 import os
-import shutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,27 +29,22 @@ def served(name: str) -> Iterator[ServedBuffer]:
 
 @pytest.fixture(scope="session")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The C++ examples, built against an installed engine."""
-    cmake = shutil.which("cmake")
-    if cmake is None:
-        pytest.skip("no cmake")
+    """The C++ examples, built against the engine that `make` has built, as it is installed."""
+    engine = ROOT / "build" / "release"
+    if not (engine / "engine" / "libdaqloom_live.a").exists():
+        pytest.fail("build/release has no engine: make module-release builds it")
     folder = tmp_path_factory.mktemp("examples")
-    jobs = str(os.cpu_count() or 1)
 
-    def run(*arguments: str | Path) -> None:
-        done = subprocess.run([cmake, *arguments], capture_output=True, text=True, timeout=900)
+    def cmake(*arguments: str | Path) -> None:
+        done = subprocess.run(["cmake", *arguments], capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
-    def build(source: Path, binary: Path, *options: str) -> None:
-        # Neither optimised nor with symbols: quick, and a compiler cache knows it the next time.
-        run("-S", source, "-B", binary, "-DCMAKE_BUILD_TYPE=None", *options)
-        run("--build", binary, "-j", jobs)
-
-    build(ROOT, folder / "engine", "-DDAQLOOM_ENGINE_FOLDERS=base;live;protocol")
-    run("--install", folder / "engine", "--prefix", folder / "installed")
+    cmake("--install", engine, "--prefix", folder / "installed")
     for example in ("source", "sink"):
-        prefix = f"-DCMAKE_PREFIX_PATH={folder / 'installed'}"
-        build(ROOT / "examples" / example, folder / example, prefix)
+        # Neither optimised nor with symbols: quick, and a compiler cache knows it the next time.
+        options = ("-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}")
+        cmake("-S", ROOT / "examples" / example, "-B", folder / example, *options)
+        cmake("--build", folder / example)
     return folder
 
 
@@ -167,3 +162,17 @@ def test_the_headers_of_sources_and_sinks_are_installed_without_those_of_tests(
         for path in (engine / folder).rglob("*.hpp")
         if not path.name.endswith("_test.hpp")
     }
+
+
+def test_what_examples_need_of_the_engine_can_be_built_alone(tmp_path):
+    words = ["cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(tmp_path)]
+    folders = "-DDAQLOOM_ENGINE_FOLDERS=base;live;protocol"
+    subprocess.run([*words, folders], check=True, capture_output=True, timeout=300)
+    targets = subprocess.run(
+        ["ninja", "-C", str(tmp_path), "-t", "targets", "all"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    libraries = set(re.findall(r"libdaqloom_(\w+)\.a:", targets))
+    assert libraries == {"base", "live", "protocol"}
