@@ -201,9 +201,19 @@ def test_an_interrupt_is_one_sentence(monkeypatch):
     assert done.stderr == "daqloom: interrupted; nothing was saved\n"
 
 
+AT_ONCE = """
+from daqloom.__main__ import main
+from daqloom.cli import console
+
+console.SILENT_S = 0.0
+main()
+"""
+"""`daqloom`, but progress is shown from the first moment on."""
+
+
 def test_a_simulation_that_is_interrupted_ends_within_the_run():
     pytest.importorskip("daqloom._engine")
-    command = [sys.executable, "-m", "daqloom", "simulate", "atlas-lab", "--json"]
+    command = [sys.executable, "-c", AT_ONCE, "simulate", "atlas-lab", "--json"]
     with subprocess.Popen(
         [*command, "--set", "run.duration=1000 s", "--set", "run.warmup=0 s"],
         stdout=subprocess.PIPE,
