@@ -308,4 +308,7 @@ def read(adapter: TypeAdapter[_T], body: bytes, most: int) -> _T:
     try:
         return adapter.validate_json(body)
     except (RecursionError, ValueError) as error:
-        raise MalformedError(str(error)[:500]) from None
+        why = str(error)[:500]
+    # Not as the context of another: the collector does not look into pydantic's errors, which hold
+    # the traceback of their cause, and so all that the caller has, for ever.
+    raise MalformedError(why)
