@@ -43,10 +43,10 @@ SCENARIO = "atlas-lab"
 OPERATING_POINT = {
     "event.size": "5 MB",
     "event.rate": "12 kHz",
-    # 8 400 events after the warm-up: the peak, which saturates, is reached many times. The warm-up
+    # 4 200 events after the warm-up: the peak, which saturates, is reached many times. The warm-up
     # outlasts the first timeouts of 200 ms.
-    "run.duration": "1 s",
-    "run.warmup": "0.3 s",
+    "run.duration": "0.6 s",
+    "run.warmup": "0.25 s",
 }
 SWITCHES = (UNLIMITED, SHALLOW, SHALLOW_PLAIN_TCP, DEEP)
 PICTURE_S = 3e-3
