@@ -135,6 +135,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--faults", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--longest", type=float, default=5.0, help="fault of all units (s)")
     parser.add_argument("--kinds", nargs="*", default=[])
     parser.add_argument("--units", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
@@ -145,7 +146,9 @@ def main() -> int:
         in_own_network()
         from event_building_group_faults import rounds
 
-        report = rounds(given.rounds, given.kinds, given.transport, given.seed, given.set)
+        report = rounds(
+            given.rounds, given.kinds, given.transport, given.longest, given.seed, given.set
+        )
         print(json.dumps(report, indent=2))
         return 1 if report["problems"] else 0
     if not given.faults:  # all is to be built, also where a consumer is kept from its processor

@@ -18,6 +18,8 @@ from support.measure.small_runs import DAQLOOM, small
 from support.namespaces import SBIN, can_make_networks
 from support.repository import ROOT
 
+pytestmark = pytest.mark.process
+
 SOAK = ROOT / "benchmarks" / "event_building_soak.py"
 STOPPED = {"what": "unit", "which": 1, "how": "stopped", "at": "1 s"}
 
@@ -148,16 +150,29 @@ def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
     assert measure(laptop(duration="1 s")).metric("retransmissions.all") is None
 
 
-@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
-def test_twenty_faults_in_a_minute_damage_nothing(transport: str) -> None:
-    command = [sys.executable, str(SOAK), "--minutes", "0.75", "--faults", "20", "--units", "6"]
-    command += ["--transport", transport, "--set", "measure.fault_timeout=1 s"]
+TRANSPORTS = pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
+
+
+def expect_no_damage(transport: str, *, faults: int, minutes: float) -> None:
+    command = [sys.executable, str(SOAK), "--minutes", str(minutes), "--faults", str(faults)]
+    command += ["--units", "6", "--transport", transport, "--set", "measure.fault_timeout=1 s"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     report = json.loads(done.stdout)
     assert report["faults_begun"] > 0
     assert report["faults_detected"] == report["faults_begun"]
     assert report["events_checked"] > 0
+
+
+@TRANSPORTS
+def test_faults_one_after_the_other_damage_nothing(transport: str) -> None:
+    expect_no_damage(transport, faults=6, minutes=0.2)
+
+
+@pytest.mark.soak
+@TRANSPORTS
+def test_twenty_faults_in_a_minute_damage_nothing(transport: str) -> None:
+    expect_no_damage(transport, faults=20, minutes=0.75)
 
 
 def test_a_measurement_assumes_nothing_that_only_a_simulation_uses() -> None:

@@ -12,13 +12,16 @@ import pytest
 from support.namespaces import can_make_networks
 from support.repository import ROOT
 
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only"),
+]
+
 SOAK = ROOT / "benchmarks" / "event_building_soak.py"
 
 
-@pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
-@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
-def test_no_event_is_recorded_twice_whatever_befalls_all_units_together(transport: str) -> None:
-    command = [sys.executable, str(SOAK), "--rounds", "1", "--transport", transport]
+def expect_recorded_once(transport: str, *options: str) -> None:
+    command = [sys.executable, str(SOAK), "--rounds", "1", "--transport", transport, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     report = json.loads(done.stdout)
@@ -28,3 +31,28 @@ def test_no_event_is_recorded_twice_whatever_befalls_all_units_together(transpor
     # What a killed unit did after its last heartbeat is in the files alone.
     unknown = accounts["not_processed"] + accounts["unfinished"] + accounts["skipped"]
     assert 0 <= report["recorded_events"] - accounts["built"] - accounts["incomplete"] <= unknown
+
+
+TRANSPORTS = pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
+SHORT = ("--longest", "2")
+
+
+@TRANSPORTS
+def test_units_that_are_killed_or_stopped_together(transport: str) -> None:
+    expect_recorded_once(transport, *SHORT, "--kinds", "kill-all", "stop-all")
+
+
+@TRANSPORTS
+def test_a_run_control_that_is_stopped_or_out_of_sight(transport: str) -> None:
+    expect_recorded_once(transport, *SHORT, "--kinds", "control-stop", "control-cut")
+
+
+@pytest.mark.parametrize("transport", ["tcp", "libfabric:tcp"])
+def test_units_that_do_not_reach_each_other(transport: str) -> None:
+    expect_recorded_once(transport, *SHORT, "--kinds", "data-cut", "both-cut")
+
+
+@pytest.mark.soak
+@TRANSPORTS
+def test_whatever_befalls_all_units_together(transport: str) -> None:
+    expect_recorded_once(transport)
