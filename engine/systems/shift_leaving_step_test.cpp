@@ -62,8 +62,8 @@ TEST_P(LeavingStep, WritesAsMuchAsTheBestFixedNumberOfPhasesPerBarrier) {
         ShiftSystemConfig config = behind(GetParam());
         config.leaves_step = leaves_step;
         config.phases_per_barrier = phases;
-        config.warmup = base::milliseconds(5);
-        return static_cast<double>(play(config, base::milliseconds(15))->report().bytes_written);
+        config.warmup = base::milliseconds(3);
+        return static_cast<double>(play(config, base::milliseconds(9))->report().bytes_written);
     };
     const double in_step = written(false, 1);
     const double best = std::max({in_step, written(false, 4), written(false, kUnitsInStep)});
