@@ -1,6 +1,6 @@
 #!/bin/bash
 # test-fast.sh JOBS            runs the tests that start no process and use no network
-# test-fast.sh JOBS FOLDER     runs all tests of a folder (or of a file's folder) of engine/ or src/daqloom/
+# test-fast.sh JOBS FOLDER     runs those of a folder (or of a file's folder) of engine/ or src/daqloom/
 set -euo pipefail
 jobs=$1
 folder=${2:-}
@@ -8,17 +8,25 @@ folder=${2:-}
 folder=${folder%/}
 
 engine_tests() {
-    ctest --test-dir build/develop -j "$jobs" --output-on-failure --no-tests=error "$@" |
+    ctest --test-dir build/develop -j "$jobs" --label-exclude live --output-on-failure \
+        --no-tests=error "$@" |
         { grep -Ev '^ +Start|Passed +[0-9.]+ sec$|^Internal|^$' || true; }
 }
 build() { scripts/step.sh build-develop cmake --build build/develop -j "$jobs" "$@"; }
-python_tests() { .venv/bin/python -m pytest -q -n "$jobs" "$@"; }
+python_tests() { .venv/bin/python -m pytest -q -n "$jobs" --dist worksteal -m 'not process and not soak' "$@"; }
+
+# Of a folder whose tests all start processes or use networks, there is none to run.
+or_none() {
+    code=$?
+    [ "$code" = "$1" ] && echo "IN=$folder has no quick test: run make test" >&2
+    exit "$code"
+}
 
 case $folder in
 '')
     build
-    engine_tests --label-exclude live
-    python_tests -m 'not process and not soak' tests
+    engine_tests
+    python_tests tests
     ;;
 engine/*)
     name=${folder#engine/}
@@ -26,10 +34,10 @@ engine/*)
     mapfile -t programs < <(find "$folder" -name '*_test.cpp' -printf '%h_test\n' | sort -u |
         sed 's|^engine/||; s|/|_|g')
     build --target "${programs[@]}"
-    engine_tests --tests-regex "^$name/"
+    engine_tests --tests-regex "^$name/" || or_none 8
     ;;
 src/daqloom | src/daqloom/*)
-    python_tests "tests${folder#src/daqloom}"
+    python_tests "tests${folder#src/daqloom}" || or_none 5
     ;;
 *)
     echo "IN=$folder is no folder of engine/ or src/daqloom/: give one that has tests, as in" \

@@ -1,10 +1,12 @@
 """Settings of all tests."""
 
+import functools
 import signal
 from collections.abc import Generator
 from typing import TypeVar
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 # Assertions of helpers show their values when they fail, as those of tests do.
@@ -14,6 +16,9 @@ pytest.register_assert_rewrite("support")
 settings.register_profile("daqloom", deadline=None)
 settings.load_profile("daqloom")
 
+# The tree of commands is built once, and not anew each time that a test calls one.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
 # Started in the background of a shell, these processes would ignore Ctrl-C, and so would the
 # programs that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,10 +27,23 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Watch what the test starts."""
+    from support import alone
+
+    alone.watch(item)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that was skipped where everything is there that it needs."""
-    return refuse_skip((yield))
+    """Fail a test that was skipped where everything is there, or that was not alone."""
+    from support import alone
+
+    report = refuse_skip((yield))
+    if reason := alone.broken():
+        report.outcome, report.longrepr = "failed", reason
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

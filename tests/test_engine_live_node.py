@@ -100,17 +100,16 @@ def test_an_epoch_is_prepared_connected_and_started_in_this_order(nodes):
         ({"output_buffer": 100}, "output_buffer of 100 bytes; a multi-event packet"),
         ({"fragment_bytes": [100]}, "1 sizes of fragments for 2 readout units"),
         ({"packing": 65_536}, "packing of 65536"),
-        (
-            {"slots": _engine.RunSlots(readouts=[0, 1], builders=[70_000, 1])},
-            "unit 70000 in a slot",
-        ),
+        ({"slots": {"builders": [70_000, 1]}}, "unit 70000 in a slot"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_a_sentence(change, reason):
     config = _engine.LiveConfig()
-    config.slots = _engine.RunSlots(readouts=[0, 1], builders=[0, 1])
+    slots = {"readouts": [0, 1], "builders": [0, 1]}
+    config.slots = _engine.RunSlots(**slots | change.get("slots", {}))
     config.fragment_bytes = [100, 100]
     for name, value in change.items():
-        setattr(config, name, value)
+        if name != "slots":
+            setattr(config, name, value)
     with pytest.raises(ValueError, match=reason):
         _engine.LiveNode(config)

@@ -111,6 +111,7 @@ def ended_by_ctrl_c(*arguments: str, after: str) -> tuple[str, list[str]]:
     return output, log.splitlines()
 
 
+@pytest.mark.process
 def test_the_command_prints_and_saves_what_there_is(tmp_path: Path) -> None:
     output, log = ended_by_ctrl_c(
         *("simulate", "small-rack", "--json", "--set", f"run.duration={LONG}"),
@@ -136,6 +137,7 @@ def test_the_command_prints_and_saves_what_there_is(tmp_path: Path) -> None:
     assert len(built) >= record["metrics"]["events_built"]
 
 
+@pytest.mark.process
 def test_a_measurement_gives_what_it_measured_until_ctrl_c(tmp_path: Path) -> None:
     def ctrl_c(how: Progress) -> None:
         if how.share > 0.1 / 100 and how.events_hz:  # warmup / duration
@@ -156,6 +158,7 @@ def test_a_measurement_gives_what_it_measured_until_ctrl_c(tmp_path: Path) -> No
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
 
 
+@pytest.mark.process
 def test_the_command_measure_prints_what_it_has() -> None:
     output, log = ended_by_ctrl_c(
         *("measure", "laptop", "--json", "--duration", LONG, "--set", "measure.warmup=0 s"),
@@ -173,6 +176,7 @@ def children() -> list[str]:
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
+@pytest.mark.process
 def test_the_second_ctrl_c_ends_a_measurement_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

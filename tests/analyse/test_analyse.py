@@ -253,6 +253,7 @@ def test_no_scenario_that_can_be_loaded_is_beyond_the_formulas(
     assert Result.from_json(result.to_json()).to_dict() == result.to_dict()
 
 
+@pytest.mark.process
 def test_analysing_leaves_the_heavy_libraries_alone() -> None:
     code = (
         "import sys, daqloom; daqloom.load('atlas-lab').analyse().to_json();"

@@ -332,6 +332,7 @@ def test_every_part_bounds_the_rate(name: str) -> None:
     assert 0 < (result.metric("event_rate_hz") or 0) <= min(bounds.values()) * (1 + 1e-9)
 
 
+@pytest.mark.process
 def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
     import subprocess
     import sys

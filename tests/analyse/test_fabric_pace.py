@@ -277,8 +277,15 @@ OWN_LANE = OWN_QUEUE_PAIRS | {
     "network.lanes.service_levels": [0, 1],
     "network.lanes.low": [[0, 64], [1, 64]],
 }
-LONG = {"event.packing": 30_000, "run.warmup": "10 ms", "run.duration": "22 ms"}
-"""Transfers of 483 us, over half a round: with the phase in which nodes write to each other."""
+LONG = FORTY | {
+    "readout.units": 20,
+    "event.groups": [{"sources": 60, "share": 1.0}],
+    "event.packing": 30_000,
+    "run.warmup": "10 ms",
+    "run.duration": "22 ms",
+}
+"""Transfers of 483 us, over a round of 20 nodes: with the phase in which nodes write to each
+other."""
 
 
 @pytest.mark.parametrize(
@@ -307,7 +314,7 @@ def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(
 def test_messages_on_a_lane_of_their_own_leave_what_the_ring_has() -> None:
     # On the connection of data, an answer waits behind a whole write to the same node.
     levels = ({}, OWN_QUEUE_PAIRS, OWN_LANE)
-    behind, beside, apart = (load("lhcb-10-percent", FORTY | LONG | NONE | each) for each in levels)
+    behind, beside, apart = (load("lhcb-10-percent", LONG | NONE | each) for each in levels)
     formula_s = metrics(methods.analyse(apart))["phase_s"]
     behind_s, beside_s, apart_s = (
         metrics(methods.simulate(each, seed=1))["phase_s"] for each in (behind, beside, apart)

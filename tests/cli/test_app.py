@@ -46,6 +46,7 @@ def test_names_of_scenarios_studies_and_fabrics_are_completed() -> None:
     assert completed("topology", "show", "c") == [n for n in fabrics if n.startswith("c")]
 
 
+@pytest.mark.process
 def test_the_program_that_a_shell_asks_has_all_commands() -> None:
     """Though it is started without words, by which it would leave out the others."""
     code = "from daqloom.__main__ import main; main()"
@@ -71,6 +72,7 @@ def test_metrics_are_completed() -> None:
     assert completed("report", "incast-buffers", "--show", "event_rate") == known
 
 
+@pytest.mark.process
 def test_a_shell_is_told_how_to_complete() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "daqloom", "--show-completion"],

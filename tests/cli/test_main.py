@@ -92,6 +92,7 @@ def test_analyse_takes_fabrics_too(tmp_path):
     assert "closed forms of lhcb-10-percent have no figure" in refused.stderr
 
 
+@pytest.mark.process
 def test_analyse_imports_nothing_heavy():
     heavy = ["scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"]
     heavy += ["daqloom._engine"]
@@ -211,6 +212,7 @@ main()
 """`daqloom`, but progress is shown from the first moment on."""
 
 
+@pytest.mark.process
 def test_a_simulation_that_is_interrupted_ends_within_the_run():
     pytest.importorskip("daqloom._engine")
     command = [sys.executable, "-c", AT_ONCE, "simulate", "atlas-lab", "--json"]
@@ -264,6 +266,7 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
 @pytest.mark.parametrize(
     "arguments", [["show", "small-rack"], ["analyse", "small-rack", "--json"], ["--help"]]
 )
+@pytest.mark.process
 def test_a_full_disk_is_one_sentence(arguments):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "daqloom", *arguments]
@@ -272,6 +275,7 @@ def test_a_full_disk_is_one_sentence(arguments):
     assert done.stderr == "daqloom: cannot write the output: no space left on device\n"
 
 
+@pytest.mark.process
 def test_a_reader_that_goes_away_is_no_error_to_speak_of():
     reader, writer = os.pipe()
     os.close(reader)
@@ -309,6 +313,7 @@ def test_a_parser_is_made_of_the_command_that_is_asked_for_alone():
         assert left(arguments) == everything
 
 
+@pytest.mark.process
 def test_a_closed_form_starts_without_the_other_commands():
     code = (
         "import sys\n"
@@ -337,6 +342,7 @@ for name in sys.argv[1:]:
 """Runs the help of commands, each in a process that has none of the others."""
 
 
+@pytest.mark.process
 def test_every_command_of_the_help_answers_alone():
     from typer.main import get_command
 

@@ -129,6 +129,7 @@ def test_a_plan_says_that_runs_may_be_extended(folder: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.process
 def test_an_interruption_is_one_sentence_and_loses_nothing(
     folder: Path, undisturbed: dict[str, bytes], workers: str, sent: signal.Signals
 ) -> None:
@@ -151,6 +152,7 @@ def test_an_interruption_is_one_sentence_and_loses_nothing(
     assert numbers(folder / "long.toml", folder / "cut") == undisturbed
 
 
+@pytest.mark.process
 def test_a_worker_that_is_killed_is_not_noticed(folder: Path) -> None:
     """Nor that another command has computed a third before."""
     words = ("run", "long.toml", "--store", "s")
@@ -171,6 +173,7 @@ def test_a_worker_that_is_killed_is_not_noticed(folder: Path) -> None:
     assert len(held(folder / "s")) == ALL_LONG
 
 
+@pytest.mark.process
 def test_two_commands_share_a_store(folder: Path) -> None:
     words = ("run", "mine.toml", "--workers", "1", "--store", "both")
     with begun(folder, *words) as one, begun(folder, *words) as other:
@@ -185,6 +188,7 @@ def test_two_commands_share_a_store(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.process
 def test_a_cell_that_fails_is_named_and_the_rest_is_computed(folder: Path, workers: str) -> None:
     text = STUDY.replace('["500 kB", "1 MB"]', '["500 kB", "1 B", "1 MB"]')
     (folder / "odd.toml").write_text(text)
@@ -199,6 +203,7 @@ def test_a_cell_that_fails_is_named_and_the_rest_is_computed(folder: Path, worke
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.process
 def test_a_disk_that_fills_stops_the_run_and_loses_nothing(folder: Path, workers: str) -> None:
     """A file may grow to 16 kB: some five of the 36 cells, and however two workers share these, one
     of them meets the limit."""
@@ -274,6 +279,7 @@ def test_a_condition_on_what_the_method_does_not_give(folder: Path) -> None:
     assert not (folder / "daqloom-store").exists()
 
 
+@pytest.mark.process
 def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from daqloom.study import workers
 
@@ -301,6 +307,7 @@ def cluster() -> Iterator[Callable[[str, *tuple[str, ...]], subprocess.Popen[str
         process.communicate()
 
 
+@pytest.mark.process
 def test_a_sites_cluster(
     folder: Path, cluster: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from daqloom.measure.status import Request, Status, steer
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.played_units import Player, admission, credentials, hello, waiting
 
+pytestmark = pytest.mark.process
+
 SECRET, OTHER = bytes(range(16)), bytes(16)
 NO_TIME_S = 1e-3
 NEVER_S = 1000.0

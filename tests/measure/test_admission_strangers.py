@@ -27,6 +27,8 @@ from daqloom.measure.status import Request, Status, steer
 from support.measure.controlled_runs import FAKE, HUNG_S, plan, running
 from support.measure.played_units import Player, admission, credentials, hello, waiting
 
+pytestmark = pytest.mark.process
+
 NOT_OURS = bytes(32)
 
 

@@ -44,6 +44,7 @@ def test_the_generator_of_planned_times_is_that_of_the_standard() -> None:
     assert next(islice(generated([1, 2, 3]), 9999, None)) == 3897430608482846923
 
 
+@pytest.mark.process
 def test_each_event_is_written_down_and_none_before_it_was_planned(tmp_path: Path) -> None:
     file = tmp_path / "arrivals.txt"
     result = measure(small(), arrivals=file)
@@ -58,6 +59,7 @@ def test_each_event_is_written_down_and_none_before_it_was_planned(tmp_path: Pat
     assert file.read_text().startswith("# arrivals (s) of laptop-pull, seed 7, measured\n")
 
 
+@pytest.mark.process
 def test_what_was_written_down_can_be_simulated_and_measured(tmp_path: Path) -> None:
     file = tmp_path / "arrivals.txt"
     sets = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]

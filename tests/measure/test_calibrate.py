@@ -52,6 +52,7 @@ def test_in_shared_memory_only_the_sender_copies() -> None:
     assert shm.receive_bps == pytest.approx(50e9)
 
 
+@pytest.mark.process
 def test_over_a_network_a_byte_costs_a_copy_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {
         "cost_s": 20e-6,
@@ -74,6 +75,7 @@ def test_the_numbers_are_told_with_their_percentiles() -> None:
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
+@pytest.mark.process
 def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RESTED", 5)
     monkeypatch.setattr(module, "TIMERS", 5)
@@ -89,6 +91,7 @@ def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatc
     assert min(found.timer_lateness_s) > 0
 
 
+@pytest.mark.process
 def test_units_that_answer_at_once_tell_when_they_have_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -107,6 +110,7 @@ def test_a_latency_of_several_is_less_what_the_first_posts_before() -> None:
     assert found == pytest.approx((80e-6, 30e-6, 70e-6, 0.0))
 
 
+@pytest.mark.process
 def test_what_is_no_transport_is_told_in_one_sentence() -> None:
     with pytest.raises(MeasureError, match="there is no transport 'nonsense'"):
         calibrate("nonsense")

@@ -7,6 +7,8 @@ from daqloom.measure.connection import own_address
 from daqloom.scenario import ScenarioError
 from daqloom.topology.loaded import load
 
+pytestmark = pytest.mark.process
+
 
 def test_who_reaches_the_run_control_over_loopback_is_reached_there() -> None:
     assert own_address("127.0.0.1:4000") == "127.0.0.1"

@@ -17,6 +17,8 @@ from daqloom.measure.states import Goal, Phase
 from support.measure.controlled_runs import FAKE, HUNG_S, controlled, gone, pid, plan, running
 from support.repository import TESTS
 
+pytestmark = pytest.mark.process
+
 
 def test_a_run_lives_from_start_to_exit(tmp_path):
     async def life():

@@ -13,6 +13,8 @@ from daqloom.measure import exporter as exporter_module
 from daqloom.measure.exporter import BOUNDS_S, MOST_CLIENTS, Collector, Exporter, exporter
 from daqloom.scenario import Scenario
 
+pytestmark = pytest.mark.process
+
 HUNG_S = 60.0
 """Ends a test that hangs; no test waits for it."""
 

@@ -49,6 +49,7 @@ def stand_in(folder: Path, name: str, text: str, monkeypatch) -> Path:
     return log
 
 
+@pytest.mark.process
 def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
     log = stand_in(tmp_path, "ssh", SSH, monkeypatch)
 
@@ -69,6 +70,7 @@ def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
     asyncio.run(life())
 
 
+@pytest.mark.process
 def test_srun_gives_units_their_numbers_and_starts_a_lost_one_alone(tmp_path, monkeypatch):
     log = stand_in(tmp_path, "srun", SRUN, monkeypatch)
 
@@ -91,6 +93,7 @@ def test_srun_gives_units_their_numbers_and_starts_a_lost_one_alone(tmp_path, mo
     asyncio.run(life())
 
 
+@pytest.mark.process
 def test_units_run_by_a_real_ssh(tmp_path):
     if not SSHD.exists() or not shutil.which("ssh"):
         pytest.skip("no sshd on this machine")

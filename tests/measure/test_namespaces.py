@@ -12,6 +12,8 @@ from daqloom.measure.launch import Task
 from daqloom.measure.namespaces import Link, Namespaces, tools_of
 from support.namespaces import SBIN
 
+pytestmark = pytest.mark.process
+
 
 class Prints:
     """A launcher of what prints the addresses of its namespace."""

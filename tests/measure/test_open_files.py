@@ -60,6 +60,7 @@ def wanted(*overrides):
         ("measure.transport=libfabric:tcp",),
     ],
 )
+@pytest.mark.process
 def test_a_run_gets_by_with_what_it_is_said_to_need(overrides):
     options = [part for key in overrides for part in ("--set", key)]
     done = measured(30, wanted(*overrides), *options)
@@ -69,6 +70,7 @@ def test_a_run_gets_by_with_what_it_is_said_to_need(overrides):
     assert found["events_built"] > 0
 
 
+@pytest.mark.process
 def test_a_run_that_needs_more_is_refused_in_a_sentence():
     least = wanted()
     done = measured(30, least - 1)

@@ -41,6 +41,7 @@ class NoLauncher(Local):
         raise AssertionError("a unit was started")
 
 
+@pytest.mark.process
 def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
     told, shares = [], []
     result = measure(
@@ -65,6 +66,7 @@ def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
     assert json.loads(result.to_json())["metrics"]["events_built"] > 0
 
 
+@pytest.mark.process
 def test_a_measurement_can_be_made_where_a_loop_runs_already() -> None:
     async def notebook():
         return measure(small(), launcher=Local(FAKE))
@@ -72,12 +74,14 @@ def test_a_measurement_can_be_made_where_a_loop_runs_already() -> None:
     assert asyncio.run(notebook()).metric("events_built") > 0
 
 
+@pytest.mark.process
 def test_a_measurement_ends_after_so_many_events() -> None:
     result = measure(small(duration="100 s", events=1000), launcher=Local(FAKE))
     assert result.metric("events_built") >= 1000
     assert result.engine["wall_s"] < 90
 
 
+@pytest.mark.process
 def test_a_measurement_that_breaks_says_why_and_keeps_what_units_printed(tmp_path) -> None:
     failing = (sys.executable, "-c", "print('no such license'); raise SystemExit(3)")
     with pytest.raises(MeasureError, match=r"could not start.*exit code 3.*no such license"):
@@ -258,6 +262,7 @@ def reading_until(stream, pattern):
     raise AssertionError(f"the program ended without {pattern}")
 
 
+@pytest.mark.process
 def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     pipe = subprocess.PIPE
@@ -305,6 +310,7 @@ def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file
 
 
 @pytest.mark.parametrize("command", ["measure", "compare"])
+@pytest.mark.process
 def test_units_by_hand_are_for_control_alone(scenario_file, command) -> None:
     done = daqloom(command, str(scenario_file))
     assert done.returncode == 2
@@ -314,6 +320,7 @@ def test_units_by_hand_are_for_control_alone(scenario_file, command) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.process
 def test_a_signal_ends_a_kept_run_cleanly(tmp_path, scenario_file, monkeypatch, number):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     pipe = subprocess.PIPE
@@ -329,6 +336,7 @@ def test_a_signal_ends_a_kept_run_cleanly(tmp_path, scenario_file, monkeypatch, 
         killer.cancel()
 
 
+@pytest.mark.process
 def test_commands_say_in_one_sentence_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     for arguments, code, sentence in (
@@ -345,6 +353,7 @@ def test_commands_say_in_one_sentence_what_is_wrong(tmp_path, monkeypatch):
         assert said.stdout == ""
 
 
+@pytest.mark.process
 def test_certificates_are_made_by_a_command(tmp_path):
     made = daqloom("control", "certificates", str(tmp_path / "c"), "--host", "daq1")
     assert made.returncode == 0
@@ -353,6 +362,7 @@ def test_certificates_are_made_by_a_command(tmp_path):
     assert (again.returncode, "already has a ca.pem" in again.stderr) == (1, True)
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:
     units = []
 
@@ -380,6 +390,7 @@ def test_a_tally_knows_a_reading_of_another_process_by_its_shorter_life() -> Non
 
 
 @pytest.mark.parametrize("kept", [100, 10**6])
+@pytest.mark.process
 def test_a_timeline_that_lacks_the_beginning_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
@@ -390,6 +401,7 @@ def test_a_timeline_that_lacks_the_beginning_says_so(
     assert all("the last 100 stages" in warning for warning in told)
 
 
+@pytest.mark.process
 def test_a_measurement_under_way_is_found_by_an_operator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,6 +421,7 @@ def test_a_measurement_under_way_is_found_by_an_operator(
     assert list((tmp_path / "daqloom").iterdir()) == []  # and not afterwards
 
 
+@pytest.mark.process
 def test_a_measurement_needs_no_folder_to_be_found_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

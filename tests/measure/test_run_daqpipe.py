@@ -29,6 +29,7 @@ def test_groups_are_summed_over_a_units_streams() -> None:
 
 @pytest.mark.parametrize("mode", ["pull", "push"])
 @pytest.mark.parametrize("slot", ["0 s", "50 us"])
+@pytest.mark.process
 def test_every_event_is_built_right(mode: str, slot: str) -> None:
     result = measure(tiny_daqpipe(building__mode=mode, building__slot=slot))
     assert result.metric("events_built") >= 2000

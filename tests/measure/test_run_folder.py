@@ -85,6 +85,7 @@ def test_a_folder_that_the_user_names_stays(tmp_path):
     assert (folder / "unit-0.log").read_text() == "hello"
 
 
+@pytest.mark.process
 def test_the_next_start_removes_that_of_a_killed_run_control_and_no_other(tmpdir_of_all):
     programs = [
         subprocess.Popen([sys.executable, "-c", HOLDS_ONE], stdout=subprocess.PIPE, text=True)

@@ -17,6 +17,8 @@ import pytest
 
 from daqloom.data import check_recording, recover, unfinished
 
+pytestmark = pytest.mark.process
+
 HUNG_S = 300
 DAQLOOM = (sys.executable, "-c", "from daqloom.__main__ import main; main()")
 SMALL = (

@@ -10,6 +10,8 @@ from daqloom.measure.unit import RunInfo
 from daqloom.scenario.models import Scenario
 from support.measure.tiny_runs import MEASURED, changed
 
+pytestmark = pytest.mark.process
+
 TINY = {
     "name": "tiny",
     "event": {"fragment_size": "100 B", "packing": 10, "rate": "0 Hz"},

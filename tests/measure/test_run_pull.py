@@ -36,6 +36,7 @@ def test_readout_units_come_first_and_builder_units_may_be_fewer() -> None:
     assert (more.readouts, more.builders) == ([0, -1, -1], [1, 2, 3])
 
 
+@pytest.mark.process
 def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
     scenario = tiny(
         building__assignment="least-busy",
@@ -67,6 +68,7 @@ def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
     ],
     ids=["3:2", "3:1", "LHC", "shares"],
 )
+@pytest.mark.process
 def test_every_event_is_built_right(changes: dict[str, object]) -> None:
     result = measure(tiny(**changes))
     assert result.metric("events_built") >= 1000
@@ -82,6 +84,7 @@ def test_every_event_is_built_right(changes: dict[str, object]) -> None:
     assert "events_discarded" not in result.metrics
 
 
+@pytest.mark.process
 def test_events_arrive_at_the_times_of_a_file(tmp_path: Path) -> None:
     """A thousand in bursts of ten, 50 us apart, with a millisecond of silence between bursts."""
     times = tmp_path / "times.txt"

@@ -213,6 +213,7 @@ async def visited(control: Control, *more: Any) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["shift", "daqpipe"])
+@pytest.mark.process
 def test_measure_gives_what_it_declares(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +227,7 @@ def test_measure_gives_what_it_declares(
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
+@pytest.mark.process
 def test_a_laboratory_gives_what_it_declares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import shlex
@@ -98,6 +99,7 @@ OLD_NAMES = "src/daqloom/scenario/moved.py"
 """Names tables that scenarios once had: an addition has none."""
 
 
+@functools.cache
 def without_prose(file: Path) -> str:
     """The code of a file without comments and docstrings."""
     text = file.read_text()

@@ -35,6 +35,7 @@ def test_the_tables_have_all_points_and_the_laboratory_agrees_with_the_formula()
             assert lab_figures.megabytes(found) == pytest.approx(of_formula, rel=0.08)
 
 
+@pytest.mark.process
 def test_it_is_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "lab.png"
     subprocess.run(

@@ -13,6 +13,8 @@ from daqloom.buffers import BufferReader, BufferWriter, ServedBuffer
 from daqloom.data import Mep, MepState, Mfp
 from support.repository import ROOT
 
+pytestmark = pytest.mark.process
+
 PACKING = 5
 
 

@@ -7,6 +7,8 @@ import re
 from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 
+import pytest
+
 from daqloom import _engine
 from daqloom.measure import counters
 from daqloom.measure.configure import live_config
@@ -34,6 +36,7 @@ def counted(files: Path) -> set[str]:
     return names
 
 
+@pytest.mark.process
 def test_every_counter_is_described_and_nothing_else(tmp_path: Path) -> None:
     names = counted(tmp_path)
     known = [each.name for each in _engine.known_counters()]

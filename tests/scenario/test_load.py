@@ -306,6 +306,7 @@ def test_a_valid_file_cut_short_gives_a_scenario_or_a_sentence(tmp_path_factory,
     loads_or_refuses(file)
 
 
+@pytest.mark.process
 def test_loading_imports_nothing_heavy():
     heavy = ["numpy", "scipy", "pandas", "xarray", "matplotlib", "plotly", "rich"]
     code = (

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import override
 from support.measure.faulted_runs import broken, expect_accounted, laptop
+
+pytestmark = pytest.mark.process
 
 HEARTBEAT_S, TIMEOUT_S = 1.0, 3.0
 

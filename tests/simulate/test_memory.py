@@ -64,6 +64,7 @@ FABRIC = [
         ("daqpipe-fattree72", "readout.units={0}", 1200, FABRIC),
     ],
 )
+@pytest.mark.process
 def test_the_estimate_is_what_the_engine_takes(
     name: str, keys: str, units: int, overrides: list[str]
 ) -> None:
@@ -87,6 +88,7 @@ FLOW = ["flows.a.source=every", "flows.a.destination=0", "flows.a.size=1 kB"]
         ("lhcb-500", [*FABRIC, "readout.units=400", "event.rate=0 Hz"]),
     ],
 )
+@pytest.mark.process
 def test_outstanding_messages_of_flows_are_counted(name: str, overrides: list[str]) -> None:
     """Beside event building, which is the same with few of them and with many."""
     keys, many = "flows.a.outstanding={0}", 2000
@@ -108,6 +110,7 @@ def test_connections_of_flows_are_counted() -> None:
     assert more == memory.CONNECTION_BYTES * hosts * (hosts - 1)
 
 
+@pytest.mark.process
 def test_the_peak_is_that_of_the_process_and_not_of_the_one_that_started_it() -> None:
     ballast = b"x" * 400_000_000
     code = "from daqloom.simulate.memory import peak_bytes; print(peak_bytes())"

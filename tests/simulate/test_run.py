@@ -177,6 +177,7 @@ def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
     assert all(name.startswith("access.") for name in result.metrics["drops_by_port"])
 
 
+@pytest.mark.process
 def test_the_same_seed_gives_the_same_numbers_in_another_process() -> None:
     here = json.loads(methods.simulate(small_rack(), seed=7).to_json())["metrics"]
     assert in_another_process("--seed", "7") == here

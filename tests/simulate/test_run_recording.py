@@ -15,6 +15,8 @@ from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.loaded import load, override
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("daqloom._engine")
 
 LINK = "access.0.down"

@@ -72,6 +72,7 @@ def limits(told: dict) -> dict[str, tuple[int, int, int, int]]:
 
 
 @needs_switch
+@pytest.mark.process
 def test_a_running_switch_is_set_and_set_back(tmp_path):
     with switch(file_of(tmp_path, [])) as running:
         before = limits(running.status())
@@ -104,6 +105,7 @@ def test_a_running_switch_is_set_and_set_back(tmp_path):
 
 
 @needs_switch
+@pytest.mark.process
 def test_what_the_switch_refuses_is_one_sentence(tmp_path):
     with switch(file_of(tmp_path, [])) as running:
         before = limits(running.status())
@@ -127,6 +129,7 @@ def test_what_the_switch_refuses_is_one_sentence(tmp_path):
 
 
 @needs_switch
+@pytest.mark.process
 def test_all_that_left_or_was_dropped_is_counted(tmp_path):
     frames = [frame(mark=mark, size=1500) for mark in range(40)]
     frames += [frame("10.0.0.2", mark=mark) for mark in range(30)]
@@ -255,6 +258,7 @@ def test_a_switch_that_knows_another_secret_is_not_steered():
     assert "does not know the secret" in text
 
 
+@pytest.mark.process
 def test_who_does_not_answer_is_not_waited_for():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -263,6 +267,7 @@ def test_who_does_not_answer_is_not_waited_for():
     assert address in text
 
 
+@pytest.mark.process
 def test_a_connection_that_ends_is_a_refusal():
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         address = f"127.0.0.1:{server.getsockname()[1]}"

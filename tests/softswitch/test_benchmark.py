@@ -61,6 +61,7 @@ def test_nothing_is_said_of_a_switch_that_loses_at_any_load() -> None:
     assert search(forwards(0.0), 64, seconds=10).forwarded_hz == 0.0
 
 
+@pytest.mark.process
 def test_the_real_switch_is_measured() -> None:
     done = subprocess.run(
         [

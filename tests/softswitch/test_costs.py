@@ -39,6 +39,7 @@ def test_what_else_runs_does_not_count() -> None:
     assert found.idle_turn_s == pytest.approx(60e-9)
 
 
+@pytest.mark.process
 def test_the_real_switch_tells_its_costs() -> None:
     pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
     done = subprocess.run(

@@ -82,6 +82,7 @@ def test_devices_are_interfaces_or_cards():
     shutil.which("ovs-vswitchd", path=f"{os.environ.get('PATH')}:/usr/sbin") is None,
     reason="Open vSwitch is not installed",
 )
+@pytest.mark.process
 def test_a_real_open_vswitch_forwards_as_it_was_told(tmp_path: Path) -> None:
     file = tmp_path / "switch.toml"
     file.write_text(FILE)

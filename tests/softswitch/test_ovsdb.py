@@ -12,6 +12,8 @@ import pytest
 
 from support.softswitch.switches import DAQLOOM, switch, two_ports
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 pytest.importorskip("ovs", reason="the Python package ovs is not installed")
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"

@@ -17,6 +17,8 @@ from support.softswitch.switches import (
     write_pcap,
 )
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
 

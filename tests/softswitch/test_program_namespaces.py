@@ -7,6 +7,8 @@ import pytest
 
 from support.softswitch.switches import RUNS, in_a_namespace
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
 FILE = (

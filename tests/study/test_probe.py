@@ -77,6 +77,7 @@ def test_what_cannot_be_probed_is_a_sentence(keys, sentence):
 
 @pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces")
 @pytest.mark.usefixtures("any_machine")
+@pytest.mark.process
 def test_bursts_through_a_port_of_twenty_packets():
     found = probing._bursts(rack(), lambda _: None)
     # A machine that does other things at a time sends with gaps, or forwards late.

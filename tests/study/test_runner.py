@@ -150,6 +150,7 @@ run(load_study(Path(sys.argv[1])), store, Killed(store))
 """
 
 
+@pytest.mark.process
 def test_a_killed_process_loses_no_cell(study: Study, tmp_path: Path) -> None:
     folder = tmp_path / "store"
     command = [sys.executable, "-c", KILLED, str(tmp_path / "mine.toml"), str(folder), "7"]
@@ -184,6 +185,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     executor.close()
 
 
+@pytest.mark.process
 def test_two_workers_give_the_same_numbers(
     study: Study, tmp_path: Path, workers: Workers, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,6 +198,7 @@ def test_two_workers_give_the_same_numbers(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.process
 def test_workers_listen_to_this_machine_only(workers: Workers) -> None:
     import psutil
 
@@ -210,6 +213,7 @@ def test_workers_listen_to_this_machine_only(workers: Workers) -> None:
     assert set(listening) == {"127.0.0.1"}
 
 
+@pytest.mark.process
 def test_a_worker_that_is_killed_costs_its_cell_only(tmp_path: Path, workers: Workers) -> None:
     study = written(tmp_path, GRID.replace("seeds = 2", "seeds = [3, 4]"))
     with Store.open(workers.store, create=True) as store:

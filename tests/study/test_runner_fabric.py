@@ -190,6 +190,7 @@ def test_a_search_finds_the_buffer_that_credits_need(tmp_path: Path) -> None:
     assert waited_s(buffer) < (least + most) / 2 <= waited_s(buffer - 1024)
 
 
+@pytest.mark.process
 def test_two_workers_give_the_same_numbers_as_one(tmp_path: Path) -> None:
     from daqloom.study.workers import DaskExecutor
 
@@ -494,6 +495,7 @@ def test_plan_and_conclusions_speak_of_fabrics(ran: Path) -> None:
     assert "which simulated racks record" in refused.output
 
 
+@pytest.mark.process
 def test_a_job_array_fills_the_same_store(tmp_path: Path) -> None:
     from daqloom.study.slurm import job_array
 

@@ -88,6 +88,7 @@ def test_measured_points_have_the_machine_to_themselves(
     assert workers.most == 2
 
 
+@pytest.mark.process
 def test_what_was_measured_lies_beside_what_was_simulated(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(STUDY.replace("seeds = 2", "seeds = [2]"))
     study = load_study(tmp_path / "mine.toml")

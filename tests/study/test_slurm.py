@@ -21,6 +21,8 @@ from daqloom.study.slurm import job_array
 from daqloom.study.store import Store
 from support.small_studies import POINTS as STUDY
 
+pytestmark = pytest.mark.process
+
 ELEMENTS = 3
 
 

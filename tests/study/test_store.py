@@ -126,6 +126,7 @@ def test_others_cells_are_seen_after_refresh(path: Path) -> None:
     assert len(segments(path)) == 2
 
 
+@pytest.mark.process
 def test_processes_write_at_once(path: Path) -> None:
     """Two that share all but what they write, and one that has nothing of them."""
     each = RESULTS_OF_A_PATTERN + 20
@@ -146,6 +147,7 @@ def test_processes_write_at_once(path: Path) -> None:
         assert store.damaged == []
 
 
+@pytest.mark.process
 def test_a_child_of_the_writer_writes_to_its_own_segment(path: Path) -> None:
     context = multiprocessing.get_context("fork")
     with Store.open(path, create=True) as store:
@@ -167,6 +169,7 @@ def test_a_child_of_the_writer_writes_to_its_own_segment(path: Path) -> None:
     assert len(segments(path)) == 2
 
 
+@pytest.mark.process
 def test_a_killed_writer_leaves_all_that_it_had_put(path: Path) -> None:
     context = multiprocessing.get_context("fork")
     mine, its = context.Pipe()

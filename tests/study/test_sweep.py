@@ -37,6 +37,7 @@ def test_a_range_is_an_axis_and_one_method_is_the_simulation() -> None:
     assert list(found["by"].values) == ["simulate"]
 
 
+@pytest.mark.process
 def test_a_store_keeps_what_was_computed_and_workers_share_it(tmp_path: Path) -> None:
     rack, shares = daqloom.load("small-rack", QUICK), []
     first = daqloom.sweep(rack, AXES, workers=2, store=tmp_path / "s", progress=shares.append)

@@ -32,6 +32,7 @@ def worker(tmp_path: Path) -> Iterator[DaskExecutor]:
     executor.close()
 
 
+@pytest.mark.process
 def test_a_worker_loads_nothing_that_draws_or_tabulates(
     tmp_path: Path, worker: DaskExecutor
 ) -> None:
@@ -74,6 +75,7 @@ def test_threads_of_a_worker_have_stores_of_their_own(
 MASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
 
 
+@pytest.mark.process
 def test_ctrl_c_waits_until_the_workers_have_started_and_never_reaches_them() -> None:
     """Processes are begun by a thread of Dask's, hence from a thread here."""
     came: list[str] = []

@@ -148,6 +148,7 @@ def test_in_simulation_a_spare_replaces_a_host_that_fails() -> None:
     ],
     ids=["together", "apart", "daqpipe"],
 )
+@pytest.mark.process
 def test_a_spare_takes_over_for_real_and_every_byte_is_right(
     changes: dict[str, object], afterwards: int, told: str
 ) -> None:
@@ -163,6 +164,7 @@ def test_a_spare_takes_over_for_real_and_every_byte_is_right(
     assert told in result.series["run_events"]["text"]
 
 
+@pytest.mark.process
 def test_of_pull_building_a_readout_unit_moves_or_a_builder_unit() -> None:
     """There is no schedule, and no slot: units are members, wherever they are."""
     scenario = load(

@@ -21,9 +21,10 @@ from daqloom.study.dataset import open_study
 from daqloom.topology.loaded import load
 from support.namespaces import can_make_networks
 
-pytestmark = pytest.mark.skipif(
-    not can_make_networks(), reason="this machine allows no network namespaces"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces"),
+]
 DAQLOOM = (sys.executable, "-m", "daqloom")
 READOUTS, BUILDERS = 3, 1
 KEYS = {

@@ -16,6 +16,8 @@ from daqloom.measure.device.document import build
 from support.adapter_conformance import check_counts, check_refuses
 from support.fake_http import saying, serving, silent, speaking, trickling
 
+pytestmark = pytest.mark.process
+
 PORTS = ("Ethernet1", "Ethernet2")
 FIELDS = ("ifHCOutUcastPkts", "ifHCOutOctets", "ifOutDiscards")
 LARGEST = (1 << 64) - 1

@@ -17,6 +17,8 @@ from daqloom.scenario.errors import ScenarioError
 from support.adapter_conformance import check_configures, check_refuses
 from support.fake_netconf import BASE_11, REPLY, FakeNetconf, refusal
 
+pytestmark = pytest.mark.process
+
 PORTS = ["et-0/0/48", "xe-0/0/1"]
 OTHER = {"buffer-partition lossless": {"percent": "10"}, "buffer-partition multicast": {}}
 WANTED = PortBuffer(shared_bytes=8_000_000, alpha=2.0)

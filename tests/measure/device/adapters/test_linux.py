@@ -12,6 +12,8 @@ from daqloom.measure.held import hold
 from support.adapter_conformance import check_configures, check_counts, check_refuses
 from support.namespaces import can_make_networks
 
+pytestmark = pytest.mark.process
+
 PORTS = ("a", "b")
 QUEUES = [
     "qdisc add dev a root handle 1: tbf rate 20mbit burst 3100 limit 1000000",

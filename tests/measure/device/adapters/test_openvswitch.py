@@ -27,6 +27,8 @@ from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from support.adapter_conformance import check_configures, check_counts, check_refuses
 
+pytestmark = pytest.mark.process
+
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 

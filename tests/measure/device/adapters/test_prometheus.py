@@ -18,6 +18,8 @@ from daqloom.scenario.errors import ScenarioError
 from support.adapter_conformance import check_counts, check_refuses
 from support.fake_http import saying, serving, silent, speaking, trickling
 
+pytestmark = pytest.mark.process
+
 PORTS = ("eth0", "eth1")
 SNMP_EXPORTER = {
     "label": "ifName",

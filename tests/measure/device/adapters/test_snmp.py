@@ -24,6 +24,8 @@ from support.fake_snmp import (
     answering,
 )
 
+pytestmark = pytest.mark.process
+
 PORTS = ("Ethernet1/1", "Ethernet1/2")
 LARGEST = (1 << 64) - 1
 KNOWN = Credentials(token=COMMUNITY)

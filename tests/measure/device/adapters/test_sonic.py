@@ -338,6 +338,7 @@ def test_a_switch_that_never_answers_is_refused(sonic, switch):
 
 
 @pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.process
 def test_what_listens_and_never_speaks_is_refused(sonic, verify):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -346,6 +347,7 @@ def test_what_listens_and_never_speaks_is_refused(sonic, verify):
 
 
 @pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.process
 def test_where_nothing_listens_is_refused(sonic, verify):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -378,11 +380,13 @@ def test_a_certificate_of_no_known_authority_is_refused(sonic):
     assert told.startswith("ca: /nowhere/ca.pem cannot be read")
 
 
+@pytest.mark.process
 def test_no_certificate_is_checked_where_that_is_switched_off(sonic):
     with sonic(ca="", verify=False) as adapter:
         assert set(adapter.applied()) == set(PORTS)
 
 
+@pytest.mark.process
 def test_a_certificate_of_another_name_needs_that_name(tmp_path):
     served = certificate("tor2.daq", "")
     (tmp_path / "ca.pem").write_bytes(served[0])
@@ -443,6 +447,7 @@ def test_an_answer_that_is_too_large_is_refused(sonic, switch):
     assert "larger than max" in check_refuses(sonic().__enter__)
 
 
+@pytest.mark.process
 def test_what_speaks_no_tls_is_refused(sonic):
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
