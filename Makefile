@@ -141,8 +141,10 @@ fuzz: build/packages/develop
 		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
+# Optimised across files: 5 % more packet hops per CPU second, for two minutes of linking.
 wheel: .venv/run
-	$(step) wheel $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist .
+	$(step) wheel $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist . \
+		--config-settings cmake.define.DAQLOOM_LTO=ON
 
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \

@@ -364,12 +364,14 @@ def test_certificates_are_made_by_a_command(tmp_path):
 
 @pytest.mark.process
 def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:
-    units = []
+    def children() -> set[str]:
+        return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+    units, others = set(), children()
 
     def interrupt(event) -> None:
         if event.text.startswith("running"):
-            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-            units.extend(children)
+            units.update(children() - others)
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(StoppedError):

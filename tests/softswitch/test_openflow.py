@@ -560,6 +560,7 @@ def test_addresses_are_those_of_open_vswitch():
         address_of("udp:10.0.0.1:6653", "x")
 
 
+@pytest.mark.process
 def test_a_controller_with_tls_is_one_of_the_same_authority(tmp_path):
     command = [*DAQLOOM, "control", "certificates", str(tmp_path)]
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
@@ -631,6 +632,7 @@ def free_port() -> int:
 
 
 @pytest.mark.skipif(shutil.which("ovs-ofctl") is None, reason="ovs-ofctl is not installed")
+@pytest.mark.process
 def test_plain_ofctl_sets_and_sees_flows_and_meters(tmp_path):
     at = f"unix:{tmp_path}/of.sock"
 
@@ -672,6 +674,7 @@ def test_plain_ofctl_sets_and_sees_flows_and_meters(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("osken-manager") is None, reason="os-ken is not installed")
+@pytest.mark.process
 def test_a_controller_of_os_ken_steers_it(tmp_path):
     port = free_port()
     result = tmp_path / "result.json"

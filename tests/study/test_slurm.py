@@ -103,6 +103,7 @@ def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+# `sbatch --wait` asks every 2 s, and less and less often where MinJobAge is longer.
 SLURM = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
 missing = [tool for tool in SLURM if shutil.which(tool) is None]
 
@@ -127,6 +128,7 @@ SelectTypeParameters=CR_Core_Memory
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 MpiDefault=none
+MinJobAge=5
 NodeName={host} NodeAddr=127.0.0.1 CPUs=1 RealMemory=400 State=UNKNOWN
 PartitionName=all Nodes={host} Default=YES State=UP
 """
