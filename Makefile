@@ -57,7 +57,10 @@ demo: module-release
 
 test: test-release test-address test-python
 
-pytest := $(bin)/python -m pytest -q -n $(JOBS) --dist worksteal
+# Half as many tests again as cores: those of networks and processes wait most of the time.
+at_a_time := $(shell echo $$(($(JOBS) + $(JOBS) / 2)))
+
+pytest := $(bin)/python -m pytest -q -n $(at_a_time) --dist worksteal
 
 .PHONY: test-python
 test-python: .venv/dev module-release
@@ -125,7 +128,7 @@ test-address test-thread: test-%: build/packages/develop
 	$(call ctest,build/$*)
 
 # One line per failure and the totals; the passed ones stand in <build>/Testing/Temporary/LastTest.log.
-ctest = @set -o pipefail; ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error \
+ctest = @set -o pipefail; ctest --test-dir $(1) -j $(at_a_time) --output-on-failure --no-tests=error \
 	| grep -Ev '^ +Start|Passed +[0-9.]+ sec$$|^Internal|^$$'
 
 bench: build/packages/bench module-release

@@ -166,7 +166,7 @@ def expect_no_damage(transport: str, *, faults: int, minutes: float) -> None:
 
 @TRANSPORTS
 def test_faults_one_after_the_other_damage_nothing(transport: str) -> None:
-    expect_no_damage(transport, faults=6, minutes=0.2)
+    expect_no_damage(transport, faults=4, minutes=0.15)
 
 
 @pytest.mark.soak

@@ -233,7 +233,7 @@ def test_nothing_is_built_twice_when_all_units_are_lost_together(
     recorded = ("--set", "measure.sink=file", "--set", f"measure.sink_files={tmp_path}")
     rate = LOADED if fault == "all killed" else PACED
     is_control = fault == "run control stopped"
-    duration = "8 s" if is_control else ENDLESS
+    duration = "6 s" if is_control else ENDLESS
     with Live(duration, "--transport", transport, *recorded, *rate) as run:
         units = run.building()
         if fault == "all killed":

@@ -66,7 +66,7 @@ def test_the_real_switch_is_measured() -> None:
     done = subprocess.run(
         [
             *(*DAQLOOM, "switch", "benchmark", "--seconds", "5", "--destinations", "12"),
-            *("--loss", "0.5", "--width", "0.2", "--json", "--quiet"),
+            *("--loss", "0.5", "--width", "0.5", "--json", "--quiet"),
             *("--soak", "2.5"),
         ],
         capture_output=True,

@@ -33,7 +33,7 @@ KEYS = {
     "event.size": "30 kB",
     "event.rate": "20 Hz",
     "event.arrivals": "deterministic",
-    "measure.duration": "4 s",
+    "measure.duration": "2.5 s",
 }
 SSH = """#!/bin/sh
 # ssh of a site: the host's name is the process that holds its namespace.
@@ -227,7 +227,7 @@ title = "The smallest buffer of a switch without drops"
 scenario = "{scenario}"
 methods = ["measure"]
 [set]
-"measure.duration" = "3 s"
+"measure.duration" = "1.5 s"
 [grid]
 "event.size" = ["30 kB"]
 [search]
@@ -236,7 +236,7 @@ find = "smallest"
 where = "packets_dropped == 0"
 method = "measure"
 bounds = ["6 kB", "60 kB"]
-tolerance = "20 kB"
+tolerance = "30 kB"
 [repeat]
 seeds = 1
 """
