@@ -26,11 +26,14 @@ SMALL = (
     "measure.fault_timeout=2 s",
     "measure.warmup=200 ms",
 )
-PACKED = (*SMALL, "event.packing=20")
+PACKED = (
+    *(*SMALL, "event.packing=20"),
+    *("measure.stream_buffer=6 MB", "measure.output_buffer=6 MB"),
+)
 
 ENDLESS = "600 s"
 PACED = ("--set", "event.rate=20 kHz")
-"""So that a recording stays small."""
+"""So that a recording stays small, and units that wait leave their cores to the others."""
 LOADED = (
     *("--set", "event.rate=200 kHz", "--set", "event.fragment_size=300 B"),
     *("--set", "measure.output_buffer=300 kB"),
@@ -179,7 +182,7 @@ def test_every_event_of_a_short_run_is_right(transport: str) -> None:
 def test_a_killed_unit_is_left_out_and_comes_back(
     scenario: str, more: tuple[str, ...], transport: str
 ) -> None:
-    with Live(ENDLESS, *more, "--transport", transport, scenario=scenario) as run:
+    with Live(ENDLESS, *PACED, *more, "--transport", transport, scenario=scenario) as run:
         victim = run.building()[1]
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.units() and len(run.units()) == 4)
@@ -264,7 +267,7 @@ def test_nothing_is_built_twice_when_all_units_are_lost_together(
 
 
 def test_a_stopped_unit_is_left_out_and_damages_nothing_when_it_goes_on() -> None:
-    with Live(ENDLESS) as run:
+    with Live(ENDLESS, *PACED) as run:
         victim = run.building()[2]
         os.kill(victim, signal.SIGSTOP)
         run.wait_for(lambda: bool(run.lost()))
@@ -288,7 +291,7 @@ def can_cut() -> bool:
 def test_units_whose_connection_is_cut_meet_again() -> None:
     if not can_cut():
         pytest.skip("connections can be cut by root only, in a network namespace of one's own")
-    with Live(ENDLESS, "--transport", "libfabric:tcp", prefix=OWN_NETWORK) as run:
+    with Live(ENDLESS, *PACED, "--transport", "libfabric:tcp", prefix=OWN_NETWORK) as run:
         units = run.building()
 
         def ss(*words: str) -> str:
@@ -330,7 +333,6 @@ def test_units_whose_connection_is_cut_meet_again() -> None:
     expect_went_on(metrics)
 
 
-SMALL_BUFFERS = ("--set", "measure.stream_buffer=6 MB", "--set", "measure.output_buffer=6 MB")
 LIMITED = ("sh", "-c", 'trap "" XFSZ; ulimit -f 16384; exec "$@"', "sh")
 """A file, or memory that is one, may grow to 8 MiB and no further."""
 
@@ -353,7 +355,7 @@ def expect_not_written(result: dict, folder: Path, reason: str) -> None:
 
 
 def test_what_files_do_not_take_is_counted_and_fails_the_command(tmp_path: Path) -> None:
-    with Live("2 s", *recording_to(tmp_path), *SMALL_BUFFERS, prefix=LIMITED) as run:
+    with Live("2 s", *recording_to(tmp_path), prefix=LIMITED) as run:
         result = run.result(code=1)
         assert "cannot write what it builds: File too large" in run.said()
     expect_not_written(result, tmp_path, "File too large")
@@ -361,7 +363,7 @@ def test_what_files_do_not_take_is_counted_and_fails_the_command(tmp_path: Path)
 
 def test_a_run_that_cannot_write_stops_if_it_is_to(tmp_path: Path) -> None:
     stop = ("--set", "measure.when_unwritable=stop")
-    with Live("600 s", *recording_to(tmp_path), *SMALL_BUFFERS, *stop, prefix=LIMITED) as run:
+    with Live("600 s", *recording_to(tmp_path), *stop, prefix=LIMITED) as run:
         result = run.result(code=1)
     expect_not_written(result, tmp_path, "; the run stops")
 
