@@ -4,7 +4,7 @@
 # and logs), and, with root or a passwordless sudo, installs the Debian packages that are missing.
 #
 #   make PYTHON=/path/to/python    another interpreter than the first 3.11 or newer on PATH
-#   make JOBS=8                    parallel compilations and tests (default: the number of cores)
+#   make JOBS=8                    parallel compilations (default: the number of cores)
 #   make test-fast IN=src/daqloom/study    the quick tests of one folder of src/daqloom or engine
 #   make FUZZ_SECONDS=600 fuzz     time per fuzz target
 
@@ -13,12 +13,11 @@
 SHELL := /bin/bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-# Python keeps what it has compiled: the tests are read twice as fast.
+# Bytecode files (.pyc) halve the time to import the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
-CLANG ?= clang++-16
 CLANG_FORMAT ?= clang-format-16
 
 bin := .venv/bin
@@ -38,7 +37,7 @@ help:
 	@echo "make hooks     format and lint what changed before each commit (pre-commit)"
 	@echo
 	@echo "make demo      the ATLAS question answered, then events built for real: demo-output/"
-	@echo "make soak      what runs for long: before a release"
+	@echo "make soak      exhaustive and long forms of tests, before a release"
 	@echo "make bench     benchmarks of the engine and of the whole, as JSON in build/bench/results/"
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -57,10 +56,10 @@ demo: module-release
 
 test: test-release test-address test-python
 
-# Half as many tests again as cores: those of networks and processes wait most of the time.
-at_a_time := $(shell echo $$(($(JOBS) + $(JOBS) / 2)))
+# Parallel tests: 1.5 per core, because tests of processes and networks often wait.
+parallel_tests := $(shell echo $$(($(JOBS) + $(JOBS) / 2)))
 
-pytest := $(bin)/python -m pytest -q -n $(at_a_time) --dist worksteal
+pytest := $(bin)/python -m pytest -q -n $(parallel_tests) --dist worksteal
 
 .PHONY: test-python
 test-python: .venv/dev module-release
@@ -73,19 +72,19 @@ test-fast: .venv/dev $(if $(filter engine/%,$(IN)),configure-develop,module-deve
 soak: .venv/dev module-release
 	$(pytest) -m soak
 
-lint: .venv/dev src/daqloom/_engine.pyi
+lint: build/packages/develop .venv/dev src/daqloom/_engine.pyi
 	$(step) clang-format $(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
 	$(step) ruff-check $(bin)/ruff check --output-format concise .
 	$(step) ruff-format $(bin)/ruff format --check .
 	$(step) mypy $(bin)/mypy --strict src/daqloom
 
-format: .venv/dev
+format: build/packages/develop .venv/dev
 	$(CLANG_FORMAT) -i $(cpp_files)
 	$(bin)/ruff check --quiet --fix .
 	$(bin)/ruff format --quiet .
 
 .PHONY: hooks
-hooks: .venv/dev
+hooks: build/packages/develop .venv/dev
 	$(bin)/pre-commit install
 
 cpp_files = $(shell find engine benchmarks -name '*.[ch]pp')
@@ -97,14 +96,15 @@ sanitize: test-address test-thread
 configure = $(step) configure-$(1) cmake --preset $(1)
 build = $(step) build-$(1) cmake --build build/$(1) -j $(JOBS)
 
-# The Python modules, which `cmake --install` puts beside the Python sources. The software switch,
-# which needs DPDK, is among them unless they are for the demo only.
+# Python modules, installed beside the Python sources. `make demo` alone does not install DPDK, so it
+# builds no software switch.
+module_packages := $(if $(filter-out demo,$(MAKECMDGOALS)),develop,run)
 .PHONY: module-release module-develop module-debug
-module-release module-develop module-debug: module-%: .venv/daqloom build/packages/$(packages_of_it)
+module-release module-develop module-debug: module-%: .venv/daqloom build/packages/$(module_packages)
 	$(call configure,$*)
 	$(call build,$*) --target daqloom_python
 	@cmake --install build/$* --component python --prefix src >build/log/install-$*.log
-	@[ $* = release ] || ln -sf build/$*/compile_commands.json compile_commands.json
+	@[ $* != develop ] || ln -sf build/develop/compile_commands.json compile_commands.json
 
 develop: module-develop
 
@@ -112,7 +112,7 @@ develop: module-develop
 configure-develop: .venv/daqloom build/packages/develop
 	$(call configure,develop)
 
-# The modules' stubs, for mypy; those of any build will do.
+# Stubs of the modules, for mypy; every build writes the same.
 src/daqloom/_engine.pyi:
 	@$(MAKE) module-release
 
@@ -128,7 +128,7 @@ test-address test-thread: test-%: build/packages/develop
 	$(call ctest,build/$*)
 
 # One line per failure and the totals; the passed ones stand in <build>/Testing/Temporary/LastTest.log.
-ctest = @set -o pipefail; ctest --test-dir $(1) -j $(at_a_time) --output-on-failure --no-tests=error \
+ctest = @set -o pipefail; ctest --test-dir $(1) -j $(parallel_tests) --output-on-failure --no-tests=error \
 	| grep -Ev '^ +Start|Passed +[0-9.]+ sec$$|^Internal|^$$'
 
 bench: build/packages/bench module-release
@@ -144,7 +144,7 @@ fuzz: build/packages/develop
 		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
-# Optimised across files: 5 % more packet hops per CPU second, for two minutes of linking.
+# Optimised across files: 5 % more packet hops per CPU second.
 wheel: .venv/run
 	$(step) wheel $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist . \
 		--config-settings cmake.define.DAQLOOM_LTO=ON
@@ -187,9 +187,6 @@ build/packages/%: Makefile
 	@$(bin)/python scripts/requirements.py build run $* >.venv/requirements-$*.txt
 	$(step) pip-$* $(pip) install -c constraints.txt -r .venv/requirements-$*.txt
 	@touch $@
-
-# With the software switch, which needs DPDK, unless it is for the demo only.
-packages_of_it := $(if $(filter-out demo,$(MAKECMDGOALS)),develop,run)
 
 # The command and the metadata; the sources stay in src/, where a change is seen at once.
 .venv/daqloom: pyproject.toml .venv/run

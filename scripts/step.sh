@@ -37,6 +37,6 @@ else
     echo "FAILED  (the end of $log follows)" >&2
     tail -n 60 "$log" >&2
     grep -q 'No space left on device' "$log" &&
-        echo "The disk is full: free some space and make again; what is finished is kept." >&2
+        echo "The disk is full: free space and run make again; finished compilations are kept." >&2
     exit $status
 fi

@@ -15,11 +15,10 @@ engine_tests() {
 build() { scripts/step.sh build-develop cmake --build build/develop -j "$jobs" "$@"; }
 python_tests() { .venv/bin/python -m pytest -q -n "$jobs" --dist worksteal -m 'not process and not soak' "$@"; }
 
-# Of a folder whose tests all start processes or use networks, there is none to run.
-or_none() {
-    code=$?
-    [ "$code" = "$1" ] && echo "IN=$folder has no quick test: run make test" >&2
-    exit "$code"
+# Message for a folder without quick tests.
+no_quick_test() {
+    echo "IN=$folder has no test that starts no process and uses no network: run make test" >&2
+    exit 2
 }
 
 case $folder in
@@ -33,11 +32,16 @@ engine/*)
     # engine/live/node: the program live_node_test
     mapfile -t programs < <(find "$folder" -name '*_test.cpp' -printf '%h_test\n' | sort -u |
         sed 's|^engine/||; s|/|_|g')
+    [ ${#programs[@]} -gt 0 ] || no_quick_test
     build --target "${programs[@]}"
-    engine_tests --tests-regex "^$name/" || or_none 8
+    ctest --test-dir build/develop --show-only --label-exclude live --tests-regex "^$name/" |
+        grep -q '^Total Tests: [1-9]' || no_quick_test
+    engine_tests --tests-regex "^$name/"
     ;;
 src/daqloom | src/daqloom/*)
-    python_tests "tests${folder#src/daqloom}" || or_none 5
+    tests=tests${folder#src/daqloom}
+    [ -d "$tests" ] || no_quick_test
+    python_tests "$tests" || { [ $? = 5 ] && no_quick_test; exit 1; }
     ;;
 *)
     echo "IN=$folder is no folder of engine/ or src/daqloom/: give one that has tests, as in" \

@@ -29,26 +29,26 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Watch what the test starts."""
-    from support import alone
+    """Record the processes that the test starts and the networks that it uses."""
+    from support import process_mark
 
-    alone.watch(item)
+    process_mark.watch(item)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that was skipped where everything is there, or that was not alone."""
-    from support import alone
+    """Fail a test that skips on a complete set-up, or lacks the mark `process`."""
+    from support import process_mark
 
     report = refuse_skip((yield))
-    if reason := alone.broken():
+    if reason := process_mark.violation():
         report.outcome, report.longrepr = "failed", reason
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Fail a file that was skipped where everything is there that it needs."""
+    """Fail a test file that skips on a complete set-up."""
     return refuse_skip((yield))
 
 

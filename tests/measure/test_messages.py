@@ -1,4 +1,4 @@
-"""Messages that are none."""
+"""Malformed messages."""
 
 import gc
 import weakref
@@ -8,7 +8,7 @@ from daqloom.measure.status import read_request
 
 
 class Caller:
-    """Keeps why what it read was refused, as a call keeps why it was aborted."""
+    """Keeps the error of a refused message, as a gRPC call keeps the reason for its abort."""
 
     refusal: MalformedError
 
@@ -19,7 +19,7 @@ class Caller:
             self.refusal = error
 
 
-def test_a_refused_message_does_not_keep_who_read_it() -> None:
+def test_the_error_of_a_refused_message_does_not_keep_its_reader_alive() -> None:
     caller = Caller()
     caller.read(b'{"command": "reset"}')
     assert "reset has to name a unit" in str(caller.refusal)

@@ -1,6 +1,7 @@
 """Tests without the mark `process` start no process and use no network.
 
-`make test-fast` runs those, so one that does so fails and is told what it did.
+`make test-fast` runs those. A test without the mark fails at such a call. Sockets that are opened
+in C, as those of gRPC, are not detected: their tests are marked by hand.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def watch(item: pytest.Item) -> None:
     _done.clear()
 
 
-def broken() -> str:
+def violation() -> str:
     """Return why the test fails that is watched, if it does, and forget it."""
     if not _done:
         return ""
@@ -34,7 +35,7 @@ def broken() -> str:
     _done.clear()
     return (
         f"the test does {first}: one that starts a process or uses a network has the mark"
-        " pytest.mark.process (tests/support/alone.py)"
+        " pytest.mark.process (tests/support/process_mark.py)"
     )
 
 
