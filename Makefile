@@ -120,16 +120,14 @@ src/daqloom/_engine.pyi:
 test-release: module-release build/packages/develop
 	$(call configure,release) -DDAQLOOM_TESTS=ON
 	$(call build,release)
-	$(call ctest,build/release)
+	$(call engine_tests,release)
 
 test-address test-thread: test-%: build/packages/develop
 	$(call configure,$*)
 	$(call build,$*)
-	$(call ctest,build/$*)
+	$(call engine_tests,$*)
 
-# One line per failure and the totals; the passed ones stand in <build>/Testing/Temporary/LastTest.log.
-ctest = @set -o pipefail; ctest --test-dir $(1) -j $(parallel_tests) --output-on-failure --no-tests=error \
-	| grep -Ev '^ +Start|Passed +[0-9.]+ sec$$|^Internal|^$$'
+engine_tests = @scripts/engine-tests.sh build/$(1) $(parallel_tests)
 
 bench: build/packages/bench module-release
 	$(call configure,bench)

@@ -8,9 +8,7 @@ folder=${2:-}
 folder=${folder%/}
 
 engine_tests() {
-    ctest --test-dir build/develop -j "$jobs" --label-exclude live --output-on-failure \
-        --no-tests=error "$@" |
-        { grep -Ev '^ +Start|Passed +[0-9.]+ sec$|^Internal|^$' || true; }
+    scripts/engine-tests.sh build/develop "$jobs" --label-exclude live "$@"
 }
 build() { scripts/step.sh build-develop cmake --build build/develop -j "$jobs" "$@"; }
 python_tests() { .venv/bin/python -m pytest -q -n "$jobs" --dist worksteal -m 'not process and not soak' "$@"; }
