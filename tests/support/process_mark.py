@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -15,32 +16,35 @@ import pytest
 NETWORKS = (socket.AF_INET, socket.AF_INET6)
 PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
 
-_is_alone = False
+_is_watched = False
 _done: list[str] = []
-"""What the test has done, in any of its threads, that it may not do."""
+"""What the watched test has done, in any of its threads, that it may not do."""
 
 
-def watch(item: pytest.Item) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Watch a test from now on, unless it is marked."""
-    global _is_alone
-    _is_alone = item.get_closest_marker("process") is None
+    global _is_watched
+    _is_watched = item.get_closest_marker("process") is None
     _done.clear()
 
 
-def violation() -> str:
-    """Return why the test fails that is watched, if it does, and forget it."""
-    if not _done:
-        return ""
-    first = _done[0]
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that has done what it may not do."""
+    report = yield
+    if _done and not report.failed:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"the test does {_done[0]}: one that starts a process or uses a network has the mark"
+            " pytest.mark.process (tests/support/process_mark.py)"
+        )
     _done.clear()
-    return (
-        f"the test does {first}: one that starts a process or uses a network has the mark"
-        " pytest.mark.process (tests/support/process_mark.py)"
-    )
+    return report
 
 
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
-    if _is_alone and (
+    if _is_watched and (
         event in PROCESSES
         or (event in ("socket.bind", "socket.connect") and arguments[0].family in NETWORKS)
     ):
