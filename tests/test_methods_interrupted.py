@@ -21,6 +21,7 @@ from daqloom.measure.run_log import RunEvent
 from daqloom.report.system.result_figure import write
 from daqloom.result import Result, StoppedError
 from daqloom.topology.loaded import load
+from support.children import children
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.fake_node import FOLDER
 from support.measure.small_runs import small
@@ -171,11 +172,6 @@ def test_the_command_measure_prints_what_it_has() -> None:
     assert log[-1] == "daqloom: interrupted; the result covers the time until then"
 
 
-def children() -> list[str]:
-    """The processes that this one has started and not yet waited for."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-
-
 @pytest.mark.process
 def test_the_second_ctrl_c_ends_a_measurement_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,7 +179,7 @@ def test_the_second_ctrl_c_ends_a_measurement_at_once(
     """Its units never halt, and would be waited for longer than any test runs."""
     monkeypatch.setenv(FOLDER, str(tmp_path))
     others = children()  # of other tests in this process
-    units: list[str] = []
+    units: list[int] = []
 
     def ctrl_c(event: RunEvent) -> None:
         if event.text.startswith("running"):
@@ -199,5 +195,5 @@ def test_the_second_ctrl_c_ends_a_measurement_at_once(
         measure(scenario, launcher=Local(FAKE), on_event=ctrl_c)
     assert not isinstance(ended.value, StoppedError)
     assert len(units) == 3
-    assert not any(Path("/proc", unit).exists() for unit in units)
+    assert not any(Path("/proc", str(unit)).exists() for unit in units)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

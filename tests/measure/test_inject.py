@@ -15,6 +15,7 @@ from daqloom.scenario import ScenarioError
 from support.measure.controlled_runs import FAKE
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.measure.small_runs import DAQLOOM, small
+from support.measure.transports import TRANSPORTS
 from support.namespaces import SBIN, can_make_networks
 from support.repository import ROOT
 
@@ -148,9 +149,6 @@ def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
         assert 0 < row[6] <= row[5] < 10, "the shortest round trip, and the smoothed one (s)"
         assert row[7] > 0
     assert measure(laptop(duration="1 s")).metric("retransmissions.all") is None
-
-
-TRANSPORTS = pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 
 
 def expect_no_damage(transport: str, *, faults: int, minutes: float) -> None:

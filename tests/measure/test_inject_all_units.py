@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from support.measure.transports import TRANSPORTS
 from support.namespaces import can_make_networks
 from support.repository import ROOT
 
@@ -33,7 +34,6 @@ def expect_recorded_once(transport: str, *options: str) -> None:
     assert 0 <= report["recorded_events"] - accounts["built"] - accounts["incomplete"] <= unknown
 
 
-TRANSPORTS = pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
 SHORT = ("--longest", "2")
 
 

@@ -30,6 +30,7 @@ from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
 from daqloom.system import System
 from daqloom.topology.loaded import override, settled
+from support.children import children
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.small_runs import DAQLOOM, SMALL, daqloom, small
 
@@ -364,20 +365,17 @@ def test_certificates_are_made_by_a_command(tmp_path):
 
 @pytest.mark.process
 def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:
-    def children() -> set[str]:
-        return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
-
-    units, others = set(), children()
+    units, others = set(), set(children())
 
     def interrupt(event) -> None:
         if event.text.startswith("running"):
-            units.update(children() - others)
+            units.update(set(children()) - others)
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(StoppedError):
         measure(small(duration="100 s"), launcher=Local(FAKE), on_event=interrupt)
     assert len(units) == 3
-    assert not any(Path("/proc", unit).exists() for unit in units)
+    assert not any(Path("/proc", str(unit)).exists() for unit in units)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from daqloom.data import check_recording, recover, unfinished
+from support.children import children
+from support.measure.transports import TRANSPORTS
 
 pytestmark = pytest.mark.process
 
@@ -96,8 +98,7 @@ class Live:
         self._listener.join(HUNG_S)
 
     def units(self) -> list[int]:
-        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(pid) for pid in path.read_text().split()]
+        return children(self.process.pid)
 
     def wait_for(self, what: Callable[[], bool]) -> None:
         """Look at each line that it says, and ten times a second for what it does not say."""
@@ -158,7 +159,7 @@ def expect_went_on(metrics: dict) -> None:
     assert metrics["regroupings"] >= 1
 
 
-@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
+@TRANSPORTS
 def test_every_event_of_a_short_run_is_right(transport: str) -> None:
     with Live("1 s", "--transport", transport) as run:
         metrics = run.metrics()
@@ -169,7 +170,7 @@ def test_every_event_of_a_short_run_is_right(transport: str) -> None:
     assert accounts["unfinished"] == 0
 
 
-@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
+@TRANSPORTS
 @pytest.mark.parametrize(
     ("scenario", "more"),
     [
@@ -191,7 +192,7 @@ def test_a_killed_unit_is_left_out_and_comes_back(
     assert metrics["units_lost"] >= 1
 
 
-@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
+@TRANSPORTS
 @pytest.mark.parametrize(
     ("kind", "assignment"),
     [
@@ -228,7 +229,7 @@ def expect_recorded_once(folder: Path, accounts: dict[str, int], *, killed: int 
     assert 0 <= more <= killed * EVENTS_IN_A_MEP
 
 
-@pytest.mark.parametrize("transport", ["shm", "tcp", "libfabric:tcp"])
+@TRANSPORTS
 @pytest.mark.parametrize("fault", ["all killed", "all stopped", "run control stopped"])
 def test_nothing_is_built_twice_when_all_units_are_lost_together(
     fault: str, transport: str, tmp_path: Path

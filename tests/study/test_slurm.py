@@ -103,10 +103,10 @@ def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-# `sbatch --wait` asks every 2 s, and less and less often where MinJobAge is longer.
 SLURM = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
 missing = [tool for tool in SLURM if shutil.which(tool) is None]
 
+# With a short MinJobAge `sbatch --wait` asks every 2 s, otherwise less and less often.
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
