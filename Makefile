@@ -66,7 +66,7 @@ test-python: .venv/dev module-release
 	$(pytest)
 
 # Quick tests start no process and use no network. With IN, those of one folder.
-test-fast: .venv/dev $(if $(filter engine/%,$(IN)),configure-develop,module-develop)
+test-fast:
 	@scripts/test-fast.sh $(JOBS) $(IN)
 
 soak: .venv/dev module-release

@@ -1,6 +1,8 @@
 #!/bin/bash
-# test-fast.sh JOBS            runs the tests that start no process and use no network
-# test-fast.sh JOBS FOLDER     runs those of a folder (or of a file's folder) of engine/ or src/daqloom/
+# test-fast.sh JOBS            builds and runs the tests that start no process and use no network
+# test-fast.sh JOBS FOLDER     those of a folder (or of a file's folder) of engine/ or src/daqloom/
+#
+# A wrong folder is told before anything is built.
 set -euo pipefail
 jobs=$1
 folder=${2:-}
@@ -13,14 +15,22 @@ engine_tests() {
 build() { scripts/step.sh build-develop cmake --build build/develop -j "$jobs" "$@"; }
 python_tests() { .venv/bin/python -m pytest -q -n "$jobs" --dist worksteal -m 'not process and not soak' "$@"; }
 
+no_folder() {
+    echo "IN=$folder is no folder of engine/ or src/daqloom/: give one that has tests, as in" \
+        "make test-fast IN=engine/systems" >&2
+    exit 2
+}
 # Message for a folder without quick tests.
 no_quick_test() {
     echo "IN=$folder has no test that starts no process and uses no network: run make test" >&2
     exit 2
 }
 
+[ -z "$folder" ] || [ -d "$folder" ] || no_folder
+
 case $folder in
 '')
+    make .venv/dev module-develop
     build
     engine_tests
     python_tests tests
@@ -31,19 +41,17 @@ engine/*)
     mapfile -t programs < <(find "$folder" -name '*_test.cpp' -printf '%h_test\n' | sort -u |
         sed 's|^engine/||; s|/|_|g')
     [ ${#programs[@]} -gt 0 ] || no_quick_test
+    make configure-develop
     build --target "${programs[@]}"
     ctest --test-dir build/develop --show-only --label-exclude live --tests-regex "^$name/" |
-        grep -q '^Total Tests: [1-9]' || no_quick_test
+        grep '^Total Tests: [1-9]' >/dev/null || no_quick_test
     engine_tests --tests-regex "^$name/"
     ;;
 src/daqloom | src/daqloom/*)
     tests=tests${folder#src/daqloom}
     [ -d "$tests" ] || no_quick_test
+    make .venv/dev module-develop
     python_tests "$tests" || { [ $? = 5 ] && no_quick_test; exit 1; }
     ;;
-*)
-    echo "IN=$folder is no folder of engine/ or src/daqloom/: give one that has tests, as in" \
-        "make test-fast IN=engine/systems" >&2
-    exit 2
-    ;;
+*) no_folder ;;
 esac
