@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,22 @@ def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> Non
     assert "no RACK" in plain
     assert "RFC 8985" in note
     assert "builds 12.0 kHz of 12.0 kHz without packet loss" in deep
+
+
+@pytest.mark.parametrize(
+    ("counted", "clause"),
+    [
+        ({}, "5 packets were dropped."),
+        ({"retransmission_timeouts": 0}, "dropped, without a TCP retransmission timeout."),
+        ({"retransmission_timeouts": 1}, "dropped, with 1 TCP retransmission timeout."),
+    ],
+)
+def test_only_timeouts_that_were_counted_are_told(
+    question: BufferQuestion, counted: dict[str, int], clause: str
+) -> None:
+    run = Run(SHALLOW, simulated(event_rate_hz=1800.0, packets_dropped=5, **counted))
+    told = list(comparison.verdict(replace(question, runs=(question.runs[0], run))))
+    assert any(sentence.endswith(clause) for sentence in told), told
 
 
 def test_the_figure_is_a_picture_that_a_readme_can_carry(

@@ -98,10 +98,13 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
             continue
         outcome = f"builds {_kilohertz(rate)} of {_kilohertz(question.scenario.event.rate)}"
         drops = result.metric("packets_dropped")
-        timeouts = int(result.metric("retransmission_timeouts") or 0)
+        timeouts = result.metric("retransmission_timeouts")
         if drops:
-            repair = counted(timeouts, "TCP retransmission timeout")
-            outcome += f": {drops:,} packets were dropped, with {repair}"
+            outcome += f": {drops:,} packets were dropped"
+            if timeouts:
+                outcome += f", with {counted(int(timeouts), 'TCP retransmission timeout')}"
+            elif timeouts == 0:
+                outcome += ", without a TCP retransmission timeout"
         elif drops == 0:
             outcome += " without packet loss"
         slow = result.metric("collection_latency_s.p99")
