@@ -28,8 +28,10 @@ import shutil
 import sys
 from typing import Any
 
-LATEST, EARLIEST = 0.9, 0.03
-"""Faults begin within this share of the time."""
+EARLIEST = 0.03
+"""Faults begin after this share of the time."""
+QUIET_TIMEOUTS = 4.5
+"""Fault timeouts before the end in which none begins: everybody notices the last one."""
 TIMEOUTS = (3.0, 4.0)
 """Fault timeouts that a stop or a cut lasts: everybody notices it."""
 WHAT: dict[str, dict[str, object]] = {
@@ -52,11 +54,15 @@ def injected(given: argparse.Namespace, fault_timeout_s: float) -> dict[str, obj
     """Faults of one unit after another, so that each has time to come back before its next one."""
     chance = random.Random(given.seed)
     kinds = given.kinds or ["kill", "stop"]
-    apart_s = (LATEST - EARLIEST) * 60 * given.minutes / max(1, given.faults)
+    first_s = EARLIEST * 60 * given.minutes
+    last_s = 60 * given.minutes - QUIET_TIMEOUTS * fault_timeout_s
+    if given.faults and last_s <= first_s:
+        sys.exit(f"--minutes {given.minutes} leaves no time for faults: give a longer time")
+    apart_s = (last_s - first_s) / max(1, given.faults)
     keys: dict[str, object] = {}
     for number in range(given.faults):
         kind, unit = chance.choice(kinds), number % given.units
-        at_s = EARLIEST * 60 * given.minutes + (number + chance.uniform(0.1, 0.9)) * apart_s
+        at_s = first_s + (number + chance.uniform(0.1, 0.9)) * apart_s
         fault = WHAT[kind] | {"at": f"{at_s:.3f} s", "which": unit}
         if kind == "cut":
             fault["which"] = f"H00-{unit:02}"
