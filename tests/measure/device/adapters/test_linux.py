@@ -106,11 +106,11 @@ def test_a_port_that_is_not_there_and_one_without_a_fifo(within):
         assert "expected one" in check_refuses(lambda: adapter.save())
 
 
-def stand_in(folder, text):
+def stand_in(folder, text, timeout="60 s"):
     program = folder / "far"
     program.write_text("#!/bin/sh\n" + text)
     program.chmod(stat.S_IRWXU)
-    return Linux(ToolOptions(through=(str(program),), timeout="0.5 s"), ("a",))
+    return Linux(ToolOptions(through=(str(program),), timeout=timeout), ("a",))
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,17 @@ def stand_in(folder, text):
         ('echo \'[{"kind": "bfifo; rm -rf"}]\'', "what is not its JSON"),
         ("head -c 300 /dev/urandom", "what is not its JSON"),
         ("exec head -c 20000000 /dev/zero", "more than 16 MiB"),
-        ("exec sleep 60", "has not ended within 0.5 s"),
         ("echo 'Permission denied' >&2; exit 255", "Permission denied"),
         ("kill -9 $$", "no reason given"),
     ],
 )
 def test_what_answers_something_else_is_refused(tmp_path, text, sentence):
     assert sentence in check_refuses(lambda: stand_in(tmp_path, text).__enter__())
+
+
+def test_what_does_not_end_is_not_waited_for(tmp_path):
+    endless = stand_in(tmp_path, "exec sleep 60", timeout="0.5 s")
+    assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
 
 
 def test_a_program_that_is_not_there():
