@@ -1,10 +1,10 @@
-# Run after the link of a test program: writes a file for ctest with one test for each of its suites,
-# since a process for each of thousands of tests costs more than most of the tests. Live tests wait more
-# than they compute: of those, one for each parameter of a suite, so that they wait side by side.
+# Runs after a test program is linked. It writes a file for ctest with one test for each suite of the
+# program: a process for each of thousands of tests would take longer than most tests do. Live tests
+# mostly wait. Their suites are split by parameter too, so that they wait in parallel.
 #
-#   PROGRAM  the program     FILE   the file to write
-#   FOLDER   prefix of names LABEL  of all of them
-#   MAY_SKIP suites in which a skipped test is no failure
+#   PROGRAM   the test program             FILE   the file to write
+#   FOLDER    prefix of the tests' names   LABEL  label of the tests
+#   MAY_SKIP  suites in which a skipped test does not fail the run
 cmake_minimum_required(VERSION 3.25)
 
 execute_process(COMMAND "${PROGRAM}" --gtest_list_tests

@@ -41,7 +41,7 @@ macro(daqloom_find_python)
   endif()
 endmacro()
 
-# libfabric's pkg-config file says no more than where it is, which CMake finds by itself.
+# Without pkg-config: libfabric's file for it has only paths, and CMake finds those itself.
 macro(daqloom_find_libfabric)
   find_library(DAQLOOM_LIBFABRIC fabric)
   find_path(DAQLOOM_LIBFABRIC_INCLUDE rdma/fi_rma.h)
@@ -77,8 +77,9 @@ function(daqloom_glob result folder suffix)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
-# Headers that most files include, compiled once where units are small; `target` shares the result of
-# `first`, which has the same compiler flags, or is itself the first and adds the headers after it.
+# Precompiles the headers that most files include. Unity builds do not need it. A `target` that equals
+# `first` compiles them, with the headers given after it; any other target uses the result of `first`,
+# which must have the same compiler flags.
 function(daqloom_precompile target first)
   if(DAQLOOM_UNITY)
     return()
@@ -91,8 +92,9 @@ function(daqloom_precompile target first)
   endif()
 endfunction()
 
-# engine/`folder` as the library daqloom_<folder>. Those named after it are the folders that it knows
-# besides those that they know: what includes any other neither links nor passes the test of arrows.
+# engine/`folder` as the library daqloom_<folder>. The arguments after it name the folders that it may
+# include. Through them it may include what they may. A file that includes any other folder does not
+# link and fails tests/project/test_architecture.py.
 function(daqloom_add_folder folder)
   if(DAQLOOM_ENGINE_FOLDERS AND NOT folder IN_LIST DAQLOOM_ENGINE_FOLDERS)
     return()
@@ -143,19 +145,19 @@ function(daqloom_install_folders)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config.cmake" DESTINATION ${package})
 endfunction()
 
-# Suites that may skip a test; elsewhere a skipped test fails.
+# Suites in which a test may skip. In all others, a skipped test fails the run.
 set(DAQLOOM_MAY_SKIP
   Libfabric/TransportConformance  # libfabric does not report that a peer has died
 )
 
-# The suites of a test program as tests of ctest, each named `folder`/<suite>.
+# One ctest test, named `folder`/<suite>, for each suite of a test program.
 function(daqloom_discover_suites target folder label)
   set(file "${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake")
   add_custom_command(TARGET ${target} POST_BUILD VERBATIM BYPRODUCTS "${file}"
     COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${target}>" "-DFILE=${file}"
       "-DFOLDER=${folder}" "-DLABEL=${label}" "-DMAY_SKIP=${DAQLOOM_MAY_SKIP}"
       -P "${PROJECT_SOURCE_DIR}/cmake/DaqloomSuites.cmake")
-  # A program that is not built is a failed test, not a missing one.
+  # A program that is not built gives a failing test, so that it is noticed.
   file(WRITE "${file}.in" "if(EXISTS [==[${file}]==])\n  include([==[${file}]==])\nelse()\n"
     "  add_test([==[${folder}/not built]==] [==[${target}]==])\nendif()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${file}.in")
@@ -177,12 +179,12 @@ function(daqloom_add_tests)
           target_link_libraries(${target} PRIVATE daqloom_softswitch_io)
         endif()
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY tests)
-        # Tests run once: optimising them costs more than it saves. The libraries keep -O3.
+        # Each test runs once: to optimise it takes longer than it saves. The libraries keep -O3.
         target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
         daqloom_precompile(${target} base_test <gtest/gtest.h>)
         set(label quick)
         if(folder MATCHES "^(live/|softswitch/io)")
-          set(label live)  # processes, sockets, devices
+          set(label live)  # processes, sockets, devices; a quick test may start tshark
         endif()
         daqloom_discover_suites(${target} ${folder} ${label})
       endif()

@@ -19,12 +19,12 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# Unity: the sources of a target in groups, each compiled as one unit, because most of the time goes
-# into headers. Off where tools want to see single files, and where one file is changed at a time.
+# A unity build compiles several sources of a target as one unit, because most of the time is spent in
+# headers. It is off where tools need single files, and where a developer changes one file at a time.
 set(CMAKE_UNITY_BUILD ${DAQLOOM_UNITY})
 
-# ccache finds what another clone has compiled: paths below the sources are relative to it. A
-# precompiled header counts by its contents, not by its date.
+# ccache: paths are relative to the sources, so that one clone can use what another has compiled. A
+# precompiled header is compared by its contents, not by its date.
 find_program(DAQLOOM_CCACHE ccache)
 if(DAQLOOM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
@@ -39,13 +39,13 @@ if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR AND NOT SKBUILD)
 endif()
 
 add_library(daqloom_warnings INTERFACE)
-# clang counts changes of sign among the conversions, g++ does not: make them agree.
+# clang's -Wconversion includes changes of sign, that of g++ does not: make them agree.
 target_compile_options(daqloom_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
 
 if(DAQLOOM_SANITIZE STREQUAL "address")
-  # Not vptr: it learns from a pipe whether memory can be read, and takes any object for none where a
-  # test leaves no file descriptor.
+  # Without vptr: it opens a pipe to find out whether memory can be read, and reports a false error in
+  # tests that leave no file descriptor to open.
   set(sanitizers -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all)
 elseif(DAQLOOM_SANITIZE STREQUAL "thread")
   set(sanitizers -fsanitize=thread)

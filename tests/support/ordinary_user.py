@@ -12,9 +12,9 @@ NOBODY = 65534
 
 @contextmanager
 def ordinary_user(folder: Path) -> Iterator[None]:
-    """Give this process the rights of `nobody`, who owns `folder` and all below, if it is root's.
+    """Give a process of root the rights of `nobody` for a while, and `nobody` all of `folder`.
 
-    The parents of `folder` can be passed meanwhile: pytest's are root's own.
+    Meanwhile anybody may pass through its parents, which pytest makes for root alone.
     """
     if os.geteuid() != 0:
         yield
