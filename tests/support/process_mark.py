@@ -6,6 +6,7 @@ in C, as those of gRPC, are not detected: their tests are marked by hand.
 
 from __future__ import annotations
 
+import platform
 import socket
 import sys
 from collections.abc import Generator
@@ -51,4 +52,5 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
         _done.append(event)
 
 
+platform.platform()  # starts uname the first time and knows the answer from then on
 sys.addaudithook(_listen)
