@@ -322,7 +322,7 @@ def test_hosts_alone_are_no_network(lldpcli):
         ("s.lldp.json", b"\x7fELF\0"),
         ("s.lldp.json", b" " * (5 << 20)),
         ("s.lldp.txt", b""),
-        ("s.lldp.txt", b"\n" * (5 << 20)),
+        ("s.lldp.txt", (b" " * 63 + b"\n") * (5 << 14)),
         ("s.lldp.txt", b"x" * 10**6),
         ("s.lldp.txt", b"\x7fELF\0"),
         ("\x1b[2J.lldp.txt", b""),
