@@ -22,7 +22,7 @@ from daqloom.measure.certificates import make_certificates
 from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
 from daqloom.measure.device.adapters import ovsdb
 from daqloom.measure.device.adapters.openvswitch import OpenVSwitch, OpenVSwitchOptions
-from daqloom.measure.device.adapters.ovsdb import MOST_ANSWER_BYTES, Ovsdb, OvsdbOptions
+from daqloom.measure.device.adapters.ovsdb import Ovsdb, OvsdbOptions
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
@@ -463,7 +463,7 @@ def test_rows_of_another_kind_are_refused():
 
 
 def test_an_answer_without_end_is_refused(monkeypatch):
-    most_bytes = MOST_ANSWER_BYTES // 16  # the client's parser takes seconds for each megabyte
+    most_bytes = ovsdb.MOST_ANSWER_BYTES // 16  # its parser takes seconds for a megabyte
     monkeypatch.setattr(ovsdb, "MOST_ANSWER_BYTES", most_bytes)
     endless = b'{"id": 0, "result": [' + b"[]," * (most_bytes // 3)
     with answering(lambda _: endless) as remote:
