@@ -13,6 +13,7 @@ from support.repository import ROOT
 pytestmark = pytest.mark.process
 
 TESTS = """
+import platform
 import socket
 import subprocess
 import threading
@@ -43,6 +44,10 @@ def test_is_marked():
 def test_speaks_with_itself():
     for one in socket.socketpair():
         one.close()
+
+
+def test_asks_what_the_standard_library_knows_by_uname():
+    platform.platform()
 
 
 def test_skips():
