@@ -172,7 +172,9 @@ def test_the_reference_page_is_written_from_the_models() -> None:
 
 
 def test_a_study_that_is_not_shipped_is_named_with_those_that_are() -> None:
-    with pytest.raises(StudyError, match=r'no study "atlas-min"; known are .*atlas-min-buffer'):
+    with pytest.raises(StudyError, match=r'no study "zzz"; known are .*atlas-min-buffer'):
+        load_study("zzz")
+    with pytest.raises(StudyError, match=r'no study "atlas-min"; did you mean "atlas-min-buffer"'):
         load_study("atlas-min")
 
 

@@ -36,6 +36,7 @@ from daqloom.study.condition import Condition, require_metric
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.study.saturation import Saturation
 from daqloom.topology.loaded import load, override
+from daqloom.words import did_you_mean
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
@@ -298,9 +299,9 @@ def find_study(study: str | PathLike[str]) -> Path:
     known = shipped_studies()
     if str(study) in known:
         return known[str(study)]
+    hint = did_you_mean(str(study), known, "known are " + ", ".join(known))
     raise StudyError(
-        f'there is no study "{str(study)[:80]}"; known are {", ".join(known)} '
-        "(a file is a path that ends in .toml)"
+        f'there is no study "{str(study)[:80]}"; {hint} (a file is a path that ends in .toml)'
     )
 
 
