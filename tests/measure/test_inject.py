@@ -12,7 +12,7 @@ from daqloom.measure.launch import Local
 from daqloom.measure.run import measure
 from daqloom.metrics import METRICS, Parts, described, flatten
 from daqloom.scenario import ScenarioError
-from support.measure.controlled_runs import FAKE
+from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.measure.small_runs import DAQLOOM, small
 from support.measure.transports import TRANSPORTS
@@ -78,7 +78,8 @@ def test_a_fault_of_a_lost_unit_is_none() -> None:
 
 def test_a_slow_unit_goes_on() -> None:
     slow = {"what": "unit", "which": 1, "how": "slow", "at": "0 s", "lasts": "300 ms", "factor": 3}
-    result = measure(broken(small(), slow=slow), launcher=Local(FAKE))
+    patient = small(fault_timeout=f"{HUNG_S} s")
+    result = measure(broken(patient, slow=slow), launcher=Local(FAKE))
     assert result.metric("units_lost") == 0
     assert result.series["faults"]["change"] == ["begins", "ends"]
 
@@ -129,7 +130,7 @@ def test_a_dead_link_is_noticed_and_damages_nothing(transport: str) -> None:
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
 @pytest.mark.skipif(shutil.which("nft", path=SBIN) is None, reason="nft, which loses, is not here")
 def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
-    sound = laptop(namespaces=True, transport="tcp", duration="3 s")
+    sound = laptop(namespaces=True, transport="tcp", duration="3 s", fault_timeout=f"{HUNG_S} s")
     # A frame of 1500 B is lost with a probability of 1 %.
     cable = {"what": "cable", "which": "H00-02", "how": "degraded", "bit_error_rate": 1e-2 / 12_000}
     lossy = measure(broken(sound, cable=cable | {"at": "0.2 s"}))

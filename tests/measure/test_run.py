@@ -46,7 +46,7 @@ class NoLauncher(Local):
 def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
     told, shares = [], []
     result = measure(
-        small(),
+        small(fault_timeout=f"{HUNG_S} s"),
         launcher=Local(FAKE),
         on_event=lambda event: told.append(event.text),
         progress=lambda how: shares.append(how.share),

@@ -34,6 +34,8 @@ PACKED = (
 )
 
 ENDLESS = "600 s"
+FAULTLESS = ("--set", f"measure.fault_timeout={HUNG_S} s")
+"""No unit is lost, even if the machine keeps it from its processor."""
 PACED = ("--set", "event.rate=20 kHz")
 """So that a recording stays small, and units that wait leave their cores to the others."""
 LOADED = (
@@ -161,7 +163,7 @@ def expect_went_on(metrics: dict) -> None:
 
 @TRANSPORTS
 def test_every_event_of_a_short_run_is_right(transport: str) -> None:
-    with Live("1 s", "--transport", transport) as run:
+    with Live("1 s", "--transport", transport, *FAULTLESS) as run:
         metrics = run.metrics()
     accounts = expect_accounted(metrics)
     assert metrics["units_lost"] == 0
@@ -356,7 +358,7 @@ def expect_not_written(result: dict, folder: Path, reason: str) -> None:
 
 
 def test_what_files_do_not_take_is_counted_and_fails_the_command(tmp_path: Path) -> None:
-    with Live("2 s", *recording_to(tmp_path), prefix=LIMITED) as run:
+    with Live("2 s", *recording_to(tmp_path), *FAULTLESS, prefix=LIMITED) as run:
         result = run.result(code=1)
         assert "cannot write what it builds: File too large" in run.said()
     expect_not_written(result, tmp_path, "File too large")
@@ -364,7 +366,7 @@ def test_what_files_do_not_take_is_counted_and_fails_the_command(tmp_path: Path)
 
 def test_a_run_that_cannot_write_stops_if_it_is_to(tmp_path: Path) -> None:
     stop = ("--set", "measure.when_unwritable=stop")
-    with Live("600 s", *recording_to(tmp_path), *stop, prefix=LIMITED) as run:
+    with Live("600 s", *recording_to(tmp_path), *stop, *FAULTLESS, prefix=LIMITED) as run:
         result = run.result(code=1)
     expect_not_written(result, tmp_path, "; the run stops")
 
@@ -373,7 +375,7 @@ def test_a_full_disk_is_counted_and_fails_the_command(tmp_path: Path) -> None:
     disk = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=2m disk {tmp_path} && exec "$@"')
     if subprocess.run([*disk, "sh", "true"], capture_output=True).returncode != 0:
         pytest.skip("a disk of one's own that is full needs root")
-    with Live("2 s", *recording_to(tmp_path), prefix=(*disk, "sh")) as run:
+    with Live("2 s", *recording_to(tmp_path), *FAULTLESS, prefix=(*disk, "sh")) as run:
         result = run.result(code=1)
     accounts = expect_accounted(result["metrics"])
     assert result["metrics"]["units_lost"] == 0
