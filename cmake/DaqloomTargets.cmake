@@ -41,12 +41,10 @@ macro(daqloom_find_python)
   endif()
 endmacro()
 
-# Without pkg-config: libfabric's file for it has only paths, and CMake finds those itself.
+# The headers of libfabric; the library itself is loaded by the transport that needs it.
 macro(daqloom_find_libfabric)
-  find_library(DAQLOOM_LIBFABRIC fabric)
   find_path(DAQLOOM_LIBFABRIC_INCLUDE rdma/fi_rma.h)
-  if(NOT DAQLOOM_LIBFABRIC OR NOT DAQLOOM_LIBFABRIC_INCLUDE)
-    set(DAQLOOM_LIBFABRIC "")
+  if(NOT DAQLOOM_LIBFABRIC_INCLUDE)
     message(STATUS "libfabric (Debian and Ubuntu: libfabric-dev) was not found: units will reach "
       "each other on one machine only")
   endif()
@@ -68,7 +66,7 @@ endmacro()
 function(daqloom_glob result folder suffix)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
     "${PROJECT_SOURCE_DIR}/engine/${folder}/*${suffix}.cpp")
-  if(NOT DAQLOOM_LIBFABRIC)
+  if(NOT DAQLOOM_LIBFABRIC_INCLUDE)
     list(FILTER files EXCLUDE REGEX "/libfabric[^/]*\\.cpp$")
   endif()
   if(NOT DAQLOOM_DPDK_FOUND)

@@ -1,6 +1,7 @@
 """`daqloom doctor` on machines that are made up: folders with the files of /proc and /sys."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from daqloom.measure.cards import CardSettings, settings_of
 from daqloom.measure.doctor import Finding, Needs, examine, needs_of
 from daqloom.measure.machine import Machine
 from daqloom.topology.loaded import load
+from support.measure.small_runs import DAQLOOM
 
 GOOD = {
     "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n"
@@ -243,3 +245,22 @@ def test_the_command_tells_all_findings_as_json_and_by_its_exit_code() -> None:
     assert done.exit_code == (1 if any(finding.state == "fail" for finding in found) else 0)
     people = CliRunner().invoke(app, ["doctor"])
     assert "kernel: " in people.stdout
+
+
+@pytest.mark.process
+def test_a_machine_without_libfabric_gets_an_answer() -> None:
+    """An empty file covers that of the library, in a mount namespace."""
+    cache = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True)
+    library = next(line.split()[-1] for line in cache.stdout.splitlines() if "libfabric" in line)
+    cover = f'mount --bind /dev/null {library} && exec "$@"'
+    isolated = ("unshare", "--map-root-user", "--mount", "sh", "-c", cover, "sh", *DAQLOOM)
+    done = subprocess.run([*isolated, "doctor", "--json"], capture_output=True, text=True)
+    assert done.stderr == ""
+    findings = [Finding(**finding) for finding in json.loads(done.stdout)]
+    [finding] = [each for each in findings if "no libfabric" in each.means]
+    assert (finding.state, "libfabric1" in finding.fix) == ("warn", True)
+    command = ("measure", "laptop", "--transport", "libfabric:tcp")
+    done = subprocess.run([*isolated, *command], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "libfabric.so.1 is not installed" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -13,7 +13,10 @@ namespace daqloom::live {
 namespace ofi {
 
 Info needs() {
-    Info wanted(::fi_allocinfo());
+    if (library() == nullptr) {
+        return nullptr;
+    }
+    Info wanted(library()->dupinfo(nullptr));
     if (!wanted) {
         throw std::bad_alloc();
     }
@@ -36,9 +39,9 @@ Info needs() {
 Info look_for(const fi_info& wanted, const std::string& node) {
     fi_info* found = nullptr;
     if (node.empty()) {
-        ::fi_getinfo(version, nullptr, nullptr, 0, &wanted, &found);
+        library()->getinfo(version, nullptr, nullptr, 0, &wanted, &found);
     } else {
-        ::fi_getinfo(version, node.c_str(), nullptr, FI_SOURCE, &wanted, &found);
+        library()->getinfo(version, node.c_str(), nullptr, FI_SOURCE, &wanted, &found);
     }
     return Info(found);
 }
@@ -49,14 +52,14 @@ bool is_internet(const fi_info& info) {
 }
 
 tl::unexpected<base::Error> failure(const std::string& action, std::int64_t code) {
-    return base::system_failure(
-        fmt::format("cannot {}: {}", action, ::fi_strerror(static_cast<int>(std::abs(code)))));
+    return base::system_failure(fmt::format("cannot {}: {}", action,
+                                            library()->strerror(static_cast<int>(std::abs(code)))));
 }
 
 base::expected<Queue> open_queue(fi_info& info) {
     Queue queue;
     fid_fabric* fabric = nullptr;
-    if (const int code = ::fi_fabric(info.fabric_attr, &fabric, nullptr)) {
+    if (const int code = library()->fabric(info.fabric_attr, &fabric, nullptr)) {
         return failure("open libfabric's fabric", code);
     }
     queue.fabric.reset(fabric);
@@ -91,7 +94,8 @@ base::expected<Queue> open_queue(fi_info& info) {
 
 std::vector<Provider> libfabric_providers() {
     std::vector<Provider> providers;
-    const ofi::Info found = ofi::look_for(*ofi::needs());
+    const ofi::Info wanted = ofi::needs();
+    const ofi::Info found = wanted ? ofi::look_for(*wanted) : nullptr;
     for (fi_info* info = found.get(); info != nullptr; info = info->next) {
         const std::string name = info->fabric_attr->prov_name;
         if (std::ranges::find(providers, name, &Provider::name) != providers.end()) {

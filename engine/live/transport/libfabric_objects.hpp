@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/expected.hpp"
+#include "live/transport/libfabric_library.hpp"
 
 namespace daqloom::live::ofi {
 
@@ -30,11 +31,11 @@ template <class Fid>
 using Owned = std::unique_ptr<Fid, Closed>;
 
 struct FreedInfo {
-    void operator()(fi_info* info) const { ::fi_freeinfo(info); }
+    void operator()(fi_info* info) const { library()->freeinfo(info); }
 };
 using Info = std::unique_ptr<fi_info, FreedInfo>;
 
-/// What units need of a provider. Never null.
+/// Properties that units need of a provider; null without libfabric.
 Info needs();
 /// All that meet `wanted`, a list; null: none. `node`: to be bound to; empty: wherever.
 Info look_for(const fi_info& wanted, const std::string& node = {});

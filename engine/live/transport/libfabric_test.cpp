@@ -55,7 +55,8 @@ std::string as_test_name(std::string name) {
 
 /// Of an idle unit, in a tenth of a second.
 int most_waits(const Provider& provider) {
-    if (provider.name.starts_with("net") && FI_VERSION_LT(::fi_version(), FI_VERSION(1, 18))) {
+    if (provider.name.starts_with("net") &&
+        FI_VERSION_LT(ofi::library()->version(), FI_VERSION(1, 18))) {
         return 1'000'000'000;  // its descriptor can be read for ever after the first completion
     }
     return provider.has_wait_fd ? 50 : 200;

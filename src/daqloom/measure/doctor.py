@@ -321,7 +321,10 @@ def _transport(needs: Needs | None, transports: Sequence[str]) -> Verdict:
         )
     if any(name.startswith("libfabric:") for name in transports):
         return "ok", f"{', '.join(transports)}.", ""
-    fix = "Install libfabric (Debian: libfabric-dev) and build daqloom anew."
+    fix = (
+        "Install the library (Debian and Ubuntu: libfabric1); if daqloom was built without "
+        "libfabric-dev, install that and build daqloom again."
+    )
     return "warn", f"{', '.join(transports)}; no libfabric, which RDMA needs.", fix
 
 

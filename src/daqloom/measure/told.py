@@ -11,7 +11,7 @@ from daqloom.metrics import with_unit
 from daqloom.result import Result
 from daqloom.scenario.models import Scenario
 
-if TYPE_CHECKING:  # which takes 0.2 s to import: libfabric's providers calibrate their clocks
+if TYPE_CHECKING:
     from daqloom._engine import Counters
 
 

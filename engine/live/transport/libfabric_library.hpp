@@ -1,0 +1,22 @@
+// libfabric's entry points, resolved when they are first needed: loading libfabric takes 0.2 s, in
+// which libraries of network cards calibrate their clocks, and the other transports do without it.
+#pragma once
+
+#include <rdma/fabric.h>
+
+namespace daqloom::live::ofi {
+
+/// The functions that libfabric exports; all others go through the objects that these return.
+struct Library {
+    decltype(&::fi_version) version;
+    decltype(&::fi_getinfo) getinfo;
+    decltype(&::fi_dupinfo) dupinfo;
+    decltype(&::fi_freeinfo) freeinfo;
+    decltype(&::fi_fabric) fabric;
+    decltype(&::fi_strerror) strerror;
+};
+
+/// The library of this machine, loaded once and kept; null if libfabric.so.1 cannot be loaded.
+const Library* library();
+
+}  // namespace daqloom::live::ofi
