@@ -222,6 +222,9 @@ void PollLoop::drop(std::uint64_t handle) { rte_pktmbuf_free(buffer_of(handle));
 
 void PollLoop::look_at_pauses(Time now) {
     constexpr Time again = base::milliseconds(1);
+    if (!forwarder_.pauses().any()) {
+        pauses_seen_ = now;  // the first pause is sent below, and repeated later
+    }
     forwarder_.look_at_pauses(*this);
     if (!forwarder_.pauses().any() || now - pauses_seen_ < again) {
         return;
