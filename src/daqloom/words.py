@@ -14,11 +14,22 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of a sentence about an unknown name: the most similar known one, or what else."""
+    """The end of a sentence about an unknown name: the only known one that it is a prefix of, the
+    most similar known one, or what else."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name[:200], list(known), n=1)
+    names = list(known)
+    longer = [each for each in names if name and each.startswith(name)]
+    close = longer if len(longer) == 1 else get_close_matches(name[:200], longer or names, n=1)
+    close = close or longer[:1]
     return f'did you mean "{close[0]}"?' if close else otherwise
+
+
+def printable(text: str) -> str:
+    """The text with control characters, which a terminal would obey, escaped as in `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def reason_of(error: OSError) -> str:

@@ -102,7 +102,7 @@ def test_a_log_without_failures_says_so_and_draws(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["missing.log"], "cannot read missing.log: no such file or directory"),
-        ([str(LOGS / "ibnetdiscover.txt")], "is no log that daqloom knows; expected OpenSM's log"),
+        ([str(LOGS / "ibnetdiscover.txt")], "is no log that daqloom knows; the first line is"),
         ([*LOG[2:], "--gap", "soon"], '--gap soon is not a time; write it such as "30 s"'),
         ([*LOG[2:], "--gap", "5"], '--gap 5 is not a time; write it such as "30 s"'),
         ([*LOG[2:], "--test", "today"], '"today" is not a period; write it as begin/end'),
@@ -118,9 +118,11 @@ def test_mistakes_are_told_in_one_sentence(arguments: list[str], sentence: str) 
 
 def test_what_of_a_log_is_not_used_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    log.write_text("time,port,state\n100,leaf9 port 1,down\n10,x,up\nnonsense\n")
+    log.write_text(
+        "time,port,state\n100,leaf9 port 1,down\n10,x,up\nnonsense\n11,leaf0 port 1,down\n"
+    )
     told = run("faults", "log", str(log), "--network", str(LOGS / "ibnetdiscover.txt"))
-    assert "1 line was malformed and left out" in told
+    assert 'malformed and left out, the first is line 4: "nonsense"; expected a time' in told
     assert "2 changes were of ports that the network does not have" in told
     assert "a clock was set back 1 time;" in told
     nameless = run("faults", "log", str(LOGS / "opensm.log"), "--year", "2026")
@@ -138,14 +140,15 @@ def test_links_with_errors_are_told(tmp_path: Path) -> None:
         "   GUID 0x11 port 21: [SymbolErrorCounter == 1234] [LinkErrorRecoveryCounter == 5]\n"
     )
     shown = run("faults", "log", str(dump), "--quiet")
-    assert re.search(r"0x11 port 21 +1,234 +5\b", shown)
+    assert re.search(r"leaf17 port 21 +1,234 +5\b", shown)
     assert "%" not in shown, "of no failure there is no share"
     recorded = json.loads(run("faults", "log", str(dump), "--quiet", "--json"))
     assert recorded["errors"] == [
         {
-            "link": "0x11 port 21",
+            "link": "leaf17 port 21",
             "symbol_errors": 1234,
             "link_error_recoveries": 5,
             "link_downed": 0,
+            "counters": {"SymbolErrorCounter": 1234, "LinkErrorRecoveryCounter": 5},
         }
     ]

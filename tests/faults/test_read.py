@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from daqloom.faults import FaultsError
+from daqloom.faults import FaultsError, read
 from daqloom.faults.change import Change, Outage, Port, PortCounters, Told
 from daqloom.faults.clock import Calendar, iso_s
 from daqloom.faults.dataset import errors_dataset
@@ -18,11 +19,13 @@ from daqloom.faults.errors import LinkErrors, errors_by_link
 from daqloom.faults.failure import failures_of
 from daqloom.faults.links import Links
 from daqloom.faults.opensm_log import NAMELESS
+from daqloom.faults.periods import read_periods
 from daqloom.faults.read import LONGEST_LINE, read_logs
 from daqloom.topology.load import load_cabling
 from support.repository import DATA
 
 LOGS = DATA / "faults"
+CASES = LOGS / "cases"
 
 
 def told(folder: Path, text: str, name: str = "log", year: int = 2024) -> Told:
@@ -113,7 +116,7 @@ def test_syslog(tmp_path: Path, line: str, port: Port, is_up: bool) -> None:
     other = "Mar  4 08:00:00 ru7 systemd[1]: Started Daily apt upgrade and clean activities."
     found = told(tmp_path, f"{other}\n{line}\n")
     assert found.changes == [Change(at_s("2024-03-04 08:00:00.25"), port, is_up)]
-    assert (found.lines["used"], found.lines["other"]) == (1, 1)
+    assert (found.lines["used"], found.lines["ignored"]) == (1, 1)
 
 
 def test_lines_without_a_year_go_on_into_the_next_one() -> None:
@@ -149,9 +152,12 @@ def test_a_table_without_an_end_tells_that_it_had_not_ended(tmp_path: Path) -> N
 
 
 def test_rows_that_make_no_sense_are_counted(tmp_path: Path) -> None:
-    rows = "x,a,down\n1000,,down\n1000,a,sideways\n1000,a\n1000,a,down\n"
+    rows = "x,a,down\n1000,,down\n1000,a,sideways\n1000,a\n" + 4 * "1000,a,down\n"
     found = told(tmp_path, "time,port,state\n" + rows)
-    assert (found.lines["malformed"], found.lines["used"]) == (4, 1)
+    assert (found.lines["malformed"], found.lines["used"]) == (4, 5)  # the head is used, too
+    assert found.first_malformed == (
+        'line 2: "x,a,down"; expected a time, a port, and a state, a duration or an end'
+    )
 
 
 def test_counters(tmp_path: Path) -> None:
@@ -159,34 +165,79 @@ def test_counters(tmp_path: Path) -> None:
         'Errors for 0x200011 "leaf17"\n'
         "   GUID 0x200011 port ALL: [SymbolErrorCounter == 12]\n"
         "   GUID 0x200011 port 21: [SymbolErrorCounter == 5] [LinkDownedCounter == 3] "
-        "[LinkErrorRecoveryCounter == 1]\n"
+        "[LinkErrorRecoveryCounter == 1] [VL15Dropped == 7]\n"
     )
-    assert told(tmp_path, queried).counters == [PortCounters(Port("0x200011", "21"), 5, 3, 1)]
+    found = told(tmp_path, queried)
+    assert found.counters == [
+        PortCounters(
+            Port("0x200011", "21"),
+            {
+                "SymbolErrorCounter": 5,
+                "LinkDownedCounter": 3,
+                "LinkErrorRecoveryCounter": 1,
+                "VL15Dropped": 7,
+            },
+        )
+    ]
+    assert found.names == {"0x200011": "leaf17"}
     printed = (
         "# Port counters: Lid 43 port 21 (CapMask: 0x5A00)\nPortSelect:......................21\n"
+        "CounterSelect:...................0x0000\n"
         "SymbolErrorCounter:..............7\nLinkErrorRecoveryCounter:........0\n"
-        "LinkDownedCounter:...............2\n"
+        "LinkDownedCounter:...............2\nPortXmitData:....................178791657\n"
     )
-    assert told(tmp_path, printed).counters == [PortCounters(Port("lid 43", "21"), 7, 2, 0)]
+    [port] = told(tmp_path, printed).counters
+    assert port.port == Port("lid 43", "21")
+    assert port.counts == {
+        "SymbolErrorCounter": 7,
+        "LinkErrorRecoveryCounter": 0,
+        "LinkDownedCounter": 2,
+    }
+
+
+def test_a_port_known_by_its_lid_is_that_of_the_network() -> None:
+    """LID 3 is the only switch of the network, as `perfquery` names it."""
+    folder = CASES / "11-ibqueryerrors"
+    fabric, _ = load_cabling(folder / "net")
+    links = Links(fabric)
+    found = read_logs([folder / "perf.txt"])
+    assert errors_by_link(found.counters, links) == [
+        LinkErrors(
+            "MF0;sw1:SX6036/U1 port 6 - hostC mlx4_0",
+            {"SymbolErrorCounter": 12, "LinkErrorRecoveryCounter": 3, "LinkDownedCounter": 1},
+        )
+    ]
 
 
 def test_errors_are_those_of_both_ends_of_a_link() -> None:
     """A link that went down was down at both ends; each end counts what it receives."""
     ends = {Port("leaf0", "21"): Port("spine0", "1"), Port("spine0", "1"): Port("leaf0", "21")}
+
+    def port(node: str, number: str, symbol: int, downed: int, recovery: int) -> PortCounters:
+        return PortCounters(Port(node, number), counts(symbol, downed, recovery))
+
+    def counts(symbol: int, downed: int, recovery: int) -> dict[str, int]:
+        return {
+            "SymbolErrorCounter": symbol,
+            "LinkDownedCounter": downed,
+            "LinkErrorRecoveryCounter": recovery,
+        }
+
     counters = [
-        PortCounters(Port("leaf0", "1"), 40, 0, 0),
-        PortCounters(Port("leaf0", "21"), 99, 9, 9),
-        PortCounters(Port("leaf0", "21"), 30, 3, 1),
-        PortCounters(Port("spine0", "1"), 12, 3, 2),
-        PortCounters(Port("leaf0", "2"), 0, 0, 0),
+        port("leaf0", "1", 40, 0, 0),
+        port("leaf0", "21", 99, 9, 9),
+        port("leaf0", "21", 30, 3, 1),
+        port("spine0", "1", 12, 3, 2),
+        port("leaf0", "2", 0, 0, 0),
     ]
     errors = errors_by_link(counters, Links(cables=ends))
     assert errors == [
-        LinkErrors("leaf0 port 21 - spine0 port 1", 42, 2, 3),
-        LinkErrors("leaf0 port 1", 40, 0, 0),
+        LinkErrors("leaf0 port 21 - spine0 port 1", counts(42, 3, 2)),
+        LinkErrors("leaf0 port 1", {"SymbolErrorCounter": 40}),
     ]
     table = errors_dataset(errors)
     assert table["symbol_errors"].sel(link="leaf0 port 1").item() == 40
+    assert table["LinkDownedCounter"].values.tolist() == [3, 0]
     assert table.sizes["link"] == 2
 
 
@@ -200,15 +251,47 @@ def test_several_files_packed_or_not_are_one_log(tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_logs_are_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(FaultsError, match="is no log that daqloom knows; expected OpenSM's log"):
+    with pytest.raises(FaultsError, match="is no log that daqloom knows; the first line is"):
         told(tmp_path, "Lorem ipsum\n")
-    with pytest.raises(FaultsError, match="tells no failures; expected a column state"):
+    with pytest.raises(FaultsError, match=r"the table with the columns time, port, colour has no"):
         told(tmp_path, "time,port,colour\n")
     with pytest.raises(FaultsError, match=r"cannot read .*: no such file"):
         read_logs([tmp_path / "missing"])
-    (tmp_path / "broken.gz").write_bytes(gzip.compress(b"time,port,state\n" * 99)[:40])
-    with pytest.raises(FaultsError, match="cannot read"):
-        read_logs([tmp_path / "broken.gz"])
+    packed = gzip.compress(b"time,port,state\n" * 99)
+    for damaged in (packed[:40], packed[:20] + b"?" + packed[21:], b"time,port,state\n"):
+        (tmp_path / "broken.gz").write_bytes(damaged)
+        with pytest.raises(FaultsError, match=r"cannot be unpacked: .*damaged or no \.gz"):
+            read_logs([tmp_path / "broken.gz"])
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "fifo", "folder"])
+def test_only_regular_files_are_opened(tmp_path: Path, name: str) -> None:
+    """A FIFO without a writer would block, a device never ends."""
+    path = tmp_path / name
+    if name == "fifo":
+        os.mkfifo(path)
+    elif name == "folder":
+        path.mkdir()
+    with pytest.raises(FaultsError, match="not a regular file"):
+        read_logs([path])
+    if name != "folder":
+        with pytest.raises(FaultsError, match="not a regular file"):
+            read_periods(path)
+
+
+def test_what_unpacks_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gzip.open(tmp_path / "letters.gz", "wb") as file:
+        for _ in range(24):
+            file.write(b"x" * (1 << 20))
+    with pytest.raises(FaultsError, match="has a line of more than 16 MiB"):
+        read_logs([tmp_path / "letters.gz"])
+    monkeypatch.setattr(read, "LARGE", 1 << 20)
+    with gzip.open(tmp_path / "lines.gz", "wb") as file:
+        file.write(b"time,port,state\n" + b"\n" * (2 << 20))
+    with pytest.raises(FaultsError, match="unpacks to more than 400 times its size"):
+        read_logs([tmp_path / "lines.gz"])
 
 
 def test_a_line_without_end_is_cut_and_counted(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from daqloom.faults.failure import (
-    failures_of,
-)
+from daqloom.faults import intervals
+from daqloom.faults.failure import Failure, Found, Period, failures_of
 from daqloom.faults.generate import TEST, Truth, generate, write_periods, write_table
 from daqloom.faults.links import Links
 from daqloom.faults.periods import read_periods
@@ -65,3 +66,25 @@ def test_what_was_drawn_comes_out_of_the_log(month) -> None:
     mean = len(last.failures) / len(links.names)
     assert last.dispersion.index == pytest.approx(1 + mean / truth.link_shape, rel=0.35)
     assert last.dispersion.p_value < 1e-6
+
+
+def test_equal_variants_are_fitted_once_and_samples_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 5000 failures, one of each link, no two variants differ without test periods."""
+    sizes: list[int] = []
+    fitted = intervals._fitted
+
+    def counted(values: intervals.Array, is_weibull: bool) -> tuple[float, float]:
+        sizes.append(len(values))
+        return fitted(values, is_weibull)
+
+    monkeypatch.setattr(intervals, "_fitted", counted)
+    begin_s = np.cumsum(np.random.default_rng(7).exponential(size=5001))
+    failures = tuple(Failure(at_s, None, f"link {place}") for place, at_s in enumerate(begin_s))
+    found = Found(failures, Period(0.0, float(begin_s[-1])), Counter())
+    for variant in variants(found, tests=[], gap_s=1.0).values():
+        assert [fit.name for fit in variant.intervals.fits] == ["exponential", "Weibull"]
+    assert sizes.count(5000) == 2
+    assert max(size for size in sizes if size != 5000) == intervals.MOST_FOR_TEST
+    assert len(sizes) == 2 * (intervals.SAMPLES + 2)

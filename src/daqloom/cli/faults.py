@@ -9,6 +9,7 @@ from daqloom.cli import options
 from daqloom.cli.app import group
 from daqloom.cli.console import check_writable, note, plain_failures, print_json, progress
 from daqloom.cli.options import Json, Quiet, argument, flag, option
+from daqloom.words import printable
 
 if TYPE_CHECKING:
     from daqloom.faults.change import Told
@@ -46,6 +47,10 @@ Year = Annotated[
         max=9999,
     ),
 ]
+Dates = Annotated[
+    str,
+    option("ORDER", "Order of day and month in dates such as 02/03/2024: day-first, month-first."),
+]
 Figure = Annotated[
     Path | None,
     option("FILE", f"Draw it; the ending sets the format: {', '.join(DRAWINGS)}."),
@@ -58,8 +63,9 @@ def log(
         list[Path],
         argument(
             "FILE...",
-            "Logs, .gz or not: OpenSM's, syslog (SONiC, Linux), tables (time, port, state), and "
-            "counters as ibqueryerrors and perfquery print them.",
+            "Logs, .gz or not: OpenSM's, syslog and `show logging` of switches and hosts, "
+            "`dmesg -T`, tables (time, port, state), and counters as ibqueryerrors and perfquery "
+            "print them.",
         ),
     ],
     network: Annotated[
@@ -83,6 +89,7 @@ def log(
         ),
     ] = None,
     year: Year = None,
+    dates: Dates = "",
     figure: Figure = None,
     parquet: Annotated[Path | None, option("FILE", "Write all failures as a table.")] = None,
     json: Json = False,
@@ -91,7 +98,8 @@ def log(
     """Tell how often links fail, for how long, and which; three ways to count.
 
     All failures; those outside test periods; of these, the failures of a flapping link as one.
-    Lines that make no sense are counted and told.
+    Counters are shown as a table of counters. Lines that were used, ignored and malformed are
+    counted; a log that was not understood is refused.
 
     \b
     Examples:
@@ -101,11 +109,12 @@ def log(
     """
     with plain_failures():
         from daqloom.cli.fabric_options import fabric_of
-        from daqloom.cli.faults_console import print_failures
+        from daqloom.cli.faults_console import print_counters, print_failures
         from daqloom.faults.errors import errors_by_link
         from daqloom.faults.failure import failures_of
         from daqloom.faults.links import Links
         from daqloom.faults.summary import TIME_OUTS_S, variants
+        from daqloom.line_counts import in_words
 
         for path, name in ((figure, "--figure"), (parquet, "--parquet")):
             if path:
@@ -114,9 +123,10 @@ def log(
         gap_s = _seconds("--gap", gap)
         time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or TIME_OUTS_S
         fabric = fabric_of(network) if network else None
-        told = _read(files, year, quiet)
-        links = Links(fabric, told.cables)
+        told = _read(files, year, dates, quiet)
+        links = Links(fabric, told.cables, told.names)
         found = failures_of(told, links)
+        _check_ports(told, links)
         kinds = variants(found, periods, gap_s, len(links.names))
         errors = errors_by_link(told.counters, links)
         if figure:
@@ -137,7 +147,13 @@ def log(
             record["errors"] = [each.record() for each in errors]
             print_json(record)
         else:
-            print_failures(kinds, time_outs_s, errors)
+            if set(told.formats) != {"counters"}:
+                print_failures(kinds, time_outs_s)
+            if "counters" in told.formats:
+                if set(told.formats) != {"counters"}:
+                    print()
+                print_counters(errors)
+            print(f"\n{in_words(told.lines)}")
         if not quiet:
             _tell(told, found, links)
 
@@ -153,6 +169,7 @@ def cost(
     tests: Tests = None,
     gap: Gap = "60 s",
     year: Year = None,
+    dates: Dates = "",
     set_: options.Set = None,
     failures: Annotated[
         str | None,
@@ -222,7 +239,8 @@ def cost(
         sweep_s = None if sweep is None else _seconds("--sweep", sweep)
         given = load(scenario, set_ or ())
         network = network_of(given)
-        told, found, month = _merged(log, network.links, periods, gap_s, year, quiet)
+        told = _read(log, year, dates, quiet)
+        found, month = _merged(told, network.links, periods, gap_s, quiet)
         most = most_at_once(month, network)
         numbers = _numbers(failures, network) if failures else broken.usual_numbers(most)
         planned = broken.broken_study(given, numbers, draws, others=not own_only)
@@ -325,6 +343,7 @@ def draw(
     tests: Tests = None,
     gap: Gap = "60 s",
     year: Year = None,
+    dates: Dates = "",
     set_: options.Set = None,
     quiet: Quiet = False,
 ) -> None:
@@ -357,7 +376,8 @@ def draw(
         links = Links(fabric)
         span_s = given.run.duration if span is None else _seconds("--span", span)
         periods = _periods(test or [], tests)
-        _, _, month = _merged(log, links, periods, _seconds("--gap", gap), year, quiet)
+        told = _read(log, year, dates, quiet)
+        _, month = _merged(told, links, periods, _seconds("--gap", gap), quiet)
         drawn = drawn_from(month, span_s=span_s, compress=_factor(compress), seed=seed)
         ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
         keys = [f'{key}="{value}"' for key, value in injected(drawn, ends).items()]
@@ -374,32 +394,51 @@ def _factor(compress: float) -> float:
     raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
 
 
-def _read(files: list[Path], year: int | None, quiet: bool) -> Told:
+def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> Told:
     """Read logs, with progress. Raises FaultsError."""
+    from daqloom.faults import FaultsError
     from daqloom.faults.read import read_logs
+    from daqloom.faults.table_log import DAY_FIRST, MONTH_FIRST
 
+    if dates not in ("", DAY_FIRST, MONTH_FIRST):
+        raise FaultsError(f"--dates {dates[:80]}: expected {DAY_FIRST} or {MONTH_FIRST}")
     with progress("reading logs", quiet=quiet) as show:
-        return read_logs(files, year, lambda done, size: show(done / max(1, size)))
+        return read_logs(files, year, lambda done, size: show(done / max(1, size)), dates)
 
 
 def _merged(
-    files: list[Path],
-    links: Links,
-    periods: list[Period],
-    gap_s: float,
-    year: int | None,
-    quiet: bool,
-) -> tuple[Told, Found, Variant]:
-    """Read logs; return what they tell, all failures, and those outside test periods with the
-    failures of a flapping link as one. What cannot be used is told. Raises FaultsError."""
+    told: Told, links: Links, periods: list[Period], gap_s: float, quiet: bool
+) -> tuple[Found, Variant]:
+    """Return all failures, and those outside test periods with the failures of a flapping link as
+    one. What cannot be used is noted. Raises FaultsError for logs without link changes."""
+    from daqloom.faults import FaultsError
     from daqloom.faults.failure import failures_of
     from daqloom.faults.summary import MERGED, variants
 
-    told = _read(files, year, quiet)
+    if set(told.formats) == {"counters"}:
+        raise FaultsError(
+            "the logs have counters only, which have no times; give a log of links that go down "
+            "and come up"
+        )
     found = failures_of(told, links)
+    _check_ports(told, links)
     if not quiet:
         _tell(told, found, links)
-    return told, found, variants(found, periods, gap_s, len(links.names))[MERGED]
+    return found, variants(found, periods, gap_s, len(links.names))[MERGED]
+
+
+def _check_ports(told: Told, links: Links) -> None:
+    """Raises FaultsError where the network has none of the ports that the logs name."""
+    from daqloom.faults import FaultsError
+
+    ports = [each.port for each in told.changes]
+    ports += [each.port for each in told.outages] + [each.port for each in told.counters]
+    if links.names and ports and all(links.of(port) is None for port in ports):
+        name = f"{ports[0].node} port {ports[0].port}" if ports[0].port else ports[0].node
+        raise FaultsError(
+            f"the network has none of the ports of the logs, such as {printable(name)}; give the "
+            f"network of these logs, whose links have names such as {links.names[0]}"
+        )
 
 
 def _periods(given: list[str], file: Path | None) -> list[Period]:
@@ -434,27 +473,39 @@ def _numbers(text: str, network: Network) -> tuple[int, ...]:
 
 
 def _tell(told: Told, found: Found, links: Links) -> None:
-    """What of the logs could not be used."""
+    """Notes on what of the logs could not be used, or has two readings."""
     from daqloom.faults.opensm_log import NAMELESS
+    from daqloom.faults.table_log import BARE_DURATION
+    from daqloom.line_counts import MALFORMED
     from daqloom.words import counted
 
     odd = {name: number for name, number in told.lines.items() if number}
-    for name in ("malformed", "too long"):
-        if number := odd.get(name):
-            note(f"{counted(number, 'line')} {_were(number)} {name} and left out")
+    if number := odd.get(MALFORMED):
+        note(
+            f"{counted(number, 'line')} {_were(number)} malformed and left out, the first is "
+            f"{told.first_malformed}"
+        )
+    if number := odd.get("too long"):
+        note(f"{counted(number, 'line')} {_were(number)} too long and cut")
     if number := odd.get("clock step"):
         note(f"a clock was set back {counted(number, 'time')}; durations across a step are wrong")
+    if number := odd.get(BARE_DURATION):
+        note(f"{counted(number, 'duration')} without a unit {_were(number)} taken as seconds")
     if number := found.unpaired["unknown port"]:
         note(f"{counted(number, 'change')} {_were(number)} of ports that the network does not have")
+    if number := sum(links.of(each.port) is None for each in told.counters):
+        note(f"counters of {counted(number, 'port')} that the network does not have were left out")
+    if told.changes and not any(each.is_up for each in told.changes):
+        note("no link comes up in these logs; durations are lower bounds")
     if not links.names and told.cables and any(not each.port.port for each in told.changes):
         note(
             "a host that OpenSM names and the port of its switch count as two links; give "
             "--network to have them as one"
         )
-    if (number := odd.get(NAMELESS)) and not told.changes:
+    if (number := odd.get(NAMELESS)) and not any(each.port.port for each in told.changes):
         note(
-            f"OpenSM told {counted(number, 'time')} that links of a switch changed, but not which; "
-            "run it with -D 0x0f to have ports named"
+            f"OpenSM reports {counted(number, 'change')} of switches' links without the port; run "
+            "it with -D 0x0f to have ports named"
         )
 
 

@@ -6,49 +6,51 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from daqloom.columns import print_table
-from daqloom.words import duration
+from daqloom.faults.errors import DOWNED, RECOVERY, SYMBOL
+from daqloom.words import counted, duration
 
 if TYPE_CHECKING:
     from daqloom.faults.errors import LinkErrors
     from daqloom.faults.summary import Variant
 
 MOST_LINKS = 10
-"""Of the links that fail most, and of those with the most errors."""
+"""Links that fail most."""
+MOST_COUNTED = 40
+"""Links in the table of counters."""
 
 
-def print_failures(
-    kinds: Mapping[str, Variant],
-    time_outs_s: Sequence[float],
-    errors: Sequence[LinkErrors],
-) -> None:
-    """Print a column for each way to count, the links that fail most, and those with the most
-    errors."""
+def print_failures(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> None:
+    """Print a column for each way to count, and the links that fail most."""
     rows = [(name, *cells) for name, cells in _rows(kinds, time_outs_s).items()]
     print_table(("failures of links", *kinds), rows)
     last = list(kinds.values())[-1]
-    downed = {each.link: each.link_downed for each in errors}
     worst = [
-        (
-            total.link,
-            f"{total.failures}",
-            duration(total.down_s),
-            total.causes_in_words,
-            *([f"{downed[total.link]}" if total.link in downed else ""] if downed else []),
-        )
+        (total.link, f"{total.failures}", duration(total.down_s), total.causes_in_words)
         for total in last.totals[:MOST_LINKS]
     ]
     if worst:
         print()
-        head = ("link", "failures", "down", "causes", *(["LinkDowned"] if downed else []))
-        print_table(head, worst)
-    counted = [
-        (each.link, f"{each.symbol_errors:,}", f"{each.link_error_recoveries:,}")
-        for each in errors[:MOST_LINKS]
-        if each.symbol_errors or each.link_error_recoveries
+        print_table(("link", "failures", "down", "causes"), worst)
+
+
+def print_counters(errors: Sequence[LinkErrors]) -> None:
+    """Print a row for each link with errors, a column for each counter that any of them has."""
+    names = dict.fromkeys(name for name in (DOWNED, SYMBOL, RECOVERY) if _any(errors, name))
+    names |= dict.fromkeys(name for each in errors for name in each.counts)
+    if not errors:
+        print("counters of links: no errors")
+        return
+    rows = [
+        (each.link, *(f"{each.counts[n]:,}" if n in each.counts else "" for n in names))
+        for each in errors[:MOST_COUNTED]
     ]
-    if counted:
-        print()
-        print_table(("link", "symbol errors", "recoveries"), counted)
+    print_table(("counters of links", *names), rows)
+    if (more := len(errors) - MOST_COUNTED) > 0:
+        print(f"and {counted(more, 'link')} more with fewer errors; --json has them all")
+
+
+def _any(errors: Sequence[LinkErrors], name: str) -> bool:
+    return any(name in each.counts for each in errors)
 
 
 def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[str, list[str]]:

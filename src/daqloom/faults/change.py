@@ -40,9 +40,8 @@ class PortCounters(NamedTuple):
     """Error counters of a port, at some time."""
 
     port: Port
-    symbol_errors: int
-    link_downed: int
-    link_error_recoveries: int
+    counts: dict[str, int]
+    """By the name that the specification of InfiniBand gives, such as `SymbolErrorCounter`."""
 
 
 @dataclass
@@ -52,14 +51,22 @@ class Told:
     changes: list[Change] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
     counters: list[PortCounters] = field(default_factory=list)
+    repeated: list[Change] = field(default_factory=list)
+    """Changes that a second source reports; they count for ports without changes of their own."""
     cables: dict[Port, Port] = field(default_factory=dict)
     """The other end of a port, both ways, where a log names it."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Name of the node with a GUID, `0x…`, where a log has both."""
     begin_s: float = float("inf")
     """Of the first line with a time, and of the last."""
     end_s: float = float("-inf")
     lines: Counter[str] = field(default_factory=Counter)
-    """How many lines were `used`, are of `other` matters, `malformed`, `too long`, or came with a
-    `clock step` back."""
+    """Lines by fate: `used`, `ignored`, `malformed`, as `daqloom.line_counts` has them; also
+    `too long`, with a `clock step` back, and further notes of readers."""
+    first_malformed: str = ""
+    """Number, text and expected form of the first malformed line."""
+    formats: Counter[str] = field(default_factory=Counter)
+    """Files by format: `opensm`, `syslog`, `table`, `counters`."""
 
     def seen(self, at_s: float) -> None:
         """Note a time of the log."""

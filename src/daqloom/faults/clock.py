@@ -22,21 +22,21 @@ class Calendar:
         self._month = 0
         self._latest_s = float("-inf")
 
-    def at_s(self, month: str, day: int, time: str) -> float | None:
+    def at_s(self, month: str, day: int, time: str, year: int | None = None) -> float | None:
         """Return the time in seconds since 1970, as if the log's clock showed UTC; None for one
-        that does not exist."""
+        that does not exist. `year`: that of the line, if it has one."""
         found = _TIME.fullmatch(time)
         if month not in MONTHS or not found:
             return None
         number = MONTHS.index(month) + 1
-        turns = self._month == 12 and number == 1
+        if year is None:
+            year = self._year + (self._month == 12 and number == 1)
         hour, minute, second = (int(found[place]) for place in (1, 2, 3))
         try:
-            at = datetime(self._year + turns, number, day, hour, minute, second, tzinfo=UTC)
+            at = datetime(year, number, day, hour, minute, second, tzinfo=UTC)
         except ValueError:
             return None
-        self._year += turns
-        self._month = number
+        self._year, self._month = year, number
         return at.timestamp() + float(found[4] or 0)
 
     def steps_back(self, at_s: float) -> bool:

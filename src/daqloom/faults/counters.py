@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 
 from daqloom.faults.change import Port, PortCounters, Told
+from daqloom.line_counts import CountedLines
 
-SYMBOL, DOWNED, RECOVERY = "SymbolErrorCounter", "LinkDownedCounter", "LinkErrorRecoveryCounter"
-_NODE = re.compile(r'Errors for (0x[0-9a-f]{1,16}) "(.{0,200})"')
-_PORT = re.compile(r"\s+GUID (0x[0-9a-f]{1,16}) port (\d{1,3}):(.*)")
+_NODE = re.compile(r'Errors for (?:(0x[0-9a-f]{1,16}) )?"(.{0,200})"')
+_PORT = re.compile(r"\s+GUID (0x[0-9a-f]{1,16}) port (\d{1,3}|ALL):(.*)")
 _COUNTER = re.compile(r"\[(\w{1,40}) == (\d{1,20})")
 _LID = re.compile(r"# Port (?:extended )?counters: Lid (\d{1,5}) port (\d{1,3})\b")
 _FIELD = re.compile(r"(\w{1,40}):\.*(\d{1,20})\s*")
+_OTHER_FIELD = re.compile(r"\w{1,40}:\.*0x[0-9a-fA-F]{1,16}\s*")
+_SUMMARY = re.compile(r"##|#|ibqueryerrors|.*\bports? checked\b")
+_NO_ERRORS = ("PortSelect", "CounterSelect", "PortXmit", "PortRcvData", "PortRcvPkts")
+"""First letters of the fields of perfquery that count no errors; `PortXmitDiscards` and others of
+`_ERRORS` do."""
+_ERRORS = ("PortXmitDiscards", "PortXmitConstraintErrors", "PortXmitWait")
+SUBJECT = "counters of ports"
 
 
 def is_it(line: str) -> bool:
@@ -21,26 +27,36 @@ def is_it(line: str) -> bool:
     return any(each.match(line) for each in (_NODE, _PORT, _LID)) or "ibqueryerrors" in line
 
 
-def read(lines: Iterable[str], told: Told, _year: int) -> None:
-    """Add the counters of all ports that the dump names."""
+def read(lines: CountedLines, told: Told) -> None:
+    """Add the error counters of all ports that the dump names."""
     found: dict[Port, dict[str, int]] = defaultdict(dict)
     port: Port | None = None
+    name = ""
     for line in lines:
         if hit := _PORT.match(line):
             port = None
+            if name:
+                told.names.setdefault(hit[1], name)
             counted = {name: int(value) for name, value in _COUNTER.findall(hit[3])}
-            found[Port(hit[1], hit[2])] |= counted
-            told.lines["used" if counted else "malformed"] += 1
+            if not counted:
+                lines.malformed(line, "[COUNTER == number]")
+            elif hit[2] == "ALL":  # the sum over the ports
+                lines.ignore()
+            else:
+                found[Port(hit[1], hit[2])] |= counted
+                lines.use()
+        elif hit := _NODE.match(line):
+            name = hit[2].strip()
+            lines.use()
         elif hit := _LID.match(line):
             port = Port(f"lid {hit[1]}", hit[2])
-            told.lines["used"] += 1
+            lines.use()
         elif port and (hit := _FIELD.fullmatch(line)):
-            found[port][hit[1]] = int(hit[2])
-            told.lines["used"] += 1
+            if hit[1] in _ERRORS or not hit[1].startswith(_NO_ERRORS):
+                found[port][hit[1]] = int(hit[2])
+            lines.use()
+        elif _SUMMARY.match(line) or (port and _OTHER_FIELD.fullmatch(line)):
+            lines.ignore()
         else:
-            told.lines["other"] += 1
-    told.counters += [
-        PortCounters(port, each.get(SYMBOL, 0), each.get(DOWNED, 0), each.get(RECOVERY, 0))
-        for port, each in found.items()
-        if {SYMBOL, DOWNED, RECOVERY} & each.keys()
-    ]
+            lines.outside(line, "GUID 0x… port N: [COUNTER == number]")
+    told.counters += [PortCounters(port, each) for port, each in found.items()]

@@ -43,7 +43,7 @@ def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
 
 
 def errors_dataset(errors: Sequence[LinkErrors]) -> xr.Dataset:
-    """Return the errors of each link (dimension `link`; numbers)."""
+    """Return the errors of each link (dimension `link`; numbers), a variable for each counter."""
     import xarray as xr
 
     names = {
@@ -51,13 +51,13 @@ def errors_dataset(errors: Sequence[LinkErrors]) -> xr.Dataset:
         "link_error_recoveries": "recoveries of the link",
         "link_downed": "times that the link went down",
     }
-    return xr.Dataset(
-        {
-            name: ("link", [getattr(each, name) for each in errors], {"long_name": meaning})
-            for name, meaning in names.items()
-        },
-        coords={"link": [each.link for each in errors]},
-    )
+    columns = {
+        name: ("link", [getattr(each, name) for each in errors], {"long_name": meaning})
+        for name, meaning in names.items()
+    }
+    for name in dict.fromkeys(name for each in errors for name in each.counts):
+        columns[name] = ("link", [each.counts.get(name, 0) for each in errors], {"long_name": name})
+    return xr.Dataset(columns, coords={"link": [each.link for each in errors]})
 
 
 def _times(failures: Sequence[Failure]) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]:

@@ -10,44 +10,66 @@ if TYPE_CHECKING:
     from daqloom.faults.change import PortCounters
     from daqloom.faults.links import Links
 
+SYMBOL, RECOVERY, DOWNED = "SymbolErrorCounter", "LinkErrorRecoveryCounter", "LinkDownedCounter"
+_OF_THE_LINK = (RECOVERY, DOWNED)
+"""Counters of events that both ends count; all others count what one end receives or sends."""
+
 
 @dataclass(frozen=True)
 class LinkErrors:
-    """What both ends have counted, as far as a dump names them."""
+    """Counters of both ends, as far as a dump names them."""
 
     link: str
-    symbol_errors: int
-    """Minor errors on the wire, of both directions."""
-    link_error_recoveries: int
-    """Times that the link trained anew and stayed up, as the end says that counted more."""
-    link_downed: int
-    """Times that it went down: the same of both ends, unless one was reset."""
+    counts: dict[str, int]
+    """By the name of InfiniBand's specification: the sum of both ends; of recoveries and of times
+    that the link went down, which both ends count, the larger number."""
+
+    @property
+    def symbol_errors(self) -> int:
+        """Minor errors on the wire, of both directions."""
+        return self.counts.get(SYMBOL, 0)
+
+    @property
+    def link_error_recoveries(self) -> int:
+        """Times that the link trained anew and stayed up."""
+        return self.counts.get(RECOVERY, 0)
+
+    @property
+    def link_downed(self) -> int:
+        """Times that the link went down."""
+        return self.counts.get(DOWNED, 0)
 
     def record(self) -> dict[str, Any]:
         """Return what is printed with --json."""
-        return dict(vars(self))
+        return {
+            "link": self.link,
+            "symbol_errors": self.symbol_errors,
+            "link_error_recoveries": self.link_error_recoveries,
+            "link_downed": self.link_downed,
+            "counters": self.counts,
+        }
 
 
 def errors_by_link(counters: Sequence[PortCounters], links: Links) -> list[LinkErrors]:
-    """Return the errors of each link with any, the most symbol errors first, then the most
-    recoveries. Of a port that several dumps name, the last one counts; ports that the network does
-    not have are left out."""
+    """Return the errors of each link with any: those that went down most often first, then by
+    symbol errors and recoveries. If several dumps name a port, the last one counts; ports that the
+    network does not have are left out."""
     last = {each.port: each for each in counters}
     by_link: dict[str, list[PortCounters]] = {}
     for port, each in last.items():
         if link := links.of(port):
             by_link.setdefault(link, []).append(each)
-    found = [
-        LinkErrors(
-            link,
-            sum(end.symbol_errors for end in ends),
-            max(end.link_error_recoveries for end in ends),
-            max(end.link_downed for end in ends),
-        )
-        for link, ends in by_link.items()
-    ]
-    counted = [e for e in found if e.symbol_errors or e.link_error_recoveries or e.link_downed]
+    found = [LinkErrors(link, _counts(ends)) for link, ends in by_link.items()]
     return sorted(
-        counted,
-        key=lambda e: (-e.symbol_errors, -e.link_error_recoveries, -e.link_downed, e.link),
+        (each for each in found if each.counts),
+        key=lambda e: (-e.link_downed, -e.symbol_errors, -e.link_error_recoveries, e.link),
     )
+
+
+def _counts(ends: Sequence[PortCounters]) -> dict[str, int]:
+    names = dict.fromkeys(name for end in ends for name in end.counts)
+    counts = {}
+    for name in names:
+        values = [end.counts.get(name, 0) for end in ends]
+        counts[name] = max(values) if name in _OF_THE_LINK else sum(values)
+    return {name: count for name, count in counts.items() if count}

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 SAMPLES = 499
 FEWEST = 5
 """Intervals that a fit needs."""
-MOST_FOR_TEST = 20_000
+MOST_FOR_TEST = 2_000
 """Of more intervals, as many evenly chosen are tested."""
 
 
@@ -59,12 +59,9 @@ def intervals(begin_s: Array, seed: int = 1) -> Intervals:
     if len(positive) < FEWEST:
         return Intervals(found, (), float("nan"))
     found = np.maximum(found, positive[0] / 2)
-    tested = found
-    if len(found) > MOST_FOR_TEST:
-        tested = found[np.linspace(0, len(found) - 1, MOST_FOR_TEST).astype(int)]
     random = np.random.default_rng(seed)
     fits = tuple(
-        _fit(name, tested, is_weibull, random)
+        _fit(name, found, is_weibull, random)
         for name, is_weibull in (("exponential", False), ("Weibull", True))
     )
     gain = 2 * (_likelihood(found, fits[1]) - _likelihood(found, fits[0]))
@@ -73,10 +70,13 @@ def intervals(begin_s: Array, seed: int = 1) -> Intervals:
 
 def _fit(name: str, values: Array, is_weibull: bool, random: np.random.Generator) -> Fit:
     shape, scale = _fitted(values, is_weibull)
-    distance = _distance(values, shape, scale)
+    tested = values
+    if len(values) > MOST_FOR_TEST:
+        tested = values[np.linspace(0, len(values) - 1, MOST_FOR_TEST).astype(int)]
+    distance = _distance(tested, *_fitted(tested, is_weibull))
     as_far = 0
     for _ in range(SAMPLES):
-        drawn = np.sort(scale * random.weibull(shape, len(values)))
+        drawn = np.sort(scale * random.weibull(shape, len(tested)))
         drawn = np.maximum(drawn, np.finfo(float).tiny)
         as_far += _distance(drawn, *_fitted(drawn, is_weibull)) >= distance
     return Fit(name, scale, shape, distance, (as_far + 1) / (SAMPLES + 1))

@@ -21,8 +21,12 @@ class Links:
     is a link of its own."""
 
     def __init__(
-        self, fabric: Fabric | None = None, cables: Mapping[Port, Port] | None = None
+        self,
+        fabric: Fabric | None = None,
+        cables: Mapping[Port, Port] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
+        """`cables`, `names`: what the logs themselves report, as in `Told`."""
         self.names: tuple[str, ...] = ()
         """All links of the network, sorted by switch and port; empty without a network."""
         self.cables: dict[str, Cable] = {}
@@ -30,6 +34,7 @@ class Links:
         self._of: dict[Port, str] = {}
         self._known: dict[str, str] = {}
         self._cables = cables or {}
+        self._names = names or {}
         if fabric:
             self._take(fabric)
 
@@ -38,9 +43,12 @@ class Links:
         if not self._of:
             ends = sorted({port, self._cables.get(port, port)})
             return " - ".join(
-                f"{end.node} port {end.port}" if end.port else end.node for end in ends
+                f"{self._name(end)} port {end.port}" if end.port else end.node for end in ends
             )
         return self._in_network(port) or self._in_network(self._cables.get(port, port))
+
+    def _name(self, end: Port) -> str:
+        return self._names.get(end.node, end.node)
 
     def _in_network(self, port: Port) -> str | None:
         key = Port(_plain(port.node), _plain(port.port))
@@ -66,7 +74,8 @@ class Links:
         ports = {str(end.port), _plain(fabric.port_name(end))}
         if end.node < len(fabric.hosts):
             ports.add("")
-        for name in (_plain(node.name), f"0x{node.guid:x}" if node.guid else ""):
+        guid, lid = f"0x{node.guid:x}" if node.guid else "", f"lid {node.lid}" if node.lid else ""
+        for name in (_plain(node.name), guid, lid):
             self._of |= {Port(name, port): link for port in ports if name}
         self._known[_plain(fabric.end_name(end))] = link
 

@@ -1,31 +1,47 @@
-"""OpenSM's log: `opensm -D 0x0f` names the ports of links that go down and come up.
+"""OpenSM's log.
 
-With the default flags (0x03) it names hosts that disappear and come back; of a link between
-switches it says only that some link of a switch has changed.
+With the default flags (0x03) upstream OpenSM names hosts that disappear and come back, but of a
+link between switches only the switch. `opensm -D 0x0f` names all ports. NVIDIA's OpenSM names each
+switch port that changes its state with the default flags.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 
 from daqloom.faults.change import Change, Port, Told
 from daqloom.faults.clock import Calendar
+from daqloom.line_counts import CountedLines
 
 LINE = re.compile(
     r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d) (?P<us>\d{6}) "
-    r"\[[0-9A-F]+\] 0x[0-9a-f]{2} -> (?P<text>.*)"
+    r"\[[0-9A-Fa-f]+\] 0x[0-9a-fA-F]{2} -> (?P<text>.*)"
 )
-_END = re.compile(r"\s*node (0x[0-9a-f]{1,16}), port number (\d{1,3})")
-_DOWN = re.compile(r"\w+: Unlinking local node (0x[0-9a-f]{1,16}), port (\d{1,3})")
+_END = re.compile(r"\s*node (0x[0-9a-f]{1,16}), port (?:number )?(\d{1,3})", re.IGNORECASE)
+_DOWN = re.compile(r"\w+: Unlinking local node (0x[0-9a-f]{1,16}), port (?:number )?(\d{1,3})")
 _GONE = re.compile(r"\w+: Removed port with GUID:0x[0-9a-f]{1,16} LID range \[.*\] of node: ?(.+)")
 _NEW = re.compile(
     r"\w+: Discovered new port with GUID:0x[0-9a-f]{1,16} LID range \[.*\] of node: ?(.+)"
 )
 _UP = "Creating new link between:"
+# NVIDIA: osm_spst_rcv_process: Switch 0xb2 MF0;leaf1:MQM9700/U1 port 61 (sw7p1s1) changed state …
+_STATE = re.compile(
+    r"\w+: (?:Switch|Router|Node|H?CA|Host) (?:(0x[0-9a-f]{1,16}) )?(.{0,200}?) ?"
+    r"port (?:number )?(\d{1,3})(?: \(.*\))? "
+    r"changed state from (\w+) to (\w+)",
+    re.IGNORECASE,
+)
+_UP_STATES = ("INIT", "ARMED", "ACTIVE")
+_START = re.compile(r"OpenSM \d")
 SWEPT = "SUBNET UP"
-CHANGED = '"Link state change"'
+_NOTICE = re.compile(r'log_notice: Reporting .*(?:num:128\b|["(]Link state change[")])')
+_SUBJECT = re.compile(
+    r"(?:Unlinking|Creating new link|Removed port|Discovered new port|changed state)|"
+    r"\b(?:link|port) .{0,80}\b(?:is|went|goes|now|to) (?:up|down)\b",
+    re.IGNORECASE,
+)
 NAMELESS = "link changes without a port"
+SUBJECT = "ports that change their state"
 
 
 def is_it(line: str) -> bool:
@@ -39,43 +55,84 @@ def time_of(line: re.Match[str], calendar: Calendar) -> float | None:
     return None if at_s is None else at_s + int(line["us"]) / 1e6
 
 
-def read(lines: Iterable[str], told: Told, year: int) -> None:
-    """Add what the log says; the first sweep, which finds the whole fabric, is no change."""
+def read(lines: CountedLines, told: Told, year: int) -> None:
+    """Add the changes of ports. The first sweep of a subnet manager finds the whole fabric, which
+    is no change; later parts of a rotated log have no first sweep."""
     calendar = Calendar(year)
-    rest = iter(lines)
-    swept = False
-    for line in rest:
+    is_first_sweep = had_sweep = False
+    for line in lines:
         found = LINE.match(line)
         if not found:
-            told.lines["other"] += 1
+            lines.outside(line, "a time, a thread and `0x… ->`")
             continue
         at_s = time_of(found, calendar)
         if at_s is None:
-            told.lines["malformed"] += 1
+            lines.malformed(line, "a date that exists")
             continue
         told.lines["clock step"] += calendar.steps_back(at_s)
         told.seen(at_s)
         text = found["text"]
-        swept = swept or text == SWEPT
-        changes = list(_changes(text, at_s, rest, told))
-        told.changes += changes if swept else []
-        told.lines["used" if changes else "other"] += 1
-        if swept and CHANGED in text:
-            told.lines[NAMELESS] += 1
-
-
-def _changes(text: str, at_s: float, rest: Iterator[str], told: Told) -> Iterator[Change]:
-    if down := _DOWN.match(text):
-        yield Change(at_s, Port(down[1], down[2]), is_up=False)
-    elif gone := _GONE.match(text):
-        yield Change(at_s, Port(gone[1].strip(), ""), is_up=False)
-    elif new := _NEW.match(text):
-        yield Change(at_s, Port(new[1].strip(), ""), is_up=True)
-    elif text.endswith(_UP):
-        ends = [_END.match(next(rest, "")) for _ in range(2)]
-        if ends[0] and ends[1]:
-            one, other = (Port(end[1], end[2]) for end in ends if end)
-            told.cables |= {one: other, other: one}
-            yield Change(at_s, one, is_up=True)
+        is_first_sweep = (is_first_sweep or bool(_START.match(text))) and text != SWEPT
+        had_sweep = had_sweep or text == SWEPT
+        if text.endswith(_UP):
+            ends = next(lines, ""), next(lines, "")
+            changes = _link(ends, at_s, told)
+            if changes is None:
+                bad = next(end for end in ends if not _END.match(end))
+                lines.malformed(bad, "node 0x…, port number N, for each end of a new link")
+                continue
+            lines.use(2)
         else:
-            told.lines["malformed"] += 1
+            changes = _changes(text, at_s, told)
+        if is_first_sweep:
+            # After a restart, links that are found end the failures that were open.
+            changes = [each for each in changes or () if each.is_up and had_sweep] or None
+        if changes is not None:
+            told.changes += changes
+            lines.use()
+        elif _NOTICE.match(text):
+            told.lines[NAMELESS] += not is_first_sweep
+            lines.use()
+        elif _SUBJECT.search(text) and not is_first_sweep:
+            lines.malformed(line)
+        else:
+            lines.ignore()
+
+
+def _link(ends: tuple[str, str], at_s: float, told: Told) -> list[Change] | None:
+    """The change that two lines with the ends of a new link report; None if they do not match."""
+    one, other = (Port(found[1], found[2]) if (found := _END.match(end)) else None for end in ends)
+    if not (one and other):
+        return None
+    told.cables |= {one: other, other: one}
+    return [Change(at_s, one, is_up=True)]
+
+
+def _changes(text: str, at_s: float, told: Told) -> list[Change] | None:
+    """The changes of a line, None for one of other subjects or that was not understood."""
+    if down := _DOWN.match(text):
+        return [Change(at_s, Port(down[1], down[2]), is_up=False)]
+    if gone := _GONE.match(text):
+        return [Change(at_s, Port(gone[1].strip(), ""), is_up=False)]
+    if new := _NEW.match(text):
+        return [Change(at_s, Port(new[1].strip(), ""), is_up=True)]
+    if state := _STATE.match(text):
+        return _state_changes(state, at_s, told)
+    return None
+
+
+def _state_changes(state: re.Match[str], at_s: float, told: Told) -> list[Change] | None:
+    """A port that returns from ACTIVE to INIT was down in between, for less than a sweep."""
+    guid, name, number, before, after = state.groups()
+    port = Port(guid or name, number)
+    if guid and name:
+        told.names.setdefault(guid, name)
+    down, up = Change(at_s, port, is_up=False), Change(at_s, port, is_up=True)
+    before, after = before.upper(), after.upper()
+    if after == "DOWN":
+        return [down]
+    if after not in _UP_STATES:
+        return None
+    if before == "DOWN":
+        return [up]
+    return [down, up] if (before, after) == ("ACTIVE", "INIT") else []

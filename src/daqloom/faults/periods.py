@@ -7,8 +7,10 @@ from pathlib import Path
 from daqloom.faults import FaultsError
 from daqloom.faults.clock import iso_s
 from daqloom.faults.failure import Period
+from daqloom.scenario.files import read_text
 
 MOST = 100_000
+LARGEST_BYTES = 8 << 20
 
 
 def period(text: str) -> Period:
@@ -26,10 +28,9 @@ def period(text: str) -> Period:
 def read_periods(path: Path) -> list[Period]:
     """Read a file with a period a line, `#` before comments. Raises FaultsError."""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise FaultsError(f"cannot read {path}: {str(reason).lower()}") from None
+        text = read_text(path, LARGEST_BYTES)
+    except ValueError as error:
+        raise FaultsError(str(error)) from None
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     wanted = [line.replace(",", "/").replace(";", "/") for line in lines if line]
     if len(wanted) > MOST:

@@ -4,27 +4,47 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from daqloom.faults import FaultsError, counters, opensm_log, syslog, table_log
 from daqloom.faults.change import Told
+from daqloom.faults.clock import MONTHS
+from daqloom.line_counts import IGNORED, USED, CountedLines, NotUnderstoodError
+from daqloom.scenario.files import open_regular
+from daqloom.words import printable, reason_of
 
 LONGEST_LINE = 16_384
+LONGEST_SKIPPED = 16 << 20
+"""Bytes up to which the rest of a longer line is skipped; a file with more is not text."""
 MOST_LINES = 100_000_000
 MOST_CHANGES = 5_000_000
+MOST_EXPANDED = 400
+"""Ratio of unpacked to packed bytes of a `.gz`, checked beyond `LARGE`."""
+LARGE = 256 << 20
 TRIED = 1000
-"""Lines from which the format of a file is told."""
+"""Lines from which the format of a file is recognised."""
+KINDS = (
+    "OpenSM's log, syslog and `show logging` of switches and hosts, `dmesg -T`, the output of "
+    "ibqueryerrors and perfquery, and a table with a head such as time,port,state"
+)
 
-_Is = Callable[[str], bool]
-_Read = Callable[[Iterable[str], Told, int], None]
-FORMATS: dict[str, tuple[_Is, _Read]] = {
-    "opensm": (opensm_log.is_it, opensm_log.read),
-    "counters": (counters.is_it, counters.read),
-    "syslog": (syslog.is_it, syslog.read),
-    "table": (table_log.is_it, table_log.read),
+
+class _Format(NamedTuple):
+    is_it: Callable[[str], bool]
+    subject: str
+    """What the reader looks for."""
+
+
+FORMATS = {
+    "opensm": _Format(opensm_log.is_it, opensm_log.SUBJECT),
+    "counters": _Format(counters.is_it, counters.SUBJECT),
+    "syslog": _Format(syslog.is_it, syslog.SUBJECT),
+    "table": _Format(table_log.is_it, table_log.SUBJECT),
 }
 
 
@@ -32,40 +52,103 @@ def read_logs(
     paths: Sequence[Path],
     year: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    dates: str = "",
 ) -> Told:
-    """Read files, `.gz` or not. `year`: that in which logs without years begin; by default that of
-    a file's last change. `progress` is told bytes read and in all. Raises FaultsError for a file
-    that cannot be read or is none of the formats; lines that make no sense are counted."""
+    """Read files, `.gz` or not, as one log. `year`: that in which logs without years begin; by
+    default that of a file's last change. `dates`: order of day and month in tables, see
+    `table_log.read`. `progress` is called with bytes read and in all. Raises FaultsError for a file
+    that cannot be read, or of which nothing or less than half was understood."""
     told = Told()
     sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
     for path, before in zip(paths, itertools.accumulate([0, *sizes]), strict=False):
+        with _opened(path) as file:
+            lines = _lines(path, file, told, before, sum(sizes), progress)
+            first = list(itertools.islice(lines, TRIED))
+            name = _format(path, first)
+            all_lines = CountedLines(
+                printable(str(path)), itertools.chain(first, lines), FORMATS[name].subject, KINDS
+            )
+            _read(name, all_lines, told, year or _year(path, first), dates)
+        told.formats[name] += 1
+        told.lines.update(all_lines.counts)
+        if all_lines.first_malformed and not told.first_malformed:
+            where = f"{printable(path.name)}, " if len(paths) > 1 else ""
+            told.first_malformed = where + all_lines.first_malformed
         try:
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-                lines = _lines(cast(BinaryIO, file), told, before, sum(sizes), progress)
-                first = list(itertools.islice(lines, TRIED))
-                own = year or datetime.fromtimestamp(path.stat().st_mtime, UTC).year
-                _reader(path, first)(itertools.chain(first, lines), told, own)
-        except (OSError, EOFError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise FaultsError(f"cannot read {path}: {str(reason).lower()}") from None
+            all_lines.check()
+        except NotUnderstoodError as error:
+            raise FaultsError(str(error)) from None
+    _take_repeated(told)
     return told
 
 
-def _reader(path: Path, first: Sequence[str]) -> _Read:
-    """Return the reader of the format that most of the first lines are in."""
-    hits = {name: sum(map(is_it, first)) for name, (is_it, _) in FORMATS.items()}
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file, unpacked if it is a `.gz`. Raises FaultsError."""
+    name = printable(str(path))
+    try:
+        with open_regular(path) as file:
+            if path.suffix != ".gz":
+                yield file
+                return
+            with gzip.open(file) as unpacked:
+                yield cast(BinaryIO, unpacked)
+    except (zlib.error, gzip.BadGzipFile, EOFError) as error:
+        raise FaultsError(
+            f"{name} cannot be unpacked: {str(error).lower()}; the file is damaged or no .gz"
+        ) from None
+    except OSError as error:
+        raise FaultsError(f"cannot read {name}: {reason_of(error)}") from None
+    except ValueError as error:
+        raise FaultsError(f"cannot read {name}: {error}") from None
+
+
+def _read(name: str, lines: CountedLines, told: Told, year: int, dates: str) -> None:
+    if name == "opensm":
+        opensm_log.read(lines, told, year)
+    elif name == "counters":
+        counters.read(lines, told)
+    elif name == "syslog":
+        syslog.read(lines, told, year)
+    else:
+        table_log.read(lines, told, year, dates)
+
+
+def _format(path: Path, first: Sequence[str]) -> str:
+    """The name of the format that most of the first lines are in."""
     if first and table_log.is_it(first[0]):
-        return table_log.read
+        return "table"
+    hits = {name: sum(map(each.is_it, first)) for name, each in FORMATS.items()}
     best = max(hits, key=lambda name: hits[name])
     if not hits[best]:
+        head = next((line for line in first if line.strip()), "")
+        shown = f'; the first line is "{printable(head[:100])}"' if head else "; the file is empty"
         raise FaultsError(
-            f"{path} is no log that daqloom knows; expected OpenSM's log, syslog, a table with a "
-            "head such as time,port,state, or the output of ibqueryerrors or perfquery"
+            f"{printable(str(path))} is no log that daqloom knows{shown}; known are {KINDS}; "
+            f"tables have {table_log.names_in_words()}"
         )
-    return FORMATS[best][1]
+    return best
+
+
+def _year(path: Path, first: Iterable[str]) -> int:
+    """The year in which a log without years begins, whose last line is as old as the file."""
+    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    months = (MONTHS.index(line[:3]) + 1 for line in first if line[:3] in MONTHS)
+    return changed.year - (next(months, 1) > changed.month)
+
+
+def _take_repeated(told: Told) -> None:
+    """Count what a second source reports of ports for which the first one reports nothing."""
+    known = {change.port for change in told.changes}
+    taken = [change for change in told.repeated if change.port not in known]
+    if taken:
+        told.changes += taken
+        told.lines[USED] += len(taken)
+        told.lines[IGNORED] -= len(taken)
 
 
 def _lines(
+    path: Path,
     file: BinaryIO,
     told: Told,
     before: int,
@@ -73,17 +156,35 @@ def _lines(
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[str]:
     number = 0
+    packed = path.stat().st_size if path.suffix == ".gz" else 0
     while line := file.readline(LONGEST_LINE):
         number += 1
         if number > MOST_LINES or len(told.changes) + len(told.outages) > MOST_CHANGES:
             raise FaultsError(
-                f"{file.name} has more than {MOST_LINES:,} lines, or all logs together tell more "
-                f"than {MOST_CHANGES:,} changes; read fewer at a time"
+                f"{printable(str(path))} has more than {MOST_LINES:,} lines, or all logs together "
+                f"have more than {MOST_CHANGES:,} changes; read fewer at a time"
             )
         if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
             told.lines["too long"] += 1
-            while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-                pass
-        if progress and number % 65536 == 0:
-            progress(min(size, before + file.tell()), size)
+            _skip_rest(path, file)
+        if number % 65536 == 0:
+            at = file.tell()
+            if packed and at > max(LARGE, MOST_EXPANDED * packed):
+                raise FaultsError(
+                    f"{printable(str(path))} unpacks to more than {MOST_EXPANDED} times its size, "
+                    "as no log does; unpack it and read the part that is a log"
+                )
+            if progress:
+                progress(min(size, before + at), size)
         yield line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _skip_rest(path: Path, file: BinaryIO) -> None:
+    skipped = 0
+    while (rest := file.readline(1 << 20)) and not rest.endswith(b"\n"):
+        skipped += len(rest)
+        if skipped > LONGEST_SKIPPED:
+            raise FaultsError(
+                f"{printable(str(path))} has a line of more than {LONGEST_SKIPPED >> 20} MiB; "
+                "expected a log, which is text"
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -73,8 +73,7 @@ class Variant:
     @cached_property
     def intervals(self) -> Intervals:
         """From one to the next, anywhere."""
-        begins = [time_without(each.begin_s, self.tests) for each in self.failures]
-        return intervals(np.array(begins, dtype=float))
+        return _intervals(tuple(time_without(each.begin_s, self.tests) for each in self.failures))
 
     @property
     def dispersion(self) -> Dispersion | None:
@@ -148,3 +147,9 @@ def variants(
         (MERGED, merged(real, gap_s), apart),
     )
     return {name: Variant(name, own, found.observed, links, left) for name, own, left in kinds}
+
+
+@lru_cache(maxsize=3)
+def _intervals(begin_s: tuple[float, ...]) -> Intervals:
+    """The same times in several variants are fitted and tested once."""
+    return intervals(np.array(begin_s, dtype=float))

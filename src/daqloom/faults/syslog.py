@@ -1,60 +1,158 @@
-"""Link changes in syslog: of SONiC switches, and of the Linux kernel on hosts and switches."""
+"""Link changes in system logs: of switches (SONiC, EOS, NX-OS, IOS, Junos and others), and of the
+kernel on hosts and switches (Linux, FreeBSD).
+
+A line has a frame (time, host) and a text. Frames are those of syslog daemons, of switches'
+`show logging`, of `dmesg -T` and of OpenWrt's `logread`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from daqloom.faults.change import Change, Port, Told
 from daqloom.faults.clock import Calendar, iso_s
+from daqloom.line_counts import CountedLines
 
-_NAME = r"[A-Za-z][\w.-]{0,63}"
-_OLD = re.compile(
-    r"(?:<\d{1,3}>)?(?:(?P<year>\d{4}) )?(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) "
-    r"(?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?) (?P<host>\S{1,255}) (?P<text>.*)"
+_MONTH = r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2})"
+_TIME = r"(?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+_HOST = r"(?P<host>\S{1,255})"
+_FRAMES = tuple(
+    re.compile(frame + r"(?P<text>.*)")
+    for frame in (
+        # 000123: *Mar  4 2024 08:00:00.123 CET: %LINK-3-UPDOWN: Interface …
+        rf"(?:<\d{{1,3}}>)?(?:\d{{1,10}}: )?[*.]?{_MONTH}(?: (?P<year>\d{{4}}))? {_TIME}"
+        r"(?: [A-Z]{2,5})?: (?=%)",
+        # Mar  4 08:00:00 leaf1 …; SONiC may put the year first
+        rf"(?:<\d{{1,3}}>)?(?:(?P<year>\d{{4}}) )?{_MONTH} {_TIME} +{_HOST} ",
+        rf"(?:<\d{{1,3}}>1? ?)?(?P<iso>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{{0,16}}) +{_HOST} ",
+        # Mar  4 2024 08:00:00 leaf1 …
+        rf"(?:<\d{{1,3}}>)?{_MONTH} (?P<year>\d{{4}}) {_TIME} +{_HOST} ",
+        # [Sun Apr 27 05:48:33 2025] mlx5_core 0000:3b:00.0 ens3f0: Link down
+        rf"(?:<\d{{1,3}}>)?\[[A-Z][a-z]{{2}} {_MONTH} {_TIME} (?P<year>\d{{4}})\] ",
+        # Sun Apr 27 05:48:33 2025 kern.info kernel: [  12.3] eth0: link down
+        rf"[A-Z][a-z]{{2}} {_MONTH} {_TIME} (?P<year>\d{{4}}) (?=[a-z0-9]+\.[a-z]+ )",
+    )
 )
-_NEW = re.compile(
-    r"(?:<\d{1,3}>1? ?)?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,16}) (?P<host>\S{1,255}) "
-    r"(?P<text>.*)"
+_SINCE_BOOT = re.compile(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\] ")
+_NAME = r"(?P<port>[A-Za-z][\w.-]{0,63})"
+"""Name of an interface of Linux or FreeBSD."""
+_PORT = r"(?P<port>(?:\d{1,4}GE|[A-Za-z])[\w./:-]{0,63})"
+"""Name of a port of a switch, such as `Ethernet3/1`, `et-0/0/12`."""
+_UP_DOWN = r"(?P<state>up|down)\b"
+_STATES = tuple(
+    re.compile(statement, re.IGNORECASE)
+    for statement in (
+        # SONiC: updatePortOperStatus: Port Ethernet48 oper state set from up to down
+        rf"Port {_PORT} oper state set from \w+ to {_UP_DOWN}",
+        # bonding: link status definitely down for interface ens1f0
+        r"link status definitely (?P<state>up|down) for interface " + _NAME,
+        # EOS, IOS, IOS-XR, Onyx: Interface Ethernet3/1 (text), changed state to down
+        rf"Interface {_PORT}(?: \(.{{0,200}}?\))?,? changed (?:\w+ )?state to (?:\w+ )?{_UP_DOWN}",
+        # NX-OS: %ETHPORT-5-IF_DOWN_LINK_FAILURE: Interface Ethernet1/1 is down (Link failure)
+        rf"IF_(?:DOWN|UP)\w*: +Interface {_PORT} is {_UP_DOWN}",
+        # Junos: SNMP_TRAP_LINK_DOWN: ifIndex 550, …, ifName et-0/0/12
+        rf"SNMP_TRAP_LINK_{_UP_DOWN}.{{0,200}}\bifName {_PORT}",
+        # FreeBSD: igb1: link state changed to DOWN
+        rf"\b{_NAME}: link state changed to {_UP_DOWN}",
+        # Dell OS10: Interface operational state is down ethernet1/1/1
+        rf"Interface operational state is (?P<state>up|down) ?:? ?{_PORT}",
+        # Huawei: Interface 100GE1/0/1 has turned into DOWN state
+        rf"Interface {_PORT} has (?:turned|changed) (?:in)?to {_UP_DOWN}",
+        # Comware: Physical state on the interface HundredGigE1/0/1 changed to down
+        rf"Physical state on the interface {_PORT} changed to {_UP_DOWN}",
+        # OpenWrt: netifd: Network device 'eth0' link is down
+        rf"Network device '{_NAME}' link is {_UP_DOWN}",
+        # qede: [qede_link_update:2424(ens1f0)]Link is down
+        rf"_link_update:\d+\({_NAME}\)\] ?Link is {_UP_DOWN}",
+        # Extreme: Port 1:3 link down
+        rf"\bPort (?P<port>\d[\d:/]{{0,15}}) link {_UP_DOWN}",
+        # mlx5_core 0000:3b:00.0 ens3f0: Link down; igb: eno1 NIC Link is Up 1000 Mbps
+        r"(?<![\w.:-])(?P<port>[A-Za-z][\w.-]{0,62}?\d[\w.-]{0,62}):? (?:NIC )?link (?:is )?"
+        rf"{_UP_DOWN}(?! to date| event)",
+        # the same with a name without a number: r8169 0000:02:00.0 uplink: Link is Down
+        r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d "
+        rf"{_NAME}: (?:NIC )?link (?:is )?{_UP_DOWN}(?! to date| event)",
+        # IPv6 reports links that come up
+        rf"ADDRCONF\(NETDEV_CHANGE\): {_NAME}: link becomes (?P<state>ready)",
+    )
 )
-_STATES = (
-    # SONiC: swss#orchagent: :- updatePortOperStatus: Port Ethernet48 oper state set from up to down
-    re.compile(rf"Port (?P<port>{_NAME}) oper state set from \w+ to (?P<state>up|down)\b"),
-    # bonding: link status definitely down for interface ens1f0
-    re.compile(rf"link status definitely (?P<state>up|down) for interface (?P<port>{_NAME})"),
-    # mlx5_core 0000:3b:00.0 ens3f0: Link down; igb: eno1 NIC Link is Up 1000 Mbps
-    re.compile(rf"\b(?P<port>{_NAME}):? (?:NIC )?[Ll]ink (?:is )?(?P<state>[Uu]p|[Dd]own)\b"),
-    # br0: port 2(swp7) entered disabled state is no link change; IPv6 tells links that come up
-    re.compile(rf"ADDRCONF\(NETDEV_CHANGE\): (?P<port>{_NAME}): link becomes (?P<state>ready)"),
+_FOREIGN = re.compile(
+    # Links that are not of the network: disks, buses, displays
+    r"\b(?:s?ata\d*|usb|pcie\w*|pciehp|scsi|lpfc|qla\w*|sas\w*|hpsa|megaraid\w*|nvme\w*|rport\S*"
+    r"|thunderbolt|typec|drm|i915|hdmi|phy\d*|snd\w*|mei\w*|firmware|loop)\b"
+    # Daemons
+    r"|\b(?:systemd[\w-]*|NetworkManager|ifup|ifdown|dh[\w-]+|ntpd|chronyd|avahi[\w-]*|kubelet"
+    r"|wpa_supplicant|lldpd|snmpd|sshd|cron)(?:\[\d+\])?:"
+    # Repetitions and administrative states of switches
+    r"|setHostIntfsOperStatus|PORT_CHANNEL-\d|IF_ADMIN_|link is not ready|link status (?:up|down)"
+    r"|\badmin\w* (?:state )?(?:up|down)|up to date",
+    re.IGNORECASE,
 )
+_CARRIER = (
+    # systemd-networkd: ens2: Lost carrier
+    re.compile(rf"{_NAME}: (?P<state>lost|gained) carrier", re.IGNORECASE),
+    # NetworkManager: device (ens2): carrier: link disconnected
+    re.compile(rf"device \({_NAME}\): (?:carrier: )?link (?P<state>(?:dis)?connected)"),
+)
+"""Statements of daemons on what the kernel mostly reports, too."""
+_SUBJECT = re.compile(
+    r"%\S*(?:UP_?DOWN|LINK_?STATE|(?:IF|LINK|PORT)_(?:UP|DOWN)|LINK(?:UP|DOWN))"
+    r"|\b(?:link|interface|carrier|line protocol)\b.{0,80}?\b(?:up|down|lost|off-?line|on-?line)\b"
+    r"|\b(?:up|down)\b.{0,20}\b(?:link|interface)\b",
+    re.IGNORECASE,
+)
+SUBJECT = "links that go up or down"
 
 
 def is_it(line: str) -> bool:
     """Return whether a line is of such a log."""
-    return _OLD.match(line) is not None or _NEW.match(line) is not None
+    return _framed(line) is not None or _SINCE_BOOT.match(line) is not None
 
 
-def read(lines: Iterable[str], told: Told, year: int) -> None:
-    """Add what the log says; clocks of several hosts need not agree."""
+def _framed(line: str) -> re.Match[str] | None:
+    return next((hit for each in _FRAMES if (hit := each.match(line))), None)
+
+
+def read(lines: CountedLines, told: Told, year: int) -> None:
+    """Add the changes of links; clocks of several hosts need not agree."""
     calendars: dict[str, Calendar] = {}
     for line in lines:
-        found = _OLD.match(line) or _NEW.match(line)
+        found = _framed(line)
         if not found:
-            told.lines["malformed" if line.strip() else "other"] += 1
+            expected = "a time and a host"
+            if _SINCE_BOOT.match(line):
+                expected = "a date, as `dmesg -T` or `journalctl -k -o short-iso` print it"
+            lines.outside(line, expected)
             continue
         part = found.groupdict()
-        calendar = calendars.setdefault(part["host"], Calendar(int(part.get("year") or year)))
+        host, text = part.get("host") or "", part["text"]
+        calendar = calendars.setdefault(host, Calendar(year))
         if "month" in part:
-            at_s = calendar.at_s(part["month"], int(part["day"]), part["time"])
+            own_year = int(part["year"]) if part.get("year") else None
+            at_s = calendar.at_s(part["month"], int(part["day"]), part["time"], own_year)
         else:
-            at_s = iso_s(part["time"])
+            at_s = iso_s(part["iso"])
         if at_s is None:
-            told.lines["malformed"] += 1
+            lines.malformed(line, "a date that exists")
             continue
         told.lines["clock step"] += calendar.steps_back(at_s)
         told.seen(at_s)
-        state = next((hit for each in _STATES if (hit := each.search(part["text"]))), None)
-        if state:
+        state = next((hit for each in _STATES if (hit := each.search(text))), None)
+        if state and not _FOREIGN.search(text[: state.start()] + state["port"]):
             is_up = state["state"].lower() != "down"
-            told.changes.append(Change(at_s, Port(part["host"], state["port"]), is_up))
-        told.lines["used" if state else "other"] += 1
+            told.changes.append(Change(at_s, _port(host, state["port"]), is_up))
+            lines.use()
+        elif carrier := next((hit for each in _CARRIER if (hit := each.search(text))), None):
+            is_up = carrier["state"].lower() in ("gained", "connected")
+            told.repeated.append(Change(at_s, _port(host, carrier["port"]), is_up))
+            lines.ignore()
+        elif _SUBJECT.search(text) and not _FOREIGN.search(text):
+            lines.malformed(line)
+        else:
+            lines.ignore()
+
+
+def _port(host: str, name: str) -> Port:
+    """Junos reports the port `et-0/0/12` and its logical unit `et-0/0/12.0`: both are the port."""
+    name = re.sub(r"(?<=/\d)(\d*)\.\d+$", r"\1", name).rstrip(".:")
+    return Port(host, name) if host else Port(name, "")

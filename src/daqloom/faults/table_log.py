@@ -1,117 +1,239 @@
 """A plain table: a row for each change (time, port, state) or each failure (time, port, duration).
 
-The columns have names: `time` or `begin` (ISO 8601, or seconds since 1970); `port` or `link`, with
-or without `node`; `state` (up, down), or `duration` (with a unit, or in seconds) or `end`; `cause`.
+The columns have names, those of `COLUMNS`. Times are in ISO 8601, numbers since 1970 (s, ms, us or
+ns, by their size), or dates with the day or the month first.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from daqloom.faults import FaultsError
 from daqloom.faults.change import Change, Outage, Port, Told
-from daqloom.faults.clock import Calendar, iso_s
-from daqloom.words import TIMES_S
+from daqloom.faults.clock import LATEST_S, MONTHS, Calendar, iso_s
+from daqloom.line_counts import CountedLines
+from daqloom.words import TIMES_S, printable
 
-BEGINS = ("time", "begin", "start", "timestamp")
-PLACES = ("port", "link", "cable", "interface")
-UPS, DOWNS = ("up", "active", "1", "true"), ("down", "inactive", "0", "false")
+COLUMNS = {
+    "time": (
+        "time", "begin", "start", "timestamp", "begin_time", "start_time", "time_start", "date",
+        "datetime", "ts", "when",
+    ),
+    "port": ("port", "link", "cable", "interface", "ifname", "if_name"),
+    "node": ("node", "switch", "host", "device", "hostname"),
+    "state": ("state", "status", "event", "oper_status", "operstatus", "link_state", "change"),
+    "duration": ("duration", "duration_s", "length", "downtime", "seconds"),
+    "end": ("end", "end_time", "stop", "stop_time", "time_end", "until", "to"),
+    "cause": ("cause", "reason", "comment"),
+}  # fmt: skip
+"""Meaning of a column and the names that it may have, in any case, with `-` or ` ` for `_`."""
+UPS = ("up", "active", "1", "true", "on", "online", "linkup", "operup", "ifup", "restored")
+DOWNS = (
+    "down", "inactive", "0", "false", "off", "offline", "linkdown", "operdown", "ifdown", "lost",
+)  # fmt: skip
+"""States, without blanks, `-` and `_`."""
 LONGEST_S = 1e10
-"""Of a failure: some 300 years."""
+"""Longest failure: some 300 years."""
 UNITS_S = {"us": 1e-6, "ms": 1e-3, **TIMES_S}
+SUBJECT = "failures"
+BARE_DURATION = "durations without a unit, taken as seconds"
+DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 _DURATION = re.compile(rf"(\d{{1,15}}(?:\.\d{{0,15}})?) ?({'|'.join(UNITS_S)})")
 _CLOCK = re.compile(r"(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,9})?)")
+_ISO_DURATION = re.compile(
+    r"P(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?"
+)
+_SLASHED = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:[ T,]+(.*))?")
+_YEAR_FIRST = re.compile(r"(\d{4})[/.](\d{1,2})[/.](\d{1,2})(?:[ T,]+(.*))?")
+_MONTH_NAMED = re.compile(r"(\d{1,2})[ -]([A-Za-z]{3})[a-z]*[ -](\d{4})(?:[ T,]+(.*))?")
+_NUMBER = re.compile(r"\d{1,19}(?:\.\d{0,9})?")
+_STEPS = (LATEST_S, 1e14, 1e17)
+"""Numbers from which on times since 1970 are in ms, us and ns."""
+_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d(?::\d\d(?:\.\d{1,9})?)?)(?: ?([AP])M)?", re.IGNORECASE)
+_ENDS = (
+    re.compile(r"(.+) port (.+)"),
+    re.compile(r"(\S+)\s+((?:[A-Za-z-]*\d*(?:/\d+)+|(?:eth|et-|xe-|swp|en)\S*\d|\d+)\S*)", re.I),
+    re.compile(r"([^:/]+)[:/](.+)"),
+)
+"""Node and port in one name."""
+EXPECTED = "a time, a port, and a state, a duration or an end"
 
 
 def is_it(line: str) -> bool:
     """Return whether a line names the columns of such a table."""
-    names = _names(line)
-    return any(name in names for name in BEGINS) and any(name in names for name in PLACES)
+    return {"time", "port"} <= set(_meanings(line)) or {"time", "node"} <= set(_meanings(line))
 
 
-def _names(line: str) -> list[str]:
-    return [name.strip().lower() for name in line.lstrip("\ufeff").split(_mark(line))]
+def names_in_words() -> str:
+    """Accepted names of columns, and accepted states."""
+    columns = "; ".join(f"{name} ({', '.join(names)})" for name, names in COLUMNS.items())
+    return f"columns {columns}; states {', '.join(DOWNS)} and {', '.join(UPS)}"
+
+
+def _meanings(line: str) -> list[str]:
+    known = {name: meaning for meaning, names in COLUMNS.items() for name in names}
+    cells = _cells(line.lstrip("\ufeff"), _mark(line))
+    return [known.get(re.sub(r"[ -]+", "_", cell.strip().lower()), "") for cell in cells]
 
 
 def _mark(line: str) -> str:
-    return max(",;\t", key=line.count)
+    return max(",;\t|", key=line.count)
 
 
-def read(lines: Iterable[str], told: Told, year: int) -> None:
-    """Add what the table says. Raises FaultsError where columns are missing."""
-    rest = iter(lines)
-    head = next(rest, "")
-    names = _names(head)
+def read(lines: CountedLines, told: Told, year: int, dates: str = "") -> None:
+    """Add the failures of the table. `dates`: `DAY_FIRST`, `MONTH_FIRST`, or empty: as the only
+    reading of all dates. Raises FaultsError if columns are missing, or dates have two readings."""
+    head = next(lines, "")
+    lines.use()
+    names, mark = _meanings(head), _mark(head)
     if not {"state", "duration", "end"} & set(names):
+        given = printable(", ".join(_cells(head, mark))[:200])
         raise FaultsError(
-            f"a table with the columns {', '.join(names)[:200]} tells no failures; expected a "
-            "column state (up, down), duration or end"
+            f"the table with the columns {given} has no column of failures; expected a state, a "
+            f"duration or an end: {names_in_words()}"
         )
-    calendar, mark = Calendar(year), _mark(head)
-    for line in rest:
-        found = _row(dict(zip(names, _cells(line, mark), strict=False)))
-        if found is None:
-            told.lines["malformed"] += 1
-            continue
-        begin_s = found.at_s if isinstance(found, Change) else found.begin_s
-        told.lines["clock step"] += calendar.steps_back(begin_s)
-        told.seen(begin_s)
-        told.lines["used"] += 1
-        if isinstance(found, Change):
-            told.changes.append(found)
-        else:
-            told.outages.append(found)
+    calendar, order = Calendar(year), dates or None
+    undecided: list[tuple[str, Mapping[str, str]]] = []
+    for line in lines:
+        row = dict(zip(names, _cells(line, mark), strict=False))
+        if order is None:
+            order = _order(row)
+            if order is None and _is_undecided(row):
+                undecided.append((line, row))
+                continue
+        for earlier in [*undecided, (line, row)]:
+            _take(*earlier, order or DAY_FIRST, lines, told, calendar)
+        undecided = []
+    if undecided:
+        first = printable(undecided[0][1]["time"].strip()[:40])
+        raise FaultsError(
+            f"the table's dates, such as {first}, can be read in two ways; give --dates "
+            f"{DAY_FIRST} or --dates {MONTH_FIRST}"
+        )
+
+
+def _slashed(row: Mapping[str, str]) -> list[re.Match[str]]:
+    found = (_SLASHED.fullmatch(row.get(name, "").strip()) for name in ("time", "end"))
+    return [each for each in found if each and each[2] != "."]
+
+
+def _is_undecided(row: Mapping[str, str]) -> bool:
+    return any(each[1] != each[3] for each in _slashed(row))
+
+
+def _order(row: Mapping[str, str]) -> str | None:
+    """The order of day and month, if a date of the row has one reading only."""
+    for each in _slashed(row):
+        one, other = int(each[1]), int(each[3])
+        if 12 < one <= 31 and 1 <= other <= 12:
+            return DAY_FIRST
+        if 12 < other <= 31 and 1 <= one <= 12:
+            return MONTH_FIRST
+    return None
+
+
+def _take(
+    line: str,
+    row: Mapping[str, str],
+    order: str,
+    lines: CountedLines,
+    told: Told,
+    calendar: Calendar,
+) -> None:
+    if not line.strip():
+        lines.ignore()
+        return
+    found = _row(row, order, told)
+    if found is None:
+        lines.malformed(line, EXPECTED)
+        return
+    begin_s = found.at_s if isinstance(found, Change) else found.begin_s
+    told.lines["clock step"] += calendar.steps_back(begin_s)
+    told.seen(begin_s)
+    lines.use()
+    if isinstance(found, Change):
+        told.changes.append(found)
+    else:
+        told.outages.append(found)
 
 
 def _cells(line: str, mark: str) -> list[str]:
-    """Return those of one line: a quote that is not closed holds no more than that."""
+    """Return the cells of one line; a quote that is not closed ends with its line."""
     try:
         return next(csv.reader([line], delimiter=mark), [])
     except csv.Error:
         return []
 
 
-def _row(cells: Mapping[str, str]) -> Change | Outage | None:
-    begin_s = next((iso_s(cells[name]) for name in BEGINS if cells.get(name)), None)
-    place = next((cells[name].strip() for name in PLACES if cells.get(name)), "")
-    node = cells.get("node", cells.get("switch", "")).strip()
-    cause = cells.get("cause", "").strip()
+def _row(cells: Mapping[str, str], order: str, told: Told) -> Change | Outage | None:
+    begin_s = time_s(cells.get("time", ""), order)
+    place, node, cause = (cells.get(name, "").strip() for name in ("port", "node", "cause"))
     if begin_s is None or not (place or node):
         return None
     port = Port(node, place) if node else _port(place)
-    state = cells.get("state", "").strip().lower()
+    state = re.sub(r"[ _-]", "", cells.get("state", "").lower())
     if state in UPS + DOWNS:
         return Change(begin_s, port, state in UPS, cause)
-    lasts_s = _lasts_s(cells.get("duration", ""))
-    end_s = begin_s + lasts_s if lasts_s is not None else iso_s(cells.get("end", ""))
-    if end_s is None and (cells.get("duration") or cells.get("end") or "end" not in cells):
+    duration = cells.get("duration", "")
+    lasts_s = seconds(duration)
+    if lasts_s is None and (lasts_s := seconds(f"{duration.strip()} s")) is not None:
+        told.lines[BARE_DURATION] += 1
+    end_s = begin_s + lasts_s if lasts_s is not None else time_s(cells.get("end", ""), order)
+    if end_s is None and (duration.strip() or cells.get("end", "").strip() or "end" not in cells):
         return None
     return None if end_s is not None and end_s < begin_s else Outage(begin_s, end_s, port, cause)
 
 
+def time_s(text: str, order: str) -> float | None:
+    """Return a time in seconds since 1970; a number is in s, ms, us or ns, by its size."""
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        steps = sum(number >= limit for limit in _STEPS)
+        return iso_s(repr(number / 1000**steps))
+    if found := _SLASHED.fullmatch(text):
+        one, other = int(found[1]), int(found[3])
+        is_day_first = order == DAY_FIRST or found[2] == "."
+        day, month = (one, other) if is_day_first else (other, one)
+        return _date_s(int(found[4]), month, day, found[5])
+    if found := _YEAR_FIRST.fullmatch(text):
+        return _date_s(int(found[1]), int(found[2]), int(found[3]), found[4])
+    if (found := _MONTH_NAMED.fullmatch(text)) and found[2].capitalize() in MONTHS:
+        month = MONTHS.index(found[2].capitalize()) + 1
+        return _date_s(int(found[3]), month, int(found[1]), found[4])
+    return iso_s(text)
+
+
+def _date_s(year: int, month: int, day: int, clock: str | None) -> float | None:
+    found = _TIME_OF_DAY.fullmatch((clock or "00:00").strip())
+    if not found:
+        return None
+    hour = int(found[1])
+    if found[3]:
+        hour = hour % 12 + (12 if found[3].upper() == "P" else 0)
+    return iso_s(f"{year:04}-{month:02}-{day:02}T{hour:02}:{found[2]}")
+
+
 def _port(name: str) -> Port:
-    """Return the port of a name such as `leaf0 port 3`, `leaf0/3`, `leaf0:Ethernet48`."""
-    for mark in (" - ", " port ", "/", ":"):
-        node, found, port = name.partition(mark)
-        if found:
-            return Port(name, "") if mark == " - " else Port(node.strip(), port.strip())
-    return Port(name, "")
-
-
-def _lasts_s(text: str) -> float | None:
-    """Return the duration in a cell, which may be a bare number of seconds."""
-    found = seconds(text)
-    return seconds(f"{text.strip()} s") if found is None else found
+    """Return the port of a name such as `leaf0 port 3`, `leaf0/3`, `leaf0 Ethernet1/1`."""
+    found = (
+        None if " - " in name else next((hit for e in _ENDS if (hit := e.fullmatch(name))), None)
+    )
+    return Port(found[1].strip(), found[2].strip()) if found else Port(name, "")
 
 
 def seconds(text: str) -> float | None:
-    """Return a duration: a number with its unit, or hours:minutes:seconds."""
-    if hours := _CLOCK.fullmatch(text.strip()):
+    """Return a duration: a number with its unit, hours:minutes:seconds, or ISO 8601 (`PT5M`)."""
+    text = text.strip()
+    if hours := _CLOCK.fullmatch(text):
         lasts_s = 3600 * float(hours[1]) + 60 * float(hours[2]) + float(hours[3])
-    elif found := _DURATION.fullmatch(text.strip()):
+    elif found := _DURATION.fullmatch(text):
         lasts_s = float(found[1]) * UNITS_S[found[2]]
+    elif (iso := _ISO_DURATION.fullmatch(text)) and any(iso.groups()):
+        days, hours_, minutes, rest = (float(each or 0) for each in iso.groups())
+        lasts_s = 86_400 * days + 3600 * hours_ + 60 * minutes + rest
     else:
         return None
     return lasts_s if lasts_s <= LONGEST_S else None

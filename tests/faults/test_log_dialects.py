@@ -1,0 +1,313 @@
+"""Dialects of logs: each form of a link change is read, and a log that is not understood is refused
+rather than answered with zero failures."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from daqloom.cli.main import app
+from daqloom.faults import FaultsError
+from daqloom.faults.change import Change, Port, Told
+from daqloom.faults.failure import failures_of
+from daqloom.faults.links import Links
+from daqloom.faults.opensm_log import NAMELESS
+from daqloom.faults.read import read_logs
+from support.repository import DATA
+
+CASES = DATA / "faults" / "cases"
+
+
+def told(folder: Path, *lines: str, year: int = 2024, dates: str = "") -> Told:
+    path = folder / "log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return read_logs([path], year, dates=dates)
+
+
+def failures(*paths: Path, year: int | None = 2024) -> list[tuple[str, float | None]]:
+    """Name and duration (whole s) of each failure, in the order of their begins."""
+    found = read_logs(list(paths), year)
+    links = Links(cables=found.cables, names=found.names)
+    return [
+        (each.link, None if each.end_s is None else round(each.end_s - each.begin_s))
+        for each in failures_of(found, links).failures
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("20-syslogs/bond.log", [("daq02 port eno4", 8), ("daq02 port eno4", 10)]),
+        ("20-syslogs/boot.log", [("daq01 port eth0", None)]),
+        ("20-syslogs/dmesgT.log", [("ens3f0", 4)]),
+        ("20-syslogs/eos.log", [("leaf3 port Ethernet47", 6)]),
+        ("20-syslogs/freebsd.log", [("gw0 port igb1", 53)]),
+        ("20-syslogs/ib0.log", [("daq03 port ib0", 10), ("daq03 port ens2", 60)]),
+        ("20-syslogs/junos.log", [("tor2 port et-0/0/12", 120)]),
+        ("20-syslogs/sonic.log", [("leaf9 port Ethernet64", 600)]),
+        ("20-syslogs/sonic-old.log", [("tor1 port eth0", 10)]),
+        ("21-tables/dur.csv", [("a", 600), ("a", 300), ("a", 300), ("a", 90)]),
+        ("21-tables/epoch-ms.csv", [("leaf0 port Ethernet1", 30)]),
+        ("21-tables/linkdown.csv", [("leaf0 port Ethernet1/1", 600)]),
+        ("21-tables/semi.csv", [("e1", 600)]),
+        ("21-tables/status.csv", [("Ethernet1", 600)]),
+        (
+            "10-opensm-vendor-log/opensm.log",
+            [("leaf0 port 3", 600), ("MF0;leaf1:MQM9700/U1 port 61", 300)],
+        ),
+        ("24-opensm-rotated/joined.log", [("node7 mlx5_0", 300)]),
+    ],
+)
+def test_logs_of_the_field(name: str, expected: list[tuple[str, float | None]]) -> None:
+    assert failures(CASES / name) == expected
+
+
+def test_rotated_logs_are_one() -> None:
+    folder = CASES / "24-opensm-rotated"
+    files = folder / "opensm.log", folder / "opensm.log.1"
+    assert failures(*files) == failures(*files[::-1]) == [("node7 mlx5_0", 300)]
+
+
+def test_a_change_without_a_port_is_counted() -> None:
+    assert read_logs([CASES / "10-opensm-vendor-log/opensm.log"], 2024).lines[NAMELESS] == 1
+
+
+def test_only_the_first_sweep_of_a_start_is_no_change(tmp_path: Path) -> None:
+    """A restarted subnet manager finds the whole fabric again: a port that is up by then ends the
+    failure that was open."""
+    found = told(
+        tmp_path,
+        "Jan 11 09:00:00 100000 [3DA006C0] 0x03 -> OpenSM 3.3.23",
+        "Jan 11 09:00:00 200000 [3DA006C0] 0x02 -> state_mgr_report_new_ports: Discovered new port "
+        "with GUID:0x0000000000100004 LID range [5,5] of node:node7 mlx5_0",
+        "Jan 11 09:00:01 100000 [3DA006C0] 0x02 -> SUBNET UP",
+        "Jan 11 10:00:00 000000 [3DA006C0] 0x02 -> drop_mgr_remove_port: Removed port with "
+        "GUID:0x0000000000100004 LID range [5, 5] of node:node7 mlx5_0",
+        "Jan 11 10:10:00 000000 [3DA006C0] 0x03 -> OpenSM 3.3.23",
+        "Jan 11 10:10:01 000000 [3DA006C0] 0x02 -> state_mgr_report_new_ports: Discovered new port "
+        "with GUID:0x0000000000100004 LID range [5,5] of node:node7 mlx5_0",
+        "Jan 11 10:10:02 000000 [3DA006C0] 0x02 -> SUBNET UP",
+    )
+    [failure] = failures_of(found, Links()).failures
+    assert failure.end_s is not None
+    assert failure.end_s - failure.begin_s == 601
+
+
+AT_S = datetime(2024, 3, 4, 8, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("line", "port", "is_up"),
+    [
+        (
+            "2024 Mar  4 08:00:00 n9k-1 %ETHPORT-5-IF_DOWN_LINK_FAILURE: Interface Ethernet1/1 is "
+            "down (Link failure)",
+            Port("n9k-1", "Ethernet1/1"),
+            False,
+        ),
+        (
+            "2024 Mar  4 08:00:00.000 n9k-1 %$ VDC-1 %$ %ETHPORT-5-IF_UP: Interface Ethernet1/2 is "
+            "up in mode trunk",
+            Port("n9k-1", "Ethernet1/2"),
+            True,
+        ),
+        (
+            "000123: *Mar  4 08:00:00.000 UTC: %LINK-3-UPDOWN: Interface GigabitEthernet0/1, "
+            "changed state to down",
+            Port("GigabitEthernet0/1", ""),
+            False,
+        ),
+        (
+            "Mar  4 2024 08:00:00 asr : %LINEPROTO-5-UPDOWN: Line protocol on Interface "
+            "TenGigE0/0/0/1, changed state to Up",
+            Port("asr", "TenGigE0/0/0/1"),
+            True,
+        ),
+        (
+            "Mon Mar  4 08:00:00 2024 kern.info kernel: [   12.345678] mt7530 mdio-bus:1f lan1: "
+            "Link is Down",
+            Port("lan1", ""),
+            False,
+        ),
+        (
+            "Mon Mar  4 08:00:00 2024 daemon.notice netifd: Network device 'eth1' link is up",
+            Port("eth1", ""),
+            True,
+        ),
+        (
+            "Mar  4 08:00:00 tor2 mib2d[4086]: SNMP_TRAP_LINK_DOWN: ifIndex 551, ifAdminStatus "
+            "up(1), ifOperStatus down(2), ifName et-0/0/12.0",
+            Port("tor2", "et-0/0/12"),
+            False,
+        ),
+        (
+            "<189>Mar  4 08:00:00 os10 dn_ifm[5]: Node.1-Unit.1:PRI [event], %IFM_OSTATE_DN: "
+            "Interface operational state is down :ethernet1/1/1",
+            Port("os10", "ethernet1/1/1"),
+            False,
+        ),
+        (
+            "2024-03-04T08:00:00+00:00 ce68 %%01IFNET/4/IF_STATE(l)[1]:Interface 100GE1/0/1 has "
+            "turned into DOWN state.",
+            None,
+            False,
+        ),
+        (
+            "Mar  4 08:00:00 ru7 kernel: qede 0000:3b:00.0: [qede_link_update:2424(ens1f0)]Link is "
+            "down",
+            Port("ru7", "ens1f0"),
+            False,
+        ),
+        (
+            "Mar  4 08:00:00 ru7 kernel: r8169 0000:02:00.0 uplink: Link is Down",
+            Port("ru7", "uplink"),
+            False,
+        ),
+    ],
+)  # fmt: skip
+def test_dialects(tmp_path: Path, line: str, port: Port | None, is_up: bool) -> None:
+    if port is None:  # a name that begins with a digit
+        port = Port("ce68", "100GE1/0/1")
+    found = told(tmp_path, line)
+    assert found.changes == [Change(AT_S, port, is_up)]
+    assert (found.lines["used"], found.lines["malformed"]) == (1, 0)
+
+
+def test_daemons_count_where_the_kernel_is_silent(tmp_path: Path) -> None:
+    """`Lost carrier` of a port that the kernel reports too is a repetition."""
+    found = told(
+        tmp_path,
+        "Mar  4 08:00:00 ru7 kernel: mlx5_core 0000:3b:00.0 ens3f0: Link down",
+        "Mar  4 08:00:00 ru7 systemd-networkd[812]: ens3f0: Lost carrier",
+        "Mar  4 08:01:00 ru7 systemd-networkd[812]: ens9: Lost carrier",
+    )
+    assert [change.port.port for change in found.changes] == ["ens3f0", "ens9"]
+    assert (found.lines["used"], found.lines["ignored"]) == (2, 1)
+
+
+QUIET = {
+    "syslog": [
+        "Mar  4 08:00:00 ru7 systemd[1]: Started Daily apt upgrade and clean activities.",
+        "Mar  4 08:00:01 ru7 CRON[123]: (root) CMD (run-parts /etc/cron.hourly)",
+        "Mar  4 08:00:02 ru7 kernel: ata1: SATA link down (SStatus 0 SControl 300)",
+        "Mar  4 08:00:03 ru7 kernel: pcieport 0000:3a:00.0: pciehp: Slot(34): Link Down",
+        "Mar  4 08:00:04 ru7 sshd[77]: Accepted publickey for root from 192.0.2.1 port 22",
+    ],
+    "OpenSM": [
+        "Jan 11 09:00:00 100000 [3DA006C0] 0x03 -> OpenSM 3.3.23",
+        "Jan 11 09:00:01 100000 [3DA006C0] 0x02 -> SUBNET UP",
+        "Jan 11 09:00:01 200000 [3DA006C0] 0x02 -> osm_ucast_mgr_process: minhop tables configured",
+    ],
+    "counters": [
+        "## Summary: 42 nodes checked, 0 bad nodes found",
+        "##          98 ports checked, 0 ports have errors beyond threshold",
+        "# ibqueryerrors",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", QUIET)
+def test_a_quiet_log_has_no_failures_and_says_how_many_lines(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "quiet.log"
+    path.write_text("\n".join(QUIET[kind]) + "\n")
+    done = CliRunner().invoke(app, ["faults", "log", str(path)])
+    assert done.exit_code == 0
+    assert f"0 lines used, {len(QUIET[kind])} ignored, 0 malformed" in done.stdout
+
+
+STRANGE = {
+    "an unknown dialect": ["Mar  4 08:00:00 sw1 linkd: the link of slot-3/7 has gone down"] * 3,
+    "an unknown mnemonic": ["Mar  4 08:00:00 sw1 %XYZ-3-LINK_DOWN: 0/7"] * 3,
+    "mostly an unknown dialect": [
+        "Mar  4 08:00:00 sw1 kernel: eth0: Link is Down",
+        *["Mar  4 08:00:00 sw1 linkd: the link of slot-3/7 has gone down"] * 2,
+    ],
+    "mostly no syslog": [
+        "Mar  4 08:00:00 sw1 kernel: eth0: Link is Down",
+        *["at org.example.Class.method(Class.java:12)"] * 3,
+    ],
+    "times since boot": ["[  127.468853] mlx5_core 0000:3b:00.0 ens3f0: Link down"],
+    "an unknown form of OpenSM": [
+        "Mar 04 09:00:00 000100 [33333700] 0x02 -> osm_x: Port 0xb1/3 changed state to DOWN"
+    ],
+    "damaged ends of OpenSM": [
+        "Nov 25 18:54:32 249264 [CA286C0] 0x08 -> ni_rcv_set_links: Creating new link between:",
+        "    node 0x200000, prt number 1 and",
+        "    node 0x100000, prt number 1",
+    ],
+    "rows of other columns": ["time,port,state", "monday,a,down", "tuesday,a,up"],
+    "unknown states": ["time,port,state", "1000,a,wobbly", "1001,a,fine"],
+    "unknown counters": ['Errors for 0xb1 "leaf0"', *["   GUID 0xb1 port 1: Symbol=3"] * 2],
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_log_that_is_not_understood_is_refused(tmp_path: Path, kind: str) -> None:
+    """Exit code 2, and one sentence with the first line and the known kinds."""
+    path = tmp_path / "strange.log"
+    path.write_text("\n".join(STRANGE[kind]) + "\n")
+    done = CliRunner().invoke(app, ["faults", "log", str(path)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    [sentence] = done.stderr.splitlines()
+    assert "were not understood, the first is line " in sentence
+    assert "; known are OpenSM's log, syslog" in sentence
+
+
+def test_only_what_is_malformed_is_left_out(tmp_path: Path) -> None:
+    found = told(
+        tmp_path,
+        "Mar  4 08:00:00 sw1 kernel: eth0: Link is Down",
+        "Mar  4 08:00:10 sw1 kernel: eth0: Link is Up",
+        "Mar  4 08:00:20 sw1 linkd: the link of slot-3/7 has gone down",
+    )
+    assert found.lines == {"used": 2, "malformed": 1, "clock step": 0}
+    assert found.first_malformed.startswith('line 3: "Mar  4 08:00:20 sw1 linkd')
+
+
+@pytest.mark.parametrize(
+    ("rows", "dates", "begin"),
+    [
+        (["13/03/2024 10:00:00,a,60", "02/03/2024 10:00:00,a,60"], "", "2024-03-13T10:00:00"),
+        (["02/03/2024 10:00:00,a,60", "03/13/2024 10:00:00,a,60"], "", "2024-02-03T10:00:00"),
+        (["02/03/2024 10:00,a,60"], "day-first", "2024-03-02T10:00:00"),
+        (["02/03/2024 1:00 PM,a,60"], "month-first", "2024-02-03T13:00:00"),
+        (["02.03.2024 10:00:00,a,60"], "", "2024-03-02T10:00:00"),
+        (["2024/03/02 10:00:00,a,60"], "", "2024-03-02T10:00:00"),
+        (["02-Mar-2024 10:00:00,a,60"], "", "2024-03-02T10:00:00"),
+        (["04/04/2024 10:00:00,a,60"], "", "2024-04-04T10:00:00"),
+        (["1709373600,a,60"], "", "2024-03-02T10:00:00"),
+        (["1709373600000,a,60"], "", "2024-03-02T10:00:00"),
+        (["1709373600000000,a,60"], "", "2024-03-02T10:00:00"),
+        (["1709373600000000000,a,60"], "", "2024-03-02T10:00:00"),
+    ],
+)
+def test_dates(tmp_path: Path, rows: list[str], dates: str, begin: str) -> None:
+    outage = told(tmp_path, "start_time,interface,duration_s", *rows, dates=dates).outages[0]
+    assert outage.begin_s == datetime.fromisoformat(begin).replace(tzinfo=UTC).timestamp()
+    assert outage.end_s == outage.begin_s + 60
+
+
+def test_a_date_with_two_readings_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FaultsError, match=r"such as 02/03/2024 10:00:00, can be read in two ways"):
+        told(tmp_path, "time,port,duration", "02/03/2024 10:00:00,a,60")
+
+
+def test_counters_are_a_table_of_counters() -> None:
+    path = CASES / "11-ibqueryerrors" / "ibqueryerrors.txt"
+    done = CliRunner().invoke(app, ["faults", "log", str(path)])
+    assert done.exit_code == 0
+    assert "failures of links" not in done.stdout
+    rows = [line.split("  ")[0] for line in done.stdout.splitlines() if " port " in line]
+    assert rows == ["leaf0 port 6", "leaf0 port 1", "leaf0 port 5", "nodeA mlx4_0 port 1"]
+    for text in ("LinkDownedCounter", "PortXmitDiscards", "VL15Dropped", "65,535"):
+        assert text in done.stdout
+
+
+def test_a_network_that_has_none_of_the_ports_is_refused() -> None:
+    path = CASES / "20-syslogs" / "eos.log"
+    done = CliRunner().invoke(app, ["faults", "log", str(path), "--network", "lhcb"])
+    assert done.exit_code == 2
+    assert "the network has none of the ports of the logs, such as leaf3 port" in done.stderr
