@@ -99,7 +99,7 @@ def test_show_names_the_switches_that_block():
         "up_bps": rate,
     }
     text = printed("show", "clos", "--leaves", 3, "--spines", 1, "--hosts-per-leaf", 4)
-    assert "leaf00: 800 Gb/s from below, 200 Gb/s upwards" in text
+    assert "leaf00: 800 Gb/s from below, 200 Gb/s to other switches" in text
 
 
 def test_check_finds_the_regular_fabric_free_of_conflicts():

@@ -97,7 +97,7 @@ def _print_capacity(summary: Summary) -> None:
     for balance in summary.tree.blocking[:MOST_LINES]:
         name = summary.fabric.switches[balance.switch].name
         down, up = (RATE.format(bps) for bps in (balance.down_bps, balance.up_bps))
-        print(f"  {name}: {down} from below, {up} upwards")
+        print(f"  {name}: {down} from below, {up} to other switches")
     _print_rest(len(summary.tree.blocking))
     if summary.tree.non_blocking and not summary.regular_cabling:
         print(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from daqloom.topology.bisection import has_full_bisection
 from daqloom.topology.fabric import End, Fabric
 
 HOST = -1
@@ -38,10 +39,12 @@ class Tree:
     level: tuple[int, ...]
     """Of each switch, in the order of `fabric.switches`; `UNREACHED` where no cable leads to it."""
     blocking: tuple[Balance, ...]
-    """The switches below the top that have less capacity upwards than downwards."""
+    """The switches below the top that have less capacity upwards than downwards, and those whose
+    cables to switches of their own level carry less than their hosts send."""
     full_bisection: bool
     """Any half of the hosts can send to the other half at full rate, as far as capacity goes. Every
-    leaf and pod passes on what its hosts can send, or what all others can take."""
+    leaf and pod passes on what its hosts can send, or what all others can take; where cables join
+    switches of one level, a maximum flow decides (`bisection`)."""
     hosts_bps: int
     """All hosts' cables together."""
 
@@ -52,18 +55,18 @@ class Tree:
 
     @property
     def non_blocking(self) -> bool:
-        """Every switch below the top has no less capacity up than down. That is necessary for any
-        permutation of hosts to run at full rate, and sufficient (with the right routes) where the
-        cabling is regular: where `anomalies` has nothing to say."""
-        return not self.blocking
+        """Every switch below the top has no less capacity up than down, and no cut is too narrow.
+        That is necessary for any permutation of hosts to run at full rate, and sufficient (with the
+        right routes) where the cabling is regular: where `anomalies` has nothing to say."""
+        return not self.blocking and self.full_bisection
 
 
 def tree(fabric: Fabric) -> Tree:
     """Levels by distance from the leaves, and capacities.
 
-    A leaf is a switch with hosts; of two such switches with a cable between them the one with fewer
-    hosts is none (a server at a spine makes no leaf of it). Leaves and pods without hosts, which
-    are reached from above, are put to the level of the switches that are cabled alike.
+    A leaf is a switch with hosts, unless it has more cables to switches than hosts and a neighbour
+    with twice as many hosts: a server at a spine makes no leaf of it. Leaves and pods without
+    hosts, which are reached from above, are put to the level of the switches that are cabled alike.
     """
     links = switch_links(fabric)
     level = dict.fromkeys(links, UNREACHED) | _distances(_inhabited(fabric, links), links)
@@ -99,11 +102,11 @@ def _inhabited(fabric: Fabric, links: Links) -> set[int]:
     attached = fabric.attached
     leaves: set[int] = set()
     for switch in sorted(attached, key=lambda switch: (-attached[switch], switch)):
-        above = any(
-            end.node in leaves and attached[end.node] > attached[switch]
+        has_more = any(
+            end.node in leaves and attached[end.node] >= 2 * attached[switch]
             for end in links[switch].values()
         )
-        if not above:
+        if not (has_more and len(links[switch]) > attached[switch]):
             leaves.add(switch)
     return leaves
 
@@ -184,13 +187,39 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
         for height in range(1, min(top, MOST_LEVELS))
         for part in _parts([s for s in links if UNREACHED < level[s] <= height], links)
     )
+    beside = _beside(fabric, level)
+    full = all(up_bps >= min(own_bps, hosts_bps - own_bps) for own_bps, up_bps in subtrees)
+    if full and beside:
+        full = has_full_bisection(_rates(fabric, links), sent)
     return Tree(
         tuple(level[hosts + place] for place in range(len(fabric.switches))),
         tuple(
-            Balance(node - hosts, down[node], up[node])
+            Balance(node - hosts, down[node], up[node] + beside[node])
             for node in sorted(level)
-            if level[node] < top and up[node] < down[node]
+            if (level[node] < top and up[node] + beside[node] < down[node])
+            or (beside[node] and up[node] + beside[node] < min(sent[node], hosts_bps - sent[node]))
         ),
-        all(up_bps >= min(own_bps, hosts_bps - own_bps) for own_bps, up_bps in subtrees),
+        full,
         hosts_bps,
     )
+
+
+def _beside(fabric: Fabric, level: Mapping[int, int]) -> Counter[int]:
+    """The rate of each switch's cables to switches of its own level (b/s)."""
+    found: Counter[int] = Counter()
+    for cable in fabric.cables:
+        ends = cable.a.node, cable.b.node
+        if min(ends) >= len(fabric.hosts) and len({level[node] for node in ends}) == 1:
+            found.update(dict.fromkeys(ends, cable.rate_bps))
+    return found
+
+
+def _rates(fabric: Fabric, links: Links) -> dict[int, Counter[int]]:
+    """For each switch its neighbours, and the rate of all cables to each (b/s)."""
+    rates: dict[int, Counter[int]] = {switch: Counter() for switch in links}
+    for cable in fabric.cables:
+        ends = cable.a.node, cable.b.node
+        if min(ends) >= len(fabric.hosts):
+            for here, there in (ends, ends[::-1]):
+                rates[here][there] += cable.rate_bps
+    return rates
