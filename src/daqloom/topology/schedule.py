@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric import Fabric, natural_order
+from daqloom.topology.host_names import HostNames, expanded
 from daqloom.topology.levels import switch_links, tree
 from daqloom.topology.wiring import NONE, Wiring
-from daqloom.words import did_you_mean
 
 Slots = NDArray[np.int32]
 """(slots,): the host of each slot, `DUMMY` for a node that exists in the schedule only."""
@@ -136,10 +136,10 @@ def _rows(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int]) -> 
 
 
 def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
-    """A file with one host a line, `dummy` for a dummy node; `#` begins a comment line. A LID
-    before the name, as OpenSM's `opensm-ftree-ca-order.dump` has it, is passed over. Raises
-    TopologyError that names the line."""
-    known = {host.name: place for place, host in enumerate(fabric.hosts)}
+    """A file with one host a line, or several as Slurm lists them (`node[001-096]`), `dummy` for a
+    dummy node; `#` begins a comment line. A LID before the name, as OpenSM's
+    `opensm-ftree-ca-order.dump` has it, is ignored. Raises TopologyError that names the line."""
+    known = HostNames([host.name for host in fabric.hosts], fabric.name)
     slots: list[int] = []
     seen: dict[int, int] = {}
     for number, line in _order_lines(path):
@@ -147,19 +147,20 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
         if not name or name.startswith("#"):
             continue
         where = f"order {path}, line {number}"
-        host = DUMMY if name.lower() == "dummy" else known.get(name)
-        if host is None:
-            hint = did_you_mean(name, known, "give one host's name a line")
-            raise TopologyError(f'{where}: there is no host "{name[:80]}" in {fabric.name}; {hint}')
-        if host != DUMMY and wiring.leaf[host] == NONE:
-            raise TopologyError(f"{where}: {name} is cabled to no switch; leave it out")
-        if host in seen:
-            raise TopologyError(
-                f"{where}: {name} already has a slot, from line {seen[host]}; give each host once"
-            )
-        if host != DUMMY:
+        for each in expanded(name, where):
+            if each.lower() == "dummy":
+                slots.append(DUMMY)
+                continue
+            host = known.place(each, where)
+            if wiring.leaf[host] == NONE:
+                raise TopologyError(f"{where}: {each} is cabled to no switch; leave it out")
+            if host in seen:
+                raise TopologyError(
+                    f"{where}: {each} already has a slot, from line {seen[host]}; give each host "
+                    "once"
+                )
             seen[host] = number
-        slots.append(host)
+            slots.append(host)
     if not seen:
         raise TopologyError(f"order {path} has no hosts; give one host's name a line")
     return slots_of(slots)
