@@ -4,12 +4,21 @@ from pathlib import Path
 
 from daqloom.scenario.shipped import shipped_folder
 
-CABLES = ("ibnetdiscover.txt", "opensm-subnet.lst", "fabric.json", "fabric.toml")
-"""Files with the cabling; the first that exists is read."""
-TABLES = ("opensm-lfts.dump", "dump_lfts.txt")
-"""Files with the forwarding tables; the first that exists is read."""
+CABLES = (
+    "ibnetdiscover.txt",
+    "opensm-subnet.lst",
+    "fabric.json",
+    "fabric.toml",
+    "ibnetdiscover*",
+    "*.lst",
+    "iblinkinfo*",
+    "*.net_dump",
+)
+"""Files with the cabling, as patterns; the first that exists is read."""
+TABLES = ("opensm-lfts.dump", "dump_lfts.txt", "*.fdbs")
+"""Files with the forwarding tables, as patterns; the first that exists is read."""
 
-LLDPCLI, SONIC = ".lldp.json", ".lldp.txt"
+LLDPCLI, LLDP_TEXT = ".lldp.json", ".lldp.txt"
 """Endings of neighbour tables, a file per device, which are read if there are no such files."""
 
 
@@ -20,7 +29,7 @@ def neighbour_tables(folder: Path) -> list[Path]:
 
 def is_neighbour_table(path: Path) -> bool:
     """Return whether a file is a neighbour table by its name."""
-    return path.name.endswith((LLDPCLI, SONIC))
+    return path.name.endswith((LLDPCLI, LLDP_TEXT))
 
 
 def dumps_of(path: Path) -> list[Path]:
@@ -34,8 +43,9 @@ def dumps_of(path: Path) -> list[Path]:
 
 
 def first(folder: Path, names: tuple[str, ...]) -> Path | None:
-    """Return the first of these files that the folder has."""
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    """Return the first file of the folder that matches a pattern, in the order of the patterns."""
+    found = (path for name in names for path in sorted(folder.glob(name)) if path.is_file())
+    return next(found, None)
 
 
 def shipped_fabrics() -> dict[str, Path]:

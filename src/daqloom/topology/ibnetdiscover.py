@@ -13,6 +13,7 @@ and in the comment LIDs and the link's width and speed. Lines of other kinds are
 
 import re
 from pathlib import Path
+from typing import NoReturn
 
 from daqloom.scenario.link_rates import data_rate
 from daqloom.topology import TopologyError
@@ -33,12 +34,20 @@ _PORT = re.compile(
     r"\[(?P<port>[0-9]{1,5})\](?:\[ext [0-9]+\])?(?:\((?P<own>[0-9a-f]{1,16})\))?\s*"
     r'"(?P<letter>[SHR])-(?P<guid>[0-9a-f]{1,16})"\[(?P<there>[0-9]{1,5})\](?:\[ext [0-9]+\])?'
     r"\s*(?:\((?P<far>[0-9a-f]{1,16})\))?\s*"
-    r'#\s*(?:lid (?P<lid>[0-9]{1,5}) lmc [0-9] )?"(?P<name>.*)" lid (?P<far_lid>[0-9]{1,5}) '
-    r"(?P<width>[0-9?]{1,2})x?(?P<speed>[A-Z][A-Z0-9]*|\?+)(?:\s.*)?"
+    r'#\s*(?:lid (?P<lid>[0-9]{1,5}) lmc [0-9] )?"(?P<name>.*)" lid (?P<far_lid>[0-9]{1,5})'
+    r"(?: (?P<width>[0-9?]{1,2})x?(?P<speed>[A-Z][A-Z0-9]*|\?+)(?:\s.*)?)?"
 )
 _MARKS = re.compile(
     r"\s*(#.*)?|(vendid|devid|sysimgguid|(switch|ca|rt)guid)=.*|(Chassis|Hostname).*"
 )
+
+
+_FIRST = re.compile(r'(?:Switch|Ca|Rt)\s+[0-9]+\s+"[SHR]-|(?:vendid|sysimgguid)=')
+
+
+def is_ibnetdiscover(line: str) -> bool:
+    """Return whether a line is of such a dump, and of no other."""
+    return _FIRST.match(line) is not None
 
 
 def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
@@ -46,17 +55,24 @@ def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
     survey = Survey(path)
     device: Device | None = None
     strange: list[int] = []
+    without_rate: list[tuple[int, Device, str]] = []
+    has_rates = False
     for number, line in lines_of(path):
         if line.startswith("["):
             if device is None:
                 survey.fail(number, "a port before any Switch, Ca or Rt")
-            _port(survey, device, number, line)
+            if _port(survey, device, number, line):
+                has_rates = True
+            else:
+                without_rate.append((number, device, line))
         elif line.startswith(tuple(_KINDS)):
             device = _device(survey, number, line)
         elif not _MARKS.fullmatch(line):
             strange.append(number)
     if not survey.devices:
         raise TopologyError(f"{path} is not output of ibnetdiscover: it has no Switch and no Ca")
+    if has_rates and without_rate:
+        _fail_port(survey, *without_rate[0])
     if strange:
         survey.warnings.append(
             f"{path}, line {strange[0]}: {counted(len(strange), 'line')} of an "
@@ -91,26 +107,33 @@ def _device(survey: Survey, number: int, line: str) -> Device:
     return device
 
 
-def _port(survey: Survey, device: Device, number: int, line: str) -> None:
+def _fail_port(survey: Survey, number: int, device: Device, line: str) -> NoReturn:
+    survey.fail(
+        number,
+        f'{device.kind} "{device.name}": cannot read "{line[:60]}"; '
+        'expected a port such as [19] "S-…"[28] # "name" lid 7 4xEDR',
+    )
+
+
+def _port(survey: Survey, device: Device, number: int, line: str) -> bool:
+    """Take a line of a port; return whether it has a rate, as all lines of a file have or none."""
     found = _PORT.fullmatch(line)
     if not found:
-        survey.fail(
-            number,
-            f'{device.kind} "{device.name}": cannot read "{line[:60]}"; '
-            'expected a port such as [19] "S-…"[28] # "name" lid 7 4xEDR',
-        )
+        _fail_port(survey, number, device, line)
     here = Plug(device.guid, int(found["port"]))
     there = Plug(int(found["guid"], 16), int(found["there"]))
-    rate = data_rate(found["width"], found["speed"])
-    if rate is None and "?" not in found["width"] + found["speed"]:
-        survey.fail(
-            number,
-            f"{survey.name(here)}: {found['width']}x{found['speed']} is no known speed of a link",
-        )
+    # Versions before 2010 print no width and speed.
+    width, speed = found["width"] or "?", found["speed"] or "?"
+    rate = data_rate(width, speed)
+    if rate is None and "?" not in width + speed:
+        survey.fail(number, f"{survey.name(here)}: {width}x{speed} is no known speed of a link")
     survey.tell(here, Told(number, there, rate or 0))
     if device.kind != "switch":
-        if found["own"] is None or found["lid"] is None:
+        is_old = found["width"] is None
+        if found["lid"] is None or (found["own"] is None and not is_old):
             survey.fail(number, f"{survey.name(here)}: expected its GUID and `# lid … lmc …`")
-        survey.name_port(here, PortNames(int(found["own"], 16), int(found["lid"])), number)
+        own = PortNames(int(found["own"] or "0", 16), int(found["lid"]))
+        survey.name_port(here, own, number)
     if _LETTERS[found["letter"]] == "adapter" and found["far"] is not None:
         survey.name_port(there, PortNames(int(found["far"], 16), int(found["far_lid"])), number)
+    return found["width"] is not None

@@ -5,7 +5,13 @@
     …
     78 lids dumped
 
-A section per switch; a line per LID: the output port and, after `#` or `:`, whose LID it is.
+A section per switch; a line per LID: the output port and, after `#` or `:`, whose LID it is. The
+`.fdbs` of OpenSM and ibdiagnet name no hosts, and have no line at the end of a section:
+
+    osm_ucast_mgr_dump_ucast_routes: Switch 0x0000000000200000
+    LID    : Port : Hops : Optimal
+    0x0001 : 001  : 00   : yes
+    0x0002 : UNREACHABLE
 """
 
 import re
@@ -28,7 +34,12 @@ _SWITCH = re.compile(r"Unicast lids \[.*\] of switch .*?guid (?:0x)?([0-9a-fA-F]
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,4})\s+([0-9]{1,3})\b(.*)")
 _GUID = re.compile(r"portguid (?:0x)?([0-9a-fA-F]{1,16})\b")
 _END = re.compile(r"[0-9]+ (?:valid )?lids dumped.*")
-_MARKS = re.compile(r"\s*(#.*)?|\s*Lid\s+Out\s+Destination\s*|\s*Port\s+Info\s*")
+_ROUTES = re.compile(r"\w+: Switch (0x[0-9a-fA-F]{1,16})\s*")
+_ROUTE = re.compile(r"(0x[0-9a-fA-F]{1,4})\s*:\s*([0-9]{1,3})\s*:.*")
+_NO_ROUTE = re.compile(r"0x[0-9a-fA-F]{1,4}\s*:\s*(?:UNREACHABLE|-+).*")
+_MARKS = re.compile(
+    r"\s*(#.*)?|\s*LID\s*:\s*Port\s*:.*|\s*Lid\s+Out\s+Destination\s*|\s*Port\s+Info\s*"
+)
 
 
 class _Entry(NamedTuple):
@@ -91,8 +102,15 @@ def read_lft_dump(path: Path, fabric: Fabric) -> tuple[NDArray[np.int16], list[s
 
 def _tables(path: Path) -> Iterator[_Table]:
     table: _Table | None = None
+    has_end = True
     for number, line in lines_of(path):
-        if header := _SWITCH.fullmatch(line.strip()):
+        if routes := _ROUTES.fullmatch(line.strip()):
+            if table is not None and not has_end:
+                yield table
+            guid = int(routes[1], 16)
+            table, has_end = _Table(number, guid, f"0x{guid:x}", {}), False
+        elif header := _SWITCH.fullmatch(line.strip()):
+            has_end = True
             if table is not None:
                 _fail(path, number, f'the table of switch "{table.name}" before it has no end')
             name = header[2].strip("'")[:LONGEST_DESCRIPTION]
@@ -102,7 +120,7 @@ def _tables(path: Path) -> Iterator[_Table]:
                 _fail(path, number, "a table ends without a beginning")
             yield table
             table = None
-        elif entry := _ENTRY.fullmatch(line):
+        elif entry := _ROUTE.fullmatch(line) or _ENTRY.fullmatch(line):
             if table is None:
                 _fail(path, number, "an entry before any line `Unicast lids … of switch …`")
             lid = int(entry[1], 16)
@@ -113,16 +131,18 @@ def _tables(path: Path) -> Iterator[_Table]:
                     f'switch "{table.name}" has LID {lid} already in line '
                     f"{table.entries[lid].line}",
                 )
-            guid = _GUID.search(entry[3])
-            table.entries[lid] = _Entry(number, int(guid[1], 16) if guid else 0, int(entry[2]))
-        elif not _MARKS.fullmatch(line):
+            owner = _GUID.search(line)
+            table.entries[lid] = _Entry(number, int(owner[1], 16) if owner else 0, int(entry[2]))
+        elif not (_MARKS.fullmatch(line) or _NO_ROUTE.fullmatch(line)):
             whose = f'switch "{table.name}": ' if table else ""
             _fail(
                 path,
                 number,
                 f'{whose}cannot read "{line[:60]}"; expected an entry such as `0x0001 001 # …`',
             )
-    if table is not None:
+    if table is not None and not has_end:
+        yield table
+    elif table is not None:
         _fail(
             path,
             table.line,

@@ -112,14 +112,13 @@ class _Reader:
         ]
         name, chassis = self.chassis(heard.get("chassis"), port)
         chassis_id = self.text(chassis.get("id"))
-        told = name or chassis_id or next(filter(None, ids), "")
-        if not port or not told:
+        if not port or not (name or chassis_id or any(ids)):
             raise TopologyError(f"{where}: expected a neighbour with a chassis and a port")
         yield Neighbour(
             port,
-            told,
+            name,
             tuple(ids),
-            chassis_id if name else "",
+            chassis_id,
             self.forwards(chassis.get("capability"), port),
             str(self.path),
         )

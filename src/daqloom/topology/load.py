@@ -9,34 +9,50 @@ from numpy.typing import NDArray
 
 from daqloom.scenario.dumps import (
     CABLES,
+    LLDP_TEXT,
     LLDPCLI,
-    SONIC,
     TABLES,
     first,
     is_neighbour_table,
     neighbour_tables,
     shipped_fabrics,
 )
-from daqloom.topology import TopologyError, lft_dump
+from daqloom.topology import TopologyError, iblinkinfo, lft_dump, net_dump, port_list
 from daqloom.topology.as_json import read_list
-from daqloom.topology.dump_lines import printable
+from daqloom.topology.dump_lines import lines_of, printable
 from daqloom.topology.fabric import LONGEST_NAME, MOST_NODES, Fabric, is_name
-from daqloom.topology.ibnetdiscover import read_ibnetdiscover
+from daqloom.topology.iblinkinfo import iblinkinfo_rows, is_iblinkinfo
+from daqloom.topology.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
+from daqloom.topology.link_rows import read_link_rows
+from daqloom.topology.lldp_table import read_lldp_table
 from daqloom.topology.lldpcli import read_lldpcli
-from daqloom.topology.neighbours import Table, fabric_of_tables
+from daqloom.topology.lldpcli_text import is_lldpcli_text, read_lldpcli_text
+from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Table, fabric_of_tables
+from daqloom.topology.net_dump import is_net_dump, net_dump_rows
+from daqloom.topology.port_list import is_port_list, port_list_rows
 from daqloom.topology.routes import Paths
-from daqloom.topology.sonic_table import read_sonic_table
-from daqloom.topology.subnet_list import read_subnet_list
+from daqloom.topology.subnet_list import is_subnet_list, read_subnet_list
 from daqloom.words import did_you_mean
+
+DUMPS = (
+    "the output of ibnetdiscover (also -p) and iblinkinfo (also -l), OpenSM's or ibdiagnet's .lst, "
+    "ibdiagnet's .net_dump"
+)
+"""Kinds of dumps with the cabling."""
+_LISTS = (
+    (is_iblinkinfo, iblinkinfo_rows, iblinkinfo.SUBJECT),
+    (is_port_list, port_list_rows, port_list.SUBJECT),
+    (is_net_dump, net_dump_rows, net_dump.SUBJECT),
+)
 
 
 def load_fabric(path: str | PathLike[str]) -> tuple[Fabric, NDArray[np.int16] | None, list[str]]:
     """A fabric, its forwarding tables where there are any, and warnings; raises TopologyError.
 
     `path` is a folder with the files that `daqloom.scenario.dumps` names, or one file with the
-    cabling: a neighbour table, `*.lst` from OpenSM, a list in `*.json` or `*.toml`, anything else
-    the output of ibnetdiscover.
+    cabling: a neighbour table, a list in `*.json` or `*.toml`, or a dump of `DUMPS`, whose kind is
+    recognised from its lines.
     Tables are int16 (switches, hosts): the output port towards a host, 0 without route.
     """
     fabric, warnings = load_cabling(path)
@@ -53,9 +69,23 @@ def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, 
         return _neighbours(place, rate_bps)
     if cabling.suffix in (".json", ".toml"):
         return read_list(cabling, rate_bps), []
-    if cabling.suffix == ".lst":
-        return read_subnet_list(cabling)
-    return read_ibnetdiscover(cabling)
+    return _dump(cabling)
+
+
+def _dump(path: Path) -> tuple[Fabric, list[str]]:
+    """The fabric of a dump, by the first line that is of a known kind."""
+    first_line = ""
+    for _, line in lines_of(path):
+        first_line = first_line or line.strip()
+        if is_subnet_list(line):
+            return read_subnet_list(path)
+        if is_ibnetdiscover(line):
+            return read_ibnetdiscover(path)
+        for is_it, rows_of, subject in _LISTS:
+            if is_it(line):
+                return read_link_rows(path, rows_of, subject, DUMPS)
+    what = f'its first line is "{first_line[:60]}"' if first_line else "it is empty"
+    raise TopologyError(f"{path} has no cabling that daqloom knows: {what}; known are {DUMPS}")
 
 
 def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
@@ -63,8 +93,8 @@ def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
     files = neighbour_tables(place) if _is_folder(place) else [place]
     if not files:
         raise TopologyError(
-            f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{SONIC}; expected files "
-            "with the cabling"
+            f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{LLDP_TEXT}; expected "
+            "files with the cabling"
         )
     if len(files) > MOST_NODES:
         raise TopologyError(f"{place} has tables of more than {MOST_NODES} devices")
@@ -78,11 +108,14 @@ def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
 
 def _table(path: Path) -> Table:
     """The neighbour table of the device that a file is named after."""
-    device = path.name.removesuffix(LLDPCLI).removesuffix(SONIC)
+    device = path.name.removesuffix(LLDPCLI).removesuffix(LLDP_TEXT)
     if not is_name(device):
         raise TopologyError(f"{printable(str(path))}: a file is named after its device")
-    reads = read_lldpcli if path.name.endswith(LLDPCLI) else read_sonic_table
-    return reads(path, device)
+    if path.name.endswith(LLDPCLI):
+        return read_lldpcli(path, device)
+    if any(is_lldpcli_text(line) for _, line in lines_of(path, LARGEST_TABLE_BYTES)):
+        return read_lldpcli_text(path, device)
+    return read_lldp_table(path, device)
 
 
 def load_tables(

@@ -1,10 +1,13 @@
 """Neighbour tables, one per device, put together to a fabric.
 
-By LLDP a device tells its neighbours its name and port, and each keeps a table of what it hears: so
-a cable is told twice, once from each end, and a device without a table of its own is known from
-its neighbours'. A port is told by its ID and by its description, of which one is the name that its
-own device has for it: SONiC sends an alias as ID and `Ethernet48` as description, Linux a MAC
-address and `ens1f0`, Junos an index and `et-0/0/3`.
+By LLDP a device sends its name and port to its neighbours, and each lists what it receives: every
+cable appears twice, once for each end, and a device without a table of its own is known from its
+neighbours'. A port has an ID and a description, of which one is the name that its own device has
+for it: SONiC sends an alias as ID and `Ethernet48` as description, Linux a MAC address and
+`ens1f0`, Junos an index and `et-0/0/3`.
+
+A device is identified by its chassis ID where neighbours list one: two devices may have one name,
+as switches with the default name, and one device two names.
 """
 
 import re
@@ -26,6 +29,11 @@ LONGEST_TEXT = 255
 ASSUMED_BPS = 100_000_000_000
 """LLDP tells no rates."""
 
+_MANAGEMENT = re.compile(r"mgmt\d*|mgmt-\d+|management\d+(?:/\d+)?|ma\d+|MgmtEth.*|oob\d*", re.I)
+_OF_SWITCHES = re.compile(r"eth0|em[01]|fxp0|me0|vme|bme\d")
+_SWITCH_PORT = re.compile(
+    r"Ethernet\d|Eth\d+/|etp\d|swp\d|(?:et|xe|ge)-\d+/|(?:Gigabit|\w+Gig\w*|Te|Hu|Fo)(?:Ethernet)?\d"
+)
 _NO_NAME = re.compile(
     r"(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|[0-9]*", re.IGNORECASE
 )
@@ -37,11 +45,11 @@ class Neighbour:
 
     port: str
     device: str
-    """The neighbour's name, or what it has instead: the ID of its chassis or port."""
+    """The neighbour's name; empty where it sends none."""
     ids: tuple[str, ...]
     """The neighbour's port: ID and description, of which each may be empty."""
     chassis: str
-    """ID of its chassis; empty where that is not told, or stands for the name."""
+    """ID of its chassis; empty where that is not listed."""
     forwards: bool | None
     """Whether it says that it is a bridge or a router; None: it says nothing."""
     where: str
@@ -57,8 +65,24 @@ class Table:
     neighbours: Sequence[Neighbour]
     is_switch: bool = False
     """Only switches print such a table."""
-    management: str = ""
-    """The port that carries no data, where it is known."""
+
+    def is_management(self, port: str) -> bool:
+        """Return whether a port of this device carries no data. `eth0` is that of a switch whose
+        other ports have other names, and a data port of a host."""
+        if is_management(port):
+            return True
+        return self.has_switch_ports and _OF_SWITCHES.fullmatch(port) is not None
+
+    @property
+    def has_switch_ports(self) -> bool:
+        """Whether the device is a switch by its table or by the names of its ports."""
+        ports = (each.port for each in self.neighbours)
+        return self.is_switch or any(map(_SWITCH_PORT.match, ports))
+
+
+def is_management(port: str) -> bool:
+    """Return whether a port of any device carries no data, by its name."""
+    return _MANAGEMENT.fullmatch(port) is not None
 
 
 def text_of(value: str, where: str) -> str:
@@ -74,13 +98,14 @@ def fabric_of_tables(
     name: str, tables: Iterable[Table], rate_bps: int = 0
 ) -> tuple[Fabric, list[str]]:
     """The fabric and warnings; raises TopologyError where tables contradict one another. A switch
-    is a device that says to forward (bridge, router) and has several cables, or that says nothing
-    and has several neighbours; all others are hosts. `rate_bps`: of all cables."""
+    is a device whose own table has ports named as those of switches; one that forwards (bridge,
+    router) and has such ports or several cables; or one without capabilities that has several
+    neighbours. All others are hosts. `rate_bps`: of all cables."""
     match = _Match()
     for table in tables:
         match.add(table)
+    match.identify()
     match.hear()
-    match.check_names()
     match.pair()
     switches, cables = match.roles()
     if not rate_bps:
@@ -115,8 +140,9 @@ class _Match:
             more = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
             self.warnings.append(sentences[0] + more)
 
-    def hear(self) -> None:
-        """Fills `told` from the tables, without what is no cable of the network."""
+    def identify(self) -> None:
+        """Gives each neighbour the name of its device: that of its table if it has one, the same
+        name for the same chassis, and a chassis ID beside the name where several have one name."""
         short = defaultdict(list)
         for device in self.tables:
             short[device.partition(".")[0]].append(device)
@@ -128,26 +154,62 @@ class _Match:
                 return same[0]
             return name
 
+        names: dict[str, dict[str, None]] = defaultdict(dict)
+        for table in self.tables.values():
+            for each in table.neighbours:
+                if each.chassis and each.device:
+                    names[each.chassis][known(each.device)] = None
+        # A device with a table has the name of its file; else the first name in the tables. Names
+        # with a table each are devices of their own, whatever their chassis ID.
+        by_chassis = {
+            chassis: next((name for name in them if name in self.tables), next(iter(them)))
+            for chassis, them in names.items()
+            if sum(name in self.tables for name in them) < 2
+        }
+        often = Counter(by_chassis.values())
+        shared = sorted(name for name, times in often.items() if times > 1)
+        if shared:
+            self.warnings.append(
+                f"{counted(len(shared), 'name is', 'names are')} of several devices, first "
+                f'"{shared[0]}"; their chassis ID is added'
+            )
+        for device, table in self.tables.items():
+            neighbours = []
+            for each in table.neighbours:
+                name = by_chassis.get(each.chassis) or known(each.device)
+                if often[name] > 1 and not self._is_named_after(name, each):
+                    name = f"{name}@{each.chassis}" if each.chassis else name
+                neighbours.append(replace(each, device=name or each.chassis))
+            self.tables[device] = replace(table, neighbours=neighbours)
+
+    def _is_named_after(self, name: str, neighbour: Neighbour) -> bool:
+        """Whether a neighbour is the one of several devices of a name that has the table: its table
+        leads back from the neighbour's port."""
+        table = self.tables.get(name)
+        return table is not None and any(each.port in neighbour.ids for each in table.neighbours)
+
+    def hear(self) -> None:
+        """Fills `told` from the tables, without what is no cable of the network."""
         heard: dict[Plug, dict[tuple[str, tuple[str, ...]], Neighbour]] = {}
         managed, own, empty = [], [], []
         for table in self.tables.values():
             if not table.neighbours:
                 empty.append(f'{table.where}: "{table.device}" has no neighbour; left out')
             for each in table.neighbours:
-                neighbour = replace(each, device=known(each.device))
                 plug = Plug(table.device, each.port)
-                far = self.tables.get(neighbour.device)
-                if each.port == table.management:
+                far = self.tables.get(each.device)
+                is_managed = far.is_management if far else is_management
+                if table.is_management(each.port):
                     managed.append(f"{each.where}: {plug} is for management; left out")
-                elif far and far.management and far.management in each.ids:
+                elif any(map(is_managed, each.ids)):
                     managed.append(f"{each.where}: {plug} leads to a port for management; left out")
                 elif far is table:
                     own.append(f"{each.where}: {plug} leads to its own device; left out")
                 else:
-                    heard.setdefault(plug, {})[neighbour.device, each.ids] = neighbour
+                    heard.setdefault(plug, {})[each.device, each.ids] = each
         if len(heard) > 2 * MOST_CABLES:
             raise TopologyError(
-                f"the tables tell of more than {MOST_CABLES} cables, more than any network"
+                f"the tables list more than {MOST_CABLES} cables, more than any network"
             )
         crowds = []
         for plug, them in heard.items():
@@ -163,18 +225,6 @@ class _Match:
                 self.told[plug] = first
         for sentences in managed, own, empty, crowds:
             self.warn(sentences)
-
-    def check_names(self) -> None:
-        """Raises TopologyError where two devices have one name."""
-        seen: dict[str, Neighbour] = {}
-        for neighbour in self.told.values():
-            first = seen.setdefault(neighbour.device, neighbour) if neighbour.chassis else neighbour
-            if first.chassis != neighbour.chassis:
-                raise TopologyError(
-                    f'{neighbour.where}: "{neighbour.device}" has chassis {neighbour.chassis}, and '
-                    f"{first.chassis} in {first.where}: two devices have one name; give each its "
-                    "own"
-                )
 
     def pair(self) -> None:
         """Finds the two ends of each cable."""
@@ -224,11 +274,17 @@ class _Match:
 
     def _believe(self, order: Sequence[Plug], goal: dict[Plug, Plug | None]) -> None:
         """Cables that one end alone tells; raises TopologyError where the other contradicts."""
-        silent = []
+        silent, nameless = [], []
         for plug in order:
             if plug in self.peer or goal[plug] in self.crowded:
                 continue
             neighbour = self.told[plug]
+            if not neighbour.device:
+                nameless.append(
+                    f"{neighbour.where}: {plug} leads to a neighbour without name and chassis ID; "
+                    "left out"
+                )
+                continue
             if (far := goal[plug]) is not None:
                 back = self.told[far]
                 raise TopologyError(
@@ -247,6 +303,7 @@ class _Match:
                     f"{neighbour.where}: {plug} leads to {far}, of which "
                     f"{self.tables[neighbour.device].where} tells nothing; taken as told"
                 )
+        self.warn(nameless)
         self.warn(silent)
 
     def roles(self) -> tuple[set[str], list[tuple[Plug, Plug]]]:
@@ -257,12 +314,15 @@ class _Match:
         for plug, far in self.peer.items():
             near[plug.node].add(far.node)
         said = {(each.device, each.forwards) for each in self.told.values()}
+        with_switch_ports = {
+            each.device for each in self.told.values() if any(map(_SWITCH_PORT.match, each.ids))
+        }
 
         def is_switch(device: str) -> bool:
-            if (table := self.tables.get(device)) and table.is_switch:
+            if (table := self.tables.get(device)) and table.has_switch_ports:
                 return True
-            if (device, True) in said:
-                return degree[device] > 1
+            if (device, True) in said:  # as hosts with a bridge for containers do
+                return degree[device] > 1 or device in with_switch_ports
             return (device, False) not in said and len(near[device]) > 1
 
         switches = {device for device in degree if is_switch(device)}

@@ -7,7 +7,8 @@ A line per cabled port, its own device first, then the one at the other end; num
     PHY=4x LOG=ACT SPD=25
 
 all on one line; `CA` for adapters, `Rt` for routers, `-SM` behind the kind where a subnet manager
-runs. LOG other than ACT is a link that carries no data. SPD is the signalling rate of a lane in
+runs. ibdiagnet's `.lst` begins with comments. LOG other than ACT is a link that carries no data.
+SPD is the signalling rate of a lane in
 Gb/s; `??` stands for what OpenSM 3.3 has no name for: anything faster than EDR.
 """
 
@@ -21,7 +22,7 @@ from daqloom.topology.fabric import Fabric
 from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
 
 _KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "Rt": "router"}
-_SPEEDS = {
+SPEEDS = {
     "2.5": "SDR",
     "5": "DDR",
     "10": "QDR",
@@ -43,11 +44,19 @@ _LINE = re.compile(
 )
 
 
+_FIRST = re.compile(r"\s*\{ ?(?:SW|CA|Rt)\b")
+
+
+def is_subnet_list(line: str) -> bool:
+    """Return whether a line is of such a list."""
+    return _FIRST.match(line) is not None
+
+
 def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
     """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
     survey = Survey(path)
     for number, line in lines_of(path):
-        if not line.strip():
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _LINE.fullmatch(line)
         if not found:
@@ -57,7 +66,7 @@ def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
             )
         *ends, width, state, speed = found.groups()
         here, there = (_end(survey, number, ends[at : at + 7]) for at in (0, 7))
-        rate = data_rate(width, _SPEEDS.get(speed, ""))
+        rate = data_rate(width, SPEEDS.get(speed, ""))
         if rate is None and "?" not in width + speed:
             survey.fail(number, f"{survey.name(here)}: {width}x at {speed} is no known speed")
         survey.tell(here, Told(number, there, rate or 0))

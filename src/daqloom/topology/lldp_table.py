@@ -1,0 +1,166 @@
+"""Tables of LLDP neighbours as switches print them: SONiC, EOS, NX-OS, Junos.
+
+    LocalPort    RemoteDevice    RemotePortID       Capability    RemotePortDescr
+    -----------  --------------  -----------------  ------------  -----------------
+    Ethernet0    spine0          etp7               BR            Ethernet24
+    Ethernet48   ru07            0c:42:a1:88:0a:1c  O             ens1f0
+    --------------------------------------------------
+    Total entries displayed:  2
+
+Columns begin where their dashes do, or their titles in a table without dashes. A line that has
+nothing in the first column continues the one before. What precedes the table, such as a prompt, is
+ignored.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
+from daqloom.words import counted
+
+
+class _Dialect(NamedTuple):
+    command: str
+    """The command that prints the table."""
+    titles: Mapping[str, str]
+    """Meaning of each column by its title, in the order of the columns; empty: not used."""
+
+
+_DIALECTS = (
+    _Dialect(
+        "show lldp table",
+        {
+            "LocalPort": "local",
+            "RemoteDevice": "device",
+            "RemotePortID": "port",
+            "Capability": "capability",
+            "RemotePortDescr": "description",
+        },
+    ),
+    _Dialect(
+        "show lldp neighbors",
+        {
+            "Port": "local",
+            "Neighbor Device ID": "device",
+            "Neighbor Port ID": "port",
+            "TTL": "",
+        },
+    ),
+    _Dialect(
+        "show lldp neighbors",
+        {
+            "Device ID": "device",
+            "Local Intf": "local",
+            "Hold-time": "",
+            "Capability": "capability",
+            "Port ID": "port",
+        },
+    ),
+    _Dialect(
+        "show lldp neighbors",
+        {
+            "Local Interface": "local",
+            "Parent Interface": "",
+            "Chassis Id": "chassis",
+            "Port info": "port",
+            "System Name": "device",
+        },
+    ),
+    _Dialect(
+        "show lldp neighbors",
+        {
+            "Local Interface": "local",
+            "Chassis Id": "chassis",
+            "Port info": "port",
+            "System Name": "device",
+        },
+    ),
+)
+KNOWN = "LLDP tables of SONiC, EOS, NX-OS and Junos, and the output of lldpcli"
+_RULE = re.compile(r"\s*-+(?: +-+)*\s*")
+_TOTAL = re.compile(r"\s*Total entries displayed:\s*([0-9]{1,9})\s*")
+_PROMPT = re.compile(r"\S{1,64}[#>$%](?: .*)?")
+
+
+def read_lldp_table(path: Path, device: str) -> Table:
+    """The table of a switch; raises TopologyError."""
+    dialect: _Dialect | None = None
+    columns: list[int] = []
+    has_rule = False
+    neighbours: list[Neighbour] = []
+    is_over = False
+    first = ""
+    for number, line in lines_of(path, LARGEST_TABLE_BYTES):
+        where = f"{path}, line {number}"
+        first = first or line.strip()
+        if dialect is None:
+            dialect = _dialect(line)
+            columns = [line.index(title) for title in dialect.titles] if dialect else []
+        elif not line.strip() or is_over:
+            continue
+        elif total := _TOTAL.fullmatch(line):
+            if int(total[1]) != len(neighbours):
+                raise TopologyError(
+                    f"{where}: {total[1]} displayed, and the table has "
+                    f"{counted(len(neighbours), 'entry', 'entries')}; it may be truncated"
+                )
+            is_over = True
+        elif _RULE.fullmatch(line):
+            dashes = [each.start() for each in re.finditer("-+", line)]
+            if neighbours:
+                continue
+            if len(dashes) != len(columns):
+                raise TopologyError(f"{where}: {len(dashes)} columns; expected {len(columns)}")
+            columns, has_rule = dashes, True
+        elif neighbours and _PROMPT.fullmatch(line):
+            is_over = True
+        elif cells := _cells(line, columns, where, has_rule):
+            neighbour = _neighbour(dict(zip(dialect.titles.values(), cells, strict=True)), where)
+            if neighbour:
+                neighbours.append(neighbour)
+    if dialect is None:
+        what = f'its first line is "{first[:60]}"' if first else "it is empty"
+        raise TopologyError(f"{path} has no table of neighbours: {what}; known are {KNOWN}")
+    if dialect is _DIALECTS[0] and not is_over:
+        raise TopologyError(f"{path} ends without `Total entries displayed`; it may be truncated")
+    return Table(device, str(path), neighbours, is_switch=True)
+
+
+def _dialect(line: str) -> _Dialect | None:
+    """The dialect whose titles a line has, in their order and nothing else."""
+    words = line.split()
+    return next((each for each in _DIALECTS if " ".join(each.titles).split() == words), None)
+
+
+def _cells(line: str, columns: Sequence[int], where: str, has_rule: bool) -> list[str]:
+    """The cells of a row. Without a rule of dashes, cells that are wider than their column shift
+    those behind them, so that a row which does not fit the columns must have a word for each."""
+    starts = sorted(columns)
+    if all(not line[at - 1 : at].strip() for at in starts[1:]) and not line[: starts[0]].strip():
+        return [
+            text_of(line[begin:end], where) for begin, end in pairwise([*starts, len(line) + 1])
+        ]
+    if not has_rule and len(words := line.split()) == len(columns):
+        return [text_of(word, where) for word in words]
+    below = "dashes" if has_rule else "titles"
+    raise TopologyError(f'{where}: "{line[:60]}" is not in columns below their {below}')
+
+
+def _neighbour(cells: Mapping[str, str], where: str) -> Neighbour | None:
+    port = full_name(cells["local"])
+    if not port:
+        return None
+    capability = cells.get("capability", "")
+    forwards = bool({"B", "R"} & set(capability)) if capability else None
+    ids = full_name(cells["port"]), cells.get("description", "")
+    return Neighbour(port, cells["device"], ids, cells.get("chassis", ""), forwards, where)
+
+
+def full_name(port: str) -> str:
+    """A port's name without the abbreviations of EOS and NX-OS: `Et1`, `Eth1/1`."""
+    return re.sub(r"^(?:Et|Eth)(?=\d)", "Ethernet", re.sub(r"^Ma(?=\d)", "Management", port))
