@@ -2,14 +2,13 @@
 
 import contextlib
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.scenario import inputs
-from daqloom.scenario.event import NOMINAL_FILLING
+from daqloom.scenario.filling import pattern_of
 
 
 @pytest.fixture
@@ -30,13 +29,50 @@ def test_a_histogram_is_read_with_comments_and_blank_lines(file, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            "900000, 10\n1000000, 80\n1100000, 10\n",
+            [(900_000, 10), (1_000_000, 80), (1_100_000, 10)],
+        ),
+        ("size_kB,count\n900,10\n1000,80\n", [(900_000, 10), (1_000_000, 80)]),
+        ("Size [MiB];Entries\n1;2\n", [(1 << 20, 2)]),
+        ("9.0e5 10\n1.0e6 80\n", [(900_000, 10), (1_000_000, 80)]),
+        ("800000 900000 10\n900000 1000000 80\n", [(850_000, 10), (950_000, 80)]),
+        ("low kB,high kB,n\n0,1,3\n", [(500, 3)]),
+    ],
+)
+def test_histograms_as_programs_write_them(file, tmp_path, content, expected):
+    """Commas, a head line with a unit, and bins, which count with their middles."""
+    sizes, weights = inputs.histogram(file(content), tmp_path)
+    assert list(zip(sizes, weights, strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (" #bytes #iterations    t_min[usec]    t_max[usec]\n 2  20000  0.88  6.84\n",
+         "a summary, without single latencies; ib_write_lat prints them with -U"),
+        (" #bytes     #iterations    BW peak[Gb/sec]\n 65536      1000    181.95\n",
+         "expected latencies; measure with ib_write_lat -U"),
+    ],
+)  # fmt: skip
+def test_summaries_of_perftest_say_which_flag_prints_latencies(file, tmp_path, content, reason):
+    with pytest.raises(ValueError, match=reason):
+        inputs.latencies(file(content), tmp_path)
+
+
+@pytest.mark.parametrize(
     ("content", "reason"),
     [
         ("", "has no sizes"),
         ("# nothing\n", "has no sizes"),
         ("1000\n", "line 1 .* expected `bytes weight`"),
         ("1000 1\n2000 x\n", "line 2 .* expected `bytes weight`"),
-        ("1000 1 1\n", "expected `bytes weight`"),
+        ("1000 1 1\n", "edges of a bin must ascend"),
+        ("1000 1 1\n2000 1\n", "edges of a bin must ascend"),
+        ("1000,1\n2000,1,1\n", "line 2 .* expected `bytes weight`"),
+        ("size_TB,count\n1,1\n", "expected a title with a unit"),
         ("0 1\n", "whole bytes"),
         ("-5 1\n", "whole bytes"),
         ("1.5 1\n", "whole bytes"),
@@ -165,68 +201,11 @@ def test_a_file_longer_than_allowed_is_refused(file, tmp_path, monkeypatch):
         inputs.trace(file("1\n" * 513), tmp_path)
 
 
-def test_the_default_filling_is_the_nominal_one(tmp_path):
-    # LHC Design Report: 39 trains of 72 bunches on the 3564 crossings of a turn.
-    pattern = inputs.filling(NOMINAL_FILLING, tmp_path)
-    assert len(pattern) == 3564
-    assert pattern.count(1) == 39 * 72
-
-
-@pytest.mark.parametrize(
-    ("scheme", "pattern"),
-    [
-        ("1b", [1]),
-        ("2b3e", [1, 1, 0, 0, 0]),
-        ("2e 1b", [0, 0, 1]),
-        ("2(1b 1e)", [1, 0, 1, 0]),
-        ("2(1b 2(1e)) 1b", [1, 0, 0, 1, 0, 0, 1]),
-        ("(1b)", [1]),
-        ("0(5e) 1b", [1]),
-    ],
-)
-def test_run_lengths_and_groups_expand(tmp_path, scheme, pattern):
-    assert list(inputs.filling(scheme, tmp_path)) == pattern
-
-
-@pytest.mark.parametrize(
-    ("scheme", "reason"),
-    [
-        ("72", "where a run length"),
-        ("b", "where a run length"),
-        ("3(72b", "never closes"),
-        ("72b)", "not open"),
-        ("8e", "fills no bunch"),
-        ("()", "fills no bunch"),
-        ("9999999b", "longer than"),
-        ("9999(9999(9999b))", "longer than"),
-        ("(" * 20 + "1b" + ")" * 20, "nests brackets"),
-    ],
-)
-def test_a_filling_that_is_none_is_refused(tmp_path, scheme, reason):
-    with pytest.raises(ValueError, match=reason):
-        inputs.filling(scheme, tmp_path)
-
-
-def test_a_filling_may_stand_in_a_file(tmp_path):
-    (tmp_path / "fill.txt").write_text("# two trains\n2(3b\n1e)\n")
-    assert list(inputs.filling("fill.txt", tmp_path)) == [1, 1, 1, 0] * 2
-
-
 @given(content=st.one_of(st.binary(max_size=200), st.text("0123456789.e-+ \n#", max_size=200)))
 def test_any_content_is_read_or_is_a_value_error(tmp_path_factory, content):
     folder = tmp_path_factory.getbasetemp()
     path = folder / f"any-{os.getpid()}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    for read in (inputs.histogram, inputs.trace, inputs.filling):
+    for read in (inputs.histogram, inputs.trace, pattern_of):
         with contextlib.suppress(ValueError):
             read(path.name, folder)
-
-
-@given(st.text("0123456789be() ", max_size=60))
-def test_any_scheme_expands_or_is_a_value_error(scheme):
-    try:
-        pattern = inputs.filling(scheme, Path("/nonexistent"))
-    except ValueError:
-        return
-    assert 1 in pattern
-    assert len(pattern) <= inputs.MOST_CROSSINGS

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 
 from daqloom.scenario import inputs
 from daqloom.scenario.building import BUILT, PACKED, PULL
+from daqloom.scenario.filling import is_scheme, pattern_of, resolved
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
 from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
 
@@ -54,9 +55,10 @@ class Lhc(Part):
         default=NOMINAL_FILLING, min_length=1, max_length=10_000
     )
     """Filling scheme as run lengths of bunches (b) and empty crossings (e), groups repeated by a
-    number before a bracket, such as "3(72b 8e) 30e"; or a file that holds such a scheme. The
-    pattern repeats for ever. Default: the nominal 2808 bunches in 3564 crossings (LHC Design
-    Report, 25 ns)."""
+    number before a bracket, such as "3(72b 8e) 30e"; or a file with such a scheme; or the JSON
+    (beam1, beam2) or CSV (filled buckets) of the accelerator's tool, with the collision point:
+    "scheme.json:IP8" (IP1, the default, IP2, IP5 or IP8). The pattern repeats for ever. Default:
+    the nominal 2808 bunches in 3564 crossings (LHC Design Report, 25 ns)."""
     bunch_spacing: Annotated[PositiveSeconds, ASSUMED] = Field(
         default=25e-9, ge=SHORTEST_BUNCH_SPACING_S, le=LONGEST_BUNCH_SPACING_S
     )
@@ -77,9 +79,9 @@ class Lhc(Part):
     @model_validator(mode="after")
     def _expand_filling(self, info: ValidationInfo) -> Self:
         folder = inputs.folder_of(info)
-        self._pattern = inputs.filling(self.filling, folder)
-        if not inputs.is_scheme(self.filling):
-            self.__dict__["filling"] = str(inputs.resolve(self.filling, folder))
+        self._pattern = pattern_of(self.filling, folder)
+        if not is_scheme(self.filling):
+            self.__dict__["filling"] = resolved(self.filling, folder)
         return self
 
 
@@ -116,8 +118,9 @@ class Event(Part):
     size_histogram: Annotated[str, When(".size_distribution", ("histogram",))] = Field(
         default="", max_length=4096
     )
-    """File of the histogram distribution: one `bytes weight` pair a line, relative to the
-    scenario's folder; `size` is then replaced by their mean."""
+    """File of the histogram distribution, relative to the scenario's folder: a size (B) and a
+    weight a line, or both edges of a bin, which counts with its middle, and a weight; a head line
+    may name the unit, such as `size_kB,count`. `size` is then replaced by their mean."""
     fragment_size: Annotated[PositiveBytes, PACKED, ASSUMED] = 133
     """Mean size of one source's fragment of one event (B)."""
     fragment_sizes: Annotated[Literal["poisson", "fixed"], PACKED, ASSUMED] = "poisson"

@@ -17,8 +17,6 @@ from daqloom.scenario.files import read_text
 
 LARGEST_FILE_BYTES = 64 << 20
 MOST_HISTOGRAM_LINES = 1_000_000
-MOST_CROSSINGS = 1_000_000
-DEEPEST_NESTING = 8
 LARGEST_SIZE_BYTES = 10**12
 LARGEST_WEIGHT = 1e18
 LATEST_ARRIVAL_S = 1e6
@@ -47,17 +45,34 @@ def digest(*content: array[Any] | bytes) -> str:
 
 
 def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
-    """Read sizes (B) and weights from a file with one `bytes weight` pair a line."""
+    """Read sizes (B) and weights from a file with a size and a weight a line, or both edges of a
+    bin and a weight; a bin counts with its middle. Blanks, commas or semicolons part the columns. A
+    head line may name the unit of sizes, such as `size_kB,count`."""
     sizes, weights = array("q"), array("d")
     path = resolve(name, folder)
-    for number, line in _lines(path):
+    lines = _lines(path)
+    unit_bytes = 1.0
+    if lines and (head := _histogram_head(path, *lines[0])):
+        unit_bytes, lines = head, lines[1:]
+    columns = 0
+    for number, line in lines:
+        fields = re.split(r"\s*[,;]\s*|\s+", line)
+        columns = columns or len(fields)
         try:
-            size_text, weight_text = line.split()
-            size, weight = _finite(size_text), _finite(weight_text)
+            if len(fields) != columns or columns not in (2, 3):
+                raise ValueError
+            *edges, weight = map(_finite, fields)
         except ValueError:
-            raise ValueError(_at(path, number, line, "expected `bytes weight`")) from None
-        if not 1 <= size <= LARGEST_SIZE_BYTES or size != round(size):
-            raise ValueError(_at(path, number, line, "the size must be whole bytes, 1 to 1e12"))
+            raise ValueError(_at(path, number, line, HISTOGRAM_LINE)) from None
+        size = sum(edges) / len(edges) * unit_bytes
+        if edges[-1] < edges[0] or (len(edges) == 2 and edges[0] < 0):
+            raise ValueError(_at(path, number, line, "the edges of a bin must ascend from 0"))
+        if len(edges) == 2:
+            size = max(1.0, round(size))
+        if not 1 <= size <= LARGEST_SIZE_BYTES or abs(size - round(size)) > 1e-9 * size:
+            raise ValueError(
+                _at(path, number, line, "the size must be whole bytes, 1 to 1e12; leave others out")
+            )
         if not 0 <= weight <= LARGEST_WEIGHT:
             raise ValueError(_at(path, number, line, "the weight must be 0 to 1e18"))
         if len(sizes) == MOST_HISTOGRAM_LINES:
@@ -65,10 +80,29 @@ def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
         sizes.append(round(size))
         weights.append(weight)
     if not sizes:
-        raise ValueError(f"{path} has no sizes; expected one `bytes weight` pair a line")
+        raise ValueError(f"{path} has no sizes; {HISTOGRAM_LINE}, one a line")
     if sum(weights) == 0:
         raise ValueError(f"{path} has only zero weights")
     return sizes, weights
+
+
+HISTOGRAM_LINE = "expected `bytes weight`, or `low high weight` of a bin"
+_UNITS_BYTES = {"b": 1, "byte": 1, "bytes": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9}
+_UNITS_BYTES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_UNIT = re.compile(rf"(?:.*[\W_])?({'|'.join(_UNITS_BYTES)})\W*", re.IGNORECASE)
+
+
+def _histogram_head(path: Path, number: int, line: str) -> float | None:
+    """Return the unit (B) that a line of titles names; None for a line without titles."""
+    titles = [each.strip() for each in re.split(r"[,;\t]|\s{2,}", line)]
+    title = titles[0]
+    if any(_is_number(word) for each in titles for word in each.split()):
+        return None
+    if found := _UNIT.fullmatch(title):
+        return _UNITS_BYTES[found[1].lower()]
+    if title.lower().split()[0] in ("size", "low", "edge", "min"):
+        return 1
+    raise ValueError(_at(path, number, line, "expected a title with a unit, such as size_kB"))
 
 
 def trace(name: str, folder: Path) -> array[float]:
@@ -94,6 +128,7 @@ def trace(name: str, folder: Path) -> array[float]:
     return times
 
 
+_PERFTEST_TABLE = re.compile(r"\s*#bytes\s+#iterations\s+(.*)")
 _PERFTEST_HEADER = re.compile(r"#, *(\w+)\s*")
 _PERFTEST_SAMPLE = re.compile(r"\s*(\d{1,9}), *(\S+)\s*")
 
@@ -130,6 +165,12 @@ def latencies(name: str, folder: Path) -> tuple[array[float], array[float]]:
 
 def _perftest_samples(path: Path, lines: list[tuple[int, str]]) -> list[tuple[int, str, str, str]]:
     """Return line, latency and count of the samples below the line `#, usec`, if there is one."""
+    tables = [(n, line, m[1]) for n, line in lines if (m := _PERFTEST_TABLE.fullmatch(line))]
+    for number, line, columns in tables:
+        if not columns.startswith("t_"):
+            raise ValueError(
+                _at(path, number, line, "expected latencies; measure with ib_write_lat -U")
+            )
     headers = [(n, match) for n, line in lines if (match := _PERFTEST_HEADER.fullmatch(line))]
     for number, match in headers:
         if match[1] != "usec":
@@ -144,6 +185,17 @@ def _perftest_samples(path: Path, lines: list[tuple[int, str]]) -> list[tuple[in
                 number,
                 match[0],
                 "only one list of samples; measure one message size, with one of -U, -H",
+            )
+        )
+    if tables and not headers:
+        number, line, _ = tables[0]
+        raise ValueError(
+            _at(
+                path,
+                number,
+                line,
+                "a summary, without single latencies; ib_write_lat prints them with -U, or their "
+                "histogram with -H",
             )
         )
     rows: list[tuple[int, str, str, str]] = []
@@ -175,68 +227,18 @@ def _latency_rows(path: Path, lines: list[tuple[int, str]]) -> list[tuple[int, s
     return rows
 
 
-_RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")
-
-
-def filling(text: str, folder: Path) -> bytes:
-    """Return one byte per bunch crossing, 1 filled or 0 empty, from run lengths or a file of
-    them."""
-    where = "lhc.filling"
-    if not is_scheme(text):
-        path = resolve(text, folder)
-        where = str(path)
-        text = " ".join(line for _, line in _lines(path))
-    pattern = _expand(text, where)
-    if not pattern.count(1):
-        raise ValueError(f"{where} fills no bunch; expected run lengths such as 72b 8e")
-    return pattern
-
-
-def is_scheme(text: str) -> bool:
-    """Return whether `text` is a filling scheme itself, not the name of a file with one."""
-    return re.fullmatch(r"[0-9be()\s]+", text) is not None
-
-
-def _expand(text: str, where: str) -> bytes:
-    stack: list[tuple[int, bytearray]] = [(1, bytearray())]
-    position = 0
-    text = text.rstrip()
-    while position < len(text):
-        match = _RUNS.match(text, position)
-        if match is None:
-            raise ValueError(
-                f'{where} has "{text[position : position + 12].strip()}" where a run length such '
-                "as 72b, 8e or 3(72b 8e) was expected"
-            )
-        run, kind, repeat, closing = match.groups()
-        if closing:
-            if len(stack) == 1:
-                raise ValueError(f"{where} closes a bracket that is not open")
-            times, group = stack.pop()
-            _check_length(len(stack[-1][1]) + times * len(group), where)
-            stack[-1][1].extend(bytes(group) * times)
-        elif kind:
-            _check_length(len(stack[-1][1]) + int(run), where)
-            stack[-1][1].extend((b"\1" if kind == "b" else b"\0") * int(run))
-        else:
-            if len(stack) > DEEPEST_NESTING:
-                raise ValueError(f"{where} nests brackets more than {DEEPEST_NESTING} deep")
-            stack.append((int(repeat or 1), bytearray()))
-        position = match.end()
-    if len(stack) > 1:
-        raise ValueError(f"{where} opens a bracket that it never closes")
-    return bytes(stack[0][1])
-
-
-def _check_length(crossings: int, where: str) -> None:
-    if crossings > MOST_CROSSINGS:
-        raise ValueError(f"{where} is longer than {MOST_CROSSINGS} bunch crossings")
-
-
 def _lines(path: Path) -> list[tuple[int, str]]:
     """Return numbered lines without comments (from # on) and blanks."""
     lines = enumerate(read_text(path, LARGEST_FILE_BYTES).splitlines(), start=1)
     return [(number, text) for number, line in lines if (text := line.split("#")[0].strip())]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _finite(text: str) -> float:

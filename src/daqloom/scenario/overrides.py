@@ -11,7 +11,7 @@ from daqloom.scenario.document import forget, given, look, put
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys, knows, named_as, nearest
-from daqloom.scenario.inputs import is_scheme
+from daqloom.scenario.filling import is_scheme
 from daqloom.scenario.models import FILES, Scenario
 from daqloom.scenario.switches import COMMON_KEYS, LEVELS, OF_A_PRODUCT, USUAL
 from daqloom.scenario.toml import IntegerError, TomlError, parse_toml

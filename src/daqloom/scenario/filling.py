@@ -1,0 +1,158 @@
+"""Filling schemes: which bunch crossings of the accelerator have colliding bunches.
+
+A scheme is written as run lengths, or comes from a file: run lengths again, or the files of the
+accelerator's own tool, which list both beams. In these a slot of beam 1 meets the slot of beam 2
+that lies `OFFSETS` further on, by the collision point.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from daqloom.scenario.files import read_text
+from daqloom.scenario.inputs import LARGEST_FILE_BYTES, resolve
+
+MOST_CROSSINGS = 1_000_000
+DEEPEST_NESTING = 8
+SLOTS = 3564
+"""Slots of 25 ns of the LHC."""
+BUCKETS_PER_SLOT = 10
+"""Buckets of the LHC's radio frequency; buckets are numbered from 1."""
+OFFSETS = {"IP1": 0, "IP5": 0, "IP2": 891, "IP8": 2670}
+"""Slots by which beam 2 lags at a collision point: ATLAS and CMS, ALICE, LHCb."""
+_FILE = re.compile(r"(.+?)(?::(IP[1258]))?")
+_RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")
+_BUCKETS = re.compile(r"\s*(?:b|beam ?)([12])\b[^,;]*[,;](.*)", re.IGNORECASE)
+
+
+def pattern_of(text: str, folder: Path) -> bytes:
+    """Return one byte per bunch crossing, 1 filled or 0 empty, from run lengths or from a file. A
+    collision point may stand behind the name of a file with both beams. Raises ValueError."""
+    where = "lhc.filling"
+    if is_scheme(text):
+        pattern = _expand(text, where)
+    else:
+        name, point = _parts(text)
+        path = resolve(name, folder)
+        where = str(path)
+        pattern = _from_file(path, read_text(path, LARGEST_FILE_BYTES), point)
+    if not pattern.count(1):
+        raise ValueError(f"{where} fills no bunch; expected run lengths such as 72b 8e")
+    return pattern
+
+
+def is_scheme(text: str) -> bool:
+    """Return whether `text` is a filling scheme itself, not the name of a file with one."""
+    return re.fullmatch(r"[0-9be()\s]+", text) is not None
+
+
+def resolved(text: str, folder: Path) -> str:
+    """Return the name of a file with its absolute path, and its collision point if it has one."""
+    name, point = _parts(text)
+    return str(resolve(name, folder)) + (f":{point}" if point else "")
+
+
+def _parts(text: str) -> tuple[str, str]:
+    found = _FILE.fullmatch(text)
+    return (found[1], found[2] or "") if found else (text, "")
+
+
+def _from_file(path: Path, content: str, point: str) -> bytes:
+    beams = None
+    if content.lstrip().startswith("{"):
+        beams = _of_json(path, content)
+    elif any(_BUCKETS.fullmatch(line) for line in content.splitlines()):
+        beams = _of_csv(path, content)
+    if beams:
+        one, two = beams
+        offset = OFFSETS[point or "IP1"]
+        return bytes(one[slot] & two[(slot + offset) % len(two)] for slot in range(len(one)))
+    if point:
+        raise ValueError(
+            f"{path} does not list both beams; leave :{point} out, or give the JSON or CSV of the "
+            "accelerator's tool"
+        )
+    lines = (line.split("#")[0].strip() for line in content.splitlines())
+    return _expand(" ".join(filter(None, lines)), str(path))
+
+
+def _of_json(path: Path, content: str) -> tuple[bytes, bytes]:
+    """Both beams as lists of 0 and 1: `{"beam1": […], "beam2": […]}`, other keys ignored."""
+    try:
+        document = json.loads(content)
+        beams = [document[name] for name in ("beam1", "beam2")]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        beams = []
+    if not beams or not all(_is_beam(beam) for beam in beams) or len(beams[0]) != len(beams[1]):
+        raise ValueError(
+            f'{path}: expected "beam1" and "beam2", lists of 0 and 1 of one length, up to '
+            f"{MOST_CROSSINGS} slots"
+        )
+    return bytes(map(int, beams[0])), bytes(map(int, beams[1]))
+
+
+def _is_beam(beam: object) -> bool:
+    return (
+        isinstance(beam, list)
+        and 0 < len(beam) <= MOST_CROSSINGS
+        and all(isinstance(slot, int) and slot in (0, 1) for slot in beam)
+    )
+
+
+def _of_csv(path: Path, content: str) -> tuple[bytes, bytes]:
+    """Both beams as numbers of filled buckets: `B1 filled buckets,1,11,41`."""
+    beams: dict[str, bytearray] = {}
+    for line in content.splitlines():
+        if not (found := _BUCKETS.fullmatch(line)):
+            continue
+        beam = beams.setdefault(found[1], bytearray(SLOTS))
+        for text in filter(None, re.split(r"[,;\s]+", found[2])):
+            bucket = int(text) if text.isdecimal() and len(text) < 7 else 0
+            slot, rest = divmod(bucket - 1, BUCKETS_PER_SLOT)
+            if rest or not 0 <= slot < SLOTS:
+                raise ValueError(
+                    f'{path} has "{text[:12]}" where a bucket was expected: 1, 11, … '
+                    f"{(SLOTS - 1) * BUCKETS_PER_SLOT + 1}"
+                )
+            beam[slot] = 1
+    if len(beams) != 2:
+        raise ValueError(f"{path} lists the buckets of one beam; expected those of B1 and B2")
+    return bytes(beams["1"]), bytes(beams["2"])
+
+
+def _expand(text: str, where: str) -> bytes:
+    stack: list[tuple[int, bytearray]] = [(1, bytearray())]
+    position = 0
+    text = text.rstrip()
+    while position < len(text):
+        match = _RUNS.match(text, position)
+        if match is None:
+            raise ValueError(
+                f'{where} has "{text[position : position + 12].strip()}" where a run length such '
+                "as 72b, 8e or 3(72b 8e) was expected"
+            )
+        run, kind, repeat, closing = match.groups()
+        if closing:
+            if len(stack) == 1:
+                raise ValueError(f"{where} closes a bracket that is not open")
+            times, group = stack.pop()
+            _check_length(len(stack[-1][1]) + times * len(group), where)
+            stack[-1][1].extend(bytes(group) * times)
+        elif kind:
+            _check_length(len(stack[-1][1]) + int(run), where)
+            stack[-1][1].extend((b"\1" if kind == "b" else b"\0") * int(run))
+        else:
+            if len(stack) > DEEPEST_NESTING:
+                raise ValueError(f"{where} nests brackets more than {DEEPEST_NESTING} deep")
+            stack.append((int(repeat or 1), bytearray()))
+        position = match.end()
+    if len(stack) > 1:
+        raise ValueError(f"{where} opens a bracket that it never closes")
+    return bytes(stack[0][1])
+
+
+def _check_length(crossings: int, where: str) -> None:
+    if crossings > MOST_CROSSINGS:
+        raise ValueError(f"{where} is longer than {MOST_CROSSINGS} bunch crossings")
