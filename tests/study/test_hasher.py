@@ -83,6 +83,17 @@ test_the_quick_way_and_the_slow_way_agree_at_length = pytest.mark.soak(
 )
 
 
+@pytest.mark.parametrize("given", [{}, {"measure.duration": "14 s"}])
+def test_a_key_at_its_default_is_absent_from_what_is_measured(given: dict[str, object]) -> None:
+    """The section [measure] has keys that differ from their defaults only: 1 s is the default."""
+    system = override(load("laptop"), given)
+    for order in itertools.permutations(("1 s", "2 s", "4 s")):
+        hasher = ScenarioHasher(system)
+        for value in 2 * order:
+            change = {"measure.fault_timeout": value}
+            assert hasher.hash(change) == override(system, change).hash(), (order, value)
+
+
 def test_a_choice_that_brings_or_takes_keys_is_hashed_as_the_system_that_it_makes() -> None:
     laptop, rack = load("laptop"), load("small-rack")
     lhc = {"event.arrivals": "lhc", "event.lhc.simple_dead_time": 3, "event.rate": "1 kHz"}

@@ -15,13 +15,15 @@ from typing import Any
 
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.choices import deciding, is_something
-from daqloom.scenario.document import look, put
+from daqloom.scenario.document import ABSENT, look, put
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import FILE_KEYS
 from daqloom.study.axis import dimension_of_key
 from daqloom.topology.loaded import override
 
 MOST_READERS = 1000
+SPARSE = "measure"
+"""The section of a scenario's content from which keys at their defaults are absent."""
 
 
 class ScenarioHasher:
@@ -77,6 +79,8 @@ class ScenarioHasher:
         keys = overrides.keys()
         if FILE_KEYS & keys or any("." not in key for key in keys):
             return False
+        if any(key.partition(".")[0] not in self._sections for key in keys):
+            return False
         label = tuple((key, self._choice(key, value)) for key, value in overrides.items())
         if label not in self._believed:
             try:
@@ -93,11 +97,12 @@ class ScenarioHasher:
     def _as_resolved(self, key: str, text: str) -> str | None:
         """The text of a key's value in the resolved system; None where it has no such value."""
         value = json.loads(text)
-        dimension = dimension_of_key(key)
+        dimension = None if key.startswith(f"{SPARSE}.") else dimension_of_key(key)
         try:
             if dimension is not None:
                 return _dump(dimension.format(dimension.parse(value)))
-            return _dump(look(override(self._base, {key: value}).content(), key))
+            found = look(override(self._base, {key: value}).content(), key)
+            return None if found is ABSENT else _dump(found)
         except (ValueError, ScenarioError):
             return None
 
