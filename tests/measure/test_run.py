@@ -32,6 +32,7 @@ from daqloom.system import System
 from daqloom.topology.loaded import override, settled
 from support.children import children
 from support.measure.controlled_runs import FAKE, HUNG_S
+from support.measure.fake_node import FOLDER
 from support.measure.small_runs import DAQLOOM, SMALL, daqloom, small
 
 UNFOLDED = {"builders.folded": False, "readout.units": 2, "builders.units": 1}
@@ -40,6 +41,19 @@ UNFOLDED = {"builders.folded": False, "readout.units": 2, "builders.units": 1}
 class NoLauncher(Local):
     def tasks(self, *_):
         raise AssertionError("a unit was started")
+
+
+@pytest.mark.process
+def test_events_with_wrong_bytes_are_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One MEP of a hundred of unit 1 has other bytes than the source sent."""
+    (tmp_path / "fault-1").write_text("wrong")
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    result = measure(small(fault_timeout=f"{HUNG_S} s"), launcher=Local(FAKE))
+    wrong = result.metric("events_wrong")
+    assert wrong > 0
+    assert result.warnings[0].startswith(f"{wrong:,.0f} events had wrong bytes: ")
 
 
 @pytest.mark.process

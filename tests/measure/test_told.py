@@ -88,9 +88,10 @@ def test_they_are_told_with_units_and_causes() -> None:
     assert list(lost_events({0: processed}, PACKING, "file")) == []
 
 
-def test_a_result_with_events_that_were_not_written_is_a_failure(capsys) -> None:
+@pytest.mark.parametrize("metric", ["events_not_written", "events_wrong", "events_repeated"])
+def test_a_result_with_events_that_are_lost_or_wrong_is_a_failure(capsys, metric: str) -> None:
     def result(lost: int) -> Result:
-        metrics = {"events_not_written": lost}
+        metrics = {metric: lost}
         return Result(scenario="x", scenario_hash="0", method="measure", metrics=metrics)
 
     present(result(0), json=True)
@@ -99,8 +100,8 @@ def test_a_result_with_events_that_were_not_written_is_a_failure(capsys) -> None
         present(result(1200), json=True)
     assert ended.value.code == FAILED
     said = capsys.readouterr()
-    assert Result.from_json(said.out).metrics == {"events_not_written": 1200}
-    assert said.err == "daqloom: 1,200 events were not written: the recording is incomplete\n"
+    assert Result.from_json(said.out).metrics == {metric: 1200}
+    assert said.err.startswith("daqloom: 1,200 events ")
 
 
 def test_unfinished_files_are_told(tmp_path) -> None:

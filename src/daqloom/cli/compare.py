@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom import load
-from daqloom.cli.console import assumed, check_writable, plain_failures, print_json, progress
+from daqloom.cli.console import (
+    assumed,
+    check_writable,
+    end_if_failed,
+    plain_failures,
+    print_json,
+    progress,
+)
 from daqloom.cli.options import Json, Name, Quiet, Set, option, with_options
 from daqloom.columns import print_table
 
@@ -112,6 +119,7 @@ def _fabric(
         beside_figure.write(figure, found)
         if not json:
             print(f"\n{figure}  the methods side by side")
+    end_if_failed(*found.results)
 
 
 def _tell_beside(found: Beside) -> None:

@@ -89,13 +89,18 @@ def whole_or_stopped(run: Callable[[], Result]) -> Result:
 def present(result: Result, *, json: bool, series: Sequence[str] = ()) -> None:
     """Prints a result, as JSON with some of its series; exits if it is that of an interrupted run,
     or of one that has failed."""
-    from daqloom.measure.told import failures
-
     print(result.to_json(series=series)) if json else print_result(result)
     if result.interrupted:
         sys.stdout.flush()
         fail("interrupted; the result covers the time until then", INTERRUPTED)
-    if sentences := list(failures(result)):
+    end_if_failed(result)
+
+
+def end_if_failed(*results: Result) -> None:
+    """Exit if checks of a result failed, or if events of its recording are missing."""
+    from daqloom.measure.told import failures
+
+    if sentences := [sentence for result in results for sentence in failures(result)]:
         sys.stdout.flush()
         fail("; ".join(sentences), FAILED)
 

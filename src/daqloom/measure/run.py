@@ -55,7 +55,7 @@ from daqloom.measure.run_log import RunEvent
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.timeline import measured_spans
-from daqloom.measure.told import lost_events, unfinished_files
+from daqloom.measure.told import lost_events, unfinished_files, wrong
 from daqloom.metrics import with_unit
 from daqloom.output import write_text
 from daqloom.result import Result, StoppedError
@@ -587,7 +587,7 @@ def _result(
         found["refused"] = dict(refusals)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     ignored = SIMULATED + (() if scenario.measure.has_network else OF_NETWORK)
-    return Result(
+    result = Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
         assumed={
@@ -612,6 +612,7 @@ def _result(
             }
         },
     )
+    return replace(result, warnings=[*wrong(result), *result.warnings])
 
 
 def children_s() -> float:

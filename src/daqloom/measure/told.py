@@ -34,8 +34,24 @@ def checked(result: Result) -> Iterator[str]:
 
 def failures(result: Result) -> Iterator[str]:
     """Return why the command failed although there is a result."""
+    yield from wrong(result)
+    yield from _unaccounted(result)
+    if lost := result.metric("events_not_written"):
+        yield f"{lost:,.0f} events were not written: the recording is incomplete"
+
+
+def wrong(result: Result) -> Iterator[str]:
+    """Return the checks of built events that failed."""
+    if damaged := result.metric("events_wrong"):
+        yield (
+            f"{damaged:,.0f} events had wrong bytes: they were damaged on their way, or the source "
+            "sends other data than the sink checks"
+        )
     if repeated := result.metric("events_repeated"):
         yield f"{repeated:,.0f} events were duplicates: a consumer received them twice"
+
+
+def _unaccounted(result: Result) -> Iterator[str]:
     accounts = result.metrics.get("events_accounted")
     if isinstance(accounts, Mapping):
         ended = sum(events for fate, events in accounts.items() if fate != "begun")
@@ -46,8 +62,6 @@ def failures(result: Result) -> Iterator[str]:
                 f"{ended:,} events were accounted for, and only {accounts['begun']:,} were begun: "
                 "some were built twice"
             )
-    if lost := result.metric("events_not_written"):
-        yield f"{lost:,.0f} events were not written: the recording is incomplete"
 
 
 FATES = (

@@ -75,6 +75,7 @@ class FakeNode:
                 "meps_delivered": done,
                 "meps_built": done,
                 "meps_processed": done,
+                "meps_wrong": done // 100 if self.fault() == "wrong" else 0,
                 "mfp_bytes_built": 1000 * done,
             }
         )
