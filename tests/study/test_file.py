@@ -6,6 +6,7 @@ import pytest
 
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
+from daqloom.study.attributes import attribute
 from daqloom.study.axis import cartesian, zipped
 from daqloom.study.file import Study, load_study
 from daqloom.study.plan import searched_cells
@@ -242,7 +243,7 @@ def test_a_study_says_what_neither_it_nor_its_scenario_gives(tmp_path: Path) -> 
     (tmp_path / "bare.toml").write_text(f"{before}[network.links.uplink]\n{after}")
     loaded = study(tmp_path, GRID.replace("small-rack", "bare.toml"))
     told = {"network.links.uplink.rate": "800 Gb/s"}
-    assert to_dataset(loaded, []).attrs["assumed"] == loaded.assumed() == told
+    assert attribute(to_dataset(loaded, []), "assumed", None) == loaded.assumed() == told
     swept = GRID.replace("[grid]", '[grid]\n"network.links.uplink.rate" = ["40 Gb/s"]')
     assert study(tmp_path, swept.replace("small-rack", "bare.toml")).assumed() == {}
 
@@ -253,7 +254,7 @@ def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
     shown = ["throughput_bps", "collection_latency_s.p99"]
     loaded = study(tmp_path, GRID + f"[report]\nshow = {shown}\n".replace("'", '"'))
     assert loaded.show == tuple(shown)
-    assert to_dataset(loaded, []).attrs["show"] == shown
+    assert attribute(to_dataset(loaded, []), "show", None) == shown
     assert study(tmp_path, GRID).show == ()
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
 
 from daqloom.cli.study_console import line
 from daqloom.result import Result
-from daqloom.study import runner
+from daqloom.study import points, runner
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_parquet
 from daqloom.study.executor import InProcess, TimedApart
@@ -337,6 +338,13 @@ def test_the_dataset_has_units_and_a_table(study: Study, tmp_path: Path) -> None
     rows = pq.read_table(tmp_path / "rows.parquet")
     assert rows.num_rows == 2 * 3 * 2 * 2
     assert rows.schema.field("buffer_peak_bytes.tor").metadata[b"units"] == b"B"
+    opened.to_netcdf(tmp_path / "study.nc")
+    with xarray.open_dataset(tmp_path / "study.nc") as read:
+        assert read.attrs == opened.attrs
+        assert points.operating_point(read) == points.operating_point(opened)
+        name = "buffer_peak_bytes.tor"
+        assert np.array_equal(read[name].values, opened[name].values)
+        assert read[name].attrs["units"] == "B"
 
 
 SWITCH = """

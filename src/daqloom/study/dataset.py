@@ -14,6 +14,7 @@ import numpy as np
 from daqloom.metrics import flatten, label, unit_of
 from daqloom.scenario import ScenarioError
 from daqloom.simulate.course import COURSES, SLICES
+from daqloom.study.attributes import as_text
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.file import Study, load_study
 from daqloom.study.kinds import operating_point
@@ -46,8 +47,8 @@ def open_study(
     `units` in `attrs`. What was not computed, or is not given by a method, is NaN. Methods that
     draw no random numbers have the same value for every seed.
 
-    `attrs["assumed"]` are keys that neither the scenario nor the study gives, and their values as
-    text: see `Scenario.assumed`.
+    `attrs["assumed"]` are keys that neither the scenario nor the study gives, and their values, as
+    the text of a JSON object: see `Scenario.assumed`. `Dataset.to_netcdf` keeps all attributes.
 
     Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
     short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study asks
@@ -112,10 +113,10 @@ def to_dataset(
             "study": study.name,
             "title": study.title,
             "scenario": study.base.name,
-            "show": list(study.show),
+            "show": as_text(study.show),
             "bars": study.bars,
-            "operating_point": operating_point(study.base),
-            "assumed": study.assumed(),
+            "operating_point": as_text(operating_point(study.base)),
+            "assumed": as_text(study.assumed()),
         },
     )
 

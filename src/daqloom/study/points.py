@@ -13,6 +13,7 @@ from daqloom.scenario.quantities import FREQUENCY, TIME, Dimension
 from daqloom.scenario.quantities import RATE as BIT_RATE
 from daqloom.scenario.quantities import SIZE as BYTES
 from daqloom.study import StudyError
+from daqloom.study.attributes import attribute
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -88,7 +89,7 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
         _check_dimensions(dataset, show)
         return [show]
     filled = [name for name in known if bool(_given(dataset, name).any())]
-    named = [name for name in dataset.attrs.get("show", ()) if name in filled]
+    named = [name for name in attribute(dataset, "show", ()) if name in filled]
     usual = [name for name in USUAL if name in filled] or filled
     if named or usual:
         return named or usual[:1]
@@ -123,7 +124,7 @@ def methods_of(dataset: Dataset, variable: str) -> list[str]:
 
 def operating_point(dataset: Dataset) -> dict[str, float]:
     """Event rate and size of the study's own scenario, SI numbers, as far as they are known."""
-    given = dataset.attrs.get("operating_point", {})
+    given = attribute(dataset, "operating_point", {})
     return {key: float(given[key]) for key in EVENT_KEYS if key in given}
 
 

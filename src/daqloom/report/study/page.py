@@ -14,6 +14,7 @@ from daqloom.report.study import view
 from daqloom.report.study.figures import search_caption
 from daqloom.report.study.finding import Finding
 from daqloom.study import points
+from daqloom.study.attributes import attribute
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -64,7 +65,7 @@ def _subtitle(dataset: Dataset) -> str:
 def state(dataset: Dataset, variable: str) -> list[str]:
     """What was searched, what was assumed, and what is not computed yet."""
     sentences = [text for text in (search_caption(dataset),) if text]
-    if assumed := dataset.attrs.get("assumed"):
+    if assumed := attribute(dataset, "assumed", {}):
         told = ", ".join(f"{key} = {value}" for key, value in assumed.items())
         sentences.append(f"Assumed, as neither scenario nor study gives it: {told}.")
     for method in points.methods_of(dataset, variable):
