@@ -62,7 +62,7 @@ WORLDLY = re.compile(
 # nothing beside it. `__init__` is the facade over all but the command line.
 ORDER: tuple[tuple[str, ...], ...] = (
     ("words",),
-    ("version", "columns", "output", "notebook", "buffers"),
+    ("version", "columns", "output", "notebook", "buffers", "line_counts"),
     ("metrics",),
     ("result",),
     ("scenario",),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import daqloom
-from daqloom.study import StudyError
+from daqloom.study import StudyError, store_folder
 from daqloom.study.store import Store
 from daqloom.study.store_folder import FORMAT
 from daqloom.study.store_lines import (
@@ -124,6 +124,20 @@ def test_others_cells_are_seen_after_refresh(path: Path) -> None:
         assert right_ones(one, range(10)) == right_ones(two, range(10)) == 10
         assert one.damaged == two.damaged == []
     assert len(segments(path)) == 2
+
+
+def test_a_store_that_another_process_completes_meanwhile_is_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_free = store_folder._is_free
+
+    def late(folder: Path) -> bool:
+        store_folder._write_mark(folder)
+        (folder / "results").mkdir()
+        return is_free(folder)
+
+    monkeypatch.setattr(store_folder, "_is_free", late)
+    store_folder.open_folder(path, create=True)
 
 
 @pytest.mark.process

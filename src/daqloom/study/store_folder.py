@@ -35,9 +35,11 @@ def open_folder(path: Path, *, create: bool) -> None:
     empty becomes a store. Raises StudyError, or StoreFailure where the disk is full."""
     try:
         mark = _read_mark(path)
-        if mark is None and create and _is_free(path):
-            _write_mark(path)
-            return
+        if mark is None and create:
+            if _is_free(path):
+                _write_mark(path)
+                return
+            mark = _read_mark(path)  # another process may have made the store since
     except ValueError:  # a name that no file can have
         raise StudyError(f"{str(path)!r} is not the name of a folder; give another") from None
     except NotADirectoryError:

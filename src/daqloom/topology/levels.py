@@ -190,7 +190,8 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
     beside = _beside(fabric, level)
     full = all(up_bps >= min(own_bps, hosts_bps - own_bps) for own_bps, up_bps in subtrees)
     if full and beside:
-        full = has_full_bisection(_rates(fabric, links), sent)
+        leaves = {switch: sent[switch] for switch in links if sent[switch]}
+        full = has_full_bisection(_rates(fabric, links), leaves)
     return Tree(
         tuple(level[hosts + place] for place in range(len(fabric.switches))),
         tuple(
