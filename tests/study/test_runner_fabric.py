@@ -20,7 +20,7 @@ from daqloom.report.study.report import figures, write_report
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.scenario import load as read
-from daqloom.study import StudyError, kinds
+from daqloom.study import StudyError, kinds, points
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_dataset
 from daqloom.study.executor import InProcess
@@ -102,7 +102,7 @@ def test_a_study_of_a_fabric_runs_once_and_is_told_with_units(tmp_path: Path) ->
     assert units["node_throughput_bps"] == "bit/s"
     assert units["barrier_share"] == units["link_utilisation.fabric"] == "1"
     assert units["xmit_wait_s.credits"] == units["phase_s"] == "s"
-    assert found.attrs["operating_point"] == {}
+    assert points.operating_point(found) == {}
     assert not found["saturated"].any()
     kept = found["barrier_share"].sel({"by": "simulate"}).mean("seed")
     assert bool((kept.sel({"building.barrier": "none"}) == 0).all())
