@@ -57,7 +57,7 @@ class Variant:
     @cached_property
     def totals(self) -> tuple[LinkTotal, ...]:
         """By link, the worst first."""
-        return by_link(self.failures, self.observed.end_s)
+        return _totals(self.failures, self.observed.end_s)
 
     @cached_property
     def durations(self) -> Distribution:
@@ -149,7 +149,12 @@ def variants(
     return {name: Variant(name, own, found.observed, links, left) for name, own, left in kinds}
 
 
+# The same failures in several variants are counted, fitted and tested once.
+@lru_cache(maxsize=3)
+def _totals(failures: tuple[Failure, ...], until_s: float) -> tuple[LinkTotal, ...]:
+    return by_link(failures, until_s)
+
+
 @lru_cache(maxsize=3)
 def _intervals(begin_s: tuple[float, ...]) -> Intervals:
-    """The same times in several variants are fitted and tested once."""
     return intervals(np.array(begin_s, dtype=float))
