@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from daqloom import _engine
 from daqloom.measure.states import State
+from daqloom.words import printable
 
 MOST_UNITS = 8192
 LARGEST_REPORT_BYTES = 256 * 1024
@@ -18,11 +19,6 @@ LARGEST_ORDER_BYTES = 16 * 1024 * 1024
 """Largest order of the run control (bytes): the addresses of all members."""
 
 _LARGEST = 2**63 - 1
-
-
-def printable(text: str) -> str:
-    """Return the text with unprintable characters escaped, as in ScenarioError."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 MOST_STAGES = 1_000_000

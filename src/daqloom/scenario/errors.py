@@ -1,9 +1,11 @@
 """The error of a scenario that its user can correct."""
 
+from daqloom.words import printable
+
 
 class ScenarioError(Exception):
     """Input that cannot be used; the text is one sentence: what, where, what was expected. The text
     is one line of printable characters, whatever the input held."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
+        super().__init__(printable(sentence))

@@ -18,7 +18,6 @@ from daqloom.measure.device.adapter import (
     PortCount,
 )
 from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.messages import printable
 from daqloom.measure.operator import ask
 from daqloom.softswitch.status import (
     SWITCH,
@@ -29,6 +28,7 @@ from daqloom.softswitch.status import (
     RingStatus,
     SwitchStatus,
 )
+from daqloom.words import printable
 
 KEYS = {
     "limit_packets": ("packets", ""),

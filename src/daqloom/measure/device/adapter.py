@@ -14,6 +14,7 @@ from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.inputs import folder_of, resolve
 from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import PositiveSeconds
+from daqloom.words import printable
 
 
 class AdapterError(MeasureError):
@@ -22,7 +23,7 @@ class AdapterError(MeasureError):
     device has said."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
+        super().__init__(printable(sentence))
 
 
 @dataclass(frozen=True)

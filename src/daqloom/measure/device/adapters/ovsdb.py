@@ -13,8 +13,7 @@ from pydantic import AfterValidator
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
 from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.messages import printable
-from daqloom.words import reason_of
+from daqloom.words import printable, reason_of
 
 SCHEMA = "Open_vSwitch"
 MOST_ANSWER_BYTES = 4 << 20
