@@ -16,71 +16,43 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
 from daqloom.words import counted
 
-
-class _Dialect(NamedTuple):
-    command: str
-    """The command that prints the table."""
-    titles: Mapping[str, str]
-    """Meaning of each column by its title, in the order of the columns; empty: not used."""
-
-
-_DIALECTS = (
-    _Dialect(
-        "show lldp table",
-        {
-            "LocalPort": "local",
-            "RemoteDevice": "device",
-            "RemotePortID": "port",
-            "Capability": "capability",
-            "RemotePortDescr": "description",
-        },
-    ),
-    _Dialect(
-        "show lldp neighbors",
-        {
-            "Port": "local",
-            "Neighbor Device ID": "device",
-            "Neighbor Port ID": "port",
-            "TTL": "",
-        },
-    ),
-    _Dialect(
-        "show lldp neighbors",
-        {
-            "Device ID": "device",
-            "Local Intf": "local",
-            "Hold-time": "",
-            "Capability": "capability",
-            "Port ID": "port",
-        },
-    ),
-    _Dialect(
-        "show lldp neighbors",
-        {
-            "Local Interface": "local",
-            "Parent Interface": "",
-            "Chassis Id": "chassis",
-            "Port info": "port",
-            "System Name": "device",
-        },
-    ),
-    _Dialect(
-        "show lldp neighbors",
-        {
-            "Local Interface": "local",
-            "Chassis Id": "chassis",
-            "Port info": "port",
-            "System Name": "device",
-        },
-    ),
-)
+_Titles = Mapping[str, str]
+"""Meaning of each column by its title, in the order of the columns; empty: not used."""
+_SONIC: _Titles = {
+    "LocalPort": "local",
+    "RemoteDevice": "device",
+    "RemotePortID": "port",
+    "Capability": "capability",
+    "RemotePortDescr": "description",
+}
+_EOS: _Titles = {
+    "Port": "local",
+    "Neighbor Device ID": "device",
+    "Neighbor Port ID": "port",
+    "TTL": "",
+}
+_NX_OS: _Titles = {
+    "Device ID": "device",
+    "Local Intf": "local",
+    "Hold-time": "",
+    "Capability": "capability",
+    "Port ID": "port",
+}
+_JUNOS: _Titles = {
+    "Local Interface": "local",
+    "Parent Interface": "",
+    "Chassis Id": "chassis",
+    "Port info": "port",
+    "System Name": "device",
+}
+_OLD_JUNOS = {title: meaning for title, meaning in _JUNOS.items() if meaning}
+_DIALECTS = (_SONIC, _EOS, _NX_OS, _JUNOS, _OLD_JUNOS)
 KNOWN = "LLDP tables of SONiC, EOS, NX-OS and Junos, and the output of lldpcli"
 _RULE = re.compile(r"\s*-+(?: +-+)*\s*")
 _TOTAL = re.compile(r"\s*Total entries displayed:\s*([0-9]{1,9})\s*")
@@ -89,7 +61,7 @@ _PROMPT = re.compile(r"\S{1,64}[#>$%](?: .*)?")
 
 def read_lldp_table(path: Path, device: str) -> Table:
     """The table of a switch; raises TopologyError."""
-    dialect: _Dialect | None = None
+    titles: _Titles | None = None
     columns: list[int] = []
     has_rule = False
     neighbours: list[Neighbour] = []
@@ -98,9 +70,9 @@ def read_lldp_table(path: Path, device: str) -> Table:
     for number, line in lines_of(path, LARGEST_TABLE_BYTES):
         where = f"{path}, line {number}"
         first = first or line.strip()
-        if dialect is None:
-            dialect = _dialect(line)
-            columns = [line.index(title) for title in dialect.titles] if dialect else []
+        if titles is None:
+            titles = _titles(line)
+            columns = [line.index(title) for title in titles or ()]
         elif not line.strip() or is_over:
             continue
         elif total := _TOTAL.fullmatch(line):
@@ -120,21 +92,21 @@ def read_lldp_table(path: Path, device: str) -> Table:
         elif neighbours and _PROMPT.fullmatch(line):
             is_over = True
         elif cells := _cells(line, columns, where, has_rule):
-            neighbour = _neighbour(dict(zip(dialect.titles.values(), cells, strict=True)), where)
+            neighbour = _neighbour(dict(zip(titles.values(), cells, strict=True)), where)
             if neighbour:
                 neighbours.append(neighbour)
-    if dialect is None:
+    if titles is None:
         what = f'its first line is "{first[:60]}"' if first else "it is empty"
         raise TopologyError(f"{path} has no table of neighbours: {what}; known are {KNOWN}")
-    if dialect is _DIALECTS[0] and not is_over:
+    if titles is _SONIC and not is_over:
         raise TopologyError(f"{path} ends without `Total entries displayed`; it may be truncated")
     return Table(device, str(path), neighbours, is_switch=True)
 
 
-def _dialect(line: str) -> _Dialect | None:
-    """The dialect whose titles a line has, in their order and nothing else."""
+def _titles(line: str) -> _Titles | None:
+    """The titles of which a line consists, in their order."""
     words = line.split()
-    return next((each for each in _DIALECTS if " ".join(each.titles).split() == words), None)
+    return next((each for each in _DIALECTS if " ".join(each).split() == words), None)
 
 
 def _cells(line: str, columns: Sequence[int], where: str, has_rule: bool) -> list[str]:

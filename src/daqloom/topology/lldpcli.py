@@ -20,9 +20,7 @@ from typing import Any
 
 from daqloom.scenario.files import read_text
 from daqloom.topology import TopologyError
-from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
-
-_FORWARDING = ("Bridge", "Router")
+from daqloom.topology.neighbours import FORWARDING, LARGEST_TABLE_BYTES, Neighbour, Table, text_of
 
 
 def read_lldpcli(path: Path, device: str) -> Table:
@@ -135,4 +133,4 @@ class _Reader:
     def forwards(self, value: Any, port: str) -> bool | None:
         capabilities = self.objects(value, f"capability of {port}")
         on = [each.get("type") for each in capabilities if each.get("enabled") in (True, "on")]
-        return any(kind in on for kind in _FORWARDING) if capabilities else None
+        return any(kind in on for kind in FORWARDING) if capabilities else None

@@ -18,11 +18,10 @@ from pathlib import Path
 
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
+from daqloom.topology.neighbours import FORWARDING, LARGEST_TABLE_BYTES, Neighbour, Table, text_of
 
 _INTERFACE = re.compile(r"Interface:\s+(\S+), via: ([^,]+)(?:,.*)?")
 _FIELD = re.compile(r"\s+(ChassisID|SysName|Capability|PortID|PortDescr):\s*(.*?)\s*")
-_FORWARDING = ("Bridge", "Router")
 
 
 def is_lldpcli_text(line: str) -> bool:
@@ -60,7 +59,7 @@ def _neighbour(
         text_of(next(iter(fields[name]), ""), where) for name in ("SysName", "PortDescr")
     )
     on = [each.partition(",")[0] for each in fields["Capability"] if each.endswith(", on")]
-    forwards = any(kind in on for kind in _FORWARDING) if fields["Capability"] else None
+    forwards = any(kind in on for kind in FORWARDING) if fields["Capability"] else None
     return (Neighbour(head[1], name, (port, description), chassis, forwards, where),)
 
 

@@ -24,6 +24,8 @@ from daqloom.words import counted, natural_key
 
 LARGEST_TABLE_BYTES = 4 << 20
 """1023 ports with all that a neighbour may tell take no more."""
+FORWARDING = ("Bridge", "Router")
+"""Capabilities of a device that forwards, as lldpd names them."""
 LONGEST_TEXT = 255
 """Bytes of a string in LLDP."""
 ASSUMED_BPS = 100_000_000_000

@@ -52,10 +52,10 @@ def net_dump_rows(lines: CountedLines) -> Iterator[LinkRow]:
 def _dumped(number: int, switch: LinkEnd, cells: list[str]) -> LinkRow | None:
     try:
         here = replace(switch, port=int(cells[1]))
-        if len(cells) < _DUMPED or cells[2] in ("DOWN", "DWN"):
-            return (
-                LinkRow(number, here, None) if cells[2].startswith(("DOWN", "DWN", "N/A")) else None
-            )
+        if cells[2] in ("DOWN", "DWN", "N/A"):
+            return LinkRow(number, here, None)
+        if len(cells) < _DUMPED:
+            return None
         there = LinkEnd(int(cells[11]), int(cells[10]), cells[12].strip('" '), int(cells[9], 16))
     except ValueError:
         return None
