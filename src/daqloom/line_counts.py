@@ -7,8 +7,7 @@ Every reader of a foreign text file iterates over `CountedLines` and assigns eac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from daqloom.words import counted, printable
 
@@ -33,7 +32,8 @@ class CountedLines(Iterator[str]):
         self._lines = iter(lines)
         self._outside = 0
         self._blank = 0
-        self._first_bad = ""
+        self.first_malformed = ""
+        """Number, text and expected form of the first malformed line; empty without one."""
 
     def __iter__(self) -> CountedLines:
         return self
@@ -55,10 +55,10 @@ class CountedLines(Iterator[str]):
     def malformed(self, line: str, expected: str = "") -> None:
         """Count a line about the subject that was not understood."""
         self.counts[MALFORMED] += 1
-        if not self._first_bad:
+        if not self.first_malformed:
             quote = printable(line.strip()[:LONGEST_QUOTE])
             end = f"; expected {expected}" if expected else ""
-            self._first_bad = f'line {self.number}: "{quote}"{end}'
+            self.first_malformed = f'line {self.number}: "{quote}"{end}'
 
     def outside(self, line: str, expected: str = "") -> None:
         """Count a line that is not of the format; blank lines are ignored."""
@@ -67,11 +67,6 @@ class CountedLines(Iterator[str]):
             return self.ignore()
         self.malformed(line, expected)
         self._outside += 1
-
-    @property
-    def first_malformed(self) -> str:
-        """Number, text and expected form of the first malformed line; empty without one."""
-        return self._first_bad
 
     def check(self) -> None:
         """Raise NotUnderstoodError where no line, or less than half of those about the subject, or
@@ -84,13 +79,13 @@ class CountedLines(Iterator[str]):
             share = f"{inside:,} of {counted(inside + used, 'line')} about {self._subject}"
         else:
             share = f"{malformed:,} of {counted(used + ignored + malformed, 'line')}"
-        first = f", the first is {self._first_bad}" if self._first_bad else ""
+        first = f", the first is {self.first_malformed}" if self.first_malformed else ""
         raise NotUnderstoodError(
             f"{self._where}: {share} were not understood{first}; known are {self._kinds}"
         )
 
 
-def in_words(counts: Counter[str] | dict[str, Any]) -> str:
+def in_words(counts: Mapping[str, int]) -> str:
     """`12 lines used, 3 ignored, 1 malformed`."""
     return (
         f"{counted(counts.get(USED, 0), 'line')} used, {counts.get(IGNORED, 0):,} ignored, "

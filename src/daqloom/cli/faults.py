@@ -110,6 +110,7 @@ def log(
     with plain_failures():
         from daqloom.cli.fabric_options import fabric_of
         from daqloom.cli.faults_console import print_counters, print_failures
+        from daqloom.faults.change import COUNTERS
         from daqloom.faults.errors import errors_by_link
         from daqloom.faults.failure import failures_of
         from daqloom.faults.links import Links
@@ -147,13 +148,13 @@ def log(
             record["errors"] = [each.record() for each in errors]
             print_json(record)
         else:
-            if set(told.formats) != {"counters"}:
+            if not told.has_only_counters:
                 print_failures(kinds, time_outs_s)
-            if "counters" in told.formats:
-                if set(told.formats) != {"counters"}:
-                    print()
+                print()
+            if COUNTERS in told.formats:
                 print_counters(errors)
-            print(f"\n{in_words(told.lines)}")
+                print()
+            print(in_words(told.lines))
         if not quiet:
             _tell(told, found, links)
 
@@ -415,7 +416,7 @@ def _merged(
     from daqloom.faults.failure import failures_of
     from daqloom.faults.summary import MERGED, variants
 
-    if set(told.formats) == {"counters"}:
+    if told.has_only_counters:
         raise FaultsError(
             "the logs have counters only, which have no times; give a log of links that go down "
             "and come up"

@@ -6,6 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+COUNTERS = "counters"
+"""Name of the format of files that have counters and no times."""
+
 
 class Port(NamedTuple):
     """One end of a link, as a log names it."""
@@ -67,6 +70,11 @@ class Told:
     """Number, text and expected form of the first malformed line."""
     formats: Counter[str] = field(default_factory=Counter)
     """Files by format: `opensm`, `syslog`, `table`, `counters`."""
+
+    @property
+    def has_only_counters(self) -> bool:
+        """Whether no file is a log: counters have no times."""
+        return set(self.formats) == {COUNTERS}
 
     def seen(self, at_s: float) -> None:
         """Note a time of the log."""

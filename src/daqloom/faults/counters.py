@@ -27,7 +27,7 @@ def is_it(line: str) -> bool:
     return any(each.match(line) for each in (_NODE, _PORT, _LID)) or "ibqueryerrors" in line
 
 
-def read(lines: CountedLines, told: Told) -> None:
+def read(lines: CountedLines, told: Told, _year: int = 0, _dates: str = "") -> None:
     """Add the error counters of all ports that the dump names."""
     found: dict[Port, dict[str, int]] = defaultdict(dict)
     port: Port | None = None

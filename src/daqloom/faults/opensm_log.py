@@ -55,7 +55,7 @@ def time_of(line: re.Match[str], calendar: Calendar) -> float | None:
     return None if at_s is None else at_s + int(line["us"]) / 1e6
 
 
-def read(lines: CountedLines, told: Told, year: int) -> None:
+def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
     """Add the changes of ports. The first sweep of a subnet manager finds the whole fabric, which
     is no change; later parts of a rotated log have no first sweep."""
     calendar = Calendar(year)

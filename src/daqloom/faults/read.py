@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from daqloom.faults import FaultsError, counters, opensm_log, syslog, table_log
-from daqloom.faults.change import Told
+from daqloom.faults.change import COUNTERS, Told
 from daqloom.faults.clock import MONTHS
 from daqloom.line_counts import IGNORED, USED, CountedLines, NotUnderstoodError
 from daqloom.scenario.files import open_regular
@@ -36,15 +36,17 @@ KINDS = (
 
 class _Format(NamedTuple):
     is_it: Callable[[str], bool]
+    read: Callable[[CountedLines, Told, int, str], None]
+    """Takes the year in which a log without years begins, and the order of day and month."""
     subject: str
     """What the reader looks for."""
 
 
 FORMATS = {
-    "opensm": _Format(opensm_log.is_it, opensm_log.SUBJECT),
-    "counters": _Format(counters.is_it, counters.SUBJECT),
-    "syslog": _Format(syslog.is_it, syslog.SUBJECT),
-    "table": _Format(table_log.is_it, table_log.SUBJECT),
+    "opensm": _Format(opensm_log.is_it, opensm_log.read, opensm_log.SUBJECT),
+    COUNTERS: _Format(counters.is_it, counters.read, counters.SUBJECT),
+    "syslog": _Format(syslog.is_it, syslog.read, syslog.SUBJECT),
+    "table": _Format(table_log.is_it, table_log.read, table_log.SUBJECT),
 }
 
 
@@ -68,7 +70,7 @@ def read_logs(
             all_lines = CountedLines(
                 printable(str(path)), itertools.chain(first, lines), FORMATS[name].subject, KINDS
             )
-            _read(name, all_lines, told, year or _year(path, first), dates)
+            FORMATS[name].read(all_lines, told, year or _year(path, first), dates)
         told.formats[name] += 1
         told.lines.update(all_lines.counts)
         if all_lines.first_malformed and not told.first_malformed:
@@ -101,17 +103,6 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise FaultsError(f"cannot read {name}: {reason_of(error)}") from None
     except ValueError as error:
         raise FaultsError(f"cannot read {name}: {error}") from None
-
-
-def _read(name: str, lines: CountedLines, told: Told, year: int, dates: str) -> None:
-    if name == "opensm":
-        opensm_log.read(lines, told, year)
-    elif name == "counters":
-        counters.read(lines, told)
-    elif name == "syslog":
-        syslog.read(lines, told, year)
-    else:
-        table_log.read(lines, told, year, dates)
 
 
 def _format(path: Path, first: Sequence[str]) -> str:

@@ -113,7 +113,7 @@ def _framed(line: str) -> re.Match[str] | None:
     return next((hit for each in _FRAMES if (hit := each.match(line))), None)
 
 
-def read(lines: CountedLines, told: Told, year: int) -> None:
+def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
     """Add the changes of links; clocks of several hosts need not agree."""
     calendars: dict[str, Calendar] = {}
     for line in lines:
