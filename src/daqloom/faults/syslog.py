@@ -101,6 +101,8 @@ _SUBJECT = re.compile(
     r"|\b(?:up|down)\b.{0,20}\b(?:link|interface)\b",
     re.IGNORECASE,
 )
+_HINT = re.compile(r"up|down|ready|carrier|connected|lost|off-?line|on-?line|link_?state", re.I)
+"""A word of each of these statements: most lines of a log have none and need no closer look."""
 SUBJECT = "links that go up or down"
 
 
@@ -137,6 +139,9 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
             continue
         told.lines["clock step"] += calendar.steps_back(at_s)
         told.seen(at_s)
+        if not _HINT.search(text):
+            lines.ignore()
+            continue
         state = next((hit for each in _STATES if (hit := each.search(text))), None)
         if state and not _FOREIGN.search(text[: state.start()] + state["port"]):
             is_up = state["state"].lower() != "down"
