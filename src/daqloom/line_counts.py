@@ -52,13 +52,14 @@ class CountedLines(Iterator[str]):
         for."""
         self.counts[IGNORED] += 1
 
-    def malformed(self, line: str, expected: str = "") -> None:
-        """Count a line about the subject that was not understood."""
+    def malformed(self, line: str, expected: str = "", number: int | None = None) -> None:
+        """Count a line about the subject that was not understood. `number`: that of a line before
+        the last one."""
         self.counts[MALFORMED] += 1
         if not self.first_malformed:
             quote = printable(line.strip()[:LONGEST_QUOTE])
             end = f"; expected {expected}" if expected else ""
-            self.first_malformed = f'line {self.number}: "{quote}"{end}'
+            self.first_malformed = f'line {number or self.number}: "{quote}"{end}'
 
     def outside(self, line: str, expected: str = "") -> None:
         """Count a line that is not of the format; blank lines are ignored."""

@@ -290,6 +290,13 @@ def test_dates(tmp_path: Path, rows: list[str], dates: str, begin: str) -> None:
     assert outage.end_s == outage.begin_s + 60
 
 
+def test_a_row_whose_date_is_read_later_keeps_its_line(tmp_path: Path) -> None:
+    """Line 3 has two readings until line 4 has one; its duration makes no sense."""
+    rows = "13/03/2024 9:00,a,60", "02/03/2024 9:00,a,60"
+    found = told(tmp_path, "time,port,duration", rows[1], "02/03/2024 9:00,a,soon", *rows)
+    assert found.first_malformed.startswith('line 3: "02/03/2024 9:00,a,soon"')
+
+
 def test_a_date_with_two_readings_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(FaultsError, match=r"such as 02/03/2024 10:00:00, can be read in two ways"):
         told(tmp_path, "time,port,duration", "02/03/2024 10:00:00,a,60")

@@ -95,19 +95,19 @@ def read(lines: CountedLines, told: Told, year: int, dates: str = "") -> None:
             f"duration or an end: {names_in_words()}"
         )
     calendar, order = Calendar(year), dates or None
-    undecided: list[tuple[str, Mapping[str, str]]] = []
+    undecided: list[tuple[int, str, Mapping[str, str]]] = []
     for line in lines:
         row = dict(zip(names, _cells(line, mark), strict=False))
         if order is None:
             order = _order(row)
             if order is None and _is_undecided(row):
-                undecided.append((line, row))
+                undecided.append((lines.number, line, row))
                 continue
-        for earlier in [*undecided, (line, row)]:
+        for earlier in [*undecided, (lines.number, line, row)]:
             _take(*earlier, order or DAY_FIRST, lines, told, calendar)
         undecided = []
     if undecided:
-        first = printable(undecided[0][1]["time"].strip()[:40])
+        first = printable(undecided[0][2]["time"].strip()[:40])
         raise FaultsError(
             f"the table's dates, such as {first}, can be read in two ways; give --dates "
             f"{DAY_FIRST} or --dates {MONTH_FIRST}"
@@ -135,6 +135,7 @@ def _order(row: Mapping[str, str]) -> str | None:
 
 
 def _take(
+    number: int,
     line: str,
     row: Mapping[str, str],
     order: str,
@@ -147,7 +148,7 @@ def _take(
         return
     found = _row(row, order, told)
     if found is None:
-        lines.malformed(line, EXPECTED)
+        lines.malformed(line, EXPECTED, number)
         return
     begin_s = found.at_s if isinstance(found, Change) else found.begin_s
     told.lines["clock step"] += calendar.steps_back(begin_s)
