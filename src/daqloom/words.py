@@ -13,16 +13,23 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of a sentence about an unknown name: the only known one that it is a prefix of, the
-    most similar known one, or what else."""
+def closest(name: str, known: Iterable[str]) -> str:
+    """The known name that an unknown one may mean: the only one that begins with it, else the most
+    similar; empty without a similar one."""
     from difflib import get_close_matches
 
     names = list(known)
     longer = [each for each in names if name and each.startswith(name)]
-    close = longer if len(longer) == 1 else get_close_matches(name[:200], longer or names, n=1)
-    close = close or longer[:1]
-    return f'did you mean "{close[0]}"?' if close else otherwise
+    if len(longer) == 1:
+        return longer[0]
+    close = get_close_matches(name[:200], longer or names, n=1) or longer
+    return close[0] if close else ""
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The end of a sentence about an unknown name: the known one that it may mean, or what else."""
+    close = closest(name, known)
+    return f'did you mean "{close}"?' if close else otherwise
 
 
 def printable(text: str) -> str:

@@ -1,6 +1,5 @@
 """The sentence on what is wrong with a scenario: key, value, what was expected."""
 
-import difflib
 import functools
 from collections.abc import Collection, Iterator, Sequence
 
@@ -11,6 +10,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.moved import KEYS, TABLES, moved
 from daqloom.scenario.quantities import Dimension, dimension_of
 from daqloom.scenario.show import toml_value
+from daqloom.words import closest
 
 
 def sentence(
@@ -98,12 +98,12 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     path = now or path
     known = [named_as(path, key) for key in known_keys(system) if _is_beside(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
-    close = difflib.get_close_matches(path[:200], [*known, *sorted(tables)], n=1, cutoff=0.6)
+    close = closest(path, [*known, *sorted(tables)])
     if not close:
         last = path.rpartition(".")[2]
-        close = [name for name in known if name.rpartition(".")[2] == last][:1]
+        close = next((name for name in known if name.rpartition(".")[2] == last), "")
     everything = "; `daqloom show` prints every key" if system is Scenario else ""
-    return f'; did you mean "{close[0]}"?' if close else everything
+    return f'; did you mean "{close}"?' if close else everything
 
 
 def _is_beside(path: str, key: str) -> bool:
