@@ -243,10 +243,11 @@ def test_no_scenario_that_can_be_loaded_is_beyond_the_formulas(
     held = result.metric("buffer_peak_bytes.tor")
     assert held is not None
     assert held >= 0
-    # The published formula never exceeds the exact one, and no rate that the input carries needs
-    # more than events back to back.
+    # The published formula applies only near the exact one, and no rate that the input carries
+    # needs more than events back to back.
     exact, loaded = result.analysis["exact"], result.analysis["back_to_back"]
-    assert result.analysis["published"]["value_bytes"] <= held * (1 + 1e-9)
+    if result.analysis["published"]["valid"]:
+        assert result.analysis["published"]["value_bytes"] == pytest.approx(held, rel=0.05)
     if exact.get("failing") != "f·S < I":
         assert held <= loaded["value_bytes"] * (1 + 1e-9)
     assert all(("failing" in form) != form["valid"] for form in (exact, loaded))

@@ -61,6 +61,57 @@ def test_periodic_events_peak_within_one_percent_of_the_exact_sum(
     assert peak(methods.simulate(scenario)) == pytest.approx(peak(formula), rel=0.01)
 
 
+OVERCOMMITTED: dict[str, Any] = {
+    "event.size": "11 MB",
+    "event.rate": "200 Hz",
+    "event.arrivals": "deterministic",
+    "building.concurrent_events": 1,
+    "readout.units": 11,
+    "builders.units": 1,
+    "transport.congestion": "static",
+    "transport.static_window": "87.5 kB",
+    "network.links.source.rate": "25 Gb/s",
+    "network.links.source.delay": "0.5 us",
+    "network.links.uplink.rate": "275 Gb/s",
+    "network.links.uplink.delay": "0.5 us",
+    "network.links.access.rate": "25 Gb/s",
+    "network.links.access.delay": "0.5 us",
+    "run.duration": "10 ms",
+    "run.warmup": "0 s",
+}
+"""11 senders of 1 MB each; one receiver asks some of them at a time and keeps 87.5 kB under way."""
+
+
+@pytest.mark.parametrize("requested", [2, 3, 5, 11])
+@pytest.mark.parametrize("window", ["87.5 kB", "30 kB"])
+def test_windows_and_requests_cap_the_peak(requested: int, window: str) -> None:
+    changed = {"building.outstanding_fragments": requested, "transport.static_window": window}
+    scenario = load("atlas-lab", OVERCOMMITTED | changed)
+    formula, simulated = methods.analyse(scenario), peak(methods.simulate(scenario))
+    assert formula.analysis["exact"]["valid"]
+    assert peak(formula) == formula.analysis["back_to_back"]["value_bytes"]
+    # The last frame of a window is short, and a frame is in the switch as a whole.
+    assert simulated == pytest.approx(peak(formula), rel=0.02, abs=2 * 1518)
+    assert not formula.analysis["published"]["valid"]
+
+
+def test_one_sender_at_a_time_needs_no_buffer() -> None:
+    scenario = load("atlas-lab", OVERCOMMITTED | {"building.outstanding_fragments": 1})
+    assert peak(methods.analyse(scenario)) == 0
+    assert peak(methods.simulate(scenario)) <= 2 * 1518
+
+
+@pytest.mark.parametrize(
+    "cap", [{"building.outstanding_fragments": 5}, {"transport.static_window": "20 kB"}], ids=str
+)
+def test_capped_ports_of_many_builders_hold_no_more_than_the_bound(cap: dict[str, Any]) -> None:
+    scenario = atlas(**cap)
+    formula = methods.analyse(scenario)
+    assert formula.analysis["exact"]["failing"] == "one event in capped ports"
+    held = peak(methods.simulate(scenario))
+    assert 0.7 * peak(formula) < held < peak(formula)
+
+
 def test_the_first_event_takes_the_unloaded_latency() -> None:
     scenario = atlas()
     simulated = methods.simulate(scenario).metric("collection_latency_s.min")

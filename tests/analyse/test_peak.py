@@ -99,7 +99,10 @@ def test_no_other_number_of_events_sums_to_more(
     drained = event.output_bps / 8 / rate_hz
     sums = [n * (event.height_bytes - (n - 1) / 2 * drained) for n in range(1, 200)]
     assert answer.peak_bytes == pytest.approx(max(sums))
-    assert published(event, rate_hz).peak_bytes <= answer.peak_bytes * (1 + 1e-12)
+    printed = published(event, rate_hz, answer.peak_bytes)
+    assert printed.peak_bytes <= answer.peak_bytes * (1 + 1e-12)
+    near = printed.peak_bytes >= 0.95 * answer.peak_bytes
+    assert near == (first_failing(printed.conditions[1:]) is None)
 
 
 def test_atlas_at_12_khz_and_5_mb_by_hand() -> None:
@@ -111,7 +114,7 @@ def test_atlas_at_12_khz_and_5_mb_by_hand() -> None:
     assert sharp.peak_bytes == pytest.approx(47.5e6)
     assert first_failing(sharp.conditions) is None
 
-    printed = published(atlas(5e6), 12e3)
+    printed = published(atlas(5e6), 12e3, sharp.peak_bytes)
     assert printed.events == 21
     assert printed.peak_bytes == pytest.approx(47.03125e6)
     assert first_failing(printed.conditions) is None
@@ -121,12 +124,61 @@ def test_the_printed_formula_is_negative_at_low_load_and_the_exact_one_is_not() 
     # One event of 1 MB a millisecond drains in 0.32 ms: its own height, 1 MB·775/800, is the peak.
     # The printed N is ⌈0.32⌉ + 1 = 2: 2·0.96875 − 1·3.125 = −1.1875 MB.
     assert exact(atlas(1e6), 1e3, builders=32).peak_bytes == pytest.approx(0.96875e6)
-    assert published(atlas(1e6), 1e3).peak_bytes == pytest.approx(-1.1875e6)
+    assert published(atlas(1e6), 1e3, 0.96875e6).peak_bytes == pytest.approx(-1.1875e6)
+
+
+def test_the_printed_formula_applies_within_5_percent_of_the_exact_peak() -> None:
+    # 2 MB at 9 kHz: h = 1.9375 MB, O/f = 347.2 kB, so 6 events: 6·1.9375 − 15·0.3472 = 6.417 MB.
+    # The printed N is ⌈5.76⌉ + 1 = 7: 7·1.9375 − 21·0.3472 = 6.271 MB, 2.3 % less.
+    sharp = exact(atlas(2e6), 9e3, builders=32)
+    assert sharp.peak_bytes == pytest.approx(6.4167e6, rel=1e-4)
+    assert first_failing(published(atlas(2e6), 9e3, sharp.peak_bytes).conditions) is None
+    # At 6 kHz: O/f = 520.8 kB; 4 events: 7.75 − 6·0.5208 = 4.625 MB. The printed N is ⌈3.84⌉ + 1 =
+    # 5: 9.6875 − 10·0.5208 = 4.479 MB, 3.2 % less. At 4 kHz: 3·1.9375 − 3·0.78125 = 3.469 MB, and
+    # with ⌈2.56⌉ + 1 = 4 events 3.0625 MB, 11.7 % less.
+    assert first_failing(published(atlas(2e6), 6e3, 4.625e6).conditions) is None
+    low = first_failing(published(atlas(2e6), 4e3, 3.46875e6).conditions)
+    assert low is not None
+    assert low.name == "within 5 % of exact"
+    assert "3.062 MB" in low.sentence
+
+
+def test_a_cap_cuts_the_top_off_each_triangle() -> None:
+    # 1 MB at 1 kHz is alone: the cap itself. 5 MB at 12 kHz with 1 MB a port: the youngest has 1 MB
+    # after 8 MB/775 Gb/s, when S − c·O/(I − O) = 5 MB − 1 MB·25/775 = 4.96774 MB are not sent out
+    # yet; the j-th before it holds 4.96774 MB − j·0.2604166 MB. So j ≤ 15 hold 1 MB (16 events),
+    # and 0.801, 0.541, 0.280, 0.020 MB are left of j = 16 … 19.
+    alone = exact(atlas(1e6), 1e3, builders=32, port_cap_bytes=2e5)
+    assert alone.peak_bytes == 2e5
+    assert first_failing(alone.conditions) is None
+    many = exact(atlas(5e6), 12e3, builders=32, port_cap_bytes=1e6)
+    left = sum(5e6 - 1e6 * 25 / 775 - j * 25e9 / 8 / 12e3 for j in range(16, 20))
+    assert many.peak_bytes == pytest.approx(16e6 + left)
+    failing = first_failing(many.conditions)
+    assert failing is not None
+    assert failing.name == "one event in capped ports"
+
+
+@given(cap_bytes=st.floats(1e3, 1e7), rate_hz=st.floats(1e3, 19e3), builders=st.integers(1, 40))
+def test_a_cap_only_lowers_the_peak_and_holds_for_each_builder(
+    cap_bytes: float, rate_hz: float, builders: int
+) -> None:
+    capped = exact(atlas(5e6), rate_hz, builders, cap_bytes).peak_bytes
+    assert 0 < capped <= builders * cap_bytes * (1 + 1e-12)
+    assert capped <= exact(atlas(5e6), rate_hz, builders).peak_bytes * (1 + 1e-12)
+    assert capped <= exact(atlas(5e6), rate_hz, builders, cap_bytes * 1.5).peak_bytes * (1 + 1e-12)
+
+
+def test_caps_of_all_ports_hold_for_any_events() -> None:
+    # Too few builders, events at random: nothing but the caps bounds the sum.
+    answer = back_to_back(atlas(5e6), builders=8, in_turn=False, port_cap_bytes=1e5)
+    assert answer.peak_bytes == 8e5
+    assert first_failing(answer.conditions) is None
 
 
 def test_the_printed_count_does_not_slip_where_it_is_a_whole_number() -> None:
     # 2.5 MB·8·10 kHz/25 Gb/s = 8 exactly.
-    assert published(atlas(2.5e6), 10e3).events == 9
+    assert published(atlas(2.5e6), 10e3, 1.0).events == 9
 
 
 def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
@@ -144,7 +196,7 @@ def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
     assert first_failing(exact(atlas(5e6), 12e3, builders=20).conditions) is None
 
     # 20 kHz: N − 1 = 32 links of 25 Gb/s take all of the input.
-    failing = first_failing(published(atlas(5e6), 20e3).conditions)
+    failing = first_failing(published(atlas(5e6), 20e3, 77.5e6).conditions)
     assert failing is not None
     assert failing.name == "I > (N-1)·O"
     assert "32 builder links" in failing.sentence

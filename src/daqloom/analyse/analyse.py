@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daqloom.analyse.answer import Answer, evaluated, first_failing
+from daqloom.analyse.answer import Answer, Condition, evaluated, first_failing
 from daqloom.analyse.bottleneck import Incast, bandwidth_delay, incast
 from daqloom.analyse.bounds import event_rate_bounds_hz, unloaded_latency_s
 from daqloom.analyse.departures import departures
@@ -22,25 +22,30 @@ def analyse(scenario: Scenario) -> Result:
 def _answer(scenario: Scenario) -> Answer:
     system, builders = System(scenario), scenario.builders.units
     in_turn = scenario.building.assignment == "round-robin"
+    windows = incast(
+        system.under_way_bytes, system.sent_at_once_bps, system.output_bps, system.rtt_s
+    )
+    by_rate = exact(system.triangle, system.rate_hz, builders, windows.peak_bytes)
     peaks = {
-        "exact": exact(system.triangle, system.rate_hz, builders),
-        "published": published(system.triangle, system.rate_hz),
-        "back_to_back": back_to_back(system.triangle, builders, in_turn),
+        "exact": by_rate,
+        "published": published(system.triangle, system.rate_hz, by_rate.peak_bytes),
+        "back_to_back": back_to_back(system.triangle, builders, in_turn, windows.peak_bytes),
     }
     first_bytes = sum(
         system.reply(min(fragment, system.first_window_bytes)).frame_bytes
         for fragment in system.fragments_bytes
     )
     bdp = bandwidth_delay(system.rtt_s, system.output_bps, builders, first_bytes)
-    windows = incast(system.under_way_bytes, system.input_bps, system.output_bps, system.rtt_s)
+    bounds = event_rate_bounds_hz(system)
     of_form = {name: peak.conditions for name, peak in peaks.items()}
+    of_form["exact"] += (_sustained(system.rate_hz, bounds),)
     of_form |= {"bdp": bdp.conditions, "incast": windows.conditions}
     failing = [
         f"analysis.{name}: {condition.sentence}"
         for name, conditions in of_form.items()
         if (condition := first_failing(conditions))
     ]
-    peak_bytes, bounds = peaks["exact"].peak_bytes, event_rate_bounds_hz(system)
+    peak_bytes = by_rate.peak_bytes
     analysis = {
         name: {"value_bytes": peak.peak_bytes, "events": peak.events}
         for name, peak in peaks.items()
@@ -62,6 +67,17 @@ def _answer(scenario: Scenario) -> Answer:
     }
     metrics = _metrics(system, peak_bytes, windows, bounds)
     return Answer(metrics, analysis, of_form, [*failing, *departures(system, peak_bytes)])
+
+
+def _sustained(rate_hz: float, bounds: dict[str, float]) -> Condition:
+    lowest = min(bounds, key=bounds.__getitem__)
+    return Condition(
+        "f ≤ event_rate_bound",
+        rate_hz <= bounds[lowest] * (1 + 1e-12),
+        f"the event rate, {rate_hz / 1e3:.4g} kHz, has to stay below the highest that the system "
+        f"sustains, {bounds[lowest] / 1e3:.4g} kHz (rate_bounds_hz.{lowest}): events wait before "
+        "they are requested",
+    )
 
 
 def _metrics(

@@ -51,7 +51,17 @@ class Incast:
 
     windows_bytes: float
     bdp_bytes: float
+    burst_bytes: float
+    """Occupancy after all windows have come in at once: Σ windows·(I − O)/I; 0 where I ≤ O, as
+    nothing waits."""
     conditions: tuple[Condition, ...]
+
+    @property
+    def peak_bytes(self) -> float:
+        """The most that the port can hold, whatever the events: all windows but for what has left.
+        That is the bandwidth-delay product, as new data follows acknowledgements, or less if all
+        windows have come in before the first acknowledgement is back."""
+        return max(self.needed_bytes, self.burst_bytes) if self.burst_bytes else 0.0
 
     @property
     def needed_bytes(self) -> float:
@@ -71,12 +81,14 @@ def incast(
     Source: lossless software switch slides, the condition under "TCP incast".
 
     `windows_bytes` is what each sender may have under way to the bottleneck, in bytes as buffered;
-    `input_bps` and `output_bps` are the rates into and out of it, `rtt_s` the round trip without
-    queues. Windows alone decide only where the output is the bottleneck.
+    `input_bps` and `output_bps` are the rates of its senders together and out of it, `rtt_s` the
+    round trip without queues. Windows alone decide only where the output is the bottleneck.
     """
+    windows = sum(windows_bytes)
     return Incast(
-        windows_bytes=sum(windows_bytes),
+        windows_bytes=windows,
         bdp_bytes=output_bps / 8 * rtt_s,
+        burst_bytes=windows * max(0.0, 1 - output_bps / input_bps),
         conditions=(
             Condition(
                 "I > O",

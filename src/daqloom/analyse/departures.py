@@ -40,8 +40,8 @@ def _replies(system: System) -> Iterator[str]:
         )
     if 0 < scenario.building.outstanding_fragments < scenario.readout.units:
         yield (
-            "building.outstanding_fragments limits the requests in flight of an event; all "
-            "formulas but incast assume that they are sent at once"
+            "building.outstanding_fragments limits the requests in flight of an event: "
+            "analysis.published and the latency assume that all are sent at once"
         )
     if largest > system.window_bytes:
         yield (

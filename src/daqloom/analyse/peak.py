@@ -1,10 +1,13 @@
 """The buffer's peak: exact for periodic events, as published, and for events back to back."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from daqloom.analyse.answer import Condition
 from daqloom.analyse.triangles import Triangle
+
+PUBLISHED_TOLERANCE = 0.05
+"""Largest relative difference from the exact peak with which the published formula applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,9 @@ class Peak:
     conditions: tuple[Condition, ...]
 
 
-def exact(event: Triangle, rate_hz: float, builders: int) -> Peak:
-    """Peak of the sum of triangles that start every 1/f.
+def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float = math.inf) -> Peak:
+    """Peak of the sum of triangles that start every 1/f. Windows or credits let the port of one
+    builder hold at most `port_cap_bytes` (`bottleneck.Incast.peak_bytes`), at least 0.
 
     The sum is highest when the youngest event has just come in. The j-th before it has been
     draining for j/f longer, so it still holds h − j·O/f, with h = S·(I − O)/I. Adding the terms
@@ -31,13 +35,21 @@ def exact(event: Triangle, rate_hz: float, builders: int) -> Peak:
     Exact if every event fills as its triangle says: no two come in at once (f·S < I), and no two
     leave on one link, which asks for as many builders as events at once (f·S ≤ builders·O) and
     events given to them in turn. `rate_hz` is f, positive.
+
+    A cap c < h cuts the top off each triangle: it rises to c in c/(I − O), stays while its senders
+    send at O, and still ends after S/O. When the youngest has reached c, the j-th before it holds
+    the lower of c and S − c·O/(I − O) − j·O/f, which is h − j·O/f for c = h. Exact for one event at
+    a time; ports of several need not be full together, and the sum is an upper bound.
     """
-    height = event.height_bytes
+    height = min(event.height_bytes, port_cap_bytes)
     drained = event.output_bps / 8 / rate_hz
-    n = math.floor(height / drained) + 1
+    fall = event.size_bytes - event.output_bps * event.rise_of_s(height) / 8 if height else 0.0
+    n = math.floor(fall / drained) + 1
+    cut = min(n, math.ceil((fall - height) / drained))
+    peak_bytes = cut * height + (n - cut) * (fall - (n + cut - 1) / 2 * drained)
     load_bps, at_once = 8 * event.size_bytes * rate_hz, event.length_s * rate_hz
     return Peak(
-        peak_bytes=n * (height - (n - 1) / 2 * drained),
+        peak_bytes=min(peak_bytes, builders * port_cap_bytes),
         events=n,
         conditions=(
             Condition(
@@ -52,11 +64,18 @@ def exact(event: Triangle, rate_hz: float, builders: int) -> Peak:
                 f"{at_once:.4g} events overlap, which requires as many builders, and there are "
                 f"{builders}",
             ),
+            Condition(
+                "one event in capped ports",
+                n == 1 or event.height_bytes <= port_cap_bytes,
+                f"windows or requests cap the port of a builder at {port_cap_bytes / 1e3:.4g} kB; "
+                f"the {n} ports that are in use need not be full together, so the sum is an upper "
+                "bound",
+            ),
         ),
     )
 
 
-def published(event: Triangle, rate_hz: float) -> Peak:
+def published(event: Triangle, rate_hz: float, exact_bytes: float) -> Peak:
     """B_N = N·[(I − O)/I·S − (N − 1)/2·O/f] with N = ⌈S·f/O⌉ + 1, for I > (N − 1)·O.
 
     Source: ATLAS HL-LHC buffer benchmarking, section 3.3, the displayed equation.
@@ -65,15 +84,17 @@ def published(event: Triangle, rate_hz: float) -> Peak:
     instant of the peak. Their terms are negative, so the value is never above the exact peak, and
     it is far below at low load: 1 MB at 1 kHz gives −1.19 MB (exact: +0.97 MB, see `exact`).
 
-    `rate_hz` is f, positive. The value is returned as printed, even where it is negative.
+    `rate_hz` is f, positive; `exact_bytes` is the exact peak. The value is returned as printed,
+    even where it is negative. It applies where it is within 5 % of the exact peak.
     """
     busy = 8 * event.size_bytes * rate_hz / event.output_bps
     n = math.ceil(busy) + 1
     drained = event.output_bps / 8 / rate_hz
     out_bps = (n - 1) * event.output_bps
     rise = (event.input_bps - event.output_bps) / event.input_bps * event.size_bytes
+    peak_bytes = n * (rise - (n - 1) / 2 * drained)
     return Peak(
-        peak_bytes=n * (rise - (n - 1) / 2 * drained),
+        peak_bytes=peak_bytes,
         events=n,
         conditions=(
             Condition(
@@ -82,11 +103,20 @@ def published(event: Triangle, rate_hz: float) -> Peak:
                 f"the input, {event.input_bps / 1e9:.4g} Gb/s, has to exceed the {n - 1} builder "
                 f"links that the formula takes as busy, {out_bps / 1e9:.4g} Gb/s",
             ),
+            Condition(
+                "within 5 % of exact",
+                abs(peak_bytes - exact_bytes) <= PUBLISHED_TOLERANCE * exact_bytes,
+                f"the published formula gives {peak_bytes / 1e6:.4g} MB, more than 5 % away from "
+                f"the exact peak, {exact_bytes / 1e6:.4g} MB: it counts events that have left, and "
+                "knows no limit by windows or requests",
+            ),
         ),
     )
 
 
-def back_to_back(event: Triangle, builders: int, in_turn: bool) -> Peak:
+def back_to_back(
+    event: Triangle, builders: int, in_turn: bool, port_cap_bytes: float = math.inf
+) -> Peak:
     """Peak of triangles that follow each other as fast as the input allows, every S/I.
 
     However events arrive, the input carries them one after the other, so their triangles start at
@@ -94,9 +124,13 @@ def back_to_back(event: Triangle, builders: int, in_turn: bool) -> Peak:
     than `exact` at f = I/S. Where I/O is a whole number this is S/2·(I/O − 1).
 
     Derived here. Holds if the builders together drain what the input brings (I ≤ builders·O) and
-    events are given to them in turn, so that no two leave on one link.
+    events are given to them in turn, so that no two leave on one link; and without conditions where
+    all ports are at `port_cap_bytes`, as no port holds more.
     """
-    answer = exact(event, event.input_bps / (8 * event.size_bytes), builders)
+    rate_hz = event.input_bps / (8 * event.size_bytes)
+    answer = exact(event, rate_hz, builders, port_cap_bytes)
+    if answer.peak_bytes >= builders * port_cap_bytes:
+        return replace(answer, conditions=())
     drain_bps = builders * event.output_bps
     return Peak(
         peak_bytes=answer.peak_bytes,

@@ -85,6 +85,12 @@ class System:
         return min(links.uplink.rate * links.uplink.count, links.source.rate * sources)
 
     @property
+    def sent_at_once_bps(self) -> float:
+        """Wire rate of the senders of `under_way_bytes` to one builder, at most `input_bps`."""
+        senders = min(len(self.under_way_bytes), self.scenario.readout.units)
+        return min(self.input_bps, senders * self.scenario.network.links.source.rate)
+
+    @property
     def output_bps(self) -> float:
         """Wire rate to one builder."""
         network = self.scenario.network

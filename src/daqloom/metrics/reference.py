@@ -57,9 +57,10 @@ and the formula ignores (random arrivals, for example) is in `warnings`.
 ANALYSIS = """
 exact | `value_bytes` |
     Exact peak of the superposed triangles of periodic events, `events` of which overlap at it.
+    Windows and requests in flight cap the triangle of an event.
 published | `value_bytes` |
-    The published formula for the same peak, with its own count of overlapping events. That count is
-    too high: the value is below the exact one, and negative at low load.
+    The published formula for the same peak, valid within 5 % of it. It counts too many overlapping
+    events: the value is below the exact one, and negative at low load.
 back_to_back | `value_bytes` |
     Peak when events arrive back to back at the full input rate. This bounds the occupancy for any
     arrival process, as long as events are assigned to builders in turn.
