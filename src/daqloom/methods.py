@@ -10,6 +10,7 @@ from daqloom.scenario.check import check_possible
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import parts_of
+from daqloom.scenario.unused import unused_warnings
 
 
 def analyse(scenario: Scenario) -> Result:
@@ -19,12 +20,17 @@ def analyse(scenario: Scenario) -> Result:
     if scenario.is_rack:
         from daqloom.analyse import analyse as analyse_rack
 
-        return analyse_rack(scenario)
+        return _with_unused(analyse_rack(scenario), scenario)
     if not parts_of(scenario) & Parts.ANALYSED:
         return _without_closed_form(scenario)
     from daqloom.analyse.fabric import analyse_fabric
 
-    return analyse_fabric(scenario)
+    return _with_unused(analyse_fabric(scenario), scenario)
+
+
+def _with_unused(result: Result, scenario: Scenario) -> Result:
+    ignored = unused_warnings(scenario, "analyse")
+    return replace(result, warnings=[*result.warnings, *ignored])
 
 
 def _without_closed_form(scenario: Scenario) -> Result:
@@ -61,7 +67,8 @@ def simulate(scenario: Scenario, **options: Any) -> Result:
     result = run.simulate(scenario, **options)
     notes = resonating(scenario, result) if scenario.is_rack else []
     exceeding = beyond(result, _bound_hz(scenario))
-    return replace(result, warnings=[*result.warnings, *exceeding, *notes])
+    ignored = unused_warnings(scenario, "simulate")
+    return replace(result, warnings=[*result.warnings, *exceeding, *notes, *ignored])
 
 
 def _bound_hz(scenario: Scenario) -> float | None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from daqloom import methods
-from daqloom.measure.run import unbroken
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.load import load
+from daqloom.scenario.unused import unused_warnings
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.topology import TopologyError
 from daqloom.topology.broken import between_switches, with_broken
@@ -106,6 +106,9 @@ def test_one_of_two_parallel_cables_broken_doubles_a_phase() -> None:
 
 
 def test_a_measurement_says_that_nothing_is_broken_for_real() -> None:
-    assert unbroken(load("laptop")) == []
-    [sentence] = unbroken(load("laptop", {"faults.cables": 1}))
-    assert sentence.startswith("faults.cables = 1 breaks cables of the simulated network only")
+    assert "faults" not in " ".join(unused_warnings(load("laptop"), "measure"))
+    broken = unused_warnings(load("laptop", {"faults.cables": 1}), "measure")
+    assert broken[-1] == (
+        "measure does not use faults.cables: cables and routing tables of this machine stay as "
+        "they are"
+    )

@@ -63,6 +63,7 @@ from daqloom.scenario.building import BUILT
 from daqloom.scenario.check import check_possible
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.unused import rule_for, unused_warnings
 from daqloom.timeline import phase_columns, write_phases
 from daqloom.topology.loaded import override
 from daqloom.topology.system import fabric_system
@@ -70,10 +71,6 @@ from daqloom.topology.system import fabric_system
 PROGRESS_S = 0.25
 FINISH_S = 60.0
 """How long the files of a recording may take to reach the disk (s)."""
-OF_NETWORK = ("network.", "transport.")
-"""Keys without effect on a measurement of the machine's own network."""
-SIMULATED = ("hosts.", "faults.routing", "faults.detection", "faults.sweep")
-"""Keys without effect on any measurement."""
 
 
 @dataclass(frozen=True)
@@ -586,12 +583,13 @@ def _result(
     if refusals:
         found["refused"] = dict(refusals)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ignored = SIMULATED + (() if scenario.measure.has_network else OF_NETWORK)
     result = Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
         assumed={
-            key: value for key, value in scenario.assumed().items() if not key.startswith(ignored)
+            key: value
+            for key, value in scenario.assumed().items()
+            if not rule_for(scenario, "measure", key)
         },
         method="measure",
         seed=scenario.run.seed,
@@ -627,7 +625,7 @@ def warnings(
     """Return warnings about the numbers of a result."""
     told = list(lost_events(reading(control), scenario.packing, scenario.measure.sink))
     told += unfinished_files(scenario)
-    told += unbroken(scenario)
+    told += unused_warnings(scenario, "measure")
     told += [
         f"{event.time_s - began_s:.2f} s: {event.text}"
         for event in control.run.events
@@ -636,13 +634,3 @@ def warnings(
     if not found.get("events_built"):
         told.append("no event was built after the warm-up; lengthen measure.duration")
     return told[:50]
-
-
-def unbroken(scenario: Scenario) -> list[str]:
-    """Return that what [faults] breaks is whole here."""
-    if not scenario.faults.cables:
-        return []
-    return [
-        f"faults.cables = {scenario.faults.cables} breaks cables of the simulated network only; "
-        "all of this machine's were whole"
-    ]
