@@ -340,3 +340,43 @@ def test_forty_nodes_send_as_many_messages_as_said() -> None:
     sizes_and_grants = 2 * 39 / 40
     counted = found["control_messages"] / found["phases"]
     assert counted == pytest.approx(said + sizes_and_grants, rel=0.05)  # as above
+
+
+PARTED = {"transport.control_service_level": 1, "network.lanes.count": 2}
+
+
+@pytest.mark.parametrize("barrier", ["ideal", "tournament", "centralised", "dissemination"])
+@pytest.mark.parametrize("nodes", [6, 7, 8, 10, 20])
+@pytest.mark.parametrize("lanes", [{}, PARTED], ids=["one lane", "parted"])
+def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(
+    nodes: int, barrier: str, lanes: dict[str, object]
+) -> None:
+    scenario = load(
+        "laptop",
+        {
+            "readout.units": nodes,
+            "network.hosts_per_leaf": nodes,
+            "network.switch.radix": 64,
+            "network.spine_links": 1,
+            "event.fragment_sizes": "fixed",
+            "building.pace": "builder",
+            "building.barrier": barrier,
+            "hosts.message_cost": "800 ns",
+            "hosts.polling_delay": "1 us",
+            "run.duration": "20 ms",
+        }
+        | lanes,
+    )
+    formula, simulated = methods.analyse(scenario), methods.simulate(scenario)
+    longer = metrics(simulated)["phase_s"] / metrics(formula)["phase_s"] - 1
+    phase = formula.analysis["phase"]
+    assert longer > -0.005
+    assert not phase["valid"] or longer <= 0.05
+    if not phase["valid"]:
+        assert phase["failing"] == "requests are answered at once"
+        [sentence] = [text for text in formula.warnings if "answers wait" in text]
+        assert "% longer than the formula says" in sentence
+    # Where it matters: a tournament is the usual barrier.
+    if barrier == "tournament":
+        odd_one_out = nodes in (6, 10, 20) and not lanes
+        assert phase["valid"] != odd_one_out

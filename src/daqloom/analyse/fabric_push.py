@@ -107,6 +107,14 @@ class Push(View):
         return self.scenario.building.pace == "builder"
 
     @property
+    def parts_lanes(self) -> bool:
+        """Whether messages and data have service levels of their own, and virtual lanes for them;
+        on Ethernet a class for each."""
+        transport, network = self.scenario.transport, self.scenario.network
+        has_lanes = network.technology == "ethernet" or network.lanes.count > 1
+        return has_lanes and transport.control_service_level != transport.data_service_level
+
+    @property
     def posts(self) -> int:
         """Posts in a row before a node's data leave, each with a latency of its own: its request to
         write, the answer, and the first write; or that one alone."""
