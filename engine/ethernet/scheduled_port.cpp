@@ -55,12 +55,11 @@ std::optional<Frame> ScheduledPort::next() {
     queue.frames.pop();
     queue.held -= frame.bytes;
     --its->waiting;
-    // What a class has not used when it has nothing more to send is lost.
-    its->deficit = its->waiting > 0 ? its->deficit - frame.bytes - kWireOverhead : 0;
     return frame;
 }
 
 ScheduledPort::Class* ScheduledPort::choose() {
+    end_turn_if_empty();
     bool shares = false;
     for (auto its = classes_.rbegin(); its != classes_.rend(); ++its) {
         if (may_send(*its)) {
@@ -73,6 +72,14 @@ ScheduledPort::Class* ScheduledPort::choose() {
     return shares ? &choose_by_deficit() : nullptr;
 }
 
+/// What the class whose turn it is has not used is lost if it has nothing more to send. The time
+/// for this is the next choice, not the departure of its last frame: an adapter hands over the next
+/// frame of a class only when the one before begins to leave.
+void ScheduledPort::end_turn_if_empty() {
+    Class& its = classes_[round_turn_];
+    its.deficit = its.waiting > 0 ? its.deficit : 0;
+}
+
 /// The class that sent last goes on until its deficit does not suffice.
 ScheduledPort::Class& ScheduledPort::choose_by_deficit() {
     for (;;) {
@@ -80,6 +87,7 @@ ScheduledPort::Class& ScheduledPort::choose_by_deficit() {
         if (its.quantum > 0 && may_send(its)) {
             const Frame& frame = its.queues[its.next_queue()].frames.front();
             if (frame.bytes + kWireOverhead <= its.deficit) {
+                its.deficit -= frame.bytes + kWireOverhead;
                 return its;
             }
         }

@@ -70,6 +70,9 @@ class ScheduledPort {
     /// A frame begins to leave; its last byte will have left at `sent`.
     void begin(TrafficClass of, base::Bytes bytes, base::Time now, base::Time sent) {
         const base::Bytes on_wire = bytes + kWireOverhead;
+        if (free_at_ < now) {  // the wire has been idle, without a choice
+            end_turn_if_empty();
+        }
         free_at_ = paced_ ? std::max(sent, now + pace_(on_wire)) : sent;
         ClassCounters& counters = class_of(of).counters;
         counters.frames += 1;
@@ -166,6 +169,7 @@ class ScheduledPort {
     [[nodiscard]] static bool may_send(const Class& of) { return of.waiting > 0 && !of.is_held; }
     [[nodiscard]] Class* choose();
     [[nodiscard]] Class& choose_by_deficit();
+    void end_turn_if_empty();
 
     std::vector<Class> classes_;  ///< one if they make no difference
     std::uint32_t inputs_;

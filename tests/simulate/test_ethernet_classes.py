@@ -60,6 +60,20 @@ def test_classes_share_a_port_by_their_weights(weights: list[int], share: float)
     assert found["class_drops.0"] == found["class_drops.5"] == 0
 
 
+@pytest.mark.parametrize("transport", ["system", "udp"])
+@pytest.mark.parametrize("weights", [[1, 2, 5], [4, 1, 3]])
+def test_a_host_shares_its_link_by_weights(weights: list[int], transport: str) -> None:
+    keys: dict[str, Any] = {"hosts__scheduling": "weighted", "hosts__weights": weights}
+    for level, name in enumerate("abc"):
+        flow = {"source": 0, "destination": 1, "size": "64 KiB", "outstanding": 8}
+        flow |= {"service_level": level, "transport": transport}
+        keys |= {f"flows__{name}__{key}": value for key, value in flow.items()}
+    _, found = run(flows(**keys, run__duration="3 ms"))
+    carried = [found[f"class_bytes.{level}"] for level in range(3)]
+    for size, weight in zip(carried, weights, strict=True):
+        assert size / sum(carried) == pytest.approx(weight / sum(weights), abs=1e-3)
+
+
 def test_strict_priority_gives_the_high_class_its_latency() -> None:
     """A short message beside a stream waits for one frame in front of each of the two wires."""
     short = second(source=0, size="32 B", interval="5 us", service_level=7)

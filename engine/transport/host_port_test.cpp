@@ -1,0 +1,163 @@
+// Shares and token buckets of the port by which a host sends, over TCP, UDP and RDMA.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "transport/ethernet_star_test.hpp"
+#include "transport/rdma_over_ethernet.hpp"
+#include "transport/tcp_over_ethernet.hpp"
+
+namespace daqloom::transport {
+namespace {
+
+using base::Bytes;
+using base::Time;
+
+constexpr Time kByte{800};  // at 10 Gb/s
+constexpr Time kCable = base::microseconds(1);
+
+enum class Kind : std::uint8_t { tcp, udp, rdma };
+
+/// Frames as they leave host 0: when the last bit does, and bytes on the wire.
+class Departures final : public Listener, private ethernet::Observer {
+  public:
+    struct Departure {
+        Time at;
+        Bytes wire;
+        ethernet::TrafficClass of;
+    };
+
+    Departures(Kind kind, const ethernet::NetworkConfig& network) : kind_(kind) {
+        if (kind == Kind::rdma) {
+            auto made = *RdmaOverEthernet::make(network, RdmaConfig{}, {});
+            made->network().ethernet().observe(this);
+            transport_ = std::move(made);
+        } else {
+            TcpConfig tcp;
+            tcp.congestion = CongestionControl::static_window;
+            tcp.static_window = 2'000'000;
+            auto made = *TcpOverEthernet::make(network, tcp);
+            made->observe(this, nullptr);
+            transport_ = std::move(made);
+        }
+        transport_->end_at(base::seconds(1));
+    }
+
+    void post(Bytes bytes, ServiceLevel level = 0, Time latency = Time::zero()) {
+        transport_->post({.from = NodeIndex(0),
+                          .to = NodeIndex(1),
+                          .bytes = bytes,
+                          .tag = 0,
+                          .service_level = level,
+                          .is_datagram = kind_ == Kind::udp},
+                         latency, Time::zero());
+    }
+    void run(Time until) { transport_->run(until, *this); }
+
+    std::vector<Departure> all;
+
+  private:
+    void on_received(std::uint64_t /*tag*/, Time /*now*/) override {}
+    void on_completed(std::uint64_t /*tag*/, Time /*now*/) override {}
+    void on_failed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
+    void on_event(const sim::Event& /*event*/) override { FAIL(); }
+    void on_delivery(ethernet::LinkIndex link, const ethernet::Frame& frame, Time now) override {
+        if (link == ethernet::LinkIndex(0)) {
+            all.push_back(
+                {now - kCable, frame.bytes + ethernet::kWireOverhead, frame.traffic_class()});
+        }
+    }
+    void on_drop(ethernet::LinkIndex /*link*/, const ethernet::Frame& /*frame*/,
+                 Time /*now*/) override {
+        FAIL();
+    }
+
+    Kind kind_;
+    std::unique_ptr<Transport> transport_;
+};
+
+// --- weights -------------------------------------------------------------------------------------
+
+using Weights = std::array<std::uint32_t, 3>;
+
+class WeightsOfAHost : public testing::TestWithParam<std::tuple<Kind, Weights>> {
+  protected:
+    static ethernet::NetworkConfig network() {
+        ethernet::NetworkConfig config = star(2);
+        for (std::uint32_t of = 0; of < 4; ++of) {
+            config.service_classes.emplace_back(of);
+        }
+        const Weights weights = std::get<1>(GetParam());
+        config.host_schedule = {ethernet::Scheduling::weighted,
+                                {weights[0], weights[1], weights[2]}};
+        return config;
+    }
+    /// While all classes have something to send.
+    static void expect_shares(const ethernet::NetworkConfig& config) {
+        Departures sent(std::get<0>(GetParam()), config);
+        // Messages of different sizes, so that last packets differ: shares are those of bytes.
+        for (int i = 0; i < 1000; ++i) {
+            sent.post(100'000, 0);
+            sent.post(51'000, 1);
+            sent.post(51'000, 1);
+            sent.post(99'400, 2);
+        }
+        sent.run(base::milliseconds(45));
+        expect_weights(sent, 1e-3);
+    }
+    static void expect_weights(const Departures& sent, double tolerance) {
+        const Weights weights = std::get<1>(GetParam());
+        std::array<Bytes, 4> bytes{};
+        for (const auto& each : sent.all) {
+            bytes[each.of.value()] += each.at > base::milliseconds(2) ? each.wire : 0;
+        }
+        const auto sum = static_cast<double>(bytes[0] + bytes[1] + bytes[2]);
+        const double all = weights[0] + weights[1] + weights[2];
+        for (std::size_t of = 0; of < weights.size(); ++of) {
+            EXPECT_NEAR(static_cast<double>(bytes[of]) / sum, weights[of] / all, tolerance) << of;
+        }
+    }
+};
+INSTANTIATE_TEST_SUITE_P(OverEachTransport, WeightsOfAHost,
+                         testing::Combine(testing::Values(Kind::tcp, Kind::udp, Kind::rdma),
+                                          testing::Values(Weights{1, 2, 5}, Weights{7, 1, 3})));
+
+TEST_P(WeightsOfAHost, ShareItsWire) { expect_shares(network()); }
+
+/// The port rests between frames, as a rate limit demands.
+TEST_P(WeightsOfAHost, ShareItsPace) {
+    ethernet::NetworkConfig config = network();
+    config.changes = {
+        {.what = ethernet::LinkChange::What::pace, .rate = base::gigabits_per_second(7)}};
+    expect_shares(config);
+}
+
+/// Class 3 has no weight: strict priority. Its messages come every 100 us and take 6 % of the wire,
+/// each between two frames of the others, which share what is left.
+TEST_P(WeightsOfAHost, ShareWhatStrictPriorityLeaves) {
+    Departures sent(std::get<0>(GetParam()), network());
+    for (int i = 0; i < 1000; ++i) {
+        for (ServiceLevel level = 0; level < 3; ++level) {
+            sent.post(100'000, level);
+        }
+    }
+    for (int i = 0; i < 400; ++i) {
+        sent.post(7'000, 3, base::microseconds(100 * i));
+    }
+    sent.run(base::milliseconds(40));
+    const auto high = std::ranges::count_if(
+        sent.all, [](const auto& each) { return each.of == ethernet::TrafficClass(3); });
+    EXPECT_GE(high, 399 * 2);
+    expect_weights(sent, 1e-3);
+}
+
+}  // namespace
+}  // namespace daqloom::transport
