@@ -50,9 +50,8 @@ class alignas(64) FifoPort {
     [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
     [[nodiscard]] const Frame& head() const { return frames_.front(); }
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
-    /// When the last queued frame has left and the next could start; of a shaper, when its bucket
-    /// is full again.
-    [[nodiscard]] base::Time free_at() const { return free_at_; }
+    /// When the last queued frame has left and the next one could start.
+    [[nodiscard]] base::Time free_at() const { return free_at_ - bucket_; }
 
     /// Takes the head off. True when it still counted as buffered at the near end.
     bool deliver() {
@@ -120,7 +119,7 @@ class alignas(64) FifoPort {
     SwitchIndex from_switch_;
     SwitchIndex to_switch_;
     LinkCounters counters_;
-    base::Time free_at_;
+    base::Time free_at_;  ///< of a shaper, when its bucket is full again
     base::Time delay_;
     base::WireClock wire_;
     base::Time bucket_;  ///< that the wire would take for it; zero: it is a wire

@@ -159,5 +159,53 @@ TEST_P(WeightsOfAHost, ShareWhatStrictPriorityLeaves) {
     expect_weights(sent, 1e-3);
 }
 
+// --- token buckets -------------------------------------------------------------------------------
+
+class TokenBucketOfAHost : public testing::TestWithParam<std::tuple<Kind, Bytes>> {};
+INSTANTIATE_TEST_SUITE_P(OverEachTransport, TokenBucketOfAHost,
+                         testing::Combine(testing::Values(Kind::tcp, Kind::udp, Kind::rdma),
+                                          testing::Values<Bytes>(0, 5'000, 14'000, 60'000)));
+
+/// RFC 2697 on paper: tokens, one for each byte on the wire, come at the rate of the link up to the
+/// depth of the bucket, and the first frame of the queue leaves when it has its tokens. A wire has
+/// a bucket of depth 0 and a frame on it collects its tokens one by one.
+TEST_P(TokenBucketOfAHost, ABurstLeavesAsTokensCome) {
+    const auto [kind, bucket] = GetParam();
+    ethernet::NetworkConfig network = star(2);
+    network.buckets.assign(2, bucket);
+    Departures sent(kind, network);
+    // The second burst finds the bucket partly refilled, the third and fourth find it full. Each
+    // one has left when the next one comes.
+    const std::vector<std::pair<Time, std::vector<Bytes>>> bursts{
+        {Time::zero(), {100'000}},
+        {base::microseconds(100), {20'000}},
+        {base::microseconds(400), {70'000}},
+        {base::milliseconds(1), {30'000, 1'000, 1, 40'000}},
+    };
+    Bytes payload = 0;
+    for (const auto& [at, messages] : bursts) {
+        for (const Bytes each : messages) {
+            sent.post(each, 0, at);
+            payload += each;
+        }
+    }
+    sent.run(base::milliseconds(2));
+    Bytes wire = 0;
+    Time tokens = kByte * bucket;  // at the last departure; the time in which they come
+    Time last;
+    for (const auto& each : sent.all) {
+        wire += each.wire;
+        const auto next =
+            std::ranges::find_if(bursts, [&](const auto& burst) { return burst.first > each.at; });
+        const Time first = std::max(last, std::prev(next)->first);  // in its queue
+        tokens = std::min(kByte * bucket, tokens + (first - last));
+        const Time leaves = std::max(first, first + kByte * each.wire - tokens);
+        tokens += leaves - first - kByte * each.wire;
+        last = leaves;
+        ASSERT_EQ(each.at, leaves) << &each - sent.all.data();
+    }
+    EXPECT_GT(wire, payload);
+}
+
 }  // namespace
 }  // namespace daqloom::transport
