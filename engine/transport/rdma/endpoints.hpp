@@ -284,6 +284,11 @@ class RdmaEndpoints {
         packet.lane = message.lane;
         packet.bytes = static_cast<std::uint16_t>(message.next_packet(config_.mtu, framing_));
         packet.psn = qp.next_psn++;
+        if (is_before(packet.psn, qp.unsent_psn)) [[unlikely]] {
+            ++(qp.timed_out ? retries_.resent_for_timeout : retries_.resent_for_nak);
+        } else {
+            qp.unsent_psn = qp.next_psn;
+        }
         const base::Bytes payload = std::min(config_.mtu, message.bytes - message.sent);
         message.sent += payload;
         message.begun = true;
@@ -354,7 +359,7 @@ class RdmaEndpoints {
             }
         }
         if (is_nak) {
-            retries_.resent_for_nak += queue_pairs_[number].next_psn - acknowledged;
+            queue_pairs_[number].timed_out = false;
             retransmit(number, now);
         }
     }
@@ -376,7 +381,7 @@ class RdmaEndpoints {
             give_up(number, now, driver);
             return;
         }
-        retries_.resent_for_timeout += qp.next_psn - qp.unacknowledged_psn;
+        qp.timed_out = true;
         retransmit(number, now);
     }
 

@@ -20,12 +20,14 @@ struct alignas(64) QueuePair {
     NodeIndex source;
     NodeIndex destination;
     VirtualLane lane;
-    bool in_turn = false;        ///< waits among those of its host that have something to send
-    bool failed = false;         ///< after too many retries
-    bool timer_pending = false;  ///< an event will ask whether the retransmission timer has expired
-    bool nak_sent = false;       ///< for the missing packet
-    bool closed = false;         ///< by its requester
-    bool deaf = false;           ///< its responder is gone, and what comes is dropped
+    bool in_turn : 1 = false;        ///< waits among those of its host that have something to send
+    bool failed : 1 = false;         ///< after too many retries
+    bool timer_pending : 1 = false;  ///< an event will check the retransmission timer
+    bool timed_out : 1 = false;      ///< went back after a timeout, not after a NAK
+    bool nak_sent : 1 = false;       ///< for the missing packet
+    bool closed : 1 = false;         ///< by its requester
+    bool deaf : 1 = false;           ///< its responder is gone, and what comes is dropped
+    std::uint16_t timeouts = 0;      ///< in a row, without progress
 
     // ---- the responder
 
@@ -41,8 +43,9 @@ struct alignas(64) QueuePair {
     std::uint32_t end_psn = 0;             ///< of the packet behind the last message
     std::uint32_t unacknowledged_psn = 0;  ///< all packets before are acknowledged
     std::uint32_t requested_psn = 0;       ///< of the last packet sent that requests an acknowledge
-    std::uint32_t timeouts = 0;            ///< in a row, without progress
+    std::uint32_t unsent_psn = 0;          ///< of the first packet that was never sent
     base::Time timer = base::Time::never();  ///< when the retransmission timer expires
 };
+static_assert(sizeof(QueuePair) == 64);  // one cache line
 
 }  // namespace daqloom::transport

@@ -201,6 +201,27 @@ TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
     EXPECT_EQ(writes.play.network->discarded(), 1U);
 }
 
+/// The acknowledge of 100 packets comes two round trips of 40 us after the last one, or is under
+/// way when the timer expires after 20 us. Only what leaves until it is there is sent again.
+TEST(Retries, PacketsThatAnAcknowledgeSavesAreNotCounted) {
+    FabricConfig fabric = star(2);
+    for (auto& cable : fabric.cables) {
+        cable.delay = base::microseconds(10);
+    }
+    fabric.buffer_blocks = 65 * 200;  // credits for all of them
+    Writes writes(fabric, retrying());
+    writes.post(0, 1, kStream, Time::zero());
+    writes.run();
+    EXPECT_EQ(writes.completed[0].size(), 1U);
+    EXPECT_EQ(writes.retries().timeouts, 1U);
+    const std::uint64_t again = writes.retries().resent_for_timeout;
+    EXPECT_EQ(writes.play.network->counters(end_at(0, 1)).packets, 100 + again);
+    // Both from the departure of the last packet; that under way ends, and one is in the queue.
+    const Time time = way(fabric, kFull) + way(fabric, 30) - kTimeout;
+    EXPECT_NEAR(static_cast<double>(again),
+                static_cast<double>(time.ps / (kByteAt100Gbps * kFull).ps), 2);
+}
+
 TEST(Retries, AQueuePairGivesUpAfterSoManyTimeouts) {
     FabricConfig fabric = star(3);
     fabric.forwarding[2] = 0;  // host 2 cannot be reached
