@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "ethernet/flow_hash.hpp"
+
 namespace daqloom::ethernet {
 
 using base::Bytes;
@@ -322,8 +324,8 @@ LinkIndex Network::pick(const SwitchNode& node, std::uint32_t group, const Frame
         forget(frame, now);
         return LinkIndex::none();
     }
-    const std::uint32_t number = hash(connection(frame.to) ^ node.buffer.config().hash_seed);
-    return links[number % static_cast<std::uint32_t>(links.size())];
+    return links[link_of_flow(frame.to, node.buffer.config().hash_seed,
+                              static_cast<std::uint32_t>(links.size()))];
 }
 
 void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,

@@ -68,7 +68,7 @@ class Network {
     // ---- building by hand, in this order: switches, links, routes
     SwitchIndex add_switch(const SwitchConfig& config, std::uint32_t ports);
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
-    /// Frames for `host` leave a switch through one of these links, by a hash of the connection.
+    /// Frames for `host` leave a switch through one of these links: see link_of_flow.
     void route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links);
     /// When all are there: makes the software switches.
     void start_software_switches();
@@ -353,11 +353,6 @@ class Network {
     }
     void send_pause(LinkIndex back, bool on, base::Time now);
     void on_pause(LinkIndex link, bool on, base::Time now);
-
-    static std::uint32_t hash(std::uint32_t value) {
-        value *= 0x9e3779b1U;  // Fibonacci hashing: golden ratio × 2^32
-        return value ^ (value >> 15);
-    }
 
     void settle_port(SwitchNode& node, std::uint32_t port, base::Time now) {
         if (node.port_links[port] == LinkIndex::none()) {

@@ -36,7 +36,7 @@ struct SwitchConfig {
     base::Bytes ecn_threshold = 0;    ///< mark what finds more than this queued; 0: never
     Schedule schedule;                ///< of its outputs
     SoftwareSwitchConfig software;    ///< of a software switch
-    std::uint32_t hash_seed = 0;      ///< of the choice among links that lead to the same host
+    std::uint32_t hash_seed = 0;      ///< of the ECMP hash, see link_of_flow
 };
 
 class SwitchBuffer {

@@ -21,7 +21,7 @@ namespace {
 using base::Bytes;
 using base::Time;
 
-constexpr Time kByte{800};  // at 10 Gb/s
+constexpr Time kByte{800};  ///< at 10 Gb/s
 constexpr Time kCable = base::microseconds(1);
 
 enum class Kind : std::uint8_t { tcp, udp, rdma };

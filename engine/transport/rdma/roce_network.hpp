@@ -73,7 +73,7 @@ class RoceNetwork {
         ethernet::Frame& frame = network_.append(link, packet.lane, packet.bytes, now);
         frame.seq = packet.psn;
         frame.ack = packet.tag & ~kQueuePair;
-        // Both directions of a queue pair take the same ways, as by its UDP source port.
+        // The two directions are two flows, each with an ECMP path of its own.
         frame.to = ethernet::EndpointIndex((packet.tag & kQueuePair) << 1 | (response ? 1U : 0U));
         frame.sack = ethernet::kNoSack;
         frame.payload = response ? std::uint16_t{0} : packet.bytes;

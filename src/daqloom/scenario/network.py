@@ -34,6 +34,7 @@ LARGEST_MTU_BYTES = 65_000
 _FARM = When(".shape", ("farm",))
 _IMPORTED = When(".shape", ("imported",))
 _CABLES = When(".shape", ("cables",))
+_ECMP = When(".routing", ("ecmp", ""), or_without=True)
 
 
 class Shape(Part):
@@ -93,10 +94,14 @@ class Network(FatTree, Shape):
     """The cables, such as [{ends = ["node0", "leaf0"]}]."""
     routing: Annotated[str, CABLED] = Field(default="", max_length=40)
     """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all shortest
-    ways, one for each connection by a hash); by default ecmp on Ethernet, else those of the dumps,
+    ways, one for each flow by a hash); by default ecmp on Ethernet, else those of the dumps,
     minimal for cables, else d-mod-k. Of linear shift with folded units also mended: tables, and an
     order of builder units, computed for the cables that are left, or the default where it is as
     good."""
+    hash_seed: Annotated[Literal["per-switch", "common"], ETHERNET, _ECMP] = "per-switch"
+    """Seed of the ECMP hash: of each switch one of its own, or one common to all, with which the
+    switches of two levels choose alike, so that some links stay unused (polarisation). Both vary
+    with the seed of the run."""
     links: Links = Field(default_factory=Links)
     """Cables."""
     switch: Switches = Field(default_factory=Switches)
@@ -111,7 +116,7 @@ class Network(FatTree, Shape):
 
     @property
     def spreads(self) -> bool:
-        """Return whether switches take one of several ways by a hash of the connection."""
+        """Return whether switches take one of several ways by a hash of the flow (ECMP)."""
         return self.is_racks or (self.technology == "ethernet" and self.routing in ("", "ecmp"))
 
     @property

@@ -110,7 +110,8 @@ def _with(key: Key | None) -> str:
     told = []
     for condition in key.conditions:
         name = condition.key.rpartition(".")[2]
-        told.append(f"{name} {', '.join(condition.among)}" if condition.among else name)
+        among = ", ".join(each or "none" for each in condition.among)
+        told.append(f"{name} {among}" if among else name)
         if condition.or_with:
             told[-1] += f", or {condition.or_with.rpartition('.')[2]}"
     return "; ".join(told)

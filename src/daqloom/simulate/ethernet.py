@@ -1,5 +1,6 @@
 """An Ethernet, as the engine is told of it, and what it has counted."""
 
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,12 +27,13 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
             f"network.switch.named has {unknown[0]}, which is no switch of the network; expected "
             f"one such as {system.fabric.switches[0].name}"
         )
-    for number in range(len(system.fabric.switches)):
+    for number, node in enumerate(system.fabric.switches):
         of = system.switch_at(number)
         switch = switch_config(of)
         if of.architecture == "software":
             switch.software = _software(of, system)
-        switch.hash_seed = number
+        own = node.name if network.hash_seed == "per-switch" else ""
+        switch.hash_seed = zlib.crc32(f"{seed} {own}".encode(errors="surrogateescape"))
         config.add_switch(switch)
     config.link_names = [name for name, _ in system.links]
     config.buckets_bytes = buckets_bytes(network, system.fabric)

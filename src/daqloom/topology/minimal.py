@@ -1,6 +1,6 @@
 """Shortest paths on any cabling: one, by a rule for the choice among equally short ones, or all.
 
-Of all, Ethernet switches pick one by a hash of the connection (ECMP), and so they do among the
+Of all, Ethernet switches pick one by a hash of the flow (ECMP), and so they do among the
 cables of a bundle (LAG).
 """
 
