@@ -213,7 +213,7 @@ def test_a_flow_beside_event_building(building: str, carrying: str) -> None:
     assert set(beside) - of_flow == set(alone)
     assert {"flow_throughput_bps.a", "flow_messages.a", "flow_latency_s.a.mean"} <= of_flow
     load_bps = 0.25 * RATE_BPS * 8000 / scenario.wire_bytes(8000)
-    assert 0.85 * load_bps < beside["flow_throughput_bps.a"] < 1.05 * load_bps  # DAQPIPE is greedy
+    assert 0.6 * load_bps < beside["flow_throughput_bps.a"] < 1.05 * load_bps  # DAQPIPE is greedy
     assert beside["events_built"] > 0
     assert found(scenario) == beside
 
