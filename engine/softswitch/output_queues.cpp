@@ -67,6 +67,10 @@ void OutputQueues::set_limits(RingIndex ring, std::uint32_t packets, Bytes bytes
     }
     rings_[ring.value()].most_bytes =
         static_cast<std::uint32_t>(std::clamp(bytes, Bytes{0}, kMostRingBytes));
+    RingCounters& counted = counters_[ring.value()];
+    counted.peak_packets = std::min(counted.peak_packets, packets);
+    counted.peak_bytes =
+        std::min(counted.peak_bytes, std::uint64_t{rings_[ring.value()].most_bytes});
 }
 
 void OutputQueues::set_mark(RingIndex ring, Bytes bytes) {
@@ -77,8 +81,9 @@ void OutputQueues::set_mark(RingIndex ring, Bytes bytes) {
 
 void OutputQueues::forget_peaks() {
     for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
-        counters_[ring].peak_bytes = rings_[ring].bytes;
-        counters_[ring].peak_packets = rings_[ring].packets;
+        const std::uint32_t most = shared_ ? limits_[ring] : rings_[ring].most_packets;
+        counters_[ring].peak_bytes = std::min(rings_[ring].bytes, rings_[ring].most_bytes);
+        counters_[ring].peak_packets = std::min(rings_[ring].packets, most);
     }
 }
 

@@ -130,7 +130,7 @@ class OutputQueues {
 
     // ---- changed while it runs
     void set_rate(RingIndex ring, base::BitRate rate);
-    /// What is held stays, also above the limits.
+    /// What is held stays, also above the limits. Peaks are no higher than the limits.
     void set_limits(RingIndex ring, std::uint32_t packets, base::Bytes bytes);
     /// See RingConfig.
     void set_mark(RingIndex ring, base::Bytes bytes);

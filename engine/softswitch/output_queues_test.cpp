@@ -76,6 +76,21 @@ TEST(OutputQueues, PeaksThatAreForgottenBeginWithWhatIsHeld) {
     EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 300U);
 }
 
+TEST(OutputQueues, PeaksOfARingMadeSmallerAreNoHigherThanItsLimits) {
+    OutputQueues queues(rings_of(1));
+    for (std::uint64_t handle = 0; handle < 5; ++handle) {
+        put(queues, 0, handle, 100, Time{0});
+    }
+    queues.set_limits(RingIndex(0), 3, 250);
+    EXPECT_EQ(queues.held_packets(RingIndex(0)), 5U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 250U);
+    queues.forget_peaks();
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
+    queues.set_limits(RingIndex(0), 9, 900);
+    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
+}
+
 TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
     OutputQueues queues(rings_of(2, {.mark_bytes = 250}));
     queues.set_mark(RingIndex(1), 0);
