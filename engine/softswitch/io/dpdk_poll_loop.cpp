@@ -8,8 +8,8 @@
 #include <rte_prefetch.h>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
-#include <thread>
 
 namespace daqloom::softswitch::io {
 
@@ -184,18 +184,29 @@ void PollLoop::run(Time longest_sleep) {
     do_what_is_asked();
 }
 
-void PollLoop::sleep(Time longest) const {
+void PollLoop::sleep(Time longest) {
     const Time due = forwarder_.next_due();
     const Time ahead = due == Time::never() ? longest : std::min(longest, due - now());
     if (ahead > base::microseconds(1)) {
-        std::this_thread::sleep_for(std::chrono::nanoseconds(ahead.ps / 1000));
+        std::unique_lock lock(sleeping_);
+        awake_.wait_for(lock, std::chrono::nanoseconds(ahead.ps / 1000), [this] {
+            return is_asked_.load(std::memory_order_relaxed) ||
+                   stops_.load(std::memory_order_relaxed);
+        });
     }
+}
+
+/// The lock orders this after what the sleeper has looked at, so that it misses nothing.
+void PollLoop::wake() {
+    { const std::lock_guard lock(sleeping_); }
+    awake_.notify_one();
 }
 
 void PollLoop::do_between(const std::function<void()>& what) {
     const std::lock_guard one_at_a_time(asking_);
     asked_ = &what;
     is_asked_.store(true, std::memory_order_release);
+    wake();
     is_asked_.wait(true, std::memory_order_acquire);
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -45,9 +46,13 @@ class PollLoop {
     /// Turns until `stop`, from any thread; sleeps for at most so long while nothing comes and
     /// nothing is due. Zero: never.
     void run(base::Time longest_sleep);
-    void stop() { stops_.store(true, std::memory_order_relaxed); }
+    void stop() {
+        stops_.store(true, std::memory_order_relaxed);
+        wake();
+    }
 
-    /// From any thread: does this between two turns, and returns when it is done. While `run` runs.
+    /// From any thread: does this between two turns, and returns when it is done. While `run` runs,
+    /// which does not sleep on it.
     void do_between(const std::function<void()>& what);
 
     /// Whether frames are taken from devices, as they are at first. From the thread of `turn`.
@@ -93,7 +98,8 @@ class PollLoop {
     void look_at_pauses(base::Time now);
     void send_pause(std::size_t port, bool on);
     std::size_t send(std::size_t port, base::Time now);
-    void sleep(base::Time longest) const;
+    void sleep(base::Time longest);
+    void wake();
     void do_what_is_asked();
 
     Forwarder& forwarder_;
@@ -112,6 +118,9 @@ class PollLoop {
     double ps_per_cycle_;
     std::uint64_t begin_;  ///< cycles
     std::atomic<bool> stops_ = false;
+
+    std::mutex sleeping_;
+    std::condition_variable awake_;
 
     std::atomic<bool> is_asked_ = false;
     std::mutex asking_;
