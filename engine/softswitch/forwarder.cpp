@@ -37,6 +37,15 @@ Action action_of(std::uint32_t value) {
     return action;
 }
 
+MacTableConfig addresses_of(const ForwarderConfig& config) {
+    MacTableConfig addresses = config.addresses;
+    addresses.ports = config.output.ports;
+    for (const PortLimits& port : config.limits) {
+        addresses.most_of_port.push_back(port.addresses);
+    }
+    return addresses;
+}
+
 base::expected<void> check(const ForwarderConfig& config) {
     const OutputConfig& output = config.output;
     if (output.ports < 1 || config.classes < 1 || config.classes > kClasses) {
@@ -82,6 +91,10 @@ base::expected<void> check(const ForwarderConfig& config) {
                         "memory",
                         config.share.number, config.share.of));
     }
+    if (config.limits.size() > output.ports) {
+        return base::failure(fmt::format("limits of {} ports; expected {} at most",
+                                         config.limits.size(), output.ports));
+    }
     if (config.mirror != PortIndex::none() && config.mirror.value() >= output.ports) {
         return base::failure(fmt::format("mirror port {}; expected one of the {} ports",
                                          config.mirror.value(), output.ports));
@@ -104,12 +117,18 @@ Forwarder::Forwarder(const ForwarderConfig& config)
       is_mirrored_(config.output.rings.size()),
       queues_(config.output),
       pauses_(config.output.rings.size(), config.output.ports),
-      addresses_(config.addresses),
+      addresses_(addresses_of(config)),
       flow_table_(config.most_flow_entries, config.most_meters),
       rules_(config.most_rules),
-      counters_(config.output.ports) {
+      counters_(config.output.ports),
+      floods_(config.output.ports) {
     for (const RingConfig& ring : config.output.rings) {
         port_of_.push_back(ring.port);
+    }
+    for (std::size_t port = 0; port < config.limits.size(); ++port) {
+        if (config.limits[port].floods > 0) {
+            floods_[port].each = base::seconds(1) / config.limits[port].floods;
+        }
     }
 }
 
@@ -143,13 +162,26 @@ bool Forwarder::set_meter(MeterIndex index, const MeterConfig& config) {
     return true;
 }
 
+bool Forwarder::may_flood(PortIndex ingress, Time now) {
+    constexpr Time burst = base::milliseconds(100);
+    Floods& floods = floods_[ingress.value()];
+    const Time next_at = std::max(floods.next_at, now);
+    if (floods.each > Time::zero() && next_at - now > std::max(burst, floods.each)) {
+        return false;
+    }
+    floods.next_at = next_at + floods.each;
+    return true;
+}
+
 Forwarder::Decision Forwarder::decide(std::span<const std::uint8_t> frame, PortIndex ingress,
                                       Time now) {
     const Headers headers = headers_of(frame);
     if (!headers.is_frame) {
         return {.cause = &PortCounters::malformed};
     }
-    const bool is_news = addresses_.learn(headers.source, headers.vlan, ingress, now);
+    const auto learned = addresses_.learn(headers.source, headers.vlan, ingress, now);
+    const bool is_news = learned == MacTable::Learned::news;
+    counters_[ingress.value()].not_learned += learned == MacTable::Learned::refused ? 1 : 0;
     if ((headers.destination.value & kLinkLocalMask) == kLinkLocal) {
         return {.cause = &PortCounters::link_local, .is_news = is_news};
     }

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "base/expected.hpp"
@@ -36,12 +37,19 @@
 
 namespace daqloom::softswitch {
 
+/// Of what comes in by a port and concerns the other ports; 0: no limit.
+struct PortLimits {
+    std::uint32_t floods = 0;     ///< frames a second that go to all other ports
+    std::uint32_t addresses = 0;  ///< learned at a time
+};
+
 struct ForwarderConfig {
     /// The rings, the first of which are those of the ports without a rule: for each port in turn
     /// one for each of `classes`. Frames without a tag are of class 0.
     OutputConfig output;
     std::uint32_t classes = 1;
     MacTableConfig addresses;
+    std::vector<PortLimits> limits{};  ///< of each port; empty: none have any
     std::uint32_t most_rules = 65'536;
     std::uint32_t most_flow_entries = 0;  ///< of a controller
     std::uint32_t most_meters = 0;
@@ -52,19 +60,22 @@ struct ForwarderConfig {
 
 /// Of a port that frames came in by, from the start on.
 struct PortCounters {
-    DAQLOOM_FIELDS(PortCounters, (std::uint64_t, packets, "Frames that came in."),
-                   (std::uint64_t, bytes, "Bytes of these."),
-                   (std::uint64_t, flooded, "Frames sent to all other ports."),
-                   (std::uint64_t, mirrored, "Frames copied to the mirror port."),
-                   (std::uint64_t, malformed, "Frames dropped, as they have no Ethernet header."),
-                   (std::uint64_t, link_local, "Frames dropped, as they are for this link only."),
-                   (std::uint64_t, by_rule, "Frames dropped, as a rule says."),
-                   (std::uint64_t, metered, "Frames dropped, as they exceed the rate of a meter."),
-                   (std::uint64_t, unknown, "Frames dropped, as nobody knows their address."),
-                   (std::uint64_t, back,
-                    "Frames dropped, as they would leave by the port they came by."),
-                   (std::uint64_t, full,
-                    "Frames, and copies of them, dropped, as their ring was full."))
+    DAQLOOM_FIELDS(
+        PortCounters, (std::uint64_t, packets, "Frames that came in."),
+        (std::uint64_t, bytes, "Bytes of these."),
+        (std::uint64_t, flooded, "Frames sent to all other ports."),
+        (std::uint64_t, mirrored, "Frames copied to the mirror port."),
+        (std::uint64_t, malformed, "Frames dropped, as they have no Ethernet header."),
+        (std::uint64_t, link_local, "Frames dropped, as they are for this link only."),
+        (std::uint64_t, by_rule, "Frames dropped, as a rule says."),
+        (std::uint64_t, metered, "Frames dropped, as they exceed the rate of a meter."),
+        (std::uint64_t, unknown, "Frames dropped, as nobody knows their address."),
+        (std::uint64_t, storm, "Frames dropped, as more are to be flooded than the port may."),
+        (std::uint64_t, not_learned,
+         "Frames whose source was not learned, as the port or the table has as many "
+         "addresses as may be."),
+        (std::uint64_t, back, "Frames dropped, as they would leave by the port they came by."),
+        (std::uint64_t, full, "Frames, and copies of them, dropped, as their ring was full."))
 };
 
 struct Arrived {
@@ -125,9 +136,9 @@ class Forwarder {
         if (message.what == Message::What::frame) {
             queue(std::span(&message.packet, 1), now, counters_[message.ingress.value()], out);
         } else {
-            addresses_.learn({message.packet.handle},
-                             static_cast<std::uint16_t>(message.packet.bytes), message.ingress,
-                             now);
+            std::ignore = addresses_.learn({message.packet.handle},
+                                           static_cast<std::uint16_t>(message.packet.bytes),
+                                           message.ingress, now);
         }
     }
     /// Before `out`, whenever time has gone on.
@@ -220,6 +231,9 @@ class Forwarder {
                                       base::Time now) const;
     [[nodiscard]] Decision done(const Action& action, const Headers& headers) const;
     [[nodiscard]] bool is_there(const Action& action) const;
+    /// Whether one more frame of a port may go to all others now. A token bucket (ITU-T I.371) that
+    /// holds the frames of 100 ms.
+    bool may_flood(PortIndex ingress, base::Time now);
 
     /// Counts a frame of an entry. False: its meter has dropped it.
     template <class Out>
@@ -248,6 +262,9 @@ class Forwarder {
         }
         if (decision.cause != nullptr) {
             ++(counted.*decision.cause);
+            out.drop(arrived.handle);
+        } else if (decision.ring == RingIndex::none() && !may_flood(ingress, now)) {
+            ++counted.storm;
             out.drop(arrived.handle);
         } else if (decision.ring == RingIndex::none()) {
             ++counted.flooded;
@@ -351,6 +368,11 @@ class Forwarder {
     FlowTable flow_table_;
     MatchTable rules_;
     std::vector<PortCounters> counters_;
+    struct Floods {
+        base::Time each;     ///< at the limit; zero: there is none
+        base::Time next_at;  ///< without those that may come at once
+    };
+    std::vector<Floods> floods_;  ///< of each port
 };
 
 }  // namespace daqloom::softswitch

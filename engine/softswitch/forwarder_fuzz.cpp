@@ -76,6 +76,9 @@ ForwarderConfig config_from(base::ByteSource& from) {
     config.output.quantum = static_cast<std::uint32_t>(from.number(1'600, 10'000));
     config.addresses = {.most = static_cast<std::uint32_t>(from.number(1, 50)),
                         .ageing = base::microseconds(from.number(1, 60'000))};
+    for (int port = 0; port < kPorts && from.coin(); ++port) {
+        config.limits.push_back({.floods = from.byte(), .addresses = from.byte()});
+    }
     config.most_rules = static_cast<std::uint32_t>(from.number(0, 40));
     config.most_flow_entries = kFlowEntries;
     config.most_meters = kMeters;
@@ -142,7 +145,8 @@ void change(Forwarder& forwarder, base::ByteSource& from) {
             forwarder.remove_rule(match_from(from), from.byte());
             break;
         case 2:
-            forwarder.fix_address(MacAddress{from.byte()}, from.byte(),
+            forwarder.fix_address(MacAddress{from.byte()},
+                                  from.coin() ? from.byte() : MacTable::kEveryVlan,
                                   PortIndex(from.byte() % kPorts));
             break;
         case 3:

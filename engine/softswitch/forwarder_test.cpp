@@ -180,6 +180,34 @@ TEST(Forwarder, BroadcastsGoToAllOthers) {
     }
 }
 
+TEST(Forwarder, APortFloodsNoMoreThanItMay) {
+    ForwarderConfig config = config_of();
+    config.limits = {{.floods = 20, .addresses = 2}};
+    Driver driver(config);
+    // 50 ms each, and those of 100 ms at once: at 0, 50 and 100 ms of the bucket.
+    const auto floods = [&](std::uint16_t port, Time now) {
+        return !driver.ports_of(driver.in(port, frame_of(host(1), kBroadcast), now), now).empty();
+    };
+    const Time now = base::seconds(1);
+    EXPECT_TRUE(floods(0, now) && floods(0, now) && floods(0, now));
+    EXPECT_FALSE(floods(0, now));
+    EXPECT_FALSE(floods(0, now + base::milliseconds(49)));
+    const Time later = now + base::milliseconds(50);
+    EXPECT_TRUE(floods(0, later));
+    EXPECT_EQ(driver.counted(0).storm, 2U);
+    EXPECT_EQ(driver.counted(0).flooded, 4U);
+    for (int frame = 0; frame < 100; ++frame) {
+        EXPECT_TRUE(floods(1, later)) << "a port without a limit";
+    }
+    for (std::uint64_t source : {5, 6, 7}) {
+        driver.in(0, frame_of(host(source), host(1)), later);
+    }
+    EXPECT_EQ(driver.counted(0).not_learned, 1U);
+    EXPECT_EQ(driver.forwarder().addresses().learned_at(PortIndex(0)), 2U);
+    config.limits.resize(kPorts + 1);
+    EXPECT_FALSE(Forwarder::make(config));
+}
+
 TEST(Forwarder, DropsWhatGoesNowhere) {
     ForwarderConfig config = config_of();
     config.floods_unknown = false;

@@ -9,7 +9,8 @@ using base::Time;
 
 MacTable::MacTable(const MacTableConfig& config)
     : config_(config),
-      entries_(std::max<std::size_t>(kPlaces, std::bit_ceil(std::size_t{2} * config.most))) {}
+      entries_(std::max<std::size_t>(kPlaces, std::bit_ceil(std::size_t{2} * config.most))),
+      learned_(config.ports) {}
 
 std::size_t MacTable::place_of(std::uint64_t key) const {
     const std::uint64_t hash = (key ^ key >> 29) * 0x9e3779b97f4a7c15;
@@ -25,6 +26,14 @@ const MacTable::Entry* MacTable::known(std::uint64_t key) const {
         }
     }
     return nullptr;
+}
+
+const MacTable::Entry* MacTable::fixed(MacAddress address, std::uint16_t vlan) const {
+    const Entry* entry = known(key_of(address, vlan));
+    if (entry != nullptr && entry->is_fixed) {
+        return entry;
+    }
+    return fixed_in_every_vlan_ == 0 ? nullptr : known(key_of(address, kEveryVlan));
 }
 
 MacTable::Entry* MacTable::free_place(std::uint64_t key, Time now) {
@@ -46,49 +55,86 @@ MacTable::Entry* MacTable::free_place(std::uint64_t key, Time now) {
     return old;
 }
 
+MacTable::Entry* MacTable::place_of_most(std::uint64_t key, std::uint32_t than) {
+    const std::size_t first = place_of(key);
+    Entry* found = nullptr;
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+        Entry& entry = entries_[(first + i) & (entries_.size() - 1)];
+        if (entry.key != kFree && !entry.is_fixed && learned_[entry.port.value()] > than) {
+            found = &entry;
+            than = learned_[entry.port.value()];
+        }
+    }
+    if (found != nullptr) {
+        ++counters_.displaced;
+        release(*found);
+    }
+    return found;
+}
+
 std::optional<PortIndex> MacTable::find(MacAddress address, std::uint16_t vlan, Time now) const {
+    if (const Entry* entry = fixed(address, vlan)) {
+        return entry->port;
+    }
     const Entry* entry = known(key_of(address, vlan));
     return entry == nullptr || is_old(*entry, now) ? std::nullopt : std::optional(entry->port);
 }
 
-bool MacTable::learn(MacAddress address, std::uint16_t vlan, PortIndex port, Time now) {
-    if (address.is_group()) {
-        return false;
+MacTable::Learned MacTable::learn(MacAddress address, std::uint16_t vlan, PortIndex port,
+                                  Time now) {
+    if (address.is_group() || fixed(address, vlan) != nullptr) {
+        return Learned::known;
     }
     const std::uint64_t key = key_of(address, vlan);
-    if (Entry* entry = known(key)) {
-        if (entry->is_fixed) {
-            return false;
-        }
-        const bool has_moved = entry->port != port;
+    Entry* entry = known(key);
+    const bool has_moved = entry != nullptr && entry->port != port;
+    if ((entry == nullptr || has_moved) && !may_learn_at(port)) {
+        ++counters_.limited;
+        return Learned::refused;
+    }
+    if (entry != nullptr) {
         const bool is_news = has_moved || now - entry->told > config_.ageing / kToldAgain;
-        counters_.moved += has_moved ? 1 : 0;
+        if (has_moved) {
+            ++counters_.moved;
+            --learned_[entry->port.value()];
+            ++learned_[port.value()];
+        }
         entry->port = port;
         entry->seen = now;
         entry->told = is_news ? now : entry->told;
-        return is_news;
+        return is_news ? Learned::news : Learned::known;
     }
-    Entry* entry = free_place(key, now);
+    entry = free_place(key, now);
+    if (entry == nullptr) {
+        entry = place_of_most(key, learned_[port.value()] + 1);
+    }
     if (entry == nullptr) {
         ++counters_.full;
-        return false;
+        return Learned::refused;
     }
     *entry = {key, now, now, port, false};
     ++size_;
+    ++learned_[port.value()];
     ++counters_.learned;
-    return true;
+    return Learned::news;
 }
 
 bool MacTable::fix(MacAddress address, std::uint16_t vlan, PortIndex port) {
     const std::uint64_t key = key_of(address, vlan);
     Entry* entry = known(key);
-    if (entry == nullptr) {
+    if (entry != nullptr) {
+        release(*entry);
+    } else {
         entry = free_place(key, Time{});
+        if (entry == nullptr) {
+            entry = place_of_most(key, 0);
+        }
         if (entry == nullptr) {
             return false;
         }
-        ++size_;
     }
+    ++size_;
+    fixed_in_every_vlan_ += vlan == kEveryVlan ? 1 : 0;
     *entry = {key, {}, {}, port, true};
     return true;
 }

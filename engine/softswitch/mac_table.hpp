@@ -16,6 +16,9 @@ namespace daqloom::softswitch {
 struct MacTableConfig {
     std::uint32_t most = 8192;               ///< addresses, those given included
     base::Time ageing = base::seconds(300);  ///< IEEE 802.1Q, 8.8.3
+    std::uint16_t ports = 256;
+    /// Addresses learned at each port at a time; 0, or no number for a port: no limit of its own.
+    std::vector<std::uint32_t> most_of_port{};
 };
 
 struct MacTableCounters {
@@ -23,23 +26,36 @@ struct MacTableCounters {
                    (std::uint64_t, moved, "Addresses that came from another port than before."),
                    (std::uint64_t, aged, "Addresses forgotten, as nothing came from them."),
                    (std::uint64_t, full,
-                    "Frames whose source was not learned: the table was full."))
+                    "Frames whose source was not learned: the table was full."),
+                   (std::uint64_t, limited,
+                    "Frames whose source was not learned: its port has as many as it may."),
+                   (std::uint64_t, displaced,
+                    "Addresses forgotten for that of a port with fewer: the table was full."))
 };
 
 /// An address of a VLAN is in one of the places behind that which its hash gives; these are
-/// bounded, so that no flood of addresses makes a look-up slow. Nothing is allocated after
-/// construction.
+/// bounded, so that no flood of addresses makes a look-up slow. In a full table a new address takes
+/// the place of one at the port that has most, so that no port keeps the others' addresses out.
+/// Nothing is allocated after construction.
 class MacTable {
   public:
+    /// In place of a VLAN: a fixed address holds in each of them.
+    static constexpr std::uint16_t kEveryVlan = 0xffff;
+
+    enum class Learned : std::uint8_t {
+        known,
+        news,  ///< or not told for a while to those that have tables of their own
+        refused,
+    };
+
     explicit MacTable(const MacTableConfig& config);
 
     /// None: nobody knows.
     [[nodiscard]] std::optional<PortIndex> find(MacAddress address, std::uint16_t vlan,
                                                 base::Time now) const;
-    /// A frame from this address came in by this port. Addresses of groups are not learned. True:
-    /// that is news, or has not been for a while, to those that have tables of their own.
-    bool learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
-    /// It stays where it is. False: there is no place.
+    /// A frame from this address came in by this port. Addresses of groups are not learned.
+    Learned learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
+    /// It stays where it is, in a VLAN or in each. False: there is no place.
     bool fix(MacAddress address, std::uint16_t vlan, PortIndex port);
     /// Also one that was given. False: it is not there.
     bool forget(MacAddress address, std::uint16_t vlan);
@@ -48,6 +64,8 @@ class MacTable {
 
     /// Those that are too old included, until their place is needed.
     [[nodiscard]] std::size_t size() const { return size_; }
+    /// Likewise of those learned at a port.
+    [[nodiscard]] std::uint32_t learned_at(PortIndex port) const { return learned_[port.value()]; }
     [[nodiscard]] const MacTableCounters& counters() const { return counters_; }
 
   private:
@@ -64,8 +82,10 @@ class MacTable {
     };
     static constexpr std::uint64_t kFree = ~std::uint64_t{0};
 
+    /// No tag of a frame makes the key of every VLAN.
     static std::uint64_t key_of(MacAddress address, std::uint16_t vlan) {
-        return address.value << 12 | vlan;
+        constexpr std::uint64_t every = std::uint64_t{1} << 60;
+        return vlan == kEveryVlan ? every | address.value << 12 : address.value << 12 | vlan;
     }
     [[nodiscard]] std::size_t place_of(std::uint64_t key) const;
     [[nodiscard]] bool is_old(const Entry& entry, base::Time now) const {
@@ -75,9 +95,24 @@ class MacTable {
     [[nodiscard]] Entry* known(std::uint64_t key) {
         return const_cast<Entry*>(static_cast<const MacTable*>(this)->known(key));
     }
+    /// The one that was given of this address, for this VLAN or for each.
+    [[nodiscard]] const Entry* fixed(MacAddress address, std::uint16_t vlan) const;
     /// Null: there is none. That of an address that is too old is free.
     Entry* free_place(std::uint64_t key, base::Time now);
+    /// That of a learned address at the port that has most of them, if those are more than `than`;
+    /// null: there is none.
+    Entry* place_of_most(std::uint64_t key, std::uint32_t than);
+    [[nodiscard]] bool may_learn_at(PortIndex port) const {
+        const std::uint32_t most =
+            port.value() < config_.most_of_port.size() ? config_.most_of_port[port.value()] : 0;
+        return most == 0 || learned_[port.value()] < most;
+    }
     void release(Entry& entry) {
+        if (entry.is_fixed) {
+            fixed_in_every_vlan_ -= entry.key >> 60 != 0 ? 1 : 0;
+        } else {
+            --learned_[entry.port.value()];
+        }
         entry = {};
         --size_;
     }
@@ -85,6 +120,8 @@ class MacTable {
     MacTableConfig config_;
     std::vector<Entry> entries_;  ///< a power of two, twice as many as addresses
     std::size_t size_ = 0;
+    std::vector<std::uint32_t> learned_;  ///< at each port
+    std::size_t fixed_in_every_vlan_ = 0;
     MacTableCounters counters_;
 };
 

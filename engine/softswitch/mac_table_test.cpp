@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -50,6 +51,61 @@ TEST(MacTable, WhatIsGivenStays) {
     EXPECT_TRUE(table.forget(kOne, 0));
     EXPECT_FALSE(table.find(kOne, 0, Time{}));
     EXPECT_FALSE(table.forget(kOne, 0));
+}
+
+TEST(MacTable, WhatIsGivenForEveryVlanHoldsInEach) {
+    MacTable table({});
+    table.learn(kOne, 5, PortIndex(2), Time{});
+    EXPECT_TRUE(table.fix(kOne, MacTable::kEveryVlan, PortIndex(1)));
+    for (const std::uint16_t vlan : std::array<std::uint16_t, 3>{0, 5, 4095}) {
+        table.learn(kOne, vlan, PortIndex(3), Time{});
+        EXPECT_EQ(table.find(kOne, vlan, Time{}), PortIndex(1)) << vlan;
+    }
+    EXPECT_TRUE(table.fix(kOne, 7, PortIndex(4)));
+    EXPECT_EQ(table.find(kOne, 7, Time{}), PortIndex(4)) << "the VLAN of its own comes first";
+    EXPECT_EQ(table.find(kTwo, 7, Time{}), std::nullopt);
+    EXPECT_TRUE(table.forget(kOne, MacTable::kEveryVlan));
+    EXPECT_EQ(table.find(kOne, 0, Time{}), std::nullopt);
+    table.learn(kTwo, 4095, PortIndex(3), Time{});
+    EXPECT_EQ(table.find(kTwo, 0, Time{}), std::nullopt) << "a tag of 4095 is not every VLAN";
+}
+
+TEST(MacTable, APortLearnsAsManyAsItMay) {
+    MacTable table({.ageing = seconds(10), .most_of_port = {0, 2}});
+    const auto learn = [&](std::uint64_t address, std::uint16_t port, Time at = {}) {
+        return table.learn(MacAddress{address}, 0, PortIndex(port), at);
+    };
+    EXPECT_EQ(learn(2, 1), MacTable::Learned::news);
+    EXPECT_EQ(learn(4, 1), MacTable::Learned::news);
+    EXPECT_EQ(learn(6, 1), MacTable::Learned::refused);
+    EXPECT_EQ(learn(2, 1), MacTable::Learned::known);
+    EXPECT_EQ(learn(6, 0), MacTable::Learned::news) << "another port has its own limit";
+    EXPECT_EQ(learn(6, 1), MacTable::Learned::refused) << "nor may it take that address over";
+    EXPECT_EQ(table.find(MacAddress{6}, 0, Time{}), PortIndex(0));
+    EXPECT_EQ(table.counters().limited, 2U);
+    EXPECT_EQ(learn(4, 0), MacTable::Learned::news);
+    EXPECT_EQ(table.learned_at(PortIndex(1)), 1U);
+    EXPECT_EQ(learn(8, 1), MacTable::Learned::news) << "one has moved away";
+    EXPECT_EQ(table.learned_at(PortIndex(1)), 2U);
+}
+
+/// One port fills the table, and one address the places of 4,096 VLANs: others are learned all the
+/// same, at the cost of that port, and those in use stay.
+TEST(MacTable, AFullTableMakesRoomAtThePortThatHasMost) {
+    MacTable table({.most = 1024, .ageing = seconds(300)});
+    table.learn(kTwo, 0, PortIndex(1), Time{});
+    for (std::uint16_t vlan = 0; vlan < 4096; ++vlan) {
+        table.learn(kOne, vlan, PortIndex(2), Time{});
+    }
+    EXPECT_EQ(table.size(), 1024U);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        const MacAddress host{0x060000000000 + (i << 8)};
+        EXPECT_EQ(table.learn(host, 0, PortIndex(3), seconds(1)), MacTable::Learned::news) << i;
+        EXPECT_EQ(table.find(host, 0, seconds(1)), PortIndex(3));
+    }
+    EXPECT_EQ(table.find(kTwo, 0, seconds(1)), PortIndex(1));
+    EXPECT_EQ(table.counters().displaced, 100U);
+    EXPECT_EQ(table.learned_at(PortIndex(2)) + 101, table.size());
 }
 
 TEST(MacTable, OfAPortThatIsDownNothingIsKept) {

@@ -49,6 +49,10 @@ void bind_config(nb::module_& module) {
         .def_rw("port_limit", &SharedMemoryConfig::port_limit)
         .def_rw("cell_size", &SharedMemoryConfig::cell_size)
         .def_rw("cell_metadata", &SharedMemoryConfig::cell_metadata);
+    nb::class_<PortLimits>(module, "PortLimits",
+                           "What a port may flood a second and learn, in frames and addresses; 0: "
+                           "no limit.")
+        .def(nb::init<std::uint32_t, std::uint32_t>(), nb::arg("floods"), nb::arg("addresses"));
     nb::class_<SwitchConfig>(module, "SwitchConfig")
         .def(nb::init<>())
         .def_rw("eal", &SwitchConfig::eal)
@@ -92,6 +96,11 @@ void bind_config(nb::module_& module) {
         .def_prop_rw(
             "ageing_s", [](const SwitchConfig& self) { return self.forwarder.addresses.ageing; },
             [](SwitchConfig& self, base::Time time) { self.forwarder.addresses.ageing = time; })
+        .def_prop_rw(
+            "limits", [](const SwitchConfig& self) { return self.forwarder.limits; },
+            [](SwitchConfig& self, std::vector<PortLimits> limits) {
+                self.forwarder.limits = std::move(limits);
+            })
         .def_prop_rw(
             "flow_entries",
             [](const SwitchConfig& self) { return self.forwarder.most_flow_entries; },
@@ -178,7 +187,8 @@ void bind_state(nb::module_& module) {
     bind_report<io::DeviceCounters>(module, "DeviceCounters", "Of the device of a port.");
     nb::class_<SwitchState::Port>(module, "PortState")
         .def_ro("device", &SwitchState::Port::device)
-        .def_ro("frames", &SwitchState::Port::frames);
+        .def_ro("frames", &SwitchState::Port::frames)
+        .def_ro("addresses", &SwitchState::Port::addresses);
     nb::class_<SwitchState::Ring>(module, "RingState")
         .def_ro("counters", &SwitchState::Ring::counters)
         .def_ro("packets", &SwitchState::Ring::packets)
@@ -253,11 +263,12 @@ struct Changes {
             }
         });
     }
-    /// The number of the step that was false; -1: none was.
-    std::int64_t apply(Forwarder& to) const {
+    /// The number of the step that was false, of so many first ones; -1: none was.
+    std::int64_t apply(Forwarder& to, std::size_t first) const {
+        const auto end = steps.begin() + static_cast<std::ptrdiff_t>(first);
         const auto refused =
-            std::ranges::find_if(steps, [&](const Step& step) { return !step(to); });
-        return refused == steps.end() ? -1 : refused - steps.begin();
+            std::find_if(steps.begin(), end, [&](const Step& step) { return !step(to); });
+        return refused == end ? -1 : refused - steps.begin();
     }
 
     std::vector<Step> steps;
@@ -349,7 +360,7 @@ void bind_changes(nb::module_& module) {
                     [=](Forwarder& to) { return to.fix_address(MacAddress{address}, vlan, port); });
             },
             nb::arg("address"), nb::arg("vlan"), nb::arg("port"),
-            "Refused where there is no place for it.")
+            "In a VLAN, or with EVERY_VLAN in each. Refused where there is no place for it.")
         .def(
             "forget_address",
             [](Changes& self, std::uint64_t address, std::uint16_t vlan) {
@@ -391,13 +402,16 @@ void bind_switch(nb::module_& module) {
             "apply",
             [](Switch& self, const Changes& changes) {
                 std::int64_t refused = -1;
-                self.change(
-                    [&](Forwarder& to) { refused = refused >= 0 ? refused : changes.apply(to); });
+                self.change([&](Forwarder& to) {
+                    const std::size_t first =
+                        refused < 0 ? changes.steps.size() : static_cast<std::size_t>(refused);
+                    refused = std::max(refused, changes.apply(to, first));
+                });
                 return refused;
             },
             nb::arg("changes"), nb::call_guard<nb::gil_scoped_release>(),
             "All of them between the same two turns of a core, for one core after the other. "
-            "Returns the number of the one that was refused, with which it ended, or -1.")
+            "Returns the number of the one that was refused, before which all cores ended, or -1.")
         .def(
             "flow_counts",
             [](Switch& self, const std::vector<FlowIndex>& indices) {
@@ -437,6 +451,7 @@ void bind_switch(nb::module_& module) {
 
 NB_MODULE(_switch, module) {
     module.doc() = "The software switch of daqloom over DPDK.";
+    module.attr("EVERY_VLAN") = daqloom::softswitch::MacTable::kEveryVlan;
     daqloom::bindings::bind_config(module);
     daqloom::bindings::bind_rules(module);
     daqloom::bindings::bind_state(module);

@@ -122,6 +122,8 @@ struct Switch::Running {
         for (std::size_t port = 0; port < devices->size(); ++port) {
             PortCounters& counted = state.ports[port].frames;
             counted = base::together(counted, forwarder.counters(PortIndex(port)));
+            state.ports[port].addresses = std::max(
+                state.ports[port].addresses, forwarder.addresses().learned_at(PortIndex(port)));
         }
         const OutputQueues& queues = forwarder.queues();
         for (RingIndex ring{}; ring.value() < queues.rings(); ++ring) {

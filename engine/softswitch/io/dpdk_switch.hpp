@@ -28,6 +28,7 @@ struct SwitchState {
     struct Port {
         DeviceCounters device;
         PortCounters frames;
+        std::uint32_t addresses = 0;  ///< learned there, also those too old
     };
     struct Ring {
         RingCounters counters;
