@@ -9,6 +9,7 @@ from daqloom.cli.app import group
 from daqloom.cli.console import note, plain_failures, print_json
 from daqloom.cli.measure import Address, Certificates
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
+from daqloom.words import printable
 
 if TYPE_CHECKING:
     from daqloom.softswitch.document import SwitchFile
@@ -409,14 +410,21 @@ def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -
 
 def _needs_dpdk() -> Any:
     """The program of the switch, where daqloom was built with DPDK."""
+    from importlib.util import find_spec
+
     from daqloom.measure import MeasureError
 
+    if find_spec("daqloom._switch") is None:
+        raise MeasureError(
+            "daqloom was built without DPDK; install it (Debian and Ubuntu: apt-get install "
+            "libdpdk-dev) and install daqloom again"
+        )
     try:
         from daqloom.softswitch import program
     except ImportError as error:
         raise MeasureError(
-            f"daqloom was built without DPDK ({error}); install it (Debian and Ubuntu: apt-get "
-            "install libdpdk-dev) and install daqloom again"
+            f"DPDK's library cannot be loaded: {printable(str(error))[:300]}; install the version "
+            "that daqloom was built with (Debian and Ubuntu: apt-get install libdpdk-dev)"
         ) from None
     return program
 
@@ -443,9 +451,11 @@ def _print(status: SwitchStatus, *, json: bool) -> None:
         return
     from rich.console import Console
 
-    from daqloom.cli.switch_table import tables
+    from daqloom.cli.switch_table import sentences, tables
     from daqloom.columns import width_of
 
     console = Console(highlight=False)
     for table in tables(status, width_of(console)):
         console.print(table)
+    for sentence in sentences(status):
+        print(sentence)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.columns import tables as fitted
 from daqloom.scenario.quantities import RATE
+from daqloom.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,18 @@ def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
         yield from fitted(head, [[f"{status.openflow[name]:,}" for name in names]], width)
 
 
+def sentences(status: SwitchStatus) -> Iterator[str]:
+    """Who else steers the switch, and what is wrong with it."""
+    if status.openflow_failure:
+        yield f"OpenFlow: {status.openflow_failure}"
+    if (database := status.ovsdb) is not None:
+        again = f" (begun again {counted(database.restarts, 'time')})" if database.restarts else ""
+        yield f"OVSDB: {database.state}{again}"
+        if database.failure:
+            yield f"OVSDB: {database.failure}"
+        yield from (f"OVSDB: {each}" for each in database.refusals)
+
+
 def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Group:
     """Rates since `before`, depths as bars, and drops."""
     from rich.console import Group
@@ -96,6 +109,7 @@ def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Gr
     state = "drains" if now.stopping else "runs"
     return Group(
         Text(f"{now.title or 'switch'}: {state} since {now.time_s:,.0f} s"),
+        *(Text(sentence) for sentence in sentences(now)),
         *fitted(["port", "link", "in", "out", "frames/s", "dropped"], ports, width),
         *fitted(["ring", "pace", "depth", "holds", "peak", "dropped"], rings, width),
     )
@@ -109,7 +123,8 @@ def _first(status: SwitchStatus) -> list[RingStatus]:
 
 
 def _pace(ring: RingStatus) -> str:
-    return RATE.format(ring.rate_bps) if ring.rate_bps else "-"
+    pace = RATE.format(ring.rate_bps) if ring.rate_bps else "-"
+    return f"{pace} (OVSDB)" if ring.rate_owner else pace
 
 
 def _rate(size: int, took_s: float) -> str:

@@ -1,8 +1,8 @@
 """What differs between two files of a switch, as steps that the engine takes between two turns."""
 
-from daqloom._switch import Changes
+from daqloom._switch import EVERY_VLAN, Changes
 from daqloom.softswitch.configure import address_number, entries_of, first_ring, port_number
-from daqloom.softswitch.document import SwitchFile
+from daqloom.softswitch.document import FixedAddress, SwitchFile
 
 RULES_FULL = (
     "{}: the table of rules is full, or has more than 32 kinds of them; leave some out, or let "
@@ -39,10 +39,14 @@ def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dic
     old_addresses, addresses = before.addresses.fixed, after.addresses.fixed
     for name, old_address in old_addresses.items():
         if addresses.get(name) != old_address:
-            changes.forget_address(address_number(old_address.address), old_address.vlan or 0)
+            changes.forget_address(address_number(old_address.address), _vlan(old_address))
     for name, address in addresses.items():
         if old_addresses.get(name) != address:
             refusals[len(changes)] = ADDRESSES_FULL.format(name)
             port = port_number(after, address.port)
-            changes.fix_address(address_number(address.address), address.vlan or 0, port)
+            changes.fix_address(address_number(address.address), _vlan(address), port)
     return changes, refusals
+
+
+def _vlan(address: FixedAddress) -> int:
+    return EVERY_VLAN if address.vlan is None else address.vlan

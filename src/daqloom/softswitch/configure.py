@@ -4,7 +4,14 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from daqloom._switch import Action, Match, RingConfig, SharedMemoryConfig, SwitchConfig
+from daqloom._switch import (
+    Action,
+    Match,
+    PortLimits,
+    RingConfig,
+    SharedMemoryConfig,
+    SwitchConfig,
+)
 from daqloom.softswitch.document import Matching, Port, Ring, Rule, SharedMemory, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 
@@ -39,6 +46,7 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
     config.overhead = OVERHEAD_BYTES[switch.pace_counts]
     config.addresses = switch.addresses.most
     config.ageing_s = switch.addresses.ageing
+    config.limits = [PortLimits(port.floods, port.addresses) for port in switch.ports.values()]
     config.floods_unknown = switch.addresses.unknown == "flood"
     config.shared = _shared(switch.shared_memory)
     if switch.control.openflow:

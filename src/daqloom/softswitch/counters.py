@@ -40,21 +40,37 @@ class SwitchCollector:
             "Frames that a port's device could not take in.",
             labels=of_port,
         )
+        unlearned = CounterMetricFamily(
+            "daqloom_switch_unlearned_frames",
+            "Frames whose source was not learned, as the port or the table was full.",
+            labels=of_port,
+        )
+        addresses = GaugeMetricFamily(
+            "daqloom_switch_addresses", "Addresses learned behind a port.", labels=of_port
+        )
         up = GaugeMetricFamily("daqloom_switch_up", "Whether a port's link is up.", labels=of_port)
         for port in status.ports:
             frames.add_metric([port.name], port.frames["packets"])
             size.add_metric([port.name], port.frames["bytes"])
             sent.add_metric([port.name], port.device_counts["sent"])
             missed.add_metric([port.name], port.missed)
+            unlearned.add_metric([port.name], port.frames["not_learned"])
+            addresses.add_metric([port.name], port.addresses)
             up.add_metric([port.name], float(port.is_up))
             for cause in DROPS:
                 dropped.add_metric([port.name, cause], port.frames[cause])
-        yield from (frames, size, dropped, sent, missed, up)
+        yield from (frames, size, dropped, sent, missed, unlearned, addresses, up)
         yield CounterMetricFamily(
             "daqloom_switch_behind_frames",
             "Frames dropped, as the core of their ring was behind with those of others.",
             value=status.loop["behind"],
         )
+        if status.ovsdb is not None:
+            yield GaugeMetricFamily(
+                "daqloom_switch_ovsdb_up",
+                "Whether the switch follows Open vSwitch's database.",
+                value=float(not status.ovsdb.failure),
+            )
         held = GaugeMetricFamily(
             "daqloom_switch_ring_packets", "Packets that a ring holds.", labels=of_ring
         )

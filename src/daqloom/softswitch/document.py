@@ -56,10 +56,10 @@ Controller = Annotated[
     _written(
         re.compile(
             r"(?:tcp|ssl):(?:\[[0-9A-Fa-f:.]{2,60}\]|[^\s:\[\]]{1,180})(?::[0-9]{1,5})?"
-            r"|punix:\S{1,190}|ptcp:[0-9]{0,5}(?::\S{1,180})?"
+            r"|punix:\S{1,190}|p(?:tcp|ssl):[0-9]{0,5}(?::\S{1,180})?"
         ),
         "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to look for it, or "
-        "ptcp:PORT or punix:PATH to listen for it",
+        "pssl:PORT or punix:PATH to listen for it",
     ),
 ]
 Vlan = Annotated[int, Field(ge=1, le=4094)]
@@ -109,6 +109,13 @@ class Port(Part):
     packets: int = Field(default=4096, ge=1, le=MOST_PACKETS)
     """Packets that the ring of each of its classes holds, for frames that no ring of their own has;
     further ones are dropped."""
+    floods: int = Field(default=100_000, ge=0, le=MOST_PACKETS)
+    """Frames a second that come in by it and go to all other ports: broadcasts, multicasts, and
+    frames to unknown addresses. Further ones are dropped; those of 100 ms may come at once.
+    0 = no limit."""
+    addresses: int = Field(default=0, ge=0, le=4_194_304)
+    """Addresses that are learned behind it at a time; 0 = no limit but that of the table, which,
+    when it is full, makes room at the port that has most."""
 
 
 class Matching(Part):
@@ -223,8 +230,8 @@ class FixedAddress(Part):
     """The address."""
     port: NodeName
     """Port behind which it is."""
-    vlan: Vlan | None = None
-    """VLAN in which it is; none: of frames without a tag."""
+    vlan: Annotated[int, Field(ge=0, le=4094)] | None = None
+    """VLAN in which it is: 0 = that of frames without a tag, none = each of them."""
 
 
 class Addresses(Part):
@@ -255,12 +262,25 @@ class Control(Part):
     """Bridge in that database that is this switch."""
     openflow: tuple[Controller, ...] = Field(default=(), max_length=8, strict=False)
     """Controllers of OpenFlow 1.3: "tcp:HOST:PORT" or "ssl:HOST:PORT" to look for one,
-    "ptcp:PORT" (of loopback) or "punix:PATH" to listen for them. Their entries come before rings'
-    matches and rules."""
+    "pssl:PORT:HOST" (with certificates), "punix:PATH" (for this user) or "ptcp:PORT" (of loopback,
+    with insecure) to listen for them. Their entries come before rings' matches and rules."""
+    insecure: bool = False
+    """Whether a controller may come by "ptcp", which is not authenticated: then all users of this
+    machine may steer the switch."""
     datapath: int = Field(default=1, ge=1, lt=1 << 64)
     """Number by which controllers of OpenFlow know the switch."""
     prometheus: Annotated[str, Field(max_length=200)] = ""
     """Address at which it shows its counters to Prometheus, host:port; empty: none."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.insecure and (of := [c for c in self.openflow if c.startswith("ptcp:")]):
+            raise ValueError(
+                f'openflow = "{of[0]}" would let all users of this machine steer the switch, as '
+                "OpenFlow over TCP is not authenticated; use punix:PATH or pssl:PORT, or set "
+                "insecure = true"
+            )
+        return self
 
 
 class SwitchFile(Part):

@@ -3,37 +3,58 @@ there is the pace of rings, and it shows ports and their statistics.
 
 Of the schema Open_vSwitch (ovs-vswitchd.conf.db(5)) it serves one bridge. A port of the bridge is
 the switch's port of the same name; the queues 1, 2, … of its QoS are the rings of that port in the
-order of the switch's file, and `other_config:max-rate` is their pace.
+order of the switch's file, and `other_config:max-rate` is their pace, which the database then owns.
+
+The server is not trusted to answer: every wait has a limit, in a thread that is supervised.
 """
 
-import threading
+import errno
+import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import ovs.jsonrpc
 import ovs.poller
 import ovs.stream
-from ovs.db import idl
+from ovs.db import error, idl, schema
 
 from daqloom.measure import MeasureError
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.quantities import RATE
 from daqloom.softswitch.running import RunningSwitch
-from daqloom.softswitch.status import PortStatus
+from daqloom.softswitch.status import OvsdbStatus, PortStatus
+from daqloom.softswitch.supervised import Supervised
+from daqloom.words import printable
 
 SCHEMA = "Open_vSwitch"
-COLUMNS = {
-    "Open_vSwitch": ["bridges", "next_cfg", "cur_cfg"],
-    "Bridge": ["name", "ports"],
-    "Port": ["name", "interfaces", "qos"],
-    "Interface": ["name", "ofport", "link_state", "statistics", "error"],
-    "QoS": ["queues"],
-    "Queue": ["other_config"],
+COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
+    "Open_vSwitch": {"bridges": ("uuid",), "next_cfg": ("integer",), "cur_cfg": ("integer",)},
+    "Bridge": {"name": ("string",), "ports": ("uuid",)},
+    "Port": {"name": ("string",), "interfaces": ("uuid",), "qos": ("uuid",)},
+    "Interface": {
+        "name": ("string",),
+        "ofport": ("integer",),
+        "link_state": ("string",),
+        "statistics": ("string", "integer"),
+        "error": ("string",),
+    },
+    "QoS": {"queues": ("integer", "uuid")},
+    "Queue": {"other_config": ("string", "string")},
 }
+"""Columns that are used, by table, with the type of their values, or of their keys and values."""
 LOCK = "ovs_vswitchd"
 """Held by whoever serves a database, so that an `ovs-vswitchd` beside this switch does not."""
+ANSWER_S = 5.0
+"""Time limit for each answer of the server (s)."""
+TURN_S = 0.1
 STATISTICS_EVERY_S = 5.0
 LOCAL_PORT = 65_534
 """Number of a bridge's own port in OpenFlow."""
+LONGEST_RATE = 15
+"""Most digits of a rate."""
+MOST_REFUSALS = 20
+"""That the status shows."""
 
 
 class OvsdbClient:
@@ -41,42 +62,91 @@ class OvsdbClient:
 
     def __init__(self, running: RunningSwitch, remote: str, bridge: str) -> None:
         """Raises MeasureError where there is no such database."""
-        self._running, self._bridge = running, bridge
-        schema = _schema(remote)
-        helper = idl.SchemaHelper(None, schema)
-        for table, columns in COLUMNS.items():
-            helper.register_columns(table, columns)
-        self._idl = idl.Idl(remote, helper)
-        self._idl.set_lock(LOCK)
-        self._refused: dict[str, str] = {}
-        """Why the rates of a port were refused, by its name."""
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
+        self._running, self._remote, self._bridge = running, remote, bridge
+        self._follower: _Follower | None = None
+        self._thread = Supervised(f"control.ovsdb = {remote}", self._follow)
 
     def close(self) -> None:
         """Stop following."""
-        self._ends.set()
-        self._thread.join()
-        self._idl.close()
+        self._thread.close()
 
-    def _follow(self) -> None:
-        seen, waited_s = None, STATISTICS_EVERY_S
-        while not self._ends.is_set():
+    def status(self) -> OvsdbStatus:
+        """Return how it stands; from any thread."""
+        failure, follower = self._thread.failure, self._follower
+        state = follower.state if follower else "connecting"
+        refusals = list(follower.refused.values())[:MOST_REFUSALS] if follower else []
+        return OvsdbStatus(
+            state="failed" if failure else state,
+            failure=failure,
+            restarts=self._thread.restarts,
+            refusals=tuple(refusals),
+        )
+
+    def _follow(self, thread: Supervised) -> None:
+        helper = idl.SchemaHelper(None, _schema(self._remote))
+        for table, columns in COLUMNS.items():
+            helper.register_columns(table, list(columns))
+        database = idl.Idl(self._remote, helper, probe_interval=round(1000 * ANSWER_S))
+        try:
+            database.set_lock(LOCK)
+            self._follower = _Follower(self._running, database, self._bridge)
+            thread.started()
+            self._follower.run(thread, f"control.ovsdb = {self._remote}")
+        finally:
+            database.close()
+
+
+class _Follower:
+    """What a client does over one connection."""
+
+    def __init__(self, running: RunningSwitch, database: Any, bridge: str) -> None:
+        self.state = "connecting"
+        self.refused: dict[str, str] = {}
+        """Why a rate of a port was refused, by its name."""
+        self._running, self._idl, self._bridge = running, database, bridge
+        self._seen: int | None = None
+        self._told: Any = None
+        """Transaction under way; None: there is none."""
+        self._told_s = float("-inf")
+        """When the last one began."""
+        self._is_due = True
+
+    def run(self, thread: Supervised, where: str) -> None:
+        """Follow until the end. Raises MeasureError where the server does not answer."""
+        answered_s = time.monotonic()
+        while not thread.ends.is_set():
             self._idl.run()
+            now_s = time.monotonic()
             if self._idl.has_lock:
-                changed = self._idl.change_seqno != seen
-                if changed:
-                    seen = self._idl.change_seqno
-                    self._set_rates()
-                if changed or waited_s >= STATISTICS_EVERY_S:
-                    self._tell()
-                    waited_s = 0.0
+                self.state, answered_s = "following", now_s
+                self._serve(now_s, where)
+                thread.goes_on()
+            elif self._idl.is_lock_contended:
+                self.state = f"waiting for the lock {LOCK}, which another client holds"
+                answered_s = now_s
+                thread.goes_on()
+            elif now_s - answered_s > ANSWER_S:
+                raise MeasureError(f"{where}: the server has not answered within {ANSWER_S:g} s")
             poller = ovs.poller.Poller()
             self._idl.wait(poller)
-            poller.timer_wait(100)
+            poller.timer_wait(round(1000 * TURN_S))
             poller.block()
-            waited_s += 0.1
+
+    def _serve(self, now_s: float, where: str) -> None:
+        if self._idl.change_seqno != self._seen:
+            self._seen = self._idl.change_seqno
+            self._is_due |= self._set_rates()
+        if self._told is None and (self._is_due or now_s - self._told_s >= STATISTICS_EVERY_S):
+            self._told, self._told_s, self._is_due = self._transaction(), now_s, False
+        if self._told is None:
+            return
+        if (status := self._told.commit()) != idl.Transaction.INCOMPLETE:
+            self._is_due |= status == idl.Transaction.TRY_AGAIN
+            self._told = None
+        elif now_s - self._told_s > ANSWER_S:
+            raise MeasureError(
+                f"{where}: the server has not answered a transaction within {ANSWER_S:g} s"
+            )
 
     def _ports(self) -> Mapping[str, Any]:
         """Return the ports of the bridge by their names."""
@@ -85,46 +155,67 @@ class OvsdbClient:
                 return {port.name: port for port in bridge.ports}
         return {}
 
-    def _set_rates(self) -> None:
-        file = self._running.file
-        self._refused = {}
+    def _set_rates(self) -> bool:
+        """Give rings the paces of the database. Return whether that is news for it."""
+        before, self.refused = self.refused, {}
+        rates: dict[str, int] = {}
+        owners: dict[str, str] = {}
         for name, port in self._ports().items():
-            rings = file.queues(name)
-            queues = port.qos[0].queues if port.qos else {}
-            keys = {}
-            for number, queue in queues.items():
-                rate = queue.other_config.get("max-rate", "0")
-                if number in rings and rate.isascii() and rate.isdigit():
-                    given = f"{rate} b/s"
-                    if file.rings[rings[number]].rate != int(rate):
-                        keys[f"rings.{rings[number]}.rate"] = given
             try:
-                if keys:
-                    self._running.change(keys)
-            except ScenarioError as error:
-                self._refused[name] = str(error)
+                queues = port.qos[0].queues if port.qos else {}
+                for number, ring in self._running.file.queues(name).items():
+                    rate = queues[number].other_config.get("max-rate") if number in queues else None
+                    if rate is not None:
+                        owners[ring] = f"queue {number} of port {name} in control.ovsdb"
+                        self._take(rate, ring, rates, name, number)
+            except Exception as wrong:  # a row that is not understood does not hold up others
+                self._refuse(name, f"port {name}: {wrong}")
+        try:
+            self._running.set_owned_rates(rates, owners)
+        except ScenarioError as wrong:
+            self._refuse("", str(wrong))
+        return self.refused != before or any(
+            root.cur_cfg != root.next_cfg for root in self._idl.tables["Open_vSwitch"].rows.values()
+        )
 
-    def _tell(self) -> None:
-        """Write what ports count, and that all that was asked for has been done."""
+    def _take(self, rate: str, ring: str, rates: dict[str, int], port: str, number: int) -> None:
+        try:
+            rates[ring] = _rate(rate)
+        except ValueError as wrong:
+            self._refuse(port, f"port {port}, queue {number}: other_config:max-rate {wrong}")
+
+    def _refuse(self, port: str, sentence: str) -> None:
+        sentence = printable(sentence)[:300]
+        if port not in self.refused:
+            print(f"daqloom: {sentence}", file=sys.stderr, flush=True)
+        self.refused.setdefault(port, sentence)
+
+    def _transaction(self) -> Any:
+        """Return a transaction that writes what ports count, and that all that was asked for has
+        been done."""
         by_name = {port.name: port for port in self._running.status().ports}
         numbers = {name: number for number, name in enumerate(by_name, 1)}
         transaction = idl.Transaction(self._idl)
-        for name, port in self._ports().items():
-            for interface in port.interfaces:
-                status = by_name.get(name)
-                if status is not None:
-                    interface.ofport = numbers[name]
-                    interface.link_state = "up" if status.is_up else "down"
-                    interface.statistics = statistics_of(status)
-                    interface.error = self._refused.get(name, [])
-                elif name == self._bridge:
-                    interface.ofport = LOCAL_PORT
-                else:
-                    interface.ofport = -1
-                    interface.error = f"the switch has no port {name}"[:200]
-        for root in self._idl.tables["Open_vSwitch"].rows.values():
-            root.cur_cfg = root.next_cfg
-        transaction.commit_block()
+        try:
+            for name, port in self._ports().items():
+                for interface in port.interfaces:
+                    status = by_name.get(name)
+                    if status is not None:
+                        interface.ofport = numbers[name]
+                        interface.link_state = "up" if status.is_up else "down"
+                        interface.statistics = statistics_of(status)
+                        interface.error = self.refused.get(name, [])
+                    elif name == self._bridge:
+                        interface.ofport = LOCAL_PORT
+                    else:
+                        interface.ofport = -1
+                        interface.error = f"the switch has no port {name}"[:200]
+            for root in self._idl.tables["Open_vSwitch"].rows.values():
+                root.cur_cfg = root.next_cfg
+        except BaseException:
+            transaction.abort()
+            raise
+        return transaction
 
 
 def statistics_of(port: PortStatus) -> dict[str, int]:
@@ -140,18 +231,89 @@ def statistics_of(port: PortStatus) -> dict[str, int]:
     }
 
 
+def _rate(text: str) -> int:
+    """Return a rate (b/s). Raises ValueError with the rest of a sentence about it."""
+    shown = text if len(text) <= LONGEST_RATE else f"{text[:LONGEST_RATE]}… of {len(text)} digits"
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_RATE):
+        raise ValueError(f"= {shown} is not a rate; expected whole bits a second")
+    if int(text) == 0:
+        raise ValueError("= 0 would be no limit at all; set a rate, or remove the key")
+    try:
+        return int(RATE.parse(f"{text} b/s"))
+    except ValueError as wrong:
+        raise ValueError(f"= {shown} {wrong}") from None
+
+
 def _schema(remote: str) -> Any:
-    """Return the database's own schema. Raises MeasureError."""
-    error, stream = ovs.stream.Stream.open_block(ovs.stream.Stream.open(remote), 5000)
-    if error:
+    """Return the database's own schema, if it has the columns that are used. Raises
+    MeasureError."""
+    where = f"control.ovsdb = {remote}"
+    failed, stream = ovs.stream.Stream.open_block(
+        ovs.stream.Stream.open(remote), round(1000 * ANSWER_S)
+    )
+    if failed:
         raise MeasureError(
-            f"control.ovsdb = {remote}: no ovsdb-server answers there; start it, or leave the key "
-            "out"
+            f"{where}: no ovsdb-server answers there; start it, or leave the key out"
         )
     rpc = ovs.jsonrpc.Connection(stream)
-    request = ovs.jsonrpc.Message.create_request("get_schema", [SCHEMA])
-    error, reply = rpc.transact_block(request)
-    rpc.close()
-    if error or reply.error:
-        raise MeasureError(f"control.ovsdb = {remote}: the database has no {SCHEMA}")
+    try:
+        reply = _answer(rpc, ovs.jsonrpc.Message.create_request("get_schema", [SCHEMA]))
+    finally:
+        rpc.close()
+    if reply is None:
+        raise MeasureError(
+            f"{where}: the server has not answered within {ANSWER_S:g} s; expected an ovsdb-server"
+        )
+    if reply.error or reply.result is None:
+        raise MeasureError(f"{where}: the database has no {SCHEMA}")
+    try:
+        tables = schema.DbSchema.from_json(reply.result).tables
+    except (error.Error, AttributeError, TypeError, ValueError) as wrong:
+        raise MeasureError(
+            f"{where}: the schema {SCHEMA} is malformed: {printable(str(wrong))[:200]}"
+        ) from None
+    for table, columns in COLUMNS.items():
+        for column, expected in columns.items():
+            found = _type_of(tables, table, column)
+            if found != expected:
+                raise MeasureError(
+                    f"{where}: column {column} of table {table} is {' to '.join(found) or 'absent'}"
+                    f"; expected {' to '.join(expected)}, as in ovs-vswitchd.conf.db(5)"
+                )
     return reply.result
+
+
+def _type_of(tables: Mapping[str, Any], table: str, column: str) -> tuple[str, ...]:
+    """Return the names of the types of a column; none: there is no such column."""
+    columns = tables[table].columns if table in tables else {}
+    if column not in columns:
+        return ()
+    kinds = (columns[column].type.key, columns[column].type.value)
+    return tuple(str(kind.type.to_string()) for kind in kinds if kind is not None)
+
+
+def _answer(rpc: Any, request: Any) -> Any:
+    """Return the reply to a request; None: there is none in time, or the connection has ended."""
+    deadline_s = time.monotonic() + ANSWER_S
+    failed = rpc.send(request)
+    while not failed and (left_s := deadline_s - time.monotonic()) > 0:
+        failed, reply = rpc.recv()
+        if (
+            reply is not None
+            and reply.id == request.id
+            and reply.type
+            in (
+                ovs.jsonrpc.Message.T_REPLY,
+                ovs.jsonrpc.Message.T_ERROR,
+            )
+        ):
+            return reply
+        if failed == errno.EAGAIN:
+            failed = 0
+            rpc.run()
+            poller = ovs.poller.Poller()
+            rpc.wait(poller)
+            rpc.recv_wait(poller)
+            poller.timer_wait(round(1000 * left_s) + 1)
+            poller.block()
+    return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,10 @@ from daqloom.measure.runs_here import published, runs_folder
 from daqloom.measure.service import Service
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.counters import SwitchCollector
+from daqloom.softswitch.devices import locked
 from daqloom.softswitch.document import Control, SwitchFile
 from daqloom.softswitch.running import RunningSwitch
+from daqloom.softswitch.signals import Signals, watched_signals
 from daqloom.softswitch.status import (
     SWITCH,
     Ask,
@@ -32,22 +34,29 @@ from daqloom.softswitch.status import (
 )
 
 if TYPE_CHECKING:
-    from daqloom.softswitch.openflow.datapath import Datapath
+    from daqloom.softswitch.openflow.connection import Controllers
     from daqloom.softswitch.ovsdb import OvsdbClient
 
-DRAIN_S = 10.0
-"""How long a switch that is stopped by a signal may drain (s)."""
+DRAIN_S = 1.0
+"""How long a switch that is stopped by a signal may drain (s); a second signal ends that."""
+DRAIN_STEP_S = 0.1
+GRACE_S = 0.3
+"""How long operators may take in the last answers (s)."""
 
 
 def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
-    """Run a switch until SIGINT, SIGTERM or a request to stop; return its last status.
-    `on_start`: is told the address at which it listens. Raises MeasureError."""
-    shown = _certificates(file.control)
-    running = RunningSwitch(file)
-    try:
-        return asyncio.run(_Program(running, shown).run(on_start))
-    finally:
-        running.stop()
+    """Run a switch until SIGINT, SIGTERM or a request to stop; return its last status. To be called
+    in the main thread. `on_start`: is told the address at which it listens. Raises MeasureError."""
+    with (
+        watched_signals() as signals,
+        locked({name: port.device for name, port in file.ports.items()}),
+    ):
+        shown = _certificates(file.control)
+        running = RunningSwitch(file)
+        try:
+            return asyncio.run(_Program(running, shown, signals).run(on_start))
+        finally:
+            running.stop()
 
 
 def _certificates(control: Control) -> Certificates | None:
@@ -67,15 +76,15 @@ def _follow(running: RunningSwitch, control: Control) -> OvsdbClient:
     return OvsdbClient(running, control.ovsdb, control.bridge)
 
 
-def _steered(running: RunningSwitch) -> AbstractAsyncContextManager[Datapath]:
+def _steered(running: RunningSwitch) -> Controllers:
     """Let controllers of OpenFlow steer a switch. Raises MeasureError."""
     try:
-        from daqloom.softswitch.openflow.connection import steered
+        from daqloom.softswitch.openflow.connection import Controllers
     except ImportError:
         raise MeasureError(
             "control.openflow needs the Python package python-openflow; install daqloom[openflow]"
         ) from None
-    return steered(running)
+    return Controllers(running)
 
 
 @contextmanager
@@ -92,22 +101,25 @@ def _socket() -> Iterator[str]:
 class _Program:
     """A running switch with what listens for operators."""
 
-    def __init__(self, running: RunningSwitch, certificates: Certificates | None) -> None:
-        self._running, self._certificates = running, certificates
+    def __init__(
+        self, running: RunningSwitch, certificates: Certificates | None, signals: Signals
+    ) -> None:
+        self._running, self._certificates, self._signals = running, certificates, signals
         self._steering = secrets.token_bytes(16)
-        self._datapath: Datapath | None = None
-        self._stop: asyncio.Future[float]
+        self._controllers: Controllers | None = None
+        self._ovsdb: OvsdbClient | None = None
+        self._stop = asyncio.Event()
+        self._drained_by_s = float("inf")
 
     async def run(self, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
         control = self._running.file.control
-        self._stop = asyncio.get_running_loop().create_future()
         service = Service(
             self, steering=self._steering, certificates=self._certificates, refused=Counter()
         )
         host, port = split(control.listen)
         async with AsyncExitStack() as stack:
             # Whoever stopped it gets the answer.
-            stack.push_async_callback(service.close, grace_s=1.0)
+            stack.push_async_callback(service.close, grace_s=GRACE_S)
             # Loopback is another one in each network namespace; a socket is the same.
             socket = "" if self._certificates else stack.enter_context(_socket())
             bound = await service.listen(
@@ -116,19 +128,24 @@ class _Program:
             address = joined(host, bound)
             stack.enter_context(published(address, self._steering, kind=SWITCH, socket=socket))
             if control.prometheus:
-                collector = SwitchCollector(self._running.status)
+                collector = SwitchCollector(self._status)
                 fix = "set control.prometheus to an address of this machine and a free port"
                 exporter = Exporter(collector, *split(control.prometheus), fix)
                 stack.callback(exporter.close)
             if control.ovsdb:
-                stack.callback(_follow(self._running, control).close)
+                self._ovsdb = _follow(self._running, control)
+                stack.callback(self._ovsdb.close)
             if control.openflow:
-                self._datapath = await stack.enter_async_context(_steered(self._running))
-            stack.enter_context(self._stopped_by_signals())
+                self._controllers = _steered(self._running)
+                stack.callback(self._controllers.close)
+            loop = asyncio.get_running_loop()
+            self._signals.end = lambda: loop.call_soon_threadsafe(self._interrupt)
             on_start(address, self._status())
-            drain_s = await self._stop
+            await self._stop.wait()
             # The service goes on: others may watch it drain.
-            await asyncio.to_thread(self._running.drain, drain_s)
+            while not await asyncio.to_thread(self._running.drain, self._step_s()):
+                if time.monotonic() >= self._drained_by_s:
+                    break
             return self._status()
 
     def steer(self, body: bytes) -> bytes:
@@ -150,20 +167,21 @@ class _Program:
         return self._status(failure).encode()
 
     def _status(self, failure: str = "") -> SwitchStatus:
-        openflow = {} if self._datapath is None else self._datapath.counts()
-        return self._running.status(failure).model_copy(update={"openflow": openflow})
+        found: dict[str, object] = {}
+        if self._controllers is not None:
+            found["openflow"] = self._controllers.counts()
+            found["openflow_failure"] = self._controllers.failure
+        if self._ovsdb is not None:
+            found["ovsdb"] = self._ovsdb.status()
+        return self._running.status(failure).model_copy(update=found)
 
     def _end(self, drain_s: float) -> None:
-        if not self._stop.done():
-            self._stop.set_result(drain_s)
+        self._drained_by_s = min(self._drained_by_s, time.monotonic() + drain_s)
+        self._stop.set()
 
-    @contextmanager
-    def _stopped_by_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._end, DRAIN_S)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+    def _step_s(self) -> float:
+        return min(DRAIN_STEP_S, max(0.0, self._drained_by_s - time.monotonic()))
+
+    def _interrupt(self) -> None:
+        """End after a signal; after one more without waiting for what is held."""
+        self._end(0.0 if self._stop.is_set() else DRAIN_S)

@@ -26,6 +26,8 @@ class RunningSwitch:
         """Start it. Raises MeasureError."""
         self.file = switch
         self._changing = threading.Lock()
+        self._owners: dict[str, str] = {}
+        """Who owns the pace of a ring, by its name; the file owns all others."""
         self._stopping = False
         try:
             self._switch = Switch(config_of(switch))
@@ -44,8 +46,29 @@ class RunningSwitch:
         with self._changing:
             changed = altered(self.file, keys)
             self._check(changed)
+            for name, owner in self._owners.items():
+                if changed.rings[name].rate != self.file.rings[name].rate:
+                    raise ScenarioError(
+                        f"rings.{name}.rate belongs to {owner}; set other_config:max-rate there, "
+                        "or remove that key"
+                    )
             self._enter(self.file, changed)
             self.file = changed
+
+    def set_owned_rates(self, rates: Mapping[str, int], owners: Mapping[str, str]) -> None:
+        """Let others own the paces of rings, and set some of them (b/s); all other paces belong to
+        the file from here on. Raises ScenarioError; then nothing has changed."""
+        with self._changing:
+            keys = {
+                f"rings.{name}.rate": f"{rate} b/s"
+                for name, rate in rates.items()
+                if self.file.rings[name].rate != rate
+            }
+            self._owners = dict(owners)
+            if keys:
+                changed = altered(self.file, keys)
+                self._enter(self.file, changed)
+                self.file = changed
 
     def status(self, failure: str = "") -> SwitchStatus:
         """Return what it has counted up to now."""
@@ -133,6 +156,7 @@ class RunningSwitch:
                 is_up=found.device.is_up,
                 frames=_counts(found.frames),
                 device_counts=_counts(found.device),
+                addresses=found.addresses,
             )
             for (name, port), found in zip(self.file.ports.items(), state.ports, strict=True)
         ]
@@ -154,6 +178,7 @@ class RunningSwitch:
                 port=port,
                 is_of_port=is_of_port,
                 rate_bps=rate_bps,
+                rate_owner=self._owners.get(name, ""),
                 most_packets=most,
                 packets=found.packets,
                 bytes=found.bytes,

@@ -13,7 +13,7 @@ LARGEST_REQUEST_BYTES = 16 << 20
 
 Counts = dict[str, Count]
 
-DROPS = ("malformed", "link_local", "by_rule", "metered", "unknown", "back", "full")
+DROPS = ("malformed", "link_local", "by_rule", "metered", "unknown", "storm", "back", "full")
 """Why a frame that came in by a port was dropped."""
 
 
@@ -26,6 +26,8 @@ class PortStatus(Message):
     frames: Counts
     """By what became of them; see the operations page."""
     device_counts: Counts
+    addresses: Count = 0
+    """Learned behind it, those too old included until their place is needed."""
 
     @property
     def dropped(self) -> int:
@@ -46,6 +48,8 @@ class RingStatus(Message):
     is_of_port: bool
     """Whether it is one of its port, for frames without a ring of their own."""
     rate_bps: Count
+    rate_owner: Text = ""
+    """Who sets the pace, such as a queue in control.ovsdb; empty: the file and `switch set`."""
     most_packets: Count
     packets: Count
     """Held now."""
@@ -64,6 +68,17 @@ class RingStatus(Message):
         return self.counts["drops"] + self.counts["memory_drops"]
 
 
+class OvsdbStatus(Message):
+    """The client of Open vSwitch's database."""
+
+    state: Text
+    failure: Text = ""
+    """Why it does not follow the database; it tries again."""
+    restarts: Count = 0
+    refusals: tuple[Text, ...] = ()
+    """Why rates in the database were refused; the rings keep those they have."""
+
+
 class SwitchStatus(Message):
     """A switch at a moment between two turns."""
 
@@ -79,6 +94,9 @@ class SwitchStatus(Message):
     memory: Counts
     openflow: Counts = Field(default_factory=dict)
     """Controllers, entries and meters; empty: the switch has no OpenFlow."""
+    openflow_failure: Text = ""
+    """Why controllers are not served; it is tried again."""
+    ovsdb: OvsdbStatus | None = None
     failure: Text = ""
     """Why a request was refused; empty: it was not."""
 

@@ -40,6 +40,8 @@ MULTIPART_BYTES = 16
 ERROR_BYTES = 1024
 """Of the request that an error shows."""
 LARGEST_BODY_BYTES = 60_000
+BATCH = 64
+"""New entries that the switch takes in together, between two of its turns."""
 _REFUSED_TYPES = {
     Type.OFPT_GROUP_MOD: GroupModFailedCode.OFPGMFC_OUT_OF_GROUPS,
     Type.OFPT_PORT_MOD: PortModFailedCode.OFPPMFC_EPERM,
@@ -74,8 +76,10 @@ class Session:
     def __init__(self, datapath: Datapath, write: Callable[[bytes], object]) -> None:
         self.role = ControllerRole.OFPCR_ROLE_EQUAL
         self._datapath, self._write = datapath, write
+        self.is_greeted = False
+        self.has_asked = False
+        """Whether it has sent anything but greetings and echoes."""
         self._received = b""
-        self._is_greeted = False
         self._miss_send_len = 128
         self._next_xid = 0
         datapath.sessions.append(self)
@@ -88,9 +92,19 @@ class Session:
 
     def receive(self, data: bytes) -> None:
         """Take what came, in pieces of any size. Raises HungUpError."""
+        for _ in self.steps(data):
+            pass
+
+    def steps(self, data: bytes) -> Iterator[None]:
+        """Take what came, in pieces of any size, and answer it step by step, so that others may
+        come between. Raises HungUpError."""
         self._received += data
-        for message in self._messages():
-            self._answer(message)
+        for number, message in enumerate(self._messages(), 1):
+            yield from self._answer(message)
+            if number % BATCH == 0:
+                self._datapath.table.settle()
+            yield
+        self._datapath.table.settle()
 
     def ask_for_echo(self) -> None:
         """Find out whether the controller is there."""
@@ -120,17 +134,17 @@ class Session:
         finally:
             self._received = self._received[begin:]
 
-    def _answer(self, message: bytes) -> None:
+    def _answer(self, message: bytes) -> Iterator[None]:
         version, kind, xid = message[0], message[1], int.from_bytes(message[4:8])
         try:
             if kind == Type.OFPT_HELLO:
                 self._greet(version, message)
-            elif not self._is_greeted:
+            elif not self.is_greeted:
                 raise HungUpError
             elif version != VERSION:
                 raise RefusedError(BadRequestCode.OFPBRC_BAD_VERSION)
             else:
-                self._do(kind, xid, message)
+                yield from self._do(kind, xid, message)
         except RefusedError as refused:
             self._refuse(refused, xid, message)
             if isinstance(refused.code, HelloFailedCode):
@@ -146,9 +160,10 @@ class Session:
         versions = _versions_of(message)
         if version < VERSION or (versions is not None and not versions >> VERSION & 1):
             raise RefusedError(HelloFailedCode.OFPHFC_INCOMPATIBLE)
-        self._is_greeted = True
+        self.is_greeted = True
 
-    def _do(self, kind: int, xid: int, data: bytes) -> None:
+    def _do(self, kind: int, xid: int, data: bytes) -> Iterator[None]:
+        self.has_asked |= kind not in (Type.OFPT_ECHO_REQUEST, Type.OFPT_ECHO_REPLY)
         if kind in _REFUSED_TYPES:
             raise RefusedError(_REFUSED_TYPES[Type(kind)])
         message = _unpacked(data)
@@ -169,17 +184,22 @@ class Session:
                     raise RefusedError(SwitchConfigFailedCode.OFPSCFC_BAD_FLAGS)
                 self._miss_send_len = message.miss_send_len.value
             case Type.OFPT_BARRIER_REQUEST:
+                table.settle()
                 self.send(BarrierReply(), xid)  # all that came before has been done
             case Type.OFPT_ROLE_REQUEST:
                 self._take_role(message)
                 reply = RoleReply(role=self.role, generation_id=self._datapath.generation or 0)
                 self.send(reply, xid)
             case Type.OFPT_FLOW_MOD:
-                self._datapath.tell_removed(table.modify(message))
+
+                def refuse(refused: RefusedError) -> None:
+                    self._refuse(refused, xid, data)
+
+                self._datapath.tell_removed(table.modify(message, refuse))
             case Type.OFPT_METER_MOD:
                 self._datapath.tell_removed(table.modify_meter(message))
             case Type.OFPT_MULTIPART_REQUEST:
-                self._send_parts(message, xid)
+                yield from self._send_parts(message, xid)
             case _:
                 raise RefusedError(BadRequestCode.OFPBRC_BAD_TYPE)
 
@@ -213,23 +233,22 @@ class Session:
                     other.role = ControllerRole.OFPCR_ROLE_SLAVE
         self.role = ControllerRole(role)
 
-    def _send_parts(self, request: Any, xid: int) -> None:
-        """Send an answer in as many messages as it takes."""
+    def _send_parts(self, request: Any, xid: int) -> Iterator[None]:
+        """Send an answer in as many messages as it takes, part by part."""
         if request.flags.value != 0:  # of no request of this switch are there several parts
             raise RefusedError(BadRequestCode.OFPBRC_MULTIPART_BUFFER_OVERFLOW)
-        bodies = [b""]
+        body = b""
         for part in self._datapath.statistics.of(request):
-            if len(bodies[-1]) + len(part) > LARGEST_BODY_BYTES:
-                bodies.append(b"")
-            bodies[-1] += part
-        more = MultipartReplyFlags.OFPMPF_REPLY_MORE.value
-        for number, body in enumerate(bodies, 1):
-            reply = MultipartReply(
-                multipart_type=request.multipart_type,
-                flags=more if number < len(bodies) else 0,
-                body=BinaryData(body),
-            )
-            self.send(reply, xid)
+            if len(body) + len(part) > LARGEST_BODY_BYTES:
+                self._send_body(request, xid, body, MultipartReplyFlags.OFPMPF_REPLY_MORE.value)
+                body = b""
+            body += part
+            yield
+        self._send_body(request, xid, body, 0)
+
+    def _send_body(self, request: Any, xid: int, body: bytes, flags: int) -> None:
+        kind = request.multipart_type
+        self.send(MultipartReply(multipart_type=kind, flags=flags, body=BinaryData(body)), xid)
 
 
 def _versions_of(hello: bytes) -> int | None:

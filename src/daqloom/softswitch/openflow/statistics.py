@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyof.foundation.base import GenericStruct
@@ -59,10 +59,10 @@ class Statistics:
     ) -> None:
         self._table, self._status, self._meter_counts = table, status, meter_counts
 
-    def of(self, request: Any) -> list[bytes]:
-        """Return the parts of the body of an answer, which may be in different messages. Raises
+    def of(self, request: Any) -> Iterator[bytes]:
+        """Yield the parts of the body of an answer, which may be in different messages. Raises
         RefusedError."""
-        answers: dict[MultipartType, Callable[[Any], list[GenericStruct]]] = {
+        answers: dict[MultipartType, Callable[[Any], Iterable[GenericStruct]]] = {
             MultipartType.OFPMP_DESC: self._description,
             MultipartType.OFPMP_FLOW: self._flows,
             MultipartType.OFPMP_AGGREGATE: self._aggregate,
@@ -78,7 +78,8 @@ class Statistics:
         answer = answers.get(request.multipart_type)
         if answer is None:
             raise RefusedError(BadRequestCode.OFPBRC_BAD_MULTIPART)
-        return [struct.pack() for struct in answer(request.body)]
+        for struct in answer(request.body):
+            yield struct.pack()
 
     def port_descriptions(self) -> list[Port]:
         """Return all ports."""
@@ -95,10 +96,10 @@ class Statistics:
             )
         ]
 
-    def _flows(self, request: Any) -> list[GenericStruct]:
+    def _flows(self, request: Any) -> Iterator[GenericStruct]:
         if not _is_ours(request):
-            return []
-        now_s, found = self._table.clock(), []
+            return
+        now_s = self._table.clock()
         for entry, (packets, size) in self._table.counts(self._table.selected(request)):
             match, instructions = entry.said
             flow = FlowStats(
@@ -116,8 +117,7 @@ class Statistics:
             )
             flow.length = 0
             flow.length = len(flow.pack())
-            found.append(flow)
-        return found
+            yield flow
 
     def _aggregate(self, request: Any) -> list[GenericStruct]:
         entries = self._table.selected(request) if _is_ours(request) else ()

@@ -37,6 +37,10 @@ _KNOWN_FLAGS = (
 )
 
 
+Refuse = Callable[[RefusedError], None]
+"""Is told that an entry was refused after its message had been taken in."""
+
+
 class Engine(Protocol):
     """What the table is told to, and asked of, a running switch."""
 
@@ -101,22 +105,41 @@ class FlowTable:
         self._free = list(range(MOST_ENTRIES - 1, -1, -1))
         self._used: dict[int, tuple[int, float]] = {}
         """By index, packets when it was last in use, and when that was."""
+        self._staged: list[tuple[Entry, Refuse]] = []
+        """New entries of which the switch does not know yet."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def modify(self, message: Any) -> list[Removed]:
-        """Do what a flow-mod asks for. Raises RefusedError."""
+    def modify(self, message: Any, refuse: Refuse | None = None) -> list[Removed]:
+        """Do what a flow-mod asks for. Raises RefusedError. With `refuse`, a new entry gets into
+        the switch together with others, when these are settled, and is refused then."""
         if message.buffer_id.value != OFP_NO_BUFFER:
             raise RefusedError(BadRequestCode.OFPBRC_BUFFER_UNKNOWN)
         match message.command:
             case FlowModCommand.OFPFC_ADD:
-                return self._add(message)
+                return self._add(message, refuse)
             case FlowModCommand.OFPFC_MODIFY | FlowModCommand.OFPFC_MODIFY_STRICT:
                 self._modify(message)
                 return []
         _check_table(message, or_all=True)
         return self._remove(list(self.selected(message)), FlowRemovedReason.OFPRR_DELETE)
+
+    def settle(self) -> None:
+        """Let the switch know of new entries: all of them between the same two turns, but for those
+        that it refuses."""
+        while self._staged:
+            staged, self._staged = self._staged, []
+            changes = Changes()
+            for entry, _ in staged:
+                self._put(changes, entry)
+            number = self._engine.apply(changes)
+            if number >= 0:
+                entry, refuse = staged[number]
+                del self._entries[entry.key]
+                self._free.append(entry.index)
+                self._staged = staged[number + 1 :]
+                refuse(RefusedError(FlowModFailedCode.OFPFMFC_TABLE_FULL))
 
     def modify_meter(self, message: Any) -> list[Removed]:
         """Do what a meter-mod asks for; entries of a meter that is gone are, too. Raises
@@ -175,6 +198,7 @@ class FlowTable:
 
     def counts(self, entries: Iterable[Entry]) -> list[tuple[Entry, tuple[int, int]]]:
         """Return packets and bytes of entries."""
+        self.settle()
         asked = list(entries)
         if not asked:
             return []  # the switch is not disturbed for it
@@ -185,9 +209,11 @@ class FlowTable:
         """Return how many entries have this meter."""
         return sum(entry.done.meter == number for entry in self._entries.values())
 
-    def _add(self, message: Any) -> list[Removed]:
+    def _add(self, message: Any, refuse: Refuse | None) -> list[Removed]:
         _check_table(message)
         entry = self._entry(message)
+        if entry.key in self._entries:
+            self.settle()  # the old one may be refused
         if message.flags.value & FlowModFlags.OFPFF_CHECK_OVERLAP and any(
             other.priority == entry.priority and other.match.overlaps(entry.match)
             for other in self._entries.values()
@@ -198,7 +224,10 @@ class FlowTable:
             raise RefusedError(FlowModFailedCode.OFPFMFC_TABLE_FULL)
         entry = replace(entry, index=self._free[-1] if old is None else old.index)
         counts_anew = bool(message.flags.value & FlowModFlags.OFPFF_RESET_COUNTS)
-        self._enter([entry], counts_anew=old is not None and counts_anew)
+        if old is None and refuse is not None:
+            self._staged.append((entry, refuse))
+        else:
+            self._enter([entry], counts_anew=old is not None and counts_anew)
         if old is None:
             self._free.pop()
         self._entries[entry.key] = entry
@@ -207,6 +236,7 @@ class FlowTable:
 
     def _modify(self, message: Any) -> None:
         _check_table(message)
+        self.settle()
         given = self._entry(message)
         changed = [
             replace(entry, done=given.done, said=(entry.said[0], given.said[1]))
@@ -243,14 +273,18 @@ class FlowTable:
         for entry in entries:
             if counts_anew:
                 changes.remove_flow(entry.index)
-            action = for_engine(entry.done, self._ports, self._engine.ring_of)
-            meter = -1 if entry.done.meter is None else entry.done.meter - 1
-            match = entry.match.for_engine()
-            changes.set_flow(entry.index, match, entry.priority, action, meter)
+            self._put(changes, entry)
         if self._engine.apply(changes) >= 0:
             raise RefusedError(FlowModFailedCode.OFPFMFC_TABLE_FULL)
 
+    def _put(self, changes: Changes, entry: Entry) -> None:
+        action = for_engine(entry.done, self._ports, self._engine.ring_of)
+        meter = -1 if entry.done.meter is None else entry.done.meter - 1
+        changes.set_flow(entry.index, entry.match.for_engine(), entry.priority, action, meter)
+
     def _remove(self, entries: list[Entry], reason: FlowRemovedReason) -> list[Removed]:
+        self.settle()
+        entries = [entry for entry in entries if entry.key in self._entries]
         counted = self.counts(entries)
         changes = Changes()
         for entry in entries:

@@ -1,0 +1,99 @@
+"""One lock for each device of a switch: two switches on one would send every frame twice.
+
+A lock is an abstract socket: it belongs to the network namespace, as interfaces do, and ends with
+its process, however that ends.
+"""
+
+import hashlib
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from daqloom.measure import MeasureError
+
+_INTERFACES = ("iface", "tx_iface", "rx_iface", "rx_iface_in")
+_PCI = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
+_CREDENTIALS = struct.Struct("3i")
+"""Process, user and group."""
+
+
+def identities(device: str) -> Iterator[str]:
+    """Yield what a device of DPDK takes for itself: a card, interfaces, files that it writes and
+    sockets at which it listens; memory devices take nothing."""
+    driver, _, text = device.partition(",")
+    if pci := _PCI.fullmatch(driver):
+        yield f"card {(pci[1] or '0000').lower()}:{pci[2].lower()}"
+        return
+    arguments = dict(each.partition("=")[::2] for each in text.split(",") if each)
+    if driver.startswith("net_vhost") or driver.startswith("eth_vhost"):
+        if arguments.get("client", "0") == "0" and "iface" in arguments:
+            yield f"socket {os.path.realpath(arguments['iface'])}"
+        return
+    for key in _INTERFACES:
+        if key in arguments:
+            yield f"interface {_interface(arguments[key])}"
+    if "tx_pcap" in arguments:
+        yield f"file {os.path.realpath(arguments['tx_pcap'])}"
+    if driver.startswith("net_memif") and arguments.get("role") in ("server", "master"):
+        path = arguments.get("socket", "/run/memif.sock")
+        is_abstract = arguments.get("socket-abstract", "yes") != "no"
+        where = path if is_abstract else os.path.realpath(path)
+        yield f"socket {where} {arguments.get('id', '0')}"
+
+
+@contextmanager
+def locked(devices: Mapping[str, str]) -> Iterator[None]:
+    """Hold the locks of the devices of ports, by the names of the ports. Raises MeasureError where
+    another switch, or another port, has one."""
+    with ExitStack() as stack:
+        taken: dict[str, str] = {}
+        for port, device in devices.items():
+            for identity in dict.fromkeys(identities(device)):
+                if identity in taken:
+                    raise MeasureError(
+                        f"ports.{port} and ports.{taken[identity]} have the same {identity}; each "
+                        "port needs one of its own"
+                    )
+                taken[identity] = port
+                stack.enter_context(
+                    locked_as(f"device {identity}", f"ports.{port}.device = {device[:80]}")
+                )
+        yield
+
+
+@contextmanager
+def locked_as(name: str, where: str) -> Iterator[None]:
+    """Hold the lock of this name. Raises MeasureError, which begins with `where`."""
+    address = b"\0daqloom/switch/" + hashlib.sha256(name.encode()).hexdigest()[:32].encode()
+    with socket.socket(socket.AF_UNIX) as lock:
+        try:
+            lock.bind(address)
+        except OSError:
+            raise MeasureError(
+                f"{where} is in use by another switch, {_holder(address)}; stop that one, or "
+                "choose another one here"
+            ) from None
+        lock.listen(4096)  # those who ask for the holder, whom nobody accepts
+        yield
+
+
+def _interface(name: str) -> str:
+    """Return what an interface is, whichever of its names is given."""
+    try:
+        return f"number {socket.if_nametoindex(name)}"
+    except OSError:
+        return name  # which the driver makes, or refuses
+
+
+def _holder(address: bytes) -> str:
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(address)
+            data = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        except OSError:
+            return "whose process is not known"
+    return f"process {_CREDENTIALS.unpack(data)[0]}"

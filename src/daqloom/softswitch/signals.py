@@ -1,0 +1,70 @@
+"""SIGINT and SIGTERM end the switch soon, whatever its threads wait for."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+LONGEST_END_S = 1.8
+"""From the first signal until the process is ended by force (s)."""
+_BY_FORCE = (
+    f"daqloom: the switch did not end within {LONGEST_END_S:g} s of the signal and is ended by "
+    "force, without its last counts\n"
+)
+
+
+class Signals:
+    """Watches for signals in a thread of its own. Before `end` is set, a signal is a
+    KeyboardInterrupt in the main thread."""
+
+    def __init__(self, reads: int) -> None:
+        self.end: Callable[[], object] | None = None
+        """Called in the thread for each signal; returns at once."""
+        self._reads = reads
+        self._deadline_s = float("inf")
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def interrupt(self, *_: object) -> None:
+        """Handle a signal in the main thread."""
+        if self.end is None:
+            raise KeyboardInterrupt
+
+    def _watch(self) -> None:
+        while True:
+            left_s = self._deadline_s - time.monotonic()
+            ready, _, _ = select.select([self._reads], [], [], max(0.0, min(left_s, 3600.0)))
+            if not ready and left_s <= 0:
+                os.write(2, _BY_FORCE.encode())
+                os._exit(1)
+            data = os.read(self._reads, 1) if ready else b"\0"
+            if not data:
+                os.close(self._reads)
+                return
+            if data[0] in NUMBERS:
+                self._deadline_s = min(self._deadline_s, time.monotonic() + LONGEST_END_S)
+                if self.end is not None:
+                    self.end()
+
+
+@contextmanager
+def watched_signals() -> Iterator[Signals]:
+    """Watch for signals; to be called in the main thread."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    signals = Signals(reads)
+    # The system's own handler writes to the pipe, also while the main thread is in a library.
+    before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    handlers = {number: signal.signal(number, signals.interrupt) for number in NUMBERS}
+    try:
+        yield signals
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(before)
+        os.close(writes)

@@ -1,0 +1,75 @@
+"""A thread with a supervisor: work that fails is begun again, and its state can be read."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from daqloom.measure import MeasureError
+from daqloom.words import printable
+
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+"""Before failed work is begun again; doubled each time that it fails before it goes on."""
+PATIENCE_S = 0.3
+"""How long the end of the work is waited for: a peer that does not answer cannot prevent it."""
+
+
+class Supervised:
+    """Does `work` in a thread until closed. `name`: begins the sentences about its failures. The
+    work ends when `ends` is set, and reports when it has `started` and that it `goes_on`."""
+
+    def __init__(self, name: str, work: Callable[[Supervised], None]) -> None:
+        """Wait until it has started. Raises MeasureError where it cannot."""
+        self.failure = ""
+        """Why the work does not go on; empty: it does."""
+        self.restarts = 0
+        self._name, self._work = name, work
+        self._pause_s = SHORTEST_PAUSE_S
+        self.ends = threading.Event()
+        self._first: Future[None] = Future()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+        self._first.result()
+
+    def started(self) -> None:
+        """Let the constructor return."""
+        if not self._first.done():
+            self._first.set_result(None)
+
+    def goes_on(self) -> None:
+        """Forget the last failure."""
+        self.failure = ""
+        self._pause_s = SHORTEST_PAUSE_S
+
+    def close(self) -> None:
+        """End the work."""
+        self.ends.set()
+        self._thread.join(PATIENCE_S)
+
+    def _live(self) -> None:
+        while not self.ends.is_set():
+            try:
+                self._work(self)
+            except Exception as error:  # libraries raise whatever comes of a peer's answers
+                if not self._first.done():
+                    self._first.set_exception(error)
+                    return
+                self._note(error)
+            if self.ends.wait(self._pause_s):
+                return
+            self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+            self.restarts += 1
+
+    def _note(self, error: Exception) -> None:
+        reason = str(error) if isinstance(error, MeasureError) else f"{self._name}: {_of(error)}"
+        failure = printable(reason)[:300]
+        if failure != self.failure:
+            print(f"daqloom: {failure}; trying again", file=sys.stderr, flush=True)
+        self.failure = failure
+
+
+def _of(error: Exception) -> str:
+    """Return what an error of a library says, which may be nothing."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

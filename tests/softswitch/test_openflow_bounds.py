@@ -1,0 +1,270 @@
+"""Bounds of what one controller of OpenFlow can do to the switch and to others."""
+
+import asyncio
+import os
+import socket
+import ssl
+import subprocess
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from support.softswitch.switches import DAQLOOM
+
+pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
+pytest.importorskip("pyof", reason="the Python package python-openflow is not installed")
+
+from pyof.v0x04.asynchronous.error_msg import FlowModFailedCode
+from pyof.v0x04.common.header import Type
+from pyof.v0x04.common.utils import unpack_message
+from pyof.v0x04.controller2switch.barrier_request import BarrierRequest
+from pyof.v0x04.controller2switch.common import MultipartType
+from pyof.v0x04.controller2switch.multipart_request import FlowStatsRequest, MultipartRequest
+from pyof.v0x04.symmetric.echo_request import EchoRequest
+from pyof.v0x04.symmetric.hello import Hello
+
+from daqloom.measure import MeasureError
+from daqloom.softswitch.openflow import connection
+from daqloom.softswitch.openflow.connection import MOST_CONTROLLERS, Address, controllers
+from support.softswitch.openflow_switch import Switch, flow, ip, packed
+
+PATIENCE_S = 60.0
+FLOWS = MultipartRequest(5, MultipartType.OFPMP_FLOW, 0, FlowStatsRequest()).pack()
+
+
+def many(count: int) -> list[bytes]:
+    return [packed(flow(*ip(f"10.0.{n >> 8}.{n & 255}"), cookie=n)) for n in range(count)]
+
+
+def test_new_entries_reach_the_switch_together():
+    switch = Switch()
+    switch.session.receive(b"".join(many(200)))
+    assert len(switch.table) == switch.engine.steps == 200
+    assert switch.engine.turns == 4  # 64 at a time
+    turns = switch.engine.turns
+    barrier = packed(BarrierRequest(xid=9))
+    switch.session.receive(packed(flow(priority=1)) + barrier + packed(flow(priority=2)))
+    assert switch.engine.turns == turns + 2  # what comes before a barrier has been done
+
+
+def test_of_entries_that_come_together_the_refused_one_alone_is_refused():
+    switch = Switch()
+    apply, refused = switch.engine.apply, iter([5, 0])
+
+    def refuses(changes):
+        apply(changes)
+        return next(refused, -1)
+
+    switch.engine.apply = refuses
+    switch.sent.clear()
+    switch.session.receive(b"".join(many(10)))
+    errors = [unpack_message(each) for each in switch.sent]
+    assert {error.code for error in errors} == {FlowModFailedCode.OFPFMFC_TABLE_FULL}
+    assert [error.data.value for error in errors] == [many(10)[5], many(10)[6]]
+    assert [entry.cookie for entry in switch.table.entries()] == [0, 1, 2, 3, 4, 7, 8, 9]
+    switch.session.receive(b"".join(many(10)))  # their places are free again
+    assert len(switch.table) == 10
+    assert len({entry.index for entry in switch.table.entries()}) == 10
+
+
+def test_an_answer_is_made_step_by_step():
+    switch = Switch()
+    switch.session.receive(b"".join(many(60)))
+    switch.sent.clear()
+    steps = switch.session.steps(FLOWS * 3)
+    for _ in range(60):
+        next(steps)
+    assert switch.sent == []
+    assert sum(1 for _ in steps) >= 2 * 60
+    assert len(switch.sent) == 3
+
+
+Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Clients:
+    """Controllers that come to a path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def silent(self) -> Client:
+        """One that says nothing."""
+        reader, writer = await asyncio.open_unix_connection(str(self.path))
+        self._writers.append(writer)
+        return reader, writer
+
+    async def greeted(self) -> Client:
+        """One that speaks the same version."""
+        reader, writer = await self.silent()
+        writer.write(Hello(xid=1).pack())
+        assert await reader.readexactly(8) == b"\x04\x00\x00\x08\0\0\0\1"
+        return reader, writer
+
+    async def close(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+Scene = Callable[[Switch, Clients], Awaitable[None]]
+
+
+def played(path: Path, scene: Scene) -> None:
+    """Plays a scene with a switch that listens at a path."""
+
+    async def play() -> None:
+        switch, clients = Switch(), Clients(path)
+        switch.session.close()
+        async with controllers(switch.datapath, [Address("punix", path=str(path))], None):
+            try:
+                await asyncio.wait_for(scene(switch, clients), PATIENCE_S)
+            finally:
+                await clients.close()
+
+    asyncio.run(play())
+
+
+async def echoed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(EchoRequest(xid=77).pack())
+    while (head := await reader.readexactly(8))[1] != Type.OFPT_ECHO_REPLY:
+        await reader.readexactly(int.from_bytes(head[2:4]) - 8)
+    assert int.from_bytes(head[4:8]) == 77
+
+
+@pytest.mark.process
+def test_a_controller_that_reads_no_answers_holds_up_no_other_and_is_left(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setattr(connection, "QUIET_S", 0.3)
+    monkeypatch.setattr(connection, "UNREAD_BYTES", 1 << 16)
+
+    async def scene(switch: Switch, clients: Clients) -> None:
+        deaf, hearing = await clients.greeted(), await clients.greeted()
+        hearing[1].write(b"".join(many(500)))
+        await echoed(*hearing)
+        # Each answer has 40 kB: all of them 100 MB, and minutes of work.
+        deaf[1].write(FLOWS * 2340)
+        for _ in range(20):
+            await echoed(*hearing)
+        while len(switch.datapath.sessions) > 1:
+            await echoed(*hearing)
+        with suppress(ConnectionError):
+            while await deaf[0].read(1 << 20):
+                pass
+
+    played(tmp_path / "of", scene)
+    assert "raised exception" not in capfd.readouterr().err
+
+
+@pytest.mark.process
+def test_silent_controllers_keep_nobody_out(tmp_path):
+    async def scene(switch: Switch, clients: Clients) -> None:
+        idle = [await clients.greeted() for _ in range(4)]
+        silent = [await clients.silent() for _ in range(MOST_CONTROLLERS)]
+        busy = []
+        for _ in range(connection.MOST_OF_PEER):
+            busy.append(await clients.greeted())
+            busy[-1][1].write(packed(BarrierRequest(xid=1)))
+            await busy[-1][0].readexactly(8)
+        # All places are taken by those that have asked for something: the others made room.
+        for reader, _ in silent + idle:
+            with suppress(ConnectionError):
+                await reader.read()
+        reader, _ = await clients.silent()
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        for each in busy:
+            await echoed(*each)
+
+    played(tmp_path / "of", scene)
+
+
+@pytest.mark.process
+def test_a_controller_that_does_not_greet_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection, "GREETING_S", 0.1)
+
+    async def scene(switch: Switch, clients: Clients) -> None:
+        reader, writer = await clients.silent()
+        writer.write(b"\x04")
+        assert await reader.read() == b"\x04\x00\x00\x08\0\0\0\1"
+
+    played(tmp_path / "of", scene)
+
+
+async def nothing(switch: Switch, clients: Clients) -> None:
+    """Leave the switch at once."""
+
+
+async def greets(switch: Switch, clients: Clients) -> None:
+    await clients.greeted()
+
+
+@pytest.mark.process
+def test_a_path_in_use_is_not_taken_over(tmp_path):
+    path = tmp_path / "of"
+
+    async def scene(switch: Switch, clients: Clients) -> None:
+        second = controllers(switch.datapath, [Address("punix", path=str(path))], None)
+        with pytest.raises(MeasureError, match=f"in use by another switch, process {os.getpid()};"):
+            await second.__aenter__()
+        await clients.greeted()
+
+    played(path, scene)
+    assert not path.exists()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        with pytest.raises(MeasureError, match="another program listens there"):
+            played(path, nothing)
+    played(path, greets)  # what a killed one has left is no hindrance
+    path.write_text("mine")
+    with pytest.raises(MeasureError, match="cannot listen at"):
+        played(path, nothing)
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.process
+def test_a_path_that_is_another_ones_by_now_is_not_removed(tmp_path):
+    path = tmp_path / "of"
+
+    async def replaced(switch: Switch, clients: Clients) -> None:
+        path.unlink()
+        path.write_text("mine")
+
+    played(path, replaced)
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.process
+def test_a_controller_that_comes_by_tls_needs_the_certificate_of_a_control(tmp_path):
+    command = [*DAQLOOM, "control", "certificates", str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    context.check_hostname = False
+
+    async def hello() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        try:
+            return await reader.read(8)
+        except OSError:
+            return b""
+        finally:
+            writer.transport.abort()
+
+    async def play() -> list[bytes]:
+        at = [Address("pssl", "127.0.0.1", port)]
+        async with controllers(Switch().datapath, at, tmp_path):
+            found = [await hello()]
+            for who in ("unit", "control"):
+                context.load_cert_chain(tmp_path / f"{who}.pem", tmp_path / f"{who}.key")
+                found.append(await hello())
+            return found
+
+    assert asyncio.run(play()) == [b"", b"", b"\x04\x00\x00\x08\0\0\0\1"]
