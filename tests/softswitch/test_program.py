@@ -1,5 +1,6 @@
 """The program of the software switch: frames from captures, through rings, into captures."""
 
+import json
 import os
 import signal
 import subprocess
@@ -269,3 +270,51 @@ def test_two_switches_hand_frames_over_through_shared_memory(tmp_path: Path) -> 
         near.last()
     assert marks(tmp_path / "near.pcap") == list(range(100))
     assert read_pcap(tmp_path / "far.pcap") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_does_not_wait_for_a_ring_that_hardly_drains(tmp_path, number):
+    paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "1 Mb/s"\n'
+    frames = [frame(mark=mark, size=1500) for mark in range(250)] * 4  # 12 s
+    with switch(two_ports(tmp_path, frames, paced)) as running:
+        running.until(1000)
+        running.process.send_signal(number)
+        shown, errors = running.process.communicate(timeout=60)
+        assert running.process.returncode == 0, errors
+        assert json.loads(shown)["rings"][2]["packets"] > 0
+
+
+def test_a_port_floods_and_learns_as_much_as_it_may(tmp_path):
+    frames = [frame(source=source, destination=9) for source in range(100)]
+    limits = ("--set", "ports.up.floods=20", "--set", "ports.up.addresses=5")
+    with switch(two_ports(tmp_path, frames), *limits) as running:
+        running.until(100)
+        port = running.last()["ports"][0]
+    assert port["frames"]["storm"] + port["frames"]["flooded"] == 100
+    assert port["frames"]["storm"] >= 90  # 50 ms each, and three at once
+    assert (port["addresses"], port["frames"]["not_learned"]) == (5, 95)
+
+
+def test_a_fixed_address_holds_in_every_vlan(tmp_path):
+    # Port `up` claims an address that is fixed behind `down`, with and without a tag.
+    claimed = [frame(source=7, destination=8), tagged(frame(source=7, destination=8), 5)]
+    sent = [frame(destination=7, mark=1), tagged(frame(destination=7, mark=2), 5)]
+    fixed = '[addresses.fixed.it]\naddress = "02:00:00:00:00:07"\nport = "down"\n'
+    with switch(two_ports(tmp_path, claimed + sent, fixed)) as running:
+        running.until(4)
+        frames = running.last()["ports"][0]["frames"]
+    assert (frames["flooded"], frames["back"]) == (2, 0)
+    assert marks(tmp_path / "down.pcap") == [0, 0, 1, 2]
+
+
+def tagged(plain: bytes, vlan: int) -> bytes:
+    return plain[:12] + b"\x81\x00" + vlan.to_bytes(2) + plain[12:]
+
+
+def test_the_peak_of_a_ring_is_within_its_size(tmp_path):
+    paced = '[rings.slow]\nport = "down"\nto = "10.0.0.1"\nrate = "1 Mb/s"\n'
+    with switch(two_ports(tmp_path, [frame(size=1500)] * 100, paced)) as running:
+        running.until(100)
+        assert running.status()["rings"][2]["counts"]["peak_packets"] > 20
+        assert running.command("set", "rings.slow.packets=20").returncode == 0
+        assert running.status()["rings"][2]["counts"]["peak_packets"] == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,6 +73,7 @@ def run(
             )
 
         _print(running.run(described, on_start), json=json)
+    os._exit(0)  # threads that a peer holds up are not waited for
 
 
 @app.command("file")

@@ -36,20 +36,18 @@ class Signals:
             raise KeyboardInterrupt
 
     def _watch(self) -> None:
-        while True:
-            left_s = self._deadline_s - time.monotonic()
-            ready, _, _ = select.select([self._reads], [], [], max(0.0, min(left_s, 3600.0)))
-            if not ready and left_s <= 0:
-                os.write(2, _BY_FORCE.encode())
-                os._exit(1)
-            data = os.read(self._reads, 1) if ready else b"\0"
-            if not data:
+        while (left_s := self._deadline_s - time.monotonic()) > 0:
+            if not select.select([self._reads], [], [], min(left_s, 3600.0))[0]:
+                continue
+            if not (data := os.read(self._reads, 1)):
                 os.close(self._reads)
                 return
             if data[0] in NUMBERS:
                 self._deadline_s = min(self._deadline_s, time.monotonic() + LONGEST_END_S)
                 if self.end is not None:
                     self.end()
+        os.write(2, _BY_FORCE.encode())
+        os._exit(1)
 
 
 @contextmanager
