@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom.cli.app import group
-from daqloom.cli.console import note, plain_failures, print_json
+from daqloom.cli.console import note, plain_failures, print_json, spoken
 from daqloom.cli.measure import Address, Certificates
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
 from daqloom.words import printable
@@ -246,7 +246,7 @@ def benchmark(
     loss: Annotated[float, option("RATIO", "Loss that is allowed.", min=0, max=0.99)] = 0.0,
     width: Annotated[float, option("RATIO", "Precision of the result.", min=0.001, max=0.5)] = 0.02,
     seconds: Annotated[
-        float, option("S", "About how long the search takes.", min=1, max=3600)
+        float, option("S", "How long the search takes at most.", min=1, max=3600)
     ] = 60.0,
     soak: Annotated[
         float,
@@ -267,7 +267,7 @@ def benchmark(
     are rings in memory in place of network cards. A trial counts if what was sent differs from what
     was to be sent by no more than a thousandth, and is read when the switch has drained. A machine
     whose cores are taken away for longer than the descriptors last loses at any rate: allow some
-    --loss there.
+    --loss there. When the time is up, or most trials are not valid, the result is a lower bound.
 
     \b
     Examples:
@@ -276,6 +276,8 @@ def benchmark(
       daqloom switch benchmark --soak 600
     """
     with plain_failures():
+        import time
+
         from daqloom.measure import MeasureError
         from daqloom.scenario.errors import ScenarioError
         from daqloom.scenario.quantities import RATE
@@ -294,18 +296,17 @@ def benchmark(
         except ValueError as error:
             raise ScenarioError(f"--pace {pace[:40]} {error}") from None
 
-        def said(trial: mlr.Trial) -> None:
-            if not quiet:
-                lost = 1 - trial.forwarded / max(1, trial.offered)
-                note(
-                    f"{trial.load_hz / 1e6:.3f} million frames a second: "
-                    + ("not sent as asked for" if trial.rejected else f"{lost:.4%} lost")
-                )
-
         rig = trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
-        found = mlr.search(
-            rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
-        )
+        begin_s = time.monotonic()
+        with spoken("searching the rate", quiet=quiet) as say:
+
+            def said(trial: mlr.Trial) -> None:
+                share = min(1.0, (time.monotonic() - begin_s) / seconds)
+                say(share, f"{trial.load_hz / 1e6:.3f} million frames a second")
+
+            found = mlr.search(
+                rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
+            )
         if soak and found.forwarded_hz:
 
             def lasts(seconds: float) -> None:
@@ -321,7 +322,7 @@ def benchmark(
             print(
                 f"{found.forwarded_hz / 1e6:.3f} million frames of {frame_size} B a second, "
                 f"{found.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
-                f"{destinations} rings; {len(found.trials)} trials"
+                f"{destinations} rings; {found.reason or f'{len(found.trials)} trials'}"
             )
             if long := found.soak:
                 print(
@@ -336,7 +337,8 @@ def benchmark(
                         f"{long.power_w / bits * 1e9:.2f} nJ for each bit forwarded"
                     )
         else:
-            print(f"no rate is forwarded with a loss of at most {loss:g}; see --loss")
+            reason = f" ({found.reason})" if found.reason else ""
+            print(f"no rate is forwarded with a loss of at most {loss:g}{reason}; see --loss")
 
 
 @app.command()

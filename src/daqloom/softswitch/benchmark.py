@@ -1,6 +1,7 @@
 """How many frames a second the switch forwards without loss on this machine, by MLRsearch
 (draft-ietf-bmwg-mlrsearch): trials at loads that a search chooses, until the highest load is known
-at which at least half of the trials lose nothing.
+at which at least half of the trials lose nothing. A search whose time is up, or whose trials are
+mostly not valid, ends with a lower bound.
 """
 
 import time
@@ -24,11 +25,18 @@ from daqloom.softswitch.energy import Energy
 
 STRETCHED = 0.001
 """Share by which what was sent may differ from what was to be sent, or a trial is not one."""
-MOST_REPEATS = 5
-"""Trials at a load that are repeated as they were not what was asked for."""
+MOST_REPEATS = 3
+"""Trials at a load, if they are not what was asked for."""
+MOST_INVALID = 10
+"""Trials that are not valid after which a search gives up where they are more than half of all."""
+CAN_SEND = 0.9
+"""Share of the highest rate that the generator has reached up to which it can send any load: it was
+held up where it did not."""
 LEAST_HZ, MOST_HZ = 10_000.0, 200e6
-TRIAL_S = 0.5
-"""Length of a trial (s)."""
+TRIAL_S, SHORTEST_TRIAL_S = 0.5, 0.02
+"""Length of a trial (s), and the shortest one of a short search."""
+TRIALS = 40
+"""That fit into the time of a search, about."""
 
 
 @dataclass
@@ -41,6 +49,9 @@ class Trial:
     forwarded: int
     rejected: bool
     """What was sent differed from what was to be sent by more than a thousandth."""
+    was_held_up: bool
+    """Whether it was rejected although the generator can send so much."""
+    forwarded_hz: float
 
 
 SOAK_SHARE = 0.9
@@ -84,6 +95,21 @@ class Throughput:
     throughput of the draft; 0: there is no such load."""
     trials: list[Trial] = field(default_factory=list)
     soak: Soak | None = None
+    is_lower_bound: bool = False
+    """Whether the search ended before the highest load was known."""
+
+    @property
+    def reason(self) -> str:
+        """Why the result is a lower bound; empty: it is none."""
+        if not self.is_lower_bound:
+            return ""
+        held_up = sum(trial.was_held_up for trial in self.trials)
+        if 2 * held_up > len(self.trials):
+            return (
+                f"{held_up} of {len(self.trials)} trials were not valid because this machine was "
+                "busy: a lower bound"
+            )
+        return "the time was up: a lower bound"
 
     @property
     def wire_bps(self) -> float:
@@ -99,6 +125,8 @@ class Throughput:
             "loss_ratio": self.loss_ratio,
             "frame_rate_hz": self.forwarded_hz,
             "wire_rate_bps": self.wire_bps,
+            "is_lower_bound": self.is_lower_bound,
+            "reason": self.reason,
             "trials": [vars(trial) for trial in self.trials],
             "soak": None if self.soak is None else vars(self.soak),
         }
@@ -146,19 +174,43 @@ Run = Callable[[float, float], Any]
 """Runs a trial: frames a second, length (s) → a result of the engine."""
 
 
+class _EndedError(Exception):
+    """The search ends before it is done."""
+
+
 class _Measurer(AbstractMeasurer):  # type: ignore[misc]
-    def __init__(self, run: Run, found: Throughput, said: Callable[[Trial], None]) -> None:
-        self._run, self._found, self._said = run, found, said
+    def __init__(
+        self,
+        run: Run,
+        found: Throughput,
+        said: Callable[[Trial], None],
+        is_time: Callable[[], bool],
+    ) -> None:
+        self._run, self._found, self._said, self._is_time = run, found, said, is_time
+        self._most_hz = 0.0
+        """Highest rate that the generator has reached."""
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-        """Run a trial until it is the one that was asked for."""
+        """Run a trial until it is the one that was asked for. Raises _EndedError."""
         for _ in range(MOST_REPEATS):
+            held_up = sum(trial.was_held_up for trial in self._found.trials)
+            if not self._is_time() or held_up >= max(MOST_INVALID, len(self._found.trials) / 2):
+                raise _EndedError
             result = self._run(intended_load, intended_duration)
+            self._most_hz = max(self._most_hz, result.offered / max(1e-9, result.duration_s))
             differs = _differs(result)
-            trial = Trial(intended_load, result.offered, result.missed, result.forwarded, differs)
+            trial = Trial(
+                intended_load,
+                result.offered,
+                result.missed,
+                result.forwarded,
+                rejected=differs,
+                was_held_up=differs and intended_load < CAN_SEND * self._most_hz,
+                forwarded_hz=result.forwarded / max(1e-9, result.duration_s),
+            )
             self._found.trials.append(trial)
             self._said(trial)
-            if not differs:
+            if not trial.was_held_up:
                 break
         # A trial that was never as asked for counts what was not sent as lost.
         return MeasurementResult(
@@ -179,17 +231,19 @@ def search(
     seconds: float = 60.0,
     width: float = 0.02,
     said: Callable[[Trial], None] = lambda trial: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Throughput:
-    """Search the highest load with at most `loss_ratio`, to within `width` of it, in about
-    `seconds`."""
+    """Search the highest load with at most `loss_ratio`, to within `width` of it, in `seconds` at
+    most. `said`: is told of each trial. Raises MeasureError."""
     found = Throughput(frame_bytes, loss_ratio, 0.0)
+    trial_s = min(TRIAL_S, max(SHORTEST_TRIAL_S, seconds / TRIALS))
     goal = SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=0.5,
         relative_width=width,
-        initial_trial_duration=TRIAL_S,
-        final_trial_duration=TRIAL_S,
-        duration_sum=max(TRIAL_S, min(21.0, seconds / 10)),
+        initial_trial_duration=trial_s,
+        final_trial_duration=trial_s,
+        duration_sum=max(trial_s, min(21.0, seconds / 10)),
         preceding_targets=2,
         expansion_coefficient=2,
         fail_fast=False,
@@ -197,13 +251,37 @@ def search(
     config = Config()
     config.goals = [goal]
     config.max_load, config.min_load = MOST_HZ, LEAST_HZ
-    config.search_duration_max = 120 + 20 * seconds  # on a busy machine trials are repeated
-    config.warmup_duration = TRIAL_S
+    config.search_duration_max = 120 + 20 * seconds  # it ends before that
+    config.warmup_duration = trial_s
+    end_s = clock() + seconds
+    measurer = _Measurer(run, found, said, lambda: clock() + trial_s <= end_s)
     try:
-        result = MultipleLossRatioSearch(config).search(_Measurer(run, found, said))
+        result = MultipleLossRatioSearch(config).search(measurer)
+    except _EndedError:
+        found.is_lower_bound = True
+        found.forwarded_hz = _lower_bound_hz(found)
+        return found
     except RuntimeError as error:
         raise MeasureError(f"the search of the loss-free rate does not end: {error}") from None
     best = result[goal]
     throughput = None if best is None else best.conditional_throughput
     found.forwarded_hz = 0.0 if throughput is None else float(throughput)
     return found
+
+
+def _lower_bound_hz(found: Throughput) -> float:
+    """Return the most that was forwarded at a load at which at least half of the trials lost no
+    more than they may of what was sent, be it less than was asked for."""
+    by_load: dict[float, list[Trial]] = {}
+    for trial in found.trials:
+        by_load.setdefault(trial.load_hz, []).append(trial)
+    best_hz = 0.0
+    for trials in by_load.values():
+        passed = [
+            trial.forwarded_hz
+            for trial in trials
+            if trial.forwarded >= (1 - found.loss_ratio) * trial.offered
+        ]
+        if 2 * len(passed) >= len(trials):
+            best_hz = max(best_hz, min(passed))
+    return best_hz
