@@ -318,3 +318,22 @@ def test_the_peak_of_a_ring_is_within_its_size(tmp_path):
         assert running.status()["rings"][2]["counts"]["peak_packets"] > 20
         assert running.command("set", "rings.slow.packets=20").returncode == 0
         assert running.status()["rings"][2]["counts"]["peak_packets"] == 20
+
+
+def test_dpdk_writes_to_the_folder_of_this_user_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("RUNTIME_DIRECTORY", raising=False)
+    with switch(two_ports(tmp_path, [])) as running:
+        assert (tmp_path / "daqloom" / "dpdk").is_dir()
+        running.last()
+
+
+def test_a_loopback_that_is_down_is_said(tmp_path):
+    file = two_ports(tmp_path, [])
+    enter = ("unshare", "--user", "--map-root-user", "--net")
+    if subprocess.run([*enter, "true"], capture_output=True).returncode:
+        pytest.skip("this machine gives ordinary users no namespaces")
+    with switch(file, "--set", "control.prometheus=127.0.0.1:0", enter=enter) as running:
+        assert running.process.stderr is not None
+        said = running.process.stderr.readline()
+    assert "control.prometheus = 127.0.0.1:0 cannot be reached, as lo is down" in said

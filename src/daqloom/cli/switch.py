@@ -71,6 +71,8 @@ def run(
                 f"listens at {address}; it begins anew: no frames, learned addresses or counters "
                 "are kept from before"
             )
+            for sentence in running.warnings(described.control):
+                note(sentence)
 
         _print(running.run(described, on_start), json=json)
     os._exit(0)  # threads that a peer holds up are not waited for

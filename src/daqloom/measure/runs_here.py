@@ -34,7 +34,7 @@ RUN = Kind("run", "run control", ".steer", "daqloom control SCENARIO")
 def runs_folder() -> Path:
     """Return the folder, made if necessary. Raises MeasureError where others could read it."""
     base = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(base, "daqloom") if base else Path(f"/tmp/daqloom-{os.getuid()}")
+    folder = Path(base, "daqloom") if base else Path(f"/tmp/daqloom-{_user()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -48,6 +48,17 @@ def runs_folder() -> Path:
             "folder of your own"
         )
     return folder
+
+
+def _user() -> int:
+    """Return the number of this user, who in a user namespace of his own has another one."""
+    user = os.getuid()
+    with suppress(OSError):
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            inside, outside, count = (int(word) for word in line.split())
+            if inside <= user < inside + count:
+                return outside + user - inside
+    return user
 
 
 @contextmanager

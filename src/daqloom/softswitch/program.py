@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import secrets
+import socket
+import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.measure import MeasureError
-from daqloom.measure.connection import SOCKET, Certificates, joined, read_certificates, split
+from daqloom.measure.connection import (
+    SOCKET,
+    Certificates,
+    is_loopback,
+    joined,
+    read_certificates,
+    split,
+)
 from daqloom.measure.exporter import Exporter
 from daqloom.measure.runs_here import published, runs_folder
 from daqloom.measure.service import Service
@@ -37,6 +47,8 @@ if TYPE_CHECKING:
     from daqloom.softswitch.openflow.connection import Controllers
     from daqloom.softswitch.ovsdb import OvsdbClient
 
+SIOCGIFFLAGS = 0x8913
+"""Asks for the flags of an interface, of which the first says that it is up: netdevice(7)."""
 DRAIN_S = 1.0
 """How long a switch that is stopped by a signal may drain (s); a second signal ends that."""
 DRAIN_STEP_S = 0.1
@@ -57,6 +69,25 @@ def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> Swit
             return asyncio.run(_Program(running, shown, signals).run(on_start))
         finally:
             running.stop()
+
+
+def warnings(control: Control) -> Iterator[str]:
+    """Yield what nobody can reach here, as sentences."""
+    address = control.prometheus
+    if address and is_loopback(split(address)[0]) and not _is_up("lo"):
+        yield (
+            f"control.prometheus = {address} cannot be reached, as lo is down in this network "
+            "namespace; `ip link set lo up` mends it"
+        )
+
+
+def _is_up(interface: str) -> bool:
+    request = struct.pack("16sH14x", interface.encode(), 0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            return bool(struct.unpack("16sH14x", fcntl.ioctl(asking, SIOCGIFFLAGS, request))[1] & 1)
+        except OSError:
+            return False
 
 
 def _certificates(control: Control) -> Certificates | None:
@@ -121,12 +152,12 @@ class _Program:
             # Whoever stopped it gets the answer.
             stack.push_async_callback(service.close, grace_s=GRACE_S)
             # Loopback is another one in each network namespace; a socket is the same.
-            socket = "" if self._certificates else stack.enter_context(_socket())
+            path = "" if self._certificates else stack.enter_context(_socket())
             bound = await service.listen(
-                host, port, socket, keys=("control.listen", "control.certificates")
+                host, port, path, keys=("control.listen", "control.certificates")
             )
             address = joined(host, bound)
-            stack.enter_context(published(address, self._steering, kind=SWITCH, socket=socket))
+            stack.enter_context(published(address, self._steering, kind=SWITCH, socket=path))
             if control.prometheus:
                 collector = SwitchCollector(self._status)
                 fix = "set control.prometheus to an address of this machine and a free port"
