@@ -157,38 +157,35 @@ class _Follower:
 
     def _set_rates(self) -> bool:
         """Give rings the paces of the database. Return whether that is news for it."""
-        before, self.refused = self.refused, {}
         rates: dict[str, int] = {}
         owners: dict[str, str] = {}
+        refused: dict[str, str] = {}
         for name, port in self._ports().items():
             try:
                 queues = port.qos[0].queues if port.qos else {}
                 for number, ring in self._running.file.queues(name).items():
                     rate = queues[number].other_config.get("max-rate") if number in queues else None
-                    if rate is not None:
-                        owners[ring] = f"queue {number} of port {name} in control.ovsdb"
-                        self._take(rate, ring, rates, name, number)
+                    if rate is None:
+                        continue
+                    owners[ring] = f"queue {number} of port {name} in control.ovsdb"
+                    try:
+                        rates[ring] = _rate(rate)
+                    except ValueError as wrong:
+                        sentence = f"port {name}, queue {number}: other_config:max-rate {wrong}"
+                        refused.setdefault(name, sentence)
             except Exception as wrong:  # a row that is not understood does not hold up others
-                self._refuse(name, f"port {name}: {wrong}")
+                refused[name] = f"port {name}: {wrong}"
         try:
             self._running.set_owned_rates(rates, owners)
         except ScenarioError as wrong:
-            self._refuse("", str(wrong))
-        return self.refused != before or any(
+            refused[""] = str(wrong)
+        refused = {name: printable(sentence)[:300] for name, sentence in refused.items()}
+        for sentence in set(refused.values()) - set(self.refused.values()):
+            print(f"daqloom: {sentence}", file=sys.stderr, flush=True)
+        is_news, self.refused = refused != self.refused, refused
+        return is_news or any(
             root.cur_cfg != root.next_cfg for root in self._idl.tables["Open_vSwitch"].rows.values()
         )
-
-    def _take(self, rate: str, ring: str, rates: dict[str, int], port: str, number: int) -> None:
-        try:
-            rates[ring] = _rate(rate)
-        except ValueError as wrong:
-            self._refuse(port, f"port {port}, queue {number}: other_config:max-rate {wrong}")
-
-    def _refuse(self, port: str, sentence: str) -> None:
-        sentence = printable(sentence)[:300]
-        if port not in self.refused:
-            print(f"daqloom: {sentence}", file=sys.stderr, flush=True)
-        self.refused.setdefault(port, sentence)
 
     def _transaction(self) -> Any:
         """Return a transaction that writes what ports count, and that all that was asked for has

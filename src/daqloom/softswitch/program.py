@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 SIOCGIFFLAGS = 0x8913
 """Asks for the flags of an interface, of which the first says that it is up: netdevice(7)."""
-DRAIN_S = 1.0
+DRAIN_S = 0.8
 """How long a switch that is stopped by a signal may drain (s); a second signal ends that."""
 DRAIN_STEP_S = 0.1
-GRACE_S = 0.3
+GRACE_S = 0.2
 """How long operators may take in the last answers (s)."""
 
 

@@ -12,7 +12,7 @@ from daqloom.words import printable
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 """Before failed work is begun again; doubled each time that it fails before it goes on."""
-PATIENCE_S = 0.3
+PATIENCE_S = 0.2
 """How long the end of the work is waited for: a peer that does not answer cannot prevent it."""
 
 
@@ -55,6 +55,7 @@ class Supervised:
             except Exception as error:  # libraries raise whatever comes of a peer's answers
                 if not self._first.done():
                     self._first.set_exception(error)
+                if self.ends.is_set() or self._first.exception():
                     return
                 self._note(error)
             if self.ends.wait(self._pause_s):

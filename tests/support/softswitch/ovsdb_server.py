@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -83,21 +84,16 @@ class OvsdbServer:
         watched: list[Any] = []
         self._clients.append((client, watched))
         decoder, text = json.JSONDecoder(), ""
-        while True:
-            try:
-                data = client.recv(65_536)
-            except OSError:
-                return
-            if not data:
-                return
-            text += data.decode()
-            while text:
-                try:
-                    message, end = decoder.raw_decode(text)
-                except ValueError:
-                    break
-                text = text[end:]
-                self._answer(client, message, watched)
+        with suppress(OSError):
+            while data := client.recv(65_536):
+                text += data.decode()
+                while text:
+                    try:
+                        message, end = decoder.raw_decode(text)
+                    except ValueError:
+                        break
+                    text = text[end:]
+                    self._answer(client, message, watched)
 
     def _answer(self, client: socket.socket, message: Any, watched: list[Any]) -> None:
         method, params = message.get("method"), message.get("params")
