@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -125,3 +126,30 @@ def test_a_controller_of_os_ken_steers_it(tmp_path):
     assert last["rings"][2]["counts"]["packets"] > 0
     assert last["ports"][0]["frames"]["metered"] >= found["meter"]["dropped"]
     assert last["ports"][0]["frames"]["by_rule"] >= 100
+
+
+def test_a_controller_that_reads_nothing_holds_up_neither_operators_nor_the_end(tmp_path):
+    pytest.importorskip("pyof", reason="the Python package python-openflow is not installed")
+    from pyof.v0x04.controller2switch.common import MultipartType
+    from pyof.v0x04.controller2switch.multipart_request import FlowStatsRequest, MultipartRequest
+    from pyof.v0x04.symmetric.hello import Hello
+
+    from support.softswitch.openflow_switch import flow, ip, packed
+
+    asks = MultipartRequest(5, MultipartType.OFPMP_FLOW, 0, FlowStatsRequest()).pack()
+    with (
+        flooded(tmp_path, f"punix:{tmp_path}/of.sock") as running,
+        socket.socket(socket.AF_UNIX) as controller,
+    ):
+        controller.connect(f"{tmp_path}/of.sock")
+        controller.sendall(Hello(xid=1).pack())
+        for number in range(300):
+            controller.sendall(packed(flow(*ip(f"10.0.{number >> 8}.{number & 255}"))))
+        controller.sendall(asks * 2340)  # minutes of work
+        while running.status()["openflow"]["entries"] < 300:
+            pass
+        assert running.command("set", "rings.one.packets=32").returncode == 0
+        running.process.send_signal(signal.SIGTERM)
+        _, errors = running.process.communicate(timeout=60)
+        assert running.process.returncode == 0, errors
+        assert "raised exception" not in errors

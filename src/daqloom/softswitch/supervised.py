@@ -53,22 +53,22 @@ class Supervised:
             try:
                 self._work(self)
             except Exception as error:  # libraries raise whatever comes of a peer's answers
+                failure = self._sentence(error)
                 if not self._first.done():
-                    self._first.set_exception(error)
+                    self._first.set_exception(MeasureError(failure))
                 if self.ends.is_set() or self._first.exception():
                     return
-                self._note(error)
+                if failure != self.failure:
+                    print(f"daqloom: {failure}; trying again", file=sys.stderr, flush=True)
+                self.failure = failure
             if self.ends.wait(self._pause_s):
                 return
             self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
             self.restarts += 1
 
-    def _note(self, error: Exception) -> None:
-        reason = str(error) if isinstance(error, MeasureError) else f"{self._name}: {_of(error)}"
-        failure = printable(reason)[:300]
-        if failure != self.failure:
-            print(f"daqloom: {failure}; trying again", file=sys.stderr, flush=True)
-        self.failure = failure
+    def _sentence(self, error: Exception) -> str:
+        known = isinstance(error, MeasureError)
+        return printable(str(error) if known else f"{self._name}: {_of(error)}")[:1000]
 
 
 def _of(error: Exception) -> str:

@@ -41,7 +41,7 @@ TURN_S = 0.002
 """How long a controller is served before others are (s)."""
 UNREAD_BYTES = 1 << 20
 """A controller that has not read so much is not served until it has."""
-MOST_UNREAD_BYTES = 16 << 20
+MOST_UNREAD_BYTES = 8 << 20
 """A controller that has not read so much, messages that answer none included, is left."""
 MOST_CONTROLLERS = 32
 """That come to a switch and are talked to at a time."""
@@ -385,7 +385,8 @@ async def _look_after(datapath: Datapath) -> None:
     """Remove what is too old, and tell of links that come and go."""
     while True:
         await asyncio.sleep(LOOKS_EVERY_S)
-        datapath.tell_removed(datapath.table.expire())
+        for _ in datapath.telling_removed(datapath.table.expire()):
+            await asyncio.sleep(0)
         datapath.look_at_links()
 
 

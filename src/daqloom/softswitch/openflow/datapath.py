@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from pyof.v0x04.asynchronous.flow_removed import FlowRemoved
 from pyof.v0x04.asynchronous.port_status import PortReason, PortStatus
@@ -19,8 +19,8 @@ class Controller(Protocol):
 
     role: ControllerRole
 
-    def send(self, message: Any) -> None:
-        """Send a message that answers none."""
+    def tell(self, packed: bytes) -> None:
+        """Send a message, packed, that answers none."""
 
 
 class Datapath:
@@ -42,11 +42,18 @@ class Datapath:
 
     def tell_removed(self, removed: list[Removed]) -> None:
         """Tell all controllers that may change the switch of entries that are gone."""
+        for _ in self.telling_removed(removed):
+            pass
+
+    def telling_removed(self, removed: list[Removed]) -> Iterator[None]:
+        """The same step by step, so that others may come between."""
         for each in removed:
             if each.entry.flags & FlowModFlags.OFPFF_SEND_FLOW_REM:
+                packed = _flow_removed(each, self.table.clock()).pack()
                 for session in self.sessions:
                     if session.role != ControllerRole.OFPCR_ROLE_SLAVE:
-                        session.send(_flow_removed(each, self.table.clock()))
+                        session.tell(packed)
+                yield
 
     def look_at_links(self) -> None:
         """Tell all controllers of ports whose link has come or gone since it was looked at."""
@@ -55,8 +62,9 @@ class Datapath:
             ports = self.statistics.port_descriptions()
             for was_up, is_up, port in zip(before, self._links_up, ports, strict=True):
                 if was_up != is_up:
+                    packed = PortStatus(reason=PortReason.OFPPR_MODIFY, desc=port).pack()
                     for session in self.sessions:
-                        session.send(PortStatus(reason=PortReason.OFPPR_MODIFY, desc=port))
+                        session.tell(packed)
 
     def counts(self) -> dict[str, int]:
         """Return what there is of OpenFlow."""

@@ -32,6 +32,7 @@ from pyof.v0x04.symmetric.hello import Hello, HelloElemType
 
 from daqloom.softswitch.openflow.datapath import Datapath
 from daqloom.softswitch.openflow.refused import RefusedError
+from daqloom.softswitch.openflow.table import BATCH
 
 VERSION = 4
 """Of OpenFlow 1.3 on the wire."""
@@ -40,8 +41,6 @@ MULTIPART_BYTES = 16
 ERROR_BYTES = 1024
 """Of the request that an error shows."""
 LARGEST_BODY_BYTES = 60_000
-BATCH = 64
-"""New entries that the switch takes in together, between two of its turns."""
 _REFUSED_TYPES = {
     Type.OFPT_GROUP_MOD: GroupModFailedCode.OFPGMFC_OUT_OF_GROUPS,
     Type.OFPT_PORT_MOD: PortModFailedCode.OFPPMFC_EPERM,
@@ -111,12 +110,17 @@ class Session:
         self.send(EchoRequest())
 
     def send(self, message: Any, xid: int | None = None) -> None:
-        """Send a message; without `xid` one that answers none."""
+        """Send a message, the answer to that of `xid`, or to none."""
         if xid is None:
-            self._next_xid += 1
-            xid = self._next_xid
-        message.header.xid = xid
-        self._write(message.pack())
+            self.tell(message.pack())
+        else:
+            message.header.xid = xid
+            self._write(message.pack())
+
+    def tell(self, packed: bytes) -> None:
+        """Send a message, packed, that answers none."""
+        self._next_xid = (self._next_xid + 1) % 2**32
+        self._write(packed[:4] + self._next_xid.to_bytes(4) + packed[8:])
 
     def _messages(self) -> Iterator[bytes]:
         """Yield whole messages."""
@@ -195,9 +199,9 @@ class Session:
                 def refuse(refused: RefusedError) -> None:
                     self._refuse(refused, xid, data)
 
-                self._datapath.tell_removed(table.modify(message, refuse))
+                yield from self._datapath.telling_removed(table.modify(message, refuse))
             case Type.OFPT_METER_MOD:
-                self._datapath.tell_removed(table.modify_meter(message))
+                yield from self._datapath.telling_removed(table.modify_meter(message))
             case Type.OFPT_MULTIPART_REQUEST:
                 yield from self._send_parts(message, xid)
             case _:

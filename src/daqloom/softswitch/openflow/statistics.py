@@ -180,23 +180,23 @@ class Statistics:
             raise RefusedError(QueueOpFailedCode.OFPQOFC_BAD_QUEUE)
         return found
 
-    def _meters(self, request: Any) -> list[GenericStruct]:
-        numbers, now_s, found = self._numbers(request), self._table.clock(), []
+    def _meters(self, request: Any) -> Iterator[GenericStruct]:
+        numbers, now_s = self._numbers(request), self._table.clock()
+        uses = self._table.uses_of_meters()
         counted = self._meter_counts([number - 1 for number in numbers])
         for number, (packets, size, dropped, dropped_size) in zip(numbers, counted, strict=True):
             age_s = now_s - self._table.meters.by_number[number].since_s
             band = BandStats(packet_band_count=dropped, byte_band_count=dropped_size)
             stats = MeterStats(
                 meter_id=number,
-                flow_count=self._table.with_meter(number),
+                flow_count=uses[number],
                 packet_in_count=packets,
                 byte_in_count=size,
                 **duration(age_s),
                 band_stats=ListOfBandStats([band]),
             )
             stats.update_length()
-            found.append(stats)
-        return found
+            yield stats
 
     def _meter_configs(self, request: Any) -> list[GenericStruct]:
         found: list[GenericStruct] = []

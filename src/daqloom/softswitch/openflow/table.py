@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ from daqloom.softswitch.openflow.refused import RefusedError
 
 TABLE = 0
 """Number of the only table."""
+BATCH = 64
+"""Entries that the switch takes in, changes or removes between two of its turns."""
 _KNOWN_FLAGS = (
     FlowModFlags.OFPFF_SEND_FLOW_REM
     | FlowModFlags.OFPFF_CHECK_OVERLAP
@@ -205,9 +208,9 @@ class FlowTable:
         counted = self._engine.flow_counts([entry.index for entry in asked])
         return list(zip(asked, counted, strict=True))
 
-    def with_meter(self, number: int) -> int:
-        """Return how many entries have this meter."""
-        return sum(entry.done.meter == number for entry in self._entries.values())
+    def uses_of_meters(self) -> Counter[int | None]:
+        """Return how many entries have each meter."""
+        return Counter(entry.done.meter for entry in self._entries.values())
 
     def _add(self, message: Any, refuse: Refuse | None) -> list[Removed]:
         _check_table(message)
@@ -268,14 +271,15 @@ class FlowTable:
             said=(message.match, message.instructions),
         )
 
-    def _enter(self, entries: Iterable[Entry], *, counts_anew: bool) -> None:
-        changes = Changes()
-        for entry in entries:
-            if counts_anew:
-                changes.remove_flow(entry.index)
-            self._put(changes, entry)
-        if self._engine.apply(changes) >= 0:
-            raise RefusedError(FlowModFailedCode.OFPFMFC_TABLE_FULL)
+    def _enter(self, entries: list[Entry], *, counts_anew: bool) -> None:
+        for some in _batches(entries):
+            changes = Changes()
+            for entry in some:
+                if counts_anew:
+                    changes.remove_flow(entry.index)
+                self._put(changes, entry)
+            if self._engine.apply(changes) >= 0:
+                raise RefusedError(FlowModFailedCode.OFPFMFC_TABLE_FULL)
 
     def _put(self, changes: Changes, entry: Entry) -> None:
         action = for_engine(entry.done, self._ports, self._engine.ring_of)
@@ -286,12 +290,13 @@ class FlowTable:
         self.settle()
         entries = [entry for entry in entries if entry.key in self._entries]
         counted = self.counts(entries)
-        changes = Changes()
-        for entry in entries:
-            changes.remove_flow(entry.index)
-            del self._entries[entry.key]
-            self._free.append(entry.index)
-        self._engine.apply(changes)
+        for some in _batches(entries):
+            changes = Changes()
+            for entry in some:
+                changes.remove_flow(entry.index)
+                del self._entries[entry.key]
+                self._free.append(entry.index)
+            self._engine.apply(changes)
         return [Removed(entry, reason, *counts) for entry, counts in counted]
 
     def _idle_s(self, entry: Entry, packets: int, now_s: float) -> float:
@@ -300,6 +305,11 @@ class FlowTable:
             used_s = now_s
             self._used[entry.index] = (packets, used_s)
         return now_s - used_s
+
+
+def _batches(entries: list[Entry]) -> Iterator[list[Entry]]:
+    """Yield entries in lists so short that frames hardly wait for the switch to take them in."""
+    return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
 
 
 def duration(seconds: float) -> dict[str, int]:
