@@ -23,10 +23,15 @@ def test_a_device_is_known_by_what_it_takes_however_it_is_written(tmp_path):
     assert lo == ("interface number 1",)
     (tmp_path / "link").symlink_to(tmp_path)
     [_] = same(f"net_pcap0,rx_pcap=a,tx_pcap={tmp_path}/b", f"net_pcap1,tx_pcap={tmp_path}/link/b")
-    # One end of a shared memory listens, the other one connects; memory takes nothing.
-    [listens] = same(f"net_memif0,role=server,socket={tmp_path}/x,socket-abstract=no")
-    assert len(listens) == 1
-    assert same("net_memif0,role=client", "net_null0", "net_ring0", "net_pcap0,rx_pcap=a") == {()}
+    # Both ends of a socket may be those of switches, and each of one alone.
+    for server, client in (
+        ("net_memif0,role=server,socket=/x/y", "net_memif4,socket=/x/y"),
+        ("net_vhost0,iface=/x/y", "net_virtio_user0,path=/x/y,queues=1"),
+    ):
+        [[listens]] = same(server, server.replace("0", "5"))
+        [[connects]] = same(client)
+        assert listens.replace("server", "client") == connects != listens
+    assert same("net_null0", "net_ring0", "net_pcap0,rx_pcap=a") == {()}
 
 
 def test_two_ports_do_not_share_an_interface():

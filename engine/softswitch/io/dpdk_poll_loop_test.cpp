@@ -376,6 +376,21 @@ TEST(PollLoop, DoesWhatIsAskedBetweenTwoTurns) {
     runs.join();
 }
 
+/// A loop that slept on would need an hour for each.
+TEST(PollLoop, IsWokenByWhatIsAskedAndByItsEnd) {
+    Wired wired(config_of(2));
+    std::thread runs([&] { wired.loop().run(base::seconds(3600)); });
+    std::uint64_t turns = 0;
+    while (turns < 200) {  // it sleeps after a hundred without a frame
+        wired.loop().do_between([&] { turns = wired.loop().counters().turns; });
+    }
+    for (int asked = 0; asked < 20; ++asked) {
+        wired.loop().do_between([] {});
+    }
+    wired.loop().stop();
+    runs.join();
+}
+
 TEST(Devices, ThatAreNotThereAreNamed) {
     start_eal();
     DevicesConfig config;

@@ -21,27 +21,29 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def identities(device: str) -> Iterator[str]:
-    """Yield what a device of DPDK takes for itself: a card, interfaces, files that it writes and
-    sockets at which it listens; memory devices take nothing."""
+    """Yield what a device of DPDK takes for itself: a card, interfaces, files that it writes, and
+    its end of a socket; devices that are memory take nothing."""
     driver, _, text = device.partition(",")
     if pci := _PCI.fullmatch(driver):
         yield f"card {(pci[1] or '0000').lower()}:{pci[2].lower()}"
         return
     arguments = dict(each.partition("=")[::2] for each in text.split(",") if each)
-    if driver.startswith("net_vhost") or driver.startswith("eth_vhost"):
-        if arguments.get("client", "0") == "0" and "iface" in arguments:
-            yield f"socket {os.path.realpath(arguments['iface'])}"
+    if driver.startswith(("net_vhost", "eth_vhost")):
+        role = "client" if arguments.get("client", "0") != "0" else "server"
+        yield f"socket {os.path.realpath(arguments.get('iface', ''))} as {role}"
         return
     for key in _INTERFACES:
         if key in arguments:
             yield f"interface {_interface(arguments[key])}"
     if "tx_pcap" in arguments:
         yield f"file {os.path.realpath(arguments['tx_pcap'])}"
-    if driver.startswith("net_memif") and arguments.get("role") in ("server", "master"):
+    if driver.startswith("net_memif"):
         path = arguments.get("socket", "/run/memif.sock")
-        is_abstract = arguments.get("socket-abstract", "yes") != "no"
-        where = path if is_abstract else os.path.realpath(path)
-        yield f"socket {where} {arguments.get('id', '0')}"
+        where = path if arguments.get("socket-abstract") != "no" else os.path.realpath(path)
+        role = "server" if arguments.get("role") in ("server", "master") else "client"
+        yield f"socket {where} of number {arguments.get('id', '0')} as {role}"
+    if driver.startswith(("net_virtio_user", "virtio_user")) and "iface" not in arguments:
+        yield f"socket {os.path.realpath(arguments.get('path', ''))} as client"
 
 
 @contextmanager
