@@ -47,6 +47,10 @@ def test_a_file_is_read_with_overrides(tmp_path):
         ({"control.openflow": ["tcp:10.0.0.1:of"]}, "is no controller of OpenFlow; expected tcp:"),
         ({"control.openflow": ["ssl:[::1]:"]}, "is no controller of OpenFlow; expected tcp:"),
         ({"control.openflow": ["ptcp:here"]}, "is no controller of OpenFlow; expected tcp:"),
+        (
+            {"control.openflow": ["ptcp:6653"]},
+            'control: openflow = "ptcp:6653" would let all users of this machine steer the switch',
+        ),
         ({"ports.up.rate": "1 Gb/s"}, 'unknown key "ports.up.rate"'),
         ({"rings.dcm1.port": "left"}, 'rings.dcm1.port = "left" is no port of the switch'),
         ({"rings.dcm1.to": "10.0.0.300"}, "is not an IP address or network"),
@@ -68,6 +72,12 @@ def test_mistakes_are_refused_in_one_sentence(keys, said):
         build(SWITCH, keys)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_controllers_that_prove_who_they_are_may_come():
+    safe = ["punix:/run/of", "pssl:6653", "pssl:6653:0.0.0.0", "ssl:10.0.0.1", "tcp:10.0.0.1:6653"]
+    assert list(switch(control={"openflow": safe}).control.openflow) == safe
+    assert switch(control={"openflow": ["ptcp:"], "insecure": True}).control.insecure
 
 
 def test_keys_change_and_go():

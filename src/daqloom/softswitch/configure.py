@@ -1,6 +1,7 @@
 """The engine's configuration of a switch, from its file."""
 
 import ipaddress
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from daqloom._switch import (
     SharedMemoryConfig,
     SwitchConfig,
 )
+from daqloom.measure.runs_here import runs_folder
 from daqloom.softswitch.document import Matching, Port, Ring, Rule, SharedMemory, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 
@@ -84,6 +86,12 @@ def _shared(memory: SharedMemory) -> SharedMemoryConfig:
     config.port_limit = memory.port_limit
     config.cell_size, config.cell_metadata = memory.cell_size, memory.cell_metadata
     return config
+
+
+def keep_dpdk_apart() -> None:
+    """Let DPDK have its folder in that of this user, before it starts: the one of its choice, in
+    /var/run, is closed to the root of a user namespace. Raises MeasureError."""
+    os.environ.setdefault("RUNTIME_DIRECTORY", str(runs_folder()))
 
 
 def eal_options(switch: SwitchFile) -> Iterator[str]:

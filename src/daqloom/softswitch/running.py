@@ -7,10 +7,9 @@ from typing import Any
 
 from daqloom._switch import Changes, Switch, SwitchState
 from daqloom.measure import MeasureError
-from daqloom.measure.runs_here import runs_folder
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.changes import changes_between
-from daqloom.softswitch.configure import config_of, first_ring, ring_names
+from daqloom.softswitch.configure import config_of, first_ring, keep_dpdk_apart, ring_names
 from daqloom.softswitch.document import MOST_BYTES, SwitchFile
 from daqloom.softswitch.load import altered
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
@@ -30,8 +29,7 @@ class RunningSwitch:
         self._owners: dict[str, str] = {}
         """Who owns the pace of a ring, by its name; the file owns all others."""
         self._stopping = False
-        # DPDK's own choice for root, /var/run, is closed to the root of a user namespace.
-        os.environ.setdefault("RUNTIME_DIRECTORY", str(runs_folder()))
+        keep_dpdk_apart()
         try:
             self._switch = Switch(config_of(switch))
         except (ValueError, OSError) as error:

@@ -2,6 +2,7 @@
 
 from daqloom._switch import TrialConfig, Trials
 from daqloom.measure import MeasureError
+from daqloom.softswitch.configure import keep_dpdk_apart
 from daqloom.softswitch.sizes import memory_of_a_buffer
 
 
@@ -9,6 +10,7 @@ def trials(
     frame_bytes: int, destinations: int, ring_packets: int, pace_bps: int, descriptors: int
 ) -> Trials:
     """Start a switch between two wires, and a generator. Raises MeasureError."""
+    keep_dpdk_apart()
     config = TrialConfig()
     buffers = 4 * descriptors + destinations * ring_packets + 8_192
     memory = (128 << 20) + buffers * memory_of_a_buffer(2048, huge_pages=False)
