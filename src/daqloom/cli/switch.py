@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,8 @@ from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
 from daqloom.words import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from daqloom.softswitch.document import SwitchFile
     from daqloom.softswitch.status import Request, SwitchStatus
 
@@ -61,21 +65,21 @@ def run(
       daqloom switch run switch.toml --set runs.huge_pages=false
       daqloom switch run rack.toml --hosts 10.0.0.0/16 --set ports.core.device=0000:3b:00.0
     """
-    with plain_failures("frames held were dropped"):
+    with plain_failures("nothing has begun"):
         described = load_switch(file, hosts, switch, set_)
         running = _needs_dpdk()
 
-        def on_start(address: str, status: SwitchStatus) -> None:
-            note(
-                f"the switch of {len(status.ports)} ports and {len(status.rings)} rings runs, and "
-                f"listens at {address}; it begins anew: no frames, learned addresses or counters "
-                "are kept from before"
-            )
-            for sentence in running.warnings(described.control):
-                note(sentence)
+    def on_start(address: str, status: SwitchStatus) -> None:
+        note(
+            f"the switch of {len(status.ports)} ports and {len(status.rings)} rings runs, and "
+            f"listens at {address}; it begins anew: no frames, learned addresses or counters "
+            "are kept from before"
+        )
+        for sentence in running.warnings(described.control):
+            note(sentence)
 
+    with _at_once(), plain_failures("frames held were dropped"):
         _print(running.run(described, on_start), json=json)
-    os._exit(0)  # threads that a peer holds up are not waited for
 
 
 @app.command("file")
@@ -392,6 +396,18 @@ def costs(
                 f'packet_cost = "{of.packet_s * 1e9:.1f} ns"\n'
                 f'batch_cost = "{of.batch_s * 1e9:.0f} ns"'
             )
+
+
+@contextmanager
+def _at_once() -> Iterator[None]:
+    """End the process with the command: threads that a peer holds up are not waited for."""
+    code: object = 0
+    try:
+        yield
+    except SystemExit as ended:
+        code = ended.code
+    sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 1)
 
 
 def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -> SwitchFile:
