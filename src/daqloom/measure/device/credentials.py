@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.files import read_text
+from daqloom.scenario.files import open_regular
+from daqloom.words import reason_of
 
 PREFIX = "DAQLOOM_DEVICE_"
 LARGEST_FILE_BYTES = 64 << 10
@@ -38,19 +39,10 @@ def credentials_of(file: Path | None, environment: Mapping[str, str] = os.enviro
     _KEY_FILE. Raises ScenarioError."""
     if file is None:
         return Credentials(**{key: environment.get(PREFIX + key.upper(), "") for key in _KEYS})
-    try:
-        text = read_text(file, LARGEST_FILE_BYTES)
-        mode = file.stat().st_mode
-    except (ValueError, OSError) as error:
-        raise ScenarioError(f"credentials: {error}") from None
-    if stat.S_IMODE(mode) & 0o077:
-        raise ScenarioError(
-            f"credentials: {file} is readable by other users (mode {stat.S_IMODE(mode):04o}); "
-            f"expected 0600: chmod 600 {file}"
-        )
+    text = _read_own(file)
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         # What the reader says of it could show a secret.
         raise ScenarioError(f"credentials: {file} is not TOML; expected {_EXAMPLE}") from None
     wrong = [key for key, value in document.items() if key not in _KEYS or type(value) is not str]
@@ -62,6 +54,36 @@ def credentials_of(file: Path | None, environment: Mapping[str, str] = os.enviro
     if document.get("key_file"):
         document["key_file"] = str(file.parent / Path(document["key_file"]).expanduser())
     return Credentials(**document)
+
+
+def _read_own(file: Path) -> str:
+    """Return the text of a file that this user owns, or root, and others cannot read. Raises
+    ScenarioError."""
+    try:
+        with open_regular(file) as opened:
+            found = os.fstat(opened.fileno())
+            content = opened.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        raise ScenarioError(f"credentials: {file} cannot be read: {reason_of(error)}") from None
+    except ValueError:
+        raise ScenarioError("credentials: a file name cannot hold a null character") from None
+    if found.st_uid not in (os.getuid(), 0):
+        raise ScenarioError(
+            f"credentials: {file} belongs to another user (number {found.st_uid}); expected a file "
+            "of your own"
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise ScenarioError(
+            f"credentials: {file} is readable by other users (mode "
+            f"{stat.S_IMODE(found.st_mode):04o}); expected 0600: chmod 600 {file}"
+        )
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(content) > LARGEST_FILE_BYTES:
+        raise ScenarioError(f"credentials: {file} is not a short text; expected {_EXAMPLE}")
+    return text
 
 
 _EXAMPLE = 'lines such as user = "daq"'

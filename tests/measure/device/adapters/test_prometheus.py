@@ -1,6 +1,7 @@
 """Counters from a page of metrics."""
 
 import contextlib
+import itertools
 import socket
 import ssl
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from daqloom.measure.certificates import make_certificates
 from daqloom.measure.device.adapter import AdapterError, PortCount
-from daqloom.measure.device.adapters import http
+from daqloom.measure.device.adapters import deadline, http
 from daqloom.measure.device.adapters.prometheus import Prometheus
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
@@ -124,8 +125,12 @@ def test_credentials_are_sent_in_a_header():
 
     with serving(page) as url:
         entered(adapter(url))
-        entered(adapter(url, credentials=Credentials(token="abc")))
-        entered(adapter(url, credentials=Credentials(user="Aladdin", password="open sesame")))
+        entered(adapter(url, credentials=Credentials(token="abc"), insecure=True))
+        entered(
+            adapter(
+                url, credentials=Credentials(user="Aladdin", password="open sesame"), insecure=True
+            )
+        )
     assert seen == [None, "Bearer abc", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="]
 
 
@@ -133,7 +138,9 @@ def test_credentials_are_sent_in_a_header():
 def test_wrong_credentials(status):
     secret = Credentials(token="my-secret")
     with serving(lambda _path, _query, headers: (status, str(headers))) as url:
-        text = check_refuses(lambda: entered(adapter(url, credentials=secret)), "my-secret")
+        text = check_refuses(
+            lambda: entered(adapter(url, credentials=secret, insecure=True)), "my-secret"
+        )
     assert "credentials" in text
 
 
@@ -141,7 +148,8 @@ def test_wrong_credentials(status):
 def test_odd_credentials(token):
     with page_of(PAGE) as url:
         check_refuses(
-            lambda: entered(adapter(url, credentials=Credentials(token=token))), "my-secret"
+            lambda: entered(adapter(url, credentials=Credentials(token=token), insecure=True)),
+            "my-secret",
         )
 
 
@@ -229,6 +237,26 @@ def test_page_that_is_too_long(monkeypatch):
     monkeypatch.setattr(http, "MOST_PAGE_BYTES", len(PAGE) - 1)
     with page_of(PAGE) as url:
         assert "longer" in check_refuses(lambda: entered(adapter(url)))
+
+
+@pytest.mark.parametrize("known", [Credentials(token="my-secret"), Credentials("daq", "my-secret")])
+def test_a_secret_goes_over_http_only_by_a_word_in_the_file(known):
+    seen = []
+    with serving(lambda _path, _query, headers: seen.append(headers) or PAGE) as url:
+        text = check_refuses(lambda: entered(adapter(url, credentials=known)), "my-secret")
+        assert "set insecure = true" in text
+        assert seen == []
+        entered(adapter(url, credentials=Credentials()))
+    assert "Authorization" not in seen[0]
+
+
+def test_the_timeout_is_for_reading_the_page_too(monkeypatch):
+    # The clock goes on by a second with each look: the page comes in time, its lines do not.
+    clock = itertools.count()
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: float(next(clock)))
+    samples = "".join(f'node_network_transmit_drop_total{{device="e{n}"}} 0\n' for n in range(9000))
+    with page_of(PAGE.replace("broken", "# broken") + samples) as url:
+        assert "30 s" in check_refuses(lambda: entered(adapter(url, timeout="30 s")))
 
 
 @pytest.mark.parametrize("talk", [silent, trickling])

@@ -1,17 +1,18 @@
 """Pages over HTTP, of a bounded size and in a bounded time."""
 
 import base64
+import socket
 import ssl
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Annotated
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from pydantic import AfterValidator, Field
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions
-from daqloom.measure.device.adapters.deadline import within
+from daqloom.measure.device.adapters.deadline import Deadline, within
 from daqloom.measure.device.credentials import Credentials
 from daqloom.words import reason_of
 
@@ -38,6 +39,13 @@ class HttpOptions(AdapterOptions):
     """URL that is asked. What comes by https is verified, by http it is not."""
     verify: bool = True
     """Whether an https server has to show a certificate that this machine trusts."""
+    insecure: bool = False
+    """Whether a token or a password may go over http, where others can read it."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the address is one of https."""
+        return urlsplit(self.address).scheme == "https"
 
     @property
     def where(self) -> str:
@@ -49,23 +57,30 @@ def get(
     options: HttpOptions,
     credentials: Credentials | None,
     scheme: str,
+    ends: Deadline,
     path: str = "",
     query: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page at the address, below which `path` lies; `scheme` is that of a token.
-    Redirections are not followed. Raises AdapterError."""
-    where = options.where
+    Redirections are not followed. Raises AdapterError, and TimeoutError at the deadline."""
+    where, headers = options.where, _headers(credentials, scheme)
     if "@" in urlsplit(options.address).netloc:
         raise AdapterError("the address holds credentials; expected these in a file of their own")
+    if headers and not (options.is_encrypted or options.insecure):
+        raise AdapterError(
+            f"{where}: the token or password would go over http, where others can read it; use "
+            "https, or set insecure = true beside the address"
+        )
+    parts = urlsplit(options.address)
+    connection = _connection(options, parts.hostname or "", parts.port)
     try:
         status, body = within(
-            options.timeout, lambda: _fetch(options, credentials, scheme, path, query or {})
+            ends.left_s, lambda: _fetch(connection, parts, headers, path, query or {})
         )
     except TimeoutError:
-        raise AdapterError(
-            f"{where}: no whole answer within {options.timeout:g} s; expected a server that is "
-            "up, or a longer timeout"
-        ) from None
+        with suppress(OSError, AttributeError):  # the thread that reads ends
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        raise
     except ssl.SSLCertVerificationError as error:
         raise AdapterError(
             f"{where}: its certificate is not trusted ({error.verify_message}); expected one of an "
@@ -95,19 +110,16 @@ def get(
 
 
 def _fetch(
-    options: HttpOptions,
-    credentials: Credentials | None,
-    scheme: str,
+    connection: HTTPConnection,
+    parts: SplitResult,
+    headers: dict[str, str],
     path: str,
     query: Mapping[str, str],
 ) -> tuple[int, bytes]:
-    parts = urlsplit(options.address)
     asked = "&".join(filter(None, (parts.query, urlencode(query))))
     target = ((parts.path.rstrip("/") + path) if path else parts.path) or "/"
-    with closing(_connection(options, parts.hostname or "", parts.port)) as connection:
-        connection.request(
-            "GET", f"{target}?{asked}" if asked else target, headers=_headers(credentials, scheme)
-        )
+    with closing(connection):
+        connection.request("GET", f"{target}?{asked}" if asked else target, headers=headers)
         with connection.getresponse() as response:
             body = response.read(MOST_PAGE_BYTES + 1)
             if response.length and len(body) <= MOST_PAGE_BYTES:
@@ -116,7 +128,7 @@ def _fetch(
 
 
 def _connection(options: HttpOptions, host: str, port: int | None) -> HTTPConnection:
-    if not options.address.lower().startswith("https:"):
+    if not options.is_encrypted:
         return HTTPConnection(host, port, timeout=options.timeout)
     context = ssl.create_default_context()
     if not options.verify:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daqloom.measure.device.adapter import AdapterError, PortCount
+from daqloom.measure.device.adapters.deadline import Deadline
 from daqloom.measure.device.adapters.http import get
 from daqloom.measure.device.adapters.line_protocol import points
 from daqloom.measure.device.adapters.series import Name, Sample, Series, SeriesOptions
@@ -80,7 +81,7 @@ class InfluxDb(Series[InfluxDbOptions]):
         """Return what was collected after the call: wait for it, for `fresh` at most."""
         asked_s = time.time()
         while True:
-            samples = self._taken(self._samples())
+            samples = self._taken(self._now())
             if all(_time_s(sample) >= asked_s for sample in samples):
                 return self._counts(samples)
             left_s = asked_s + self._options.fresh - time.time()
@@ -88,8 +89,8 @@ class InfluxDb(Series[InfluxDbOptions]):
                 raise self._stale(samples)
             time.sleep(min(POLL_S, left_s))
 
-    def _samples(self) -> list[Sample]:
-        found = self._queried() if self._options.format == "query" else self._listed()
+    def _samples(self, ends: Deadline) -> list[Sample]:
+        found = self._queried(ends) if self._options.format == "query" else self._listed(ends)
         oldest_s = time.time() - self._options.fresh
         taken = self._taken(found)
         if any(_time_s(sample) < oldest_s for sample in taken):
@@ -110,15 +111,15 @@ class InfluxDb(Series[InfluxDbOptions]):
             f"{self._options.fresh:g} s: from a collector that runs, with a clock like this one"
         )
 
-    def _listed(self) -> list[Sample]:
+    def _listed(self, ends: Deadline) -> list[Sample]:
         options = self._options
-        page = get(options, self._credentials, "Token")
+        page = get(options, self._credentials, "Token", ends)
         if not page.endswith("\n"):
             raise AdapterError(
                 f"{options.where}: the page breaks off; expected a line feed at its end"
             )
         try:
-            found = points(page, options.measurement)
+            found = points(ends.over(page.split("\n")), options.measurement)
         except ValueError as error:
             raise AdapterError(
                 f"{options.where}: {str(error)[:100]!r} is not a line of line protocol with a time"
@@ -133,10 +134,10 @@ class InfluxDb(Series[InfluxDbOptions]):
         }
         return list(last.values())
 
-    def _queried(self) -> list[Sample]:
+    def _queried(self, ends: Deadline) -> list[Sample]:
         options = self._options
         asked = {"db": options.database, "q": _statements(options), "epoch": "ns"}
-        page = get(options, self._credentials, "Token", "/query", asked)
+        page = get(options, self._credentials, "Token", ends, "/query", asked)
         try:
             answer = _Answer.model_validate_json(page)
         except ValidationError:
@@ -153,7 +154,7 @@ class InfluxDb(Series[InfluxDbOptions]):
             raise AdapterError(f"{options.where}: the answer is cut; use match to ask for less")
         series = [each for result in answer.results for each in result.series]
         try:
-            return [sample for each in series for sample in _last(each)]
+            return [sample for each in ends.over(series) for sample in _last(each)]
         except ValueError:
             raise AdapterError(
                 f"{options.where}: a series has rows without a time, or not of its columns"

@@ -1,6 +1,7 @@
 """InfluxDB's line protocol: `measurement,tag=value field=1i,other=2.5 time`."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 # A backslash is one of its own but where it stands before what it escapes.
@@ -30,11 +31,11 @@ class Point:
     """Since 1970."""
 
 
-def points(text: str, measurement: str) -> list[Point]:
-    """Return the points of a measurement, with times in nanoseconds as they are by default. Raises
-    ValueError with a line that is none, or has no time."""
+def points(lines: Iterable[str], measurement: str) -> list[Point]:
+    """Return the points of a measurement from lines, with times in nanoseconds as they are by
+    default. Raises ValueError with a line that is none, or has no time."""
     found = []
-    for line in text.split("\n"):
+    for line in lines:
         line = line.lstrip(" ").rstrip("\r")
         name = _MEASUREMENT.match(line)
         if name is None or line.startswith("#") or _plain(name[0]) != measurement:

@@ -1,11 +1,13 @@
 """A page of metrics as Prometheus reads it: node_exporter on a switch, or snmp_exporter for one."""
 
 import re
+from collections.abc import Iterable
 from typing import ClassVar
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from daqloom.measure.device.adapter import AdapterError
+from daqloom.measure.device.adapters.deadline import Deadline
 from daqloom.measure.device.adapters.http import get
 from daqloom.measure.device.adapters.series import Name, Sample, Series, SeriesOptions
 from daqloom.words import did_you_mean
@@ -33,13 +35,13 @@ class Prometheus(Series[PrometheusOptions]):
 
     Options: ClassVar[type[PrometheusOptions]] = PrometheusOptions
 
-    def _samples(self) -> list[Sample]:
+    def _samples(self, ends: Deadline) -> list[Sample]:
         where, wanted = self._options.where, self._options.names
-        page = get(self._options, self._credentials, "Bearer")
+        page = get(self._options, self._credentials, "Bearer", ends)
         if not page.endswith("\n"):
             raise AdapterError(f"{where}: the page breaks off; expected a line feed at its end")
         lines, others = [], set()
-        for line in page.split("\n"):
+        for line in ends.over(page.split("\n")):
             line = line.strip(" \t\r")
             match = _NAME.match(line)
             if match is not None and match[0] in wanted:
@@ -47,13 +49,13 @@ class Prometheus(Series[PrometheusOptions]):
             elif match is not None:
                 others.add(match[0])
         # Without the lines of types, each sample keeps the name that it has on the page.
-        found = self._parsed(lines)
+        found = self._parsed(ends.over(lines))
         for name in sorted(wanted - {sample.name for sample in found}):
             hint = did_you_mean(name, sorted(others)[:1000], "expected a page of metrics with it")
             raise AdapterError(f"{where}: there is no metric {name}; {hint}")
         return found
 
-    def _parsed(self, lines: list[str]) -> list[Sample]:
+    def _parsed(self, lines: Iterable[str]) -> list[Sample]:
         found: dict[tuple[str, frozenset[tuple[str, str]]], Sample] = {}
         for line in lines:
             try:

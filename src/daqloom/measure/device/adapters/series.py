@@ -9,6 +9,7 @@ from typing import Annotated, Generic, Self, TypeVar
 from pydantic import Field
 
 from daqloom.measure.device.adapter import AdapterError, PortCount
+from daqloom.measure.device.adapters.deadline import Deadline
 from daqloom.measure.device.adapters.http import HttpOptions
 from daqloom.measure.device.credentials import Credentials
 from daqloom.words import did_you_mean
@@ -67,7 +68,7 @@ class Series(ABC, Generic[OptionsT]):
         self._peaks: Mapping[str, int] = {}
 
     def __enter__(self) -> Self:
-        self._values(self._samples())
+        self._values(self._now())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,20 +77,32 @@ class Series(ABC, Generic[OptionsT]):
     def begin(self) -> None:
         """Note the peaks so far."""
         if self._options.peak:
-            values = self._values(self._samples())
+            values = self._values(self._now())
             self._peaks = {port: max(values[port][self._options.peak]) for port in self._ports}
 
     def read(self) -> Mapping[str, PortCount]:
         """Return what each port has counted."""
-        return self._counts(self._samples())
+        return self._counts(self._now())
 
     @property
     def _nothing(self) -> str:
         return f'no value has the label "{self._options.label}"'
 
+    def _now(self) -> list[Sample]:
+        """Return the samples as they are now, read within the timeout. Raises AdapterError."""
+        try:
+            return self._samples(Deadline(self._options.timeout))
+        except TimeoutError:
+            raise AdapterError(
+                f"{self._options.where}: no whole answer was read within "
+                f"{self._options.timeout:g} s; expected a server that is up, a shorter answer, or "
+                "a longer timeout"
+            ) from None
+
     @abstractmethod
-    def _samples(self) -> list[Sample]:
-        """Return the samples as they are now. Raises AdapterError."""
+    def _samples(self, ends: Deadline) -> list[Sample]:
+        """Return the samples as they are now. Raises AdapterError, and TimeoutError at the
+        deadline."""
 
     def _taken(self, samples: Iterable[Sample]) -> list[Sample]:
         """Return those that count: of the names, the labels and the ports that are asked for.

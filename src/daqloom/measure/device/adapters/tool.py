@@ -1,12 +1,14 @@
 """Programs that speak to a device: on this machine, or by way of another command such as ssh."""
 
-import subprocess
+import shlex
 from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions
+from daqloom.measure.programs import TooLongError, run_program
+from daqloom.words import reason_of
 
 MOST_ANSWER_BYTES = 16 << 20
 
@@ -18,25 +20,28 @@ class ToolOptions(AdapterOptions):
         default=(), max_length=64, strict=False
     )
     """Beginning of each command, such as ["ssh", "-o", "BatchMode=yes", "tor1"]; none: programs run
-    on this machine."""
+    on this machine. It runs with the rights of the user who measures."""
+
+
+def line(options: ToolOptions, command: Sequence[str]) -> str:
+    """Return the command line that `answer` runs."""
+    return shlex.join([*options.through, *command])
 
 
 def answer(options: ToolOptions, command: Sequence[str], text: str = "", *, what: str) -> str:
     """Return what a program prints. Raises AdapterError, whose sentence begins with `what`."""
     whole = [*options.through, *command]
+    shown = f"{what}: `{' '.join(whole)[:200]}`"
     try:
-        done = subprocess.run(
-            whole, input=text.encode(), capture_output=True, timeout=options.timeout
-        )
-    except subprocess.TimeoutExpired:
-        raise AdapterError(
-            f"{what}: `{' '.join(whole)[:200]}` has not ended within {options.timeout:g} s"
-        ) from None
-    except OSError as error:
-        raise AdapterError(f"{what}: {whole[0][:100]}: {error.strerror}") from None
+        done = run_program(whole, text.encode(), options.timeout, MOST_ANSWER_BYTES)
+    except TimeoutError:
+        raise AdapterError(f"{shown} has not ended within {options.timeout:g} s") from None
+    except TooLongError:
+        raise AdapterError(f"{shown} prints more than {MOST_ANSWER_BYTES >> 20} MiB") from None
+    except (OSError, ValueError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else "its name is not valid"
+        raise AdapterError(f"{what}: {whole[0][:100]}: {reason}") from None
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise AdapterError(f"{what}: `{' '.join(whole)[:200]}` has failed: {lines[0][:300]}")
-    if len(done.stdout) > MOST_ANSWER_BYTES:
-        raise AdapterError(f"{what}: `{' '.join(whole)[:200]}` prints more than 16 MiB")
+        raise AdapterError(f"{shown} has failed: {lines[0][:300]}")
     return done.stdout.decode(errors="replace")
