@@ -99,7 +99,8 @@ def test_a_running_switch_is_set_and_set_back(tmp_path):
                 for ring in ("one", "two")
                 for key in ('bytes="5 B"', 'rate="0 b/s"')
             ]
-        with adapter() as used:
+        with adapter() as used, adapter(running.address) as other:
+            assert used.identity() == other.identity() == f"switch {running.status()['identity']}"
             used.restore(saved)
         assert limits(running.status()) == before
 

@@ -25,6 +25,9 @@ class Device:
     fails_after: int = -1
     """Changes after which each further one is refused; -1: never."""
     asked: list = field(default_factory=list)
+    identity: str = "serial 1"
+    after_restore: int = 0
+    """What another program sets a port to once it was set back and read; 0: none does."""
 
     def set(self, port, buffer, steps=None):
         if self.fails_after == 0:
@@ -52,7 +55,12 @@ class InMemory:
         return self
 
     def __exit__(self, *_):
+        if DEVICE.after_restore and "restore" in DEVICE.asked:
+            DEVICE.set("p1", PortBuffer(limit_bytes=DEVICE.after_restore))
         DEVICE.asked.append("exit")
+
+    def identity(self):
+        return DEVICE.identity
 
     def plan(self, wanted):
         return [f"set {port} {wanted.limit_bytes}" for port in self.ports]

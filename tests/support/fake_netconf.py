@@ -41,6 +41,7 @@ class FakeNetconf:
         self.running, self.candidate = running, copy.deepcopy(running)
         self.inherited: Tree = {}
         self.ports = ports
+        self.serial = "VF3715350414"
         self.misbehave: dict[str, str] = {}
         self.capabilities = [*CAPABILITIES, BASE_11]
         self.requests: list[str] = []
@@ -220,6 +221,14 @@ class _Session:
                 assert request.get("database") == "committed"
                 tree = merged(switch.running, switch.inherited if request.get("inherit") else {})
                 return f'<configuration xmlns="{JUNOS}configuration">{xml(tree)}</configuration>'
+            case "get-chassis-inventory":
+                if not self.switch.serial:
+                    return refusal("permission denied")
+                return (
+                    "<chassis-inventory><chassis><name>Chassis</name>"
+                    f"<serial-number>{self.switch.serial}</serial-number>"
+                    "</chassis></chassis-inventory>"
+                )
             case "get-interface-information":
                 told = "".join(
                     f"<physical-interface><name>\n{port}\n</name></physical-interface>"

@@ -10,6 +10,7 @@ from daqloom.cli.app import group
 from daqloom.cli.console import plain_failures, print_json, spoken
 from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
 from daqloom.columns import print_list, print_table
+from daqloom.words import printable
 
 if TYPE_CHECKING:
     from daqloom.study.probe import Estimate
@@ -26,6 +27,7 @@ app = group(
       daqloom lab adapters sonic
       daqloom lab show tor.toml
       daqloom measure rack.toml --set measure.device=$PWD/tor.toml --dry-run
+      daqloom lab plan rack.toml --set measure.device=$PWD/tor.toml
       daqloom lab restore
       daqloom lab probe lab-rack --set network.switch.tor.model=drop-tail
     """,
@@ -87,31 +89,62 @@ def show(file: File, json: Json = False) -> None:
 
 
 @app.command()
+def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
+    """Print each step that would set the switch of a scenario; nothing is changed.
+
+    The switch is asked what it has, by the commands of its file. `daqloom measure --dry-run` prints
+    those, and reaches no switch.
+
+    \b
+    Example:
+      daqloom lab plan rack.toml --set measure.device=$PWD/tor.toml
+    """
+    with plain_failures():
+        from daqloom.measure.device.under_test import DeviceUnderTest
+        from daqloom.scenario.errors import ScenarioError
+
+        found = load(scenario, set_ or ()).scenario
+        if not found.measure.device:
+            raise ScenarioError(
+                f"{scenario}: measure.device is not given; expected the file of a switch"
+            )
+        steps = DeviceUnderTest(found).plan()
+        if json:
+            print_json({"schema": 1, "steps": steps})
+            return
+        for step in steps or ["# nothing is set: the switch has all that the scenario gives"]:
+            print(printable(step))
+
+
+@app.command()
 def restore(json: Json = False) -> None:
     """Set back the switches that a crash has left changed.
 
     Before a measurement changes a switch, it saves what the switch had. This sets each one back
-    whose measurement has ended without doing so, as after kill -9 or a power cut.
+    whose measurement has ended without doing so, as after kill -9 or a power cut, the newest first;
+    then it reads back and prints what each switch has.
     """
     with plain_failures():
         from daqloom.measure import MeasureError
-        from daqloom.measure.device import saved, under_test
-        from daqloom.scenario.errors import ScenarioError
+        from daqloom.measure.device.under_test import restore_left
 
-        done, failures = [], []
-        for path in saved.left():
-            try:
-                old = under_test.restore(path)
-            except (MeasureError, ScenarioError) as error:
-                failures.append(str(error))
-                continue
-            done.append({"device": old.source, "saved_at": old.at})
-            if not json:
-                print(f"{old.source} has again what it had at {old.at}")
+        done, failures = restore_left()
         if json:
-            print_json({"schema": 1, "restored": done, "failed": failures})
-        elif not done and not failures:
-            print("no switch is left changed")
+            restored = [
+                {
+                    "device": each.old.source,
+                    "saved_at": each.old.at,
+                    "has_it": each.is_had,
+                    "ports": {port: buffer.given for port, buffer in each.ports.items()},
+                }
+                for each in done
+            ]
+            print_json({"schema": 1, "restored": restored, "failed": failures})
+        else:
+            for each in done:
+                print(printable(each.sentence))
+            if not done and not failures:
+                print("no switch is left changed")
         if failures:
             raise MeasureError("; ".join(failures))
 

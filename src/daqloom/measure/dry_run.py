@@ -13,21 +13,14 @@ from daqloom.scenario.models import Scenario
 
 
 def dry_run(scenario: Scenario) -> Iterator[str]:
-    """Yield each command in its order, below headings that begin with #. A device is asked what it
-    has, and left as it is. Raises ScenarioError and MeasureError where the run would."""
+    """Yield each command in its order, below headings that begin with #. None is run, and no device
+    is reached. Raises ScenarioError and MeasureError where the run would."""
     given = of_a_fabric(scenario).measure
     plan_of(scenario)
     if given.has_lab:
         yield from _laboratory(scenario)
     if given.device:
-        device = DeviceUnderTest(scenario)
-        if steps := device.plan():
-            yield f"# {given.device}: what it has is saved, and set back in the end"
-            yield from steps
-        else:
-            yield f"# {given.device}: nothing is set, as it has all that the scenario gives"
-        if device.file.count:
-            yield "# its counters are read"
+        yield from DeviceUnderTest(scenario).announced()
     units = places(scenario).units
     listens = f"{given.bind}:{given.port or 'PORT'}"
     yield f"# {units} units, with the run's token on their standard input"

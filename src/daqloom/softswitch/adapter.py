@@ -76,6 +76,12 @@ class Software:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def identity(self) -> str:
+        """Return what the switch was given at its start and no other one has."""
+        if not (found := self._ask(Ask()).identity):
+            raise self._other_version("without its identity")
+        return f"switch {found}"
+
     def plan(self, wanted: PortBuffer) -> list[str]:
         """Return the commands that would do the same; `apply` sends their keys at once."""
         return [

@@ -1,6 +1,7 @@
 """A running switch: DPDK's, as its file describes it, changed while it runs."""
 
 import os
+import secrets
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -25,6 +26,7 @@ class RunningSwitch:
     def __init__(self, switch: SwitchFile) -> None:
         """Start it. Raises MeasureError."""
         self.file = switch
+        self._identity = secrets.token_hex(16)
         self._changing = threading.Lock()
         self._owners: dict[str, str] = {}
         """Who owns the pace of a ring, by its name; the file owns all others."""
@@ -77,6 +79,7 @@ class RunningSwitch:
         return SwitchStatus(
             title=self.file.title,
             pid=os.getpid(),
+            identity=self._identity,
             time_s=state.at_s,
             stopping=self._stopping,
             ports=tuple(self._ports(state)),

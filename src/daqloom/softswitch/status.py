@@ -84,6 +84,8 @@ class SwitchStatus(Message):
 
     title: Text
     pid: Count
+    identity: Text = ""
+    """Random text of this start of the switch, the same at each of its addresses."""
     time_s: float
     """Since its start (s)."""
     stopping: bool

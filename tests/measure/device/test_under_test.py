@@ -1,6 +1,7 @@
 """A device under test: set, read back, set back, whatever happens meanwhile."""
 
 import fcntl
+import gc
 import json
 import os
 from dataclasses import fields
@@ -13,7 +14,7 @@ from daqloom.measure.device.adapter import PortBuffer, PortCount
 from daqloom.measure.device.credentials import Credentials, credentials_of
 from daqloom.measure.device.document import load_device
 from daqloom.measure.device.result import device_metrics
-from daqloom.measure.device.under_test import DeviceUnderTest, restore
+from daqloom.measure.device.under_test import DeviceUnderTest, restore, restore_left
 from daqloom.measure.device.wanted import wanted
 from daqloom.measure.dry_run import dry_run
 from daqloom.scenario.errors import ScenarioError
@@ -94,7 +95,7 @@ def test_a_device_that_refuses_in_the_middle_is_set_back(device, tmp_path, befor
     with pytest.raises(MeasureError, match="was not set back"):
         restore(left)
     device.fails_after = -1
-    assert restore(left).source.endswith("tor.toml")
+    assert restore(left).old.source.endswith("tor.toml")
     assert limits(device) == {"p1": 1000, "p2": 1000}
     assert saved.left() == []
     with DeviceUnderTest(rack(tmp_path)):
@@ -109,7 +110,7 @@ def test_what_fails_meanwhile_sets_a_device_back(device, tmp_path):
 
 def test_one_measurement_at_a_time_has_a_device(device, tmp_path):
     scenario = rack(tmp_path)
-    path = saved.file_of(load_device(scenario.measure.device))
+    path = saved.file_of(device.identity)
     handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
@@ -120,20 +121,83 @@ def test_one_measurement_at_a_time_has_a_device(device, tmp_path):
     assert "apply 50000" not in device.asked
 
 
-def test_a_switch_is_the_same_with_another_timeout_and_other_ports(device, tmp_path):
-    paths = set()
-    for ports, timeout in (('"p1"', "1 s"), ('"p1", "p2"', "5 s")):
-        table = f'ports = [{ports}]\n[configure]\nadapter = "memory"\ntimeout = "{timeout}"'
-        paths.add(saved.file_of(load_device(rack(tmp_path, table).measure.device)))
-    assert len(paths) == 1
+@pytest.mark.parametrize("other", ['timeout = "7 s"', ""])
+def test_a_switch_is_what_answers_however_its_file_names_it(device, tmp_path, other):
+    table = f'ports = ["p1"]\n[configure]\nadapter = "memory"\n{other}'
+    scenario = rack(tmp_path, FILE)
+    (tmp_path / "other.toml").write_text(table)
+    second = load("lab-rack", RACK | {"measure.device": str(tmp_path / "other.toml")})
+    with DeviceUnderTest(scenario):
+        with pytest.raises(MeasureError, match="another measurement has this device"):
+            DeviceUnderTest(second).__enter__()
+        device.identity = "serial 2"
+        with DeviceUnderTest(second):
+            assert len(list(saved.folder().glob("*.json"))) == 2
+        device.identity = "serial 1"
+
+
+def left_by_kill(device, tmp_path, identity, ports, limit):
+    """A measurement that ends without setting its device back."""
+    device.identity = identity
+    file = f'ports = {json.dumps(ports)}\n[configure]\nadapter = "memory"\n'
+    (tmp_path / identity).mkdir()
+    scenario = rack(tmp_path / identity, file, network__switch__tor__port_limit=f"{limit} B")
+    under_test = DeviceUnderTest(scenario)
+    under_test.__enter__()
+    under_test._stack.pop_all()  # nobody sets it back, and its lock is free
+    assert device.buffers[ports[0]].limit_bytes == limit
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_devices_are_set_back_in_order_of_time(device, tmp_path, names):
+    # One switch that has no identity of its own, and is reached by two addresses.
+    left_by_kill(device, tmp_path, names[0], ["p1", "p2"], 60_000)
+    left_by_kill(device, tmp_path, names[1], ["p1"], 30_000)
+    gc.collect()
+    done, failures = restore_left()
+    assert failures == []
+    assert limits(device) == {"p1": 1000, "p2": 1000}
+    newer, older = (each.sentence for each in done)
+    assert "has what it had before" in newer
+    assert "(p1: limit_bytes 1000)" in newer
+    assert "has again what it had at" in older
+    assert "(p1, p2: limit_bytes 1000)" in older
+    assert saved.left() == []
+
+
+def test_a_device_that_is_changed_after_it_was_set_back_is_not_called_restored(device, tmp_path):
+    left_by_kill(device, tmp_path, "a", ["p1"], 60_000)
+    gc.collect()
+    device.after_restore = 70_000
+    done, [failure] = restore_left()
+    assert done == []
+    assert "no longer has what it had" in failure
 
 
 def test_a_damaged_record_is_not_taken_for_a_configuration(device, tmp_path):
-    path = saved.file_of(load_device(rack(tmp_path).measure.device))
+    path = saved.file_of(device.identity)
     for text in ("{", "[]", '{"device": {}}', '{"device": 5, "configuration": {}}'):
         path.write_text(text)
         with pytest.raises(MeasureError, match="is damaged"):
             restore(path)
+
+
+def test_a_dry_run_reaches_no_device(device, tmp_path):
+    lines = list(dry_run(rack(tmp_path)))
+    assert device.asked == []
+    assert any("memory sets limit_bytes = 50000 on 2 ports" in line for line in lines)
+    assert DeviceUnderTest(rack(tmp_path)).plan() == ["set p1 50000", "set p2 50000"]
+
+
+def test_a_dry_run_prints_the_programs_of_a_device_and_runs_none(tmp_path):
+    mark = tmp_path / "ran"
+    table = f'adapter = "linux"\nthrough = ["sh", "-c", "touch {mark}"]\n'
+    text = f'ports = ["swp1"]\n[configure]\n{table}[count]\n{table}'
+    lines = list(dry_run(rack(tmp_path, text)))
+    asked = f"sh -c 'touch {mark}' tc -j -s qdisc show dev swp1"
+    assert lines.count(asked) == 2, "to set, and to count"
+    assert any("tc -batch -    # bfifo limit 50000 for swp1" in line for line in lines)
+    assert not mark.exists()
 
 
 def test_only_what_the_scenario_gives_is_set(device, tmp_path):
@@ -296,8 +360,21 @@ def test_credentials_are_of_the_environment_or_of_a_file_of_their_user_alone(tmp
         with pytest.raises(ScenarioError, match="credentials: ") as refused:
             credentials_of(file)
         assert "quiet" not in str(refused.value)
-    with pytest.raises(ScenarioError, match="credentials: "):
-        credentials_of(tmp_path / "none")
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    for other in ("none", "fifo", "a\0b"):
+        with pytest.raises(ScenarioError, match="credentials: "):
+            credentials_of(tmp_path / other)
+
+
+def test_credentials_of_another_user_are_not_taken(tmp_path):
+    if os.getuid():
+        pytest.skip("a file can be given to another user by root alone")
+    file = tmp_path / "credentials"
+    file.write_text('token = "quiet"')
+    file.chmod(0o600)
+    os.chown(file, 1234, 1234)
+    with pytest.raises(ScenarioError, match=r"belongs to another user \(number 1234\)"):
+        credentials_of(file)
 
 
 def test_secrets_are_in_no_record_of_a_device(device, tmp_path, monkeypatch):

@@ -162,7 +162,12 @@ def test_a_dry_run_prints_each_command_and_runs_none(site):
     done = site.run("measure", scenario(site), *limited(50), "--dry-run")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert f"tc qdisc change dev {site.port} parent 1:1 handle 10: bfifo limit 50000" in lines
+    through = shlex.join(site.laboratory.switches.enter)
+    assert f"{through} tc -j -s qdisc show dev {site.port}" in lines
+    assert f"{through} tc -batch -    # bfifo limit 50000 for {site.port}" in lines
+    planned = site.run("lab", "plan", scenario(site), *limited(50))
+    step = f"tc qdisc change dev {site.port} parent 1:1 handle 10: bfifo limit 50000"
+    assert planned.stdout.splitlines() == [step], planned.stderr
     starts = [line for line in lines if line.startswith("ssh ")]
     assert len(starts) == READOUTS + BUILDERS
     for line, host in zip(starts, site.laboratory.hosts, strict=True):
@@ -173,6 +178,11 @@ def test_a_dry_run_prints_each_command_and_runs_none(site):
 
 
 def test_what_kill_leaves_is_refused_and_then_restored(site):
+    # Another file names the same switch differently.
+    other = site.folder / "other.toml"
+    text = (site.folder / "tor.toml").read_text()
+    other.write_text(text.replace("through = [", 'timeout = "9 s"\nthrough = ["env", '))
+    by_other = ("--set", f"measure.device={other}")
     command = site.command("measure", scenario(site), *limited(50), "--duration", "60 s")
     running = subprocess.Popen(
         command,
@@ -185,7 +195,7 @@ def test_what_kill_leaves_is_refused_and_then_restored(site):
         deadline_s = time.monotonic() + 60
         while site.limit == site.before and running.poll() is None:
             assert time.monotonic() < deadline_s
-        second = site.run("measure", scenario(site), *limited(40))
+        second = site.run("measure", scenario(site), *limited(40), *by_other)
         assert second.returncode == 1
         assert "another measurement has this device" in second.stderr
         assert site.limit == 50_000
@@ -193,13 +203,14 @@ def test_what_kill_leaves_is_refused_and_then_restored(site):
     finally:
         running.kill()
         running.wait()
-    again = site.run("measure", scenario(site), *limited(40))
+    again = site.run("measure", scenario(site), *limited(40), *by_other)
     assert again.returncode == 1
     assert "daqloom lab restore" in again.stderr
     assert site.limit == 50_000
     restored = site.run("lab", "restore")
     assert restored.returncode == 0, restored.stderr
     assert "tor.toml has again what it had" in restored.stdout
+    assert f"({site.port}: limit_bytes {site.before})" in restored.stdout
     assert site.limit == site.before
     assert "no switch is left changed" in site.run("lab", "restore").stdout
 

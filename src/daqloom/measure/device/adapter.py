@@ -102,6 +102,10 @@ class Configures(Adapter, Protocol):
     rounding: ClassVar[float]
     """By which share of a value the device may round it; 0: not at all."""
 
+    def identity(self) -> str:
+        """Return which device answers, the same by whichever address or command it is reached: a
+        serial number, a chassis ID or the like, that no other device has."""
+
     def plan(self, wanted: PortBuffer) -> list[str]:
         """Return what `apply` would do, a line for each step in the device's own words, without
         doing it."""
@@ -128,3 +132,12 @@ class Counts(Adapter, Protocol):
 
     def read(self) -> Mapping[str, PortCount]:
         """Return what each port has counted, by port: all of them."""
+
+
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """An adapter that runs programs of its device's file."""
+
+    def commands(self, wanted: PortBuffer) -> list[str]:
+        """Return the command lines that a measurement runs which sets `wanted`, or with nothing
+        given, which counts; none is run for it."""

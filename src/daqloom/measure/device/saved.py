@@ -1,8 +1,9 @@
 """Configurations of devices as they were before a measurement: written before anything is changed,
 and gone once it is changed back, so that what a crash has left can be restored.
 
-One file for each device, in $XDG_STATE_HOME/daqloom/devices, for its user alone. While a
-measurement has the device, its process holds a lock that ends with it.
+One file for each device, in $XDG_STATE_HOME/daqloom/devices, for its user alone. A device is known
+by the identity that it answers with, however its own file names it. While a measurement has the
+device, its process holds a lock that ends with it.
 """
 
 import fcntl
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,20 +55,18 @@ def folder() -> Path:
     return found
 
 
-def file_of(device: DeviceFile) -> Path:
-    """Return the file in which a device's configuration is saved: one for each switch, whichever of
-    its ports are measured. Raises MeasureError."""
-    same = {key: device.configure[key] for key in device.configure if key != "timeout"}
-    identity = json.dumps(same, sort_keys=True, default=str)
+def file_of(identity: str) -> Path:
+    """Return the file in which the configuration of the device of an identity is saved: one for
+    each switch, whichever of its ports are measured. Raises MeasureError."""
     return folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
 @contextmanager
-def held(device: DeviceFile, source: str) -> Iterator[Path]:
+def held(identity: str, source: str) -> Iterator[Path]:
     """Have a device for oneself; yield the file for its configuration. Raises MeasureError where
     another process has it, or where one has left it changed."""
-    path = file_of(device)
-    with _locked(path, source):
+    path = file_of(identity)
+    with locked(path, source):
         if path.exists():
             raise MeasureError(
                 f"{source}: an earlier measurement has changed this device and not set it back; "
@@ -106,32 +105,38 @@ def read(path: Path) -> Saved:
         return Saved(source, device, configuration, str(document["at"]))
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise MeasureError(
-            f"{path} is damaged, and tells no longer what a device had; set the device back by "
+            f"{path} is damaged, and no longer lists what a device had; set the device back by "
             "hand, and remove the file"
         ) from None
 
 
 def left() -> list[Path]:
-    """Return the files of devices that no process has and that were not set back. Raises
-    MeasureError."""
+    """Return the files of devices that no process has and that were not set back, the newest first:
+    where two are of one device, the older one has what it had before both. Raises MeasureError."""
     found = []
     for path in sorted(folder().glob("*.json")):
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(_locked(path, ""))
-            except MeasureError:
-                continue
-            found.append(path)
-    return found
+        with suppress(MeasureError), locked(path, ""):
+            found.append((_saved_at(path), path))
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def _saved_at(path: Path) -> datetime:
+    """Return when a file says that it was saved; a damaged one, when it was written."""
+    with suppress(MeasureError, ValueError, OSError):
+        return datetime.fromisoformat(read(path).at).astimezone(UTC)
+    with suppress(OSError):
+        return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
+    return datetime.fromtimestamp(0, UTC)
 
 
 def now() -> str:
     """Return the time, for a file."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 @contextmanager
-def _locked(path: Path, source: str) -> Iterator[TextIO]:
+def locked(path: Path, source: str) -> Iterator[TextIO]:
+    """Hold the lock of a device's file. Raises MeasureError where another process does."""
     # The file of the lock stays: were it removed, two processes could lock two files of one name.
     try:
         handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)

@@ -3,21 +3,30 @@ what they were before."""
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from daqloom.measure import MeasureError
 from daqloom.measure.device import saved
-from daqloom.measure.device.adapter import AdapterError, Configures, PortBuffer, PortCount
+from daqloom.measure.device.adapter import (
+    AdapterError,
+    Configures,
+    PortBuffer,
+    PortCount,
+    RunsPrograms,
+)
 from daqloom.measure.device.document import DeviceFile, load_device
 from daqloom.measure.device.found import configuring, counting
 from daqloom.measure.device.limits import check_limits
 from daqloom.measure.device.saved import Saved
 from daqloom.measure.device.wanted import wanted
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.words import counted
 
 TINY = 1e-9
 """Relative difference of two values that are the same."""
@@ -48,14 +57,34 @@ class DeviceUnderTest:
         with self._configures as adapter:
             return adapter.plan(self.wanted)
 
+    def announced(self) -> Iterator[str]:
+        """Yield what a measurement does with the device, without asking it: headings that begin
+        with #, and the command lines of an adapter that runs programs. Raises MeasureError."""
+        ports = counted(len(self.file.ports), "port")
+        if self._configures is not None and self.wanted.given:
+            values = ", ".join(f"{name} = {value:g}" for name, value in self.wanted.given.items())
+            yield (
+                f"# {self._source}: {self.file.configure['adapter']} sets {values} on {ports}; the "
+                "old values are saved before, and set back in the end (`daqloom lab plan` asks the "
+                "device for the steps)"
+            )
+            if isinstance(self._configures, RunsPrograms):
+                yield from self._configures.commands(self.wanted)
+        else:
+            yield f"# {self._source}: nothing is set"
+        if self._counts is not None:
+            yield f"# {self._source}: {self.file.count['adapter']} reads the counters of {ports}"
+            if isinstance(self._counts, RunsPrograms):
+                yield from self._counts.commands(PortBuffer())
+
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             if self._counts is not None:
                 stack.enter_context(self._counts)
                 self._counts.read()
             if self._configures is not None and self.wanted.given:
-                path = stack.enter_context(saved.held(self.file, self._source))
                 adapter = stack.enter_context(self._configures)
+                path = stack.enter_context(saved.held(adapter.identity(), self._source))
                 old = Saved(self._source, self.file, as_json(adapter.save()), saved.now())
                 saved.write(path, old)
                 stack.enter_context(_SetBack(adapter, old, path))
@@ -126,16 +155,79 @@ def as_json(configuration: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def restore(path: Path) -> Saved:
-    """Set a device back that an earlier process has left; return what it has now. Raises
-    MeasureError, and ScenarioError where its adapter is not there."""
-    old = saved.read(path)
+@dataclass(frozen=True)
+class Restored:
+    """A saved configuration that a device was set back to."""
+
+    old: Saved
+    identity: str
+    """Of the device that has answered."""
+    is_had: bool = True
+    """Whether the device has it; else it has that of an older one, which was restored later."""
+    ports: Mapping[str, PortBuffer] = field(default_factory=dict)
+    """What the device has now."""
+
+    @property
+    def sentence(self) -> str:
+        """What the device has now, for people."""
+        by_buffer: dict[str, list[str]] = {}
+        for port, buffer in self.ports.items():
+            shown = ", ".join(f"{name} {value:g}" for name, value in buffer.given.items())
+            by_buffer.setdefault(shown or "no limits", []).append(port)
+        has = "; ".join(f"{', '.join(ports)}: {each}" for each, ports in by_buffer.items())
+        when = f"what it had at {self.old.at}"
+        if self.is_had:
+            return f"{self.old.source} has again {when} ({has[:500]})"
+        return f"{self.old.source} has what it had before {self.old.at} ({has[:500]})"
+
+
+def restore_left() -> tuple[list[Restored], list[str]]:
+    """Set back the devices that earlier processes have left; return what they have at the end, and
+    sentences about those that could not be set back. Raises MeasureError."""
+    done, failures = [], []
+    for path in saved.left():
+        try:
+            done.append(restore(path))
+        except (MeasureError, ScenarioError) as error:
+            failures.append(str(error))
+    checked = []
+    for number, each in enumerate(done):
+        try:
+            found = _read_back(each)
+            if not found.is_had and each.identity not in {of.identity for of in done[number + 1 :]}:
+                raise MeasureError(
+                    f"{each.old.source}: the device was set back and no longer has what it had at "
+                    f"{each.old.at}; another program has changed it meanwhile"
+                )
+            checked.append(found)
+        except (MeasureError, ScenarioError) as error:
+            failures.append(str(error))
+    return checked, failures
+
+
+def restore(path: Path) -> Restored:
+    """Set a device back that an earlier process has left. Raises MeasureError, and ScenarioError
+    where its adapter is not there."""
+    with saved.locked(path, str(path)):
+        old = saved.read(path)
+        with _adapter_of(old) as adapter:
+            identity = adapter.identity()
+            set_back(adapter, old, path)
+    return Restored(old, identity)
+
+
+def _adapter_of(old: Saved) -> Configures:
     adapter = configuring(old.device, old.source)
     if adapter is None:
-        raise MeasureError(f"{path} is damaged: it names no adapter; remove it")
-    with adapter:
-        set_back(adapter, old, path)
-    return old
+        raise MeasureError(f"{old.source}: the saved file names no adapter; it is damaged")
+    return adapter
+
+
+def _read_back(done: Restored) -> Restored:
+    """Return it with what its device has now. Raises MeasureError."""
+    with _adapter_of(done.old) as adapter:
+        is_had = as_json(adapter.save()) == done.old.configuration
+        return replace(done, is_had=is_had, ports=dict(adapter.applied()))
 
 
 def check_applied(

@@ -410,3 +410,14 @@ def test_keys_that_are_no_such(junos, keys):
 )
 def test_addresses(junos, address):
     assert junos(address=address)
+
+
+def test_its_identity_is_its_serial_number_by_whichever_name_it_is_reached(switch, junos):
+    def identity(**keys):
+        with junos(**keys) as adapter:
+            return adapter.identity()
+
+    other = {"address": f"localhost:{switch.port}", "verify": False, "buffer": "16 MB"}
+    assert identity() == identity(**other) == f"chassis {switch.serial}"
+    switch.serial = ""
+    assert identity() == f"address 127.0.0.1 port {switch.port}"

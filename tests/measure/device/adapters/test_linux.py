@@ -1,7 +1,11 @@
 """The adapter of Linux: with FIFOs in a network namespace, and with programs that are not `tc`."""
 
+import contextlib
 import json
+import os
+import resource
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +137,64 @@ def test_what_answers_something_else_is_refused(tmp_path, text, sentence):
 def test_what_does_not_end_is_not_waited_for(tmp_path):
     endless = stand_in(tmp_path, "exec sleep 60", timeout="0.5 s")
     assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
+
+
+def test_output_is_bounded_while_it_is_read(tmp_path):
+    # It prints without end: what is kept is bounded, and the time is not waited for.
+    endless = stand_in(tmp_path, "exec yes", timeout="60 s")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "prints more than 16 MiB" in check_refuses(endless.__enter__)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000, "KiB"
+
+
+CHILDREN = {
+    "child": "sleep {s} & wait",
+    "grandchild": "(sh -c 'sleep {s} & wait') & wait",
+    "group of its own": "set -m; sleep {s} & wait",
+    "session of its own": "setsid -w sleep {s}",
+    "keeps pipes": "sleep {s} & exec sleep {s}",
+}
+
+
+def sleeping(seconds):
+    """Whether a process sleeps so long."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return f"sleep\0{seconds}\0".encode() in found
+
+
+@pytest.mark.parametrize("text", CHILDREN.values(), ids=CHILDREN)
+def test_what_a_program_has_started_ends_with_its_time(tmp_path, text):
+    seconds = f"99{os.getpid()}{len(text)}"
+    endless = stand_in(tmp_path, text.format(s=seconds), timeout="0.5 s")
+    assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
+    assert not sleeping(seconds)
+
+
+def test_a_program_has_ended_although_its_child_keeps_its_pipes(tmp_path):
+    seconds = f"98{os.getpid()}"
+    left = stand_in(tmp_path, f"sleep {seconds} & echo '[]'", timeout="60 s")
+    with left:
+        pass
+    assert not sleeping(seconds)
+
+
+def test_two_ways_to_a_machine_are_one_identity(within):
+    def identity(*through):
+        with Linux(ToolOptions(through=through), ()) as adapter:
+            return adapter.identity()
+
+    assert identity() == identity("env") == identity("env", "A=b")
+    here = identity(*within.enter)
+    assert here == identity("env", *within.enter)
+    assert here != identity(), "the same kernel, and other ports"
+
+
+@pytest.mark.parametrize("text", ["echo; cat", "echo '../../etc'", "exec cat /dev/null"])
+def test_what_has_no_identity_is_refused(tmp_path, text):
+    assert "exclude each other" in check_refuses(stand_in(tmp_path, text).identity)
 
 
 def test_a_program_that_is_not_there():

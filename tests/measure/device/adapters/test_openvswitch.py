@@ -169,6 +169,14 @@ def played(folder: Path) -> Iterator[None]:
 
 
 @needs_server
+def test_its_identity_is_that_of_the_database_by_whichever_path_it_is_reached(served: Path) -> None:
+    (served / "link").symlink_to(served / "db")
+    one, other = adapter(served), adapter(f"unix:{served}/link")
+    assert one.identity() == other.identity()
+    assert re.fullmatch(r"database [0-9a-f-]{36}", one.identity())
+
+
+@needs_server
 @pytest.mark.parametrize(
     "wanted",
     [

@@ -476,3 +476,15 @@ def test_what_speaks_no_tls_is_refused(sonic):
 def test_keys_that_are_wrong_are_refused_before_anything_is_sent(keys):
     with pytest.raises(ScenarioError):
         build(Sonic.Options, keys, "file")
+
+
+def test_its_identity_is_its_base_mac_address_by_whichever_name_it_is_reached(switch, sonic):
+    def identity(**keys):
+        with sonic(**keys) as adapter:
+            return adapter.identity()
+
+    port = switch.address.rpartition(":")[2]
+    other = {"address": f"localhost:{port}", "server_name": "127.0.0.1", "queues": "0-2"}
+    assert identity() == identity(**other) == f"address 127.0.0.1 port {port}"
+    switch.config["DEVICE_METADATA"] = {"localhost": {"mac": "B8:6A:97:00:00:01", "type": "ToR"}}
+    assert identity() == identity(**other) == "mac b8:6a:97:00:00:01"

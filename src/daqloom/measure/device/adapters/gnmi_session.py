@@ -24,6 +24,7 @@ from pydantic import AfterValidator, Field
 from pygnmi.spec.v080 import gnmi_pb2 as gnmi
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
+from daqloom.measure.device.adapters.address import address_identity
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.files import read_text
 
@@ -121,6 +122,11 @@ class Session:
     def set(self, request: Any) -> None:
         """Change what a `SetRequest` says, all of it or nothing."""
         self._ask("Set", request)
+
+    def address_identity(self) -> str:
+        """Return the identity of a device that has no other."""
+        host, _, port = self._options.address.rpartition(":")
+        return address_identity(host.strip("[]"), int(port), self._options.timeout)
 
     def error(self, what: str) -> AdapterError:
         """Return an error about the device: `what`, in one line, without secrets."""

@@ -84,6 +84,16 @@ class Junos:
     def __exit__(self, *about: object) -> None:
         self._device.__exit__(*about)
 
+    def identity(self) -> str:
+        """Return the serial number of the chassis, or the address where this user may not read
+        it."""
+        request = etree.Element("get-chassis-inventory")
+        with contextlib.suppress(AdapterError):
+            reply = self._device.ask("get-chassis-inventory", self._device.manager.rpc, request)
+            if found := reply.xpath("//chassis-inventory/chassis/serial-number/text()"):
+                return f"chassis {str(found[0]).strip()}"
+        return self._device.address_identity()
+
     def plan(self, wanted: PortBuffer) -> list[str]:
         """Return the lines of configuration and the commits; none where the switch has it all."""
         now = self._statements()

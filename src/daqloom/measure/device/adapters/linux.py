@@ -1,16 +1,21 @@
 """A Linux machine as a switch: the bfifo or pfifo of each port, by `tc`."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
-from daqloom.measure.device.adapters.tool import ToolOptions, answer
+from daqloom.measure.device.adapters.tool import ToolOptions, answer, line
 from daqloom.measure.device.credentials import Credentials
 
 KINDS = {"bfifo": "limit_bytes", "pfifo": "limit_packets"}
+KERNEL = ("cat", "/proc/sys/kernel/random/boot_id")
+NAMESPACE = ("readlink", "/proc/self/ns/net")
+BATCH = ("tc", "-batch", "-")
+_IDENTITY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} net:\[[0-9]{1,20}\]")
 
 
 class _Discipline(BaseModel):
@@ -61,6 +66,34 @@ class Linux:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def identity(self) -> str:
+        """Return the identity of the kernel since it was booted, and its network namespace."""
+        found = " ".join(
+            answer(self._options, command, what="identity").strip()
+            for command in (KERNEL, NAMESPACE)
+        )
+        if not _IDENTITY.fullmatch(found):
+            raise AdapterError(
+                f"identity: `{' '.join(KERNEL)}` and `{' '.join(NAMESPACE)}` print {found[:80]!r}; "
+                "expected the identity of a Linux kernel and of its network namespace, by which "
+                "two measurements of one switch exclude each other"
+            )
+        return f"kernel {found}"
+
+    def commands(self, wanted: PortBuffer) -> list[str]:
+        """Return the command lines that a measurement runs; none is run for it. What is set depends
+        on the queue that each port has."""
+        asked = [line(self._options, _shown(port)) for port in self._ports]
+        if not wanted.given:
+            return asked
+        kind, limit = _fifo(wanted)
+        batch = line(self._options, BATCH)
+        return [
+            *(line(self._options, command) for command in (KERNEL, NAMESPACE)),
+            *asked,
+            *(f"{batch}    # {kind} limit {limit} for {port}" for port in self._ports),
+        ]
+
     def plan(self, wanted: PortBuffer) -> list[str]:
         """Return the lines of `tc`."""
         kind, limit = _fifo(wanted)
@@ -104,7 +137,7 @@ class Linux:
         }
 
     def _do(self, lines: Any) -> None:
-        answer(self._options, ("tc", "-batch", "-"), "\n".join(lines) + "\n", what="configure")
+        answer(self._options, BATCH, "\n".join(lines) + "\n", what="configure")
 
     def _buffer(self, port: str) -> _Discipline:
         fifos = [each for each in self._disciplines(port) if each.kind in KINDS]
@@ -116,8 +149,7 @@ class Linux:
         return fifos[0]
 
     def _disciplines(self, port: str) -> list[_Discipline]:
-        command = ("tc", "-j", "-s", "qdisc", "show", "dev", port)
-        told = answer(self._options, command, what=port)
+        told = answer(self._options, _shown(port), what=port)
         try:
             return _LIST.validate_python(json.loads(told))
         except (ValidationError, ValueError, RecursionError):
@@ -125,6 +157,10 @@ class Linux:
                 f"{port}: `tc` prints what is not its JSON ({told.strip()[:60]!r}); expected that "
                 "of iproute2 5 or newer"
             ) from None
+
+
+def _shown(port: str) -> tuple[str, ...]:
+    return ("tc", "-j", "-s", "qdisc", "show", "dev", port)
 
 
 def _fifo(wanted: PortBuffer) -> tuple[str, int]:

@@ -18,6 +18,7 @@ from ncclient.transport import AuthenticationError, SessionError, SSHSession, SS
 from pydantic import BeforeValidator, Field
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
+from daqloom.measure.device.adapters.address import address_identity
 from daqloom.measure.device.adapters.deadline import within
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
@@ -142,6 +143,10 @@ class Netconf:
             raise AdapterError(
                 f"{self._options.address} answers `{what}` neither with ok nor with an error"
             )
+
+    def address_identity(self) -> str:
+        """Return the identity of a switch that has no other."""
+        return address_identity(*_parts(self._options.address), self._options.timeout)
 
     def needs(self, capabilities: tuple[str, ...]) -> None:
         """Raise AdapterError unless the switch has all these capabilities."""

@@ -139,6 +139,12 @@ class OpenVSwitch:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def identity(self) -> str:
+        """Return the identity of the database's row about its switch, or the address of a database
+        without one."""
+        found = sorted(row.identity for row in self._select(_Row, "Open_vSwitch", "_uuid"))
+        return f"database {' '.join(found)}" if found else self._database.address_identity()
+
     def plan(self, wanted: PortBuffer) -> list[str]:
         """Return the commands of `ovs-vsctl` that do the same."""
         qos = _qos(wanted)

@@ -1,6 +1,7 @@
 """A database server of Open vSwitch: transactions over JSON-RPC (RFC 7047)."""
 
 import codecs
+import os
 import re
 import socket
 import ssl
@@ -12,6 +13,7 @@ from ovs.jsonrpc import Message
 from pydantic import AfterValidator
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
+from daqloom.measure.device.adapters.address import address_identity
 from daqloom.measure.device.credentials import Credentials
 from daqloom.words import printable, reason_of
 
@@ -77,6 +79,15 @@ class Ovsdb:
                 "ovsdb-server"
             ) from None
         return self._results(reply, len(operations))
+
+    def address_identity(self) -> str:
+        """Return the identity of a database that has no other."""
+        at = _REMOTE.fullmatch(self._options.remote)
+        assert at is not None
+        if at["path"]:
+            return f"socket {os.path.realpath(at['path'])}"
+        host = str(at["six"] or at["name"])
+        return address_identity(host, int(at["port"]), self._options.timeout)
 
     @property
     def _where(self) -> str:

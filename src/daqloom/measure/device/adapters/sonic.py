@@ -1,6 +1,7 @@
 """A switch with SONiC: buffer and WRED profiles of its queues, in its configuration database."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -42,6 +43,7 @@ FIELDS = {
 }
 """What may be changed, by table."""
 
+_MAC = re.compile(r"(?!(?:00:){5}00)[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _SAVED = TypeAdapter(
     dict[
         Literal["BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_QUEUE", "QUEUE", "WRED_PROFILE"],
@@ -101,6 +103,12 @@ class Sonic:
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
+
+    def identity(self) -> str:
+        """Return the base MAC address of the switch, or its address where it has none."""
+        found = read_tables(self._session, ("DEVICE_METADATA",))["DEVICE_METADATA"]
+        mac = str(found.get("localhost", {}).get("mac", "")).lower()
+        return f"mac {mac}" if _MAC.fullmatch(mac) else self._session.address_identity()
 
     def plan(self, wanted: PortBuffer) -> list[str]:
         """Return deletions, replacements and updates of gNMI."""
