@@ -9,9 +9,9 @@ import tempfile
 
 import pytest
 
-import daqloom.measure.run_folder as run_folder_module
+from daqloom import claims
 from daqloom.measure import MeasureError
-from daqloom.measure.run_folder import LIVE, remove_abandoned, run_folder
+from daqloom.measure.run_folder import run_folder
 from support.measure.controlled_runs import HUNG_S
 
 HOLDS_ONE = (
@@ -47,7 +47,8 @@ def test_it_is_kept_for_its_user_if_the_run_fails(tmpdir_of_all):
         fails()
     (kept,) = tmpdir_of_all.iterdir()
     assert str(failed.value) == f"all is lost; the output of the units is in {kept}"
-    remove_abandoned()
+    with run_folder(None):
+        pass
     assert (kept / "unit-0.log").read_text() == "hello"
 
 
@@ -59,7 +60,7 @@ def test_a_run_that_fails_before_it_has_units_leaves_nothing(tmpdir_of_all):
 
 @pytest.mark.parametrize("moment", ["mkdtemp", "open"])
 def test_another_start_may_remove_it_before_it_is_locked(tmpdir_of_all, monkeypatch, moment):
-    where = {"mkdtemp": (tempfile, "mkdtemp"), "open": (run_folder_module, "_opened")}[moment]
+    where = {"mkdtemp": (tempfile, "mkdtemp"), "open": (claims, "_opened")}[moment]
     original, removed = getattr(*where), []
 
     def then_removed(*args, **kwargs):
@@ -103,21 +104,3 @@ def test_the_next_start_removes_that_of_a_killed_run_control_and_no_other(tmpdir
         for program in programs:
             program.kill()
             program.communicate()
-
-
-def test_links_and_folders_of_others_are_left_alone(tmpdir_of_all, monkeypatch):
-    theirs = tmpdir_of_all / "theirs"
-    theirs.mkdir()
-    (theirs / "precious").write_text("hello")
-    (tmpdir_of_all / f"{LIVE}link").symlink_to(theirs)
-    ours = tmpdir_of_all / f"{LIVE}killed"
-    ours.mkdir()
-    (ours / "link").symlink_to(theirs)
-    with monkeypatch.context() as another_user:
-        another_user.setattr(os, "getuid", lambda: -1)
-        remove_abandoned()
-    assert ours.exists()
-    remove_abandoned()
-    assert not ours.exists()
-    assert (tmpdir_of_all / f"{LIVE}link").is_symlink()
-    assert (theirs / "precious").read_text() == "hello"

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from daqloom.cli.app import group
 from daqloom.cli.console import note, plain_failures, print_json, spoken
 from daqloom.cli.measure import Address, Certificates
@@ -50,7 +52,12 @@ Override = Annotated[
 
 @app.command()
 def run(
-    file: File, hosts: Hosts = "", switch: Which = "", set_: Override = None, json: Json = False
+    file: File,
+    hosts: Hosts = "",
+    switch: Which = "",
+    set_: Override = None,
+    while_input: Annotated[bool, typer.Option("--while-input", hidden=True)] = False,
+    json: Json = False,
 ) -> None:
     """Run a switch until Ctrl-C, SIGTERM or `daqloom switch stop`.
 
@@ -66,6 +73,10 @@ def run(
       daqloom switch run rack.toml --hosts 10.0.0.0/16 --set ports.core.device=0000:3b:00.0
     """
     with plain_failures("nothing has begun"):
+        if while_input:
+            from daqloom.measure.lifeline import GRACE_S, end_with_input
+
+            end_with_input(grace_s=GRACE_S)
         described = load_switch(file, hosts, switch, set_)
         running = _needs_dpdk()
 

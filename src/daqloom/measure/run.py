@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from daqloom._engine import RunPlan
+from daqloom.claims import claimed_folder
 from daqloom.course import fault_metrics, series
 from daqloom.measure import MeasureError
 from daqloom.measure.arrivals import trace_text
@@ -347,7 +347,7 @@ async def _measure(
             device = stack.enter_context(DeviceUnderTest(scenario))
         if scenario.measure.is_apart:
             # Paths of sockets are short: not in `folder`, which the user may have named.
-            socket_file = Path(stack.enter_context(TemporaryDirectory(prefix="daqloom-"))) / "units"
+            socket_file = stack.enter_context(claimed_folder()) / "units"
         control = control_of(
             scenario,
             folder,

@@ -3,13 +3,17 @@
 The files hold the secrets that steer them, so only the user may read the folder.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from socket import AF_UNIX, SOCK_NONBLOCK, SOCK_STREAM
+from socket import socket as Socket  # noqa: N812
 
+from daqloom.claims import claimed_file, is_claimed, remove_abandoned
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import split
 from daqloom.words import reason_of
@@ -73,21 +77,16 @@ def published(
     the file with the token of units, if it has any."""
     port = split(address)[1]
     folder = runs_folder()
+    _remove_abandoned(folder)
     secrets = {folder / f"{port}{kind.suffix}": steering}
     if token is not None:
         secrets[folder / f"{port}.token"] = token
-    try:
+    with ExitStack() as stack:
         for path, secret in secrets.items():
-            with suppress(FileNotFoundError):
-                path.unlink()  # of a run that was killed: the port is ours now
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w") as file:
-                told = (secret.hex(), socket or address, str(os.getpid()))
-                file.write("\n".join(told if path.suffix == kind.suffix else told[:1]))
+            told = (secret.hex(), socket or address, str(os.getpid()))
+            text = "\n".join(told if path.suffix == kind.suffix else told[:1])
+            stack.enter_context(claimed_file(path, text))
         yield folder / f"{port}.token"
-    finally:
-        for path in secrets:
-            path.unlink(missing_ok=True)
 
 
 def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
@@ -95,7 +94,7 @@ def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
     the secret to do so. Raises MeasureError."""
     folder = runs_folder()
     if address is None:
-        files = [path for path in sorted(folder.glob(f"*{kind.suffix}")) if _lives(path)]
+        files = [path for path in sorted(folder.glob(f"*{kind.suffix}")) if is_claimed(path)]
         if len(files) != 1:
             ports = ", ".join(path.stem for path in files[:10])
             raise MeasureError(
@@ -117,9 +116,10 @@ def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
         ) from None
 
 
-def _lives(path: Path) -> bool:
-    """Return whether the process that wrote the file is alive: a killed one leaves its file."""
-    try:
-        return Path("/proc", path.read_text()[:500].split()[2]).exists()
-    except (OSError, IndexError):
-        return False
+def _remove_abandoned(folder: Path) -> None:
+    """Remove secrets and sockets of processes that were killed."""
+    remove_abandoned(folder.glob("[0-9]*.*"))
+    for path in folder.glob("*.socket"):
+        with suppress(OSError), Socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK) as asking:
+            if asking.connect_ex(str(path)) == errno.ECONNREFUSED:  # nobody listens
+                path.unlink()

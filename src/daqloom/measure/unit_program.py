@@ -1,15 +1,12 @@
 """The program of a unit: it finds its number and token, and ends with its parent."""
 
-import ctypes
 import os
-import signal
-import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import read_certificates
+from daqloom.measure.lifeline import end_with_input, end_with_parent
 from daqloom.measure.messages import MOST_UNITS
 from daqloom.measure.unit import MakeNode, serve
 
@@ -18,7 +15,6 @@ TOKEN = "DAQLOOM_TOKEN"
 TOKEN_BYTES = 16
 RANK = "SLURM_PROCID"
 """Environment variable with the number of a task of srun."""
-_PR_SET_PDEATHSIG = 1
 
 
 def run_unit(
@@ -35,10 +31,10 @@ def run_unit(
     """Serve the run control at `control` until it orders to exit. Raises MeasureError. `parent`: a
     process with which this one ends. `while_input`: it ends when standard input does."""
     if parent is not None:
-        end_with(parent)
+        end_with_parent(parent)
     token = read_token(os.environ, token_file)
     if while_input:
-        threading.Thread(target=_end_with_input, daemon=True).start()
+        end_with_input()
     serve(
         control,
         token=token,
@@ -83,22 +79,9 @@ def read_token(environment: Mapping[str, str], file: Path | None) -> bytes:
     return token
 
 
-def end_with(parent: int) -> None:
-    """Make the kernel kill this process when its parent ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
-        sys.exit(0)
-
-
 def _first_line() -> str:
     """Read the first line unbuffered, so that the rest stays in the file."""
     line = b""
     while len(line) < 200 and (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte
     return line.decode(errors="replace")
-
-
-def _end_with_input() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(1)

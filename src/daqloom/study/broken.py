@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from daqloom.claims import claimed_folder
 from daqloom.faults.throughput import Throughput
 from daqloom.scenario.models import Scenario
 from daqloom.study import StudyError
@@ -207,7 +207,7 @@ def throughputs(
     """
     planned = broken_study(scenario, numbers, draws, others=others)
     with ExitStack() as stack:
-        folder = Path(store or stack.enter_context(tempfile.TemporaryDirectory(prefix="daqloom-")))
+        folder = Path(store or stack.enter_context(claimed_folder()))
         opened = stack.enter_context(Store.open(folder, create=True))
         opened.prepare()
         executor = executor_for(planned.study, opened, workers)

@@ -7,10 +7,8 @@ told apart.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom import methods
@@ -18,6 +16,7 @@ from daqloom.analyse.bounds import first_byte_s
 from daqloom.analyse.peak import exact
 from daqloom.analyse.system import System
 from daqloom.analyse.triangles import in_turn, occupancy
+from daqloom.claims import claimed_folder
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.quantities import FREQUENCY, TIME
@@ -120,8 +119,8 @@ def _simulated(
     seed: int,
     progress: Callable[[float], None] | None,
 ) -> Result:
-    with tempfile.TemporaryDirectory() as folder:
-        trace = Path(folder) / "arrivals.txt"
+    with claimed_folder() as folder:
+        trace = folder / "arrivals.txt"
         trace.write_text("".join(f"{instant!r}\n" for instant in arrivals.tolist()))
         same = override(
             scenario,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from daqloom.claims import claimed_folder
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.study import StudyError
@@ -59,7 +59,7 @@ def sweep(
     """
     study = _study(system.scenario, axes, method, seeds)
     with ExitStack() as stack:
-        folder = Path(store or stack.enter_context(tempfile.TemporaryDirectory(prefix="daqloom-")))
+        folder = Path(store or stack.enter_context(claimed_folder()))
         opened = stack.enter_context(Store.open(folder, create=True))
         opened.prepare()
         executor = executor_for(study, opened, workers)

@@ -4,13 +4,12 @@ the ends of cables (packet sockets of the kernel by DPDK)."""
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
+from daqloom.claims import claimed_folder
 from daqloom.measure import MeasureError
 from daqloom.measure.held import Held
 from daqloom.measure.lab.network import LabNetwork, Rings
@@ -114,11 +113,11 @@ class SoftwareSwitch:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            file = Path(stack.enter_context(tempfile.TemporaryDirectory()), "switch.toml")
+            file = stack.enter_context(claimed_folder()) / "switch.toml"
             file.write_text(document(self._network, self._rings))
             process = subprocess.Popen(
-                [*self._within.enter, *COMMAND, "run", str(file)],
-                stdin=subprocess.DEVNULL,
+                [*self._within.enter, *COMMAND, "run", str(file), "--while-input"],
+                stdin=subprocess.PIPE,  # it ends with this process, however that ends
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -127,7 +126,9 @@ class SoftwareSwitch:
             stack.callback(process.wait)
             stack.callback(process.kill)
             assert process.stderr is not None
+            assert process.stdin is not None
             stack.callback(process.stderr.close)
+            stack.callback(process.stdin.close)
             said = process.stderr.readline()
             _, found, rest = said.partition("listens at ")
             if not found:

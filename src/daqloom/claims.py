@@ -1,0 +1,117 @@
+"""Files and folders of a process: locked (flock) while it lives, and removed at its end.
+
+However a process ends, the kernel frees its locks, and the next claim beside an abandoned file or
+folder removes it.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+LIVE = "daqloom-live-"
+"""Beginning of the names of folders in TMPDIR."""
+
+
+@contextmanager
+def claimed_folder() -> Iterator[Path]:
+    """Yield a new folder in TMPDIR that only this user reaches, and remove it at the end, whoever
+    has renamed it. Raises OSError."""
+    remove_abandoned(Path(tempfile.gettempdir()).glob(f"{LIVE}*"))
+    path, lock = _new_folder()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+@contextmanager
+def claimed_file(path: Path, text: str) -> Iterator[None]:
+    """Have a file with a text that only this user reads, in place of an older one, until the end.
+    Raises OSError."""
+    lock = _new_file(path)
+    try:
+        os.write(lock, text.encode())
+        yield
+    finally:
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(lock), path.lstat()):
+                path.unlink()
+        os.close(lock)
+
+
+def remove_abandoned(paths: Iterable[Path]) -> None:
+    """Remove those of this user's files and folders that no process holds."""
+    with suppress(OSError):
+        for path in paths:
+            with suppress(OSError):
+                _remove_if_abandoned(path)
+
+
+def is_claimed(path: Path) -> bool:
+    """Return whether a process holds a file or folder."""
+    try:
+        lock = _opened(path)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    """Remove what a path names. Raises OSError where it is another user's, in use, or cannot be
+    locked."""
+    lock = _opened(path)
+    try:
+        found = os.fstat(lock)
+        if found.st_uid == os.getuid():
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(found, path.lstat()):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()  # neither follows a link
+    finally:
+        os.close(lock)
+
+
+def _new_folder() -> tuple[Path, int]:
+    """Make a folder; return it and the descriptor that holds its lock."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=LIVE))
+        with suppress(FileNotFoundError):
+            lock = _opened(path)
+            if _is_ours(path, lock):
+                return path, lock
+
+
+def _new_file(path: Path) -> int:
+    """Make a file; return the descriptor that holds its lock."""
+    while True:
+        path.unlink(missing_ok=True)
+        with suppress(FileExistsError):
+            lock = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            if _is_ours(path, lock):
+                return lock
+
+
+def _is_ours(path: Path, lock: int) -> bool:
+    """Lock what was made; False, and closed, where another start has removed it before that."""
+    with suppress(OSError):  # of a file system without locks: there, nothing is removed
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    with suppress(OSError):
+        if os.path.samestat(os.fstat(lock), path.lstat()):
+            return True
+    os.close(lock)
+    return False
+
+
+def _opened(path: Path) -> int:
+    """Open a file or folder, never the target of a link, and without waiting."""
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

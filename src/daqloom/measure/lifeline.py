@@ -1,0 +1,34 @@
+"""Programs that end when the process that has started them ends, however that ends."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+GRACE_S = 2.0
+"""How long a program may take to end in good order (s)."""
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(parent: int) -> None:
+    """Make the kernel kill this process when its parent ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        sys.exit(0)
+
+
+def end_with_input(*, grace_s: float = 0.0) -> None:
+    """End this process when its standard input ends: a pipe that the process at its other end has
+    to hold open. With `grace_s` it is sent SIGTERM first."""
+    threading.Thread(target=_end_with_input, args=(grace_s,), daemon=True).start()
+
+
+def _end_with_input(grace_s: float) -> None:
+    while os.read(0, 4096):
+        pass
+    if grace_s:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(grace_s)
+    os._exit(1)

@@ -1,0 +1,85 @@
+"""The software switch of a laboratory ends with the process that has started it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from daqloom.claims import LIVE, claimed_folder
+from support.measure.controlled_runs import HUNG_S
+from support.namespaces import can_make_networks
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces"),
+]
+HOLDS = """
+import signal
+from daqloom.measure.lab.laboratory import Laboratory
+from daqloom.measure.lab.network import lab_network
+from support.laboratories import rack
+keys = {"readout__units": 1, "network__switch__tor__model": "software"}
+with Laboratory(lab_network(rack(**keys))):
+    print("made", flush=True)
+    signal.pause()
+"""
+
+
+def programs(mark: str) -> dict[int, str]:
+    """The command lines of processes whose environment has the mark, by process."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (path / "environ").read_bytes().split(b"\0"):
+                found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def until(holds, process) -> None:
+    deadline_s = time.monotonic() + HUNG_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        if process.poll() is not None and process.returncode != -9:
+            pytest.skip(process.stderr.read())  # DPDK cannot run here
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("moment", ["the switch starts", "it runs"])
+def test_nothing_is_left_of_a_laboratory_that_was_killed(tmp_path, monkeypatch, moment) -> None:
+    pytest.importorskip("daqloom._switch")
+    mark = f"TMPDIR={tmp_path}"
+    environment = os.environ | {
+        "TMPDIR": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        if moment == "it runs":
+            process.stdout.readline()
+        until(lambda: any("switch run" in line for line in programs(mark).values()), process)
+        process.kill()
+        process.wait()
+        until(lambda: not programs(mark), process)
+    finally:
+        process.kill()
+        process.communicate()
+    assert [path.name for path in tmp_path.glob(f"{LIVE}*/*")] == ["switch.toml"]
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with claimed_folder():
+        assert not list(tmp_path.glob(f"{LIVE}*/*"))
