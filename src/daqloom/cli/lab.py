@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from daqloom import load
 from daqloom.cli.app import group
-from daqloom.cli.console import plain_failures, print_json, spoken
+from daqloom.cli.console import note, plain_failures, print_json, spoken
 from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
 from daqloom.columns import print_list, print_table
 from daqloom.words import printable
@@ -45,9 +45,11 @@ def adapters(
 ) -> None:
     """List the adapters, or the keys of one."""
     with plain_failures():
-        from daqloom.measure.device.found import adapter_type, names
+        from daqloom.measure.device.found import adapter_type, left_out, names
         from daqloom.scenario.part import meanings
 
+        for sentence in left_out(None if name is None else [name]):
+            note(sentence)
         if name is not None:
             told = meanings(adapter_type(name).Options)
         else:

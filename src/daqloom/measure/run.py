@@ -399,6 +399,8 @@ async def _measure(
         if why := why_invalid(in_network):
             raise MeasureError(why)
         result = replace(result, metrics={**result.metrics, **in_network})
+    if device and device.notes:
+        result = replace(result, warnings=[*result.warnings, *device.notes])
     if interrupted:
         result = _cut_short(result, duration_s - warmup_s)
     return result, control

@@ -35,7 +35,8 @@ def programs(mark: str) -> dict[int, str]:
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (path / "environ").read_bytes().split(b"\0"):
-                found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                line = (path / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(path.name)] = line.decode()
         except OSError:
             continue
     return found
@@ -78,7 +79,9 @@ def test_nothing_is_left_of_a_laboratory_that_was_killed(tmp_path, monkeypatch, 
     finally:
         process.kill()
         process.communicate()
-    assert [path.name for path in tmp_path.glob(f"{LIVE}*/*")] == ["switch.toml"]
+    # DPDK's files are there too, where every user can write.
+    left = {path.name for path in tmp_path.glob(f"{LIVE}*/*")}
+    assert left == {"dpdk", "switch.toml"} if moment == "it runs" else left <= {"switch.toml"}
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with claimed_folder():

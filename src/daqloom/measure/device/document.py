@@ -53,6 +53,11 @@ class DeviceFile(Part):
     limits: Limits = Field(default_factory=Limits)
     """What a measurement may not exceed."""
 
+    @property
+    def tables(self) -> list[dict[str, Any]]:
+        """Those of adapters that are given."""
+        return [table for table in (self.configure, self.count) if table]
+
     @model_validator(mode="after")
     def _check(self) -> "DeviceFile":
         if len(set(self.ports)) < len(self.ports):

@@ -1,39 +1,103 @@
-"""Adapters by their names: the entry points `daqloom.adapters` of what is installed."""
+"""Adapters by their names: the entry points `daqloom.adapters` of what is installed.
 
-from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
+Packages of others are not trusted to be whole: one that is broken costs its own adapter, and none
+takes the place of an adapter of daqloom.
+"""
+
+from collections.abc import Collection, Mapping, Set
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, cast
 
-from daqloom.measure.device.adapter import Adapter, Configures, Counts
-from daqloom.measure.device.credentials import credentials_of
+from daqloom.measure import MeasureError
+from daqloom.measure.device.adapter import Adapter, AdapterOptions, Configures, Counts
+from daqloom.measure.device.credentials import Credentials, credentials_of
 from daqloom.measure.device.document import DeviceFile, build
 from daqloom.scenario.errors import ScenarioError
-from daqloom.words import did_you_mean
+from daqloom.words import did_you_mean, printable
 
 GROUP = "daqloom.adapters"
+OWN = "daqloom."
+"""Beginning of the modules of daqloom's own adapters."""
 
 
 def names() -> list[str]:
     """Return the names of all adapters."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted(_points())
 
 
 def adapter_type(name: str) -> type[Adapter]:
     """Return the class of an adapter. Raises ScenarioError."""
-    points = [point for point in entry_points(group=GROUP) if point.name == name]
-    if not points:
-        known = names()
+    points = _points()
+    if name not in points:
+        known = sorted(points)
         hint = did_you_mean(name, known, "known are " + ", ".join(known))
-        raise ScenarioError(f'there is no adapter "{name[:80]}"; {hint}')
+        raise ScenarioError(f'there is no adapter "{printable(name[:80])}"; {hint}')
+    return _loaded(points[name])
+
+
+def left_out(among: Collection[str] | None = None) -> list[str]:
+    """Return sentences on adapters of others that are left out, as they have the name of another
+    one: all of them, or those with a name `among` some."""
+    points = _points()
+    return [
+        f'the adapter "{printable(point.name)}" of {_package(point)} is left out: {_package(used)} '
+        "has one of that name; rename its entry point"
+        for point in entry_points(group=GROUP)
+        if (used := points[printable(point.name)]).value != point.value
+        and (among is None or point.name in among)
+    ]
+
+
+def _points() -> dict[str, EntryPoint]:
+    """Return the entry points by name: of one name, that of daqloom, or else the first."""
+    others_first = sorted(sorted(entry_points(group=GROUP), key=_value, reverse=True), key=_is_own)
+    return {printable(point.name): point for point in others_first}
+
+
+def _value(point: EntryPoint) -> str:
+    return point.value
+
+
+def _is_own(point: EntryPoint) -> bool:
+    return point.value.startswith(OWN)
+
+
+def _package(point: EntryPoint) -> str:
+    """Return the name of the package of an entry point."""
+    name = point.dist.name if point.dist else point.module.partition(".")[0]
+    return f"the package {printable(str(name))[:80]}"
+
+
+def _loaded(point: EntryPoint) -> type[Adapter]:
+    """Return the class that an entry point names. Raises ScenarioError."""
     try:
-        return cast(type[Adapter], points[0].load())
-    except ImportError as error:
-        package = (error.name or "a package").partition(".")[0]
-        raise ScenarioError(
-            f'the adapter "{name}" needs the Python package {package}, which is not here; '
-            "install it with: pip install daqloom[adapters]"
-        ) from None
+        kind = point.load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a module raises while it is imported
+        if _is_own(point) and isinstance(error, ImportError):
+            package = (error.name or "a package").partition(".")[0]
+            raise ScenarioError(
+                f'the adapter "{point.name}" needs the Python package {package}, which is not '
+                "here; install it with: pip install daqloom[adapters]"
+            ) from None
+        raise _broken(point, f"{type(error).__name__}: {error}") from None
+    options, settable = getattr(kind, "Options", None), getattr(kind, "settable", frozenset())
+    if not isinstance(kind, type) or not isinstance(options, type):
+        raise _broken(point, "it is no class with Options")
+    if not isinstance(settable, Set):
+        raise _broken(point, "its settable is no set")
+    if not issubclass(options, AdapterOptions):
+        raise _broken(point, "its Options are not derived from AdapterOptions")
+    return cast(type[Adapter], kind)
+
+
+def _broken(point: EntryPoint, why: str) -> ScenarioError:
+    return ScenarioError(
+        f'the adapter "{printable(point.name)}" is broken: {printable(why[:300])}; update or '
+        f"remove {_package(point)}"
+    )
 
 
 def configuring(device: DeviceFile, source: str) -> Configures | None:
@@ -41,6 +105,12 @@ def configuring(device: DeviceFile, source: str) -> Configures | None:
     Raises ScenarioError."""
     found = _made(device, "configure", source)
     if found is not None and not isinstance(found, Configures):
+        lacks = [each for each in _CONFIGURES if not hasattr(found, each)]
+        if len(lacks) < len(_CONFIGURES):
+            raise ScenarioError(
+                f'{source}: configure.adapter = "{device.configure["adapter"]}" lacks '
+                f"{', '.join(lacks)}; expected the adapter of a newer version of its package"
+            )
         raise ScenarioError(
             f'{source}: configure.adapter = "{device.configure["adapter"]}" reads counters alone; '
             "name it in [count]"
@@ -65,8 +135,25 @@ def _made(device: DeviceFile, name: str, source: str) -> Adapter | None:
     if not table:
         return None
     kind = adapter_type(table["adapter"])
+    credentials = credentials_of(Path(device.credentials) if device.credentials else None)
     given = {key: table[key] for key in table if key != "adapter"}
     options = build(kind.Options, given, f"{source}: {name}", Path(source).parent.absolute())
-    file = Path(device.credentials) if device.credentials else None
-    ports: Sequence[str] = device.ports
-    return kind(options, ports, credentials_of(file))
+    try:
+        return kind(options, device.ports, credentials)
+    except (MeasureError, ScenarioError):
+        raise
+    except Exception as error:  # whatever an adapter of others raises
+        raise ScenarioError(
+            f'{source}: {name}.adapter = "{table["adapter"]}" is broken: {type(error).__name__}: '
+            f"{_told(error, credentials)}"
+        ) from None
+
+
+def _told(error: Exception, credentials: Credentials) -> str:
+    return printable(credentials.without_secrets(str(error))[:300])
+
+
+_CONFIGURES = (
+    *("settable", "rounding", "identity", "plan"),
+    *("save", "apply", "applied", "restore"),
+)

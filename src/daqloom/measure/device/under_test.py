@@ -20,7 +20,7 @@ from daqloom.measure.device.adapter import (
     RunsPrograms,
 )
 from daqloom.measure.device.document import DeviceFile, load_device
-from daqloom.measure.device.found import configuring, counting
+from daqloom.measure.device.found import configuring, counting, left_out
 from daqloom.measure.device.limits import check_limits
 from daqloom.measure.device.saved import Saved
 from daqloom.measure.device.wanted import wanted
@@ -43,6 +43,8 @@ class DeviceUnderTest:
         check_limits(scenario, self.file.limits)
         self._configures = configuring(self.file, self._source)
         self._counts = counting(self.file, self._source)
+        self.notes = left_out([table["adapter"] for table in self.file.tables])
+        """Sentences on packages that have an adapter of the same name."""
         self._stack = ExitStack()
         self.wanted = PortBuffer()
         if self._configures is not None:

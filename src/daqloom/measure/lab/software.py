@@ -2,6 +2,7 @@
 the ends of cables (packet sockets of the kernel by DPDK)."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -113,10 +114,13 @@ class SoftwareSwitch:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            file = stack.enter_context(claimed_folder()) / "switch.toml"
+            folder = stack.enter_context(claimed_folder())
+            file = folder / "switch.toml"
             file.write_text(document(self._network, self._rings))
             process = subprocess.Popen(
                 [*self._within.enter, *COMMAND, "run", str(file), "--while-input"],
+                # DPDK's own files: as root of a user namespace it would write to /var/run.
+                env={"RUNTIME_DIRECTORY": str(folder), **os.environ},
                 stdin=subprocess.PIPE,  # it ends with this process, however that ends
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
