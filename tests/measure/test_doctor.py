@@ -15,6 +15,8 @@ from daqloom.topology.loaded import load
 from support.measure.small_runs import DAQLOOM
 
 GOOD = {
+    "proc/loadavg": "3.90 2.00 1.00 4/700 4711\n",
+    "sys/devices/system/cpu/online": "0-7\n",
     "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n"
     "HugePages_Free: 12\nHugepagesize:   2048 kB\n",
     "proc/self/limits": (
@@ -86,6 +88,7 @@ def test_a_good_machine_lacks_nothing(tmp_path: Path) -> None:
 
 
 LACKS = [
+    ("proc/loadavg", "4.10 2.00 1.00 4/700 4711\n", "load", "measure.fault_timeout"),
     ("sys/devices/system/cpu/isolated", "\n", "isolated cores", "isolcpus"),
     ("sys/devices/system/cpu/nohz_full", "(null)\n", "tickless cores", "nohz_full"),
     ("proc/irq/24/smp_affinity_list", "0-7\n", "interrupts", "smp_affinity_list"),

@@ -236,6 +236,12 @@ def _only_losses(event: RunEvent) -> None:
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 
+Wait = Annotated[
+    bool, flag("Return when the state is reached; exit code 1 if it is not.", "--wait")
+]
+Timeout = Annotated[float, option("S", "How long --wait waits.", "--timeout", min=0, max=86_400)]
+
+
 @control.command(UP, hidden=True)
 def up(
     scenario: Name,
@@ -267,21 +273,36 @@ def status(
 
 
 @control.command()
-def configure(address: Address = None, certificates: Certificates = None) -> None:
+def configure(
+    address: Address = None,
+    certificates: Certificates = None,
+    wait: Wait = False,
+    timeout: Timeout = 60.0,
+) -> None:
     """Connect the units: not_ready → ready. After an error it tries again."""
-    _steer("configure", address, certificates)
+    _steer("configure", address, certificates, wait_s=timeout if wait else None)
 
 
 @control.command()
-def start(address: Address = None, certificates: Certificates = None) -> None:
+def start(
+    address: Address = None,
+    certificates: Certificates = None,
+    wait: Wait = False,
+    timeout: Timeout = 60.0,
+) -> None:
     """Build events: ready → running."""
-    _steer("start", address, certificates)
+    _steer("start", address, certificates, wait_s=timeout if wait else None)
 
 
 @control.command()
-def stop(address: Address = None, certificates: Certificates = None) -> None:
+def stop(
+    address: Address = None,
+    certificates: Certificates = None,
+    wait: Wait = False,
+    timeout: Timeout = 60.0,
+) -> None:
     """Finish events in flight: running → ready."""
-    _steer("stop", address, certificates)
+    _steer("stop", address, certificates, wait_s=timeout if wait else None)
 
 
 @control.command()
@@ -357,14 +378,19 @@ def _steer(
     unit: int | None = None,
     *,
     json: bool = False,
+    wait_s: float | None = None,
 ) -> None:
-    with plain_failures():
+    with plain_failures("the run goes on"):
         from daqloom.measure import MeasureError
-        from daqloom.measure.status import Request, steer
+        from daqloom.measure.status import Request, steer, steer_until
 
         if unit is not None and not 0 <= unit < 8192:
             raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
-        told = steer(Request(command=command, unit=unit), address, certificates)
+        request = Request(command=command, unit=unit)
+        if wait_s is None:
+            told = steer(request, address, certificates)
+        else:
+            told = steer_until(request, address, certificates, wait_s)
         if json:
             print(told.model_dump_json(indent=2))
         else:
@@ -377,8 +403,9 @@ def _print_status(told: Status) -> None:
     from daqloom.cli.run_table import headline, unit_table
 
     console = Console(highlight=False)
+    console.width = width_of(console)  # of no terminal: the lines are not cut
     console.print(headline(told), markup=False)
-    console.print(unit_table(told, width_of(console)))
+    console.print(unit_table(told, console.width))
 
 
 def unit(

@@ -488,7 +488,8 @@ def _print(status: SwitchStatus, *, json: bool) -> None:
     from daqloom.columns import width_of
 
     console = Console(highlight=False)
-    for table in tables(status, width_of(console)):
+    console.width = width_of(console)  # of no terminal: the lines are not cut
+    for table in tables(status, console.width):
         console.print(table)
     for sentence in sentences(status):
         print(sentence)

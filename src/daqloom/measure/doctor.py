@@ -9,6 +9,7 @@ from daqloom.measure.cards import CardSettings, cards_of, examine_card, settings
 from daqloom.measure.machine import Machine
 from daqloom.measure.open_files import files_of_a_control, raise_to
 from daqloom.scenario.models import Scenario
+from daqloom.words import counted
 
 OLDEST_KERNEL = (5, 3)
 """First kernel with pidfd_open(2), which reports the end of a unit's process."""
@@ -19,6 +20,9 @@ CLOCK_KEEPERS = frozenset(
     {"chronyd", "ntpd", "ntpsec", "ptp4l", "phc2sys", "timemaster", "systemd-timesyn"}
 )
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "pit"})
+
+QUIET = 0.5
+"""Load of each core up to which a machine counts as quiet."""
 
 State = Literal["ok", "warn", "fail"]
 
@@ -130,6 +134,18 @@ def _cores(machine: Machine, needs: Needs | None) -> Verdict:
         "warn",
         f"{shared}: the scheduler alternates them, and a barrier lasts as long as its time slices.",
         "Use fewer units, or more machines (measure.hosts).",
+    )
+
+
+def _load(machine: Machine, needs: Needs | None) -> Verdict:
+    load, cores = machine.load()
+    means = f"Load {load:.1f} on {counted(cores, 'core')}"
+    if load <= QUIET * cores:
+        return "ok", f"{means}.", ""
+    return (
+        "warn",
+        f"{means}: other programs run, and real-time measurements lose units.",
+        "Let nothing else run, or raise measure.fault_timeout.",
     )
 
 
@@ -406,6 +422,7 @@ def _synchronisation(machine: Machine, needs: Needs | None) -> Verdict:
 
 CHECKS: dict[str, Callable[[Machine, Needs | None], Verdict]] = {
     "cores": _cores,
+    "load": _load,
     "isolated cores": _isolated_cores,
     "tickless cores": _tickless_cores,
     "interrupts": _interrupts,

@@ -60,6 +60,13 @@ class Machine:
         found = re.search(r"^Cpus_allowed_list:\s+(\S+)$", status, re.M)
         return cores(found[1]) if found else []
 
+    def load(self) -> tuple[float, int]:
+        """Return the mean number of programs that run or wait to run, over a minute (0.0 where it
+        is unknown), and the number of cores of the machine (at least 1)."""
+        first = self.text("proc/loadavg").partition(" ")[0]
+        number = float(first) if re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", first) else 0.0
+        return number, max(1, len(self.cores("sys/devices/system/cpu/online")))
+
     def programs(self) -> set[str]:
         """Return the names of running programs, their first 15 characters."""
         return {self.text(f"proc/{n}/comm") for n in self.names("proc") if n.isdigit()}

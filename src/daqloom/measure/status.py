@@ -1,16 +1,21 @@
 """Requests of an operator to a run control, and its answers."""
 
+import time
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
+from daqloom.measure import MeasureError
 from daqloom.measure.messages import Count, Counting, Message, Text, UnitNumber, read
 from daqloom.measure.operator import ask
 from daqloom.measure.states import Goal, Phase, Standing, State
 
 MOST_EVENTS_TOLD = 100
 LARGEST_REQUEST_BYTES = 4096
+POLL_S = 0.1
+REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY}
+"""The state in which a run has done what it was asked for."""
 
 
 class Request(Message):
@@ -70,3 +75,25 @@ def steer(request: Request, address: str | None, certificates: Path | None = Non
     """Return the answer of the run control at `address` (None: the only one of this user on this
     machine). Raises MeasureError."""
     return Status.model_validate_json(ask(request.encode(), address, certificates))
+
+
+def steer_until(
+    request: Request, address: str | None, certificates: Path | None, timeout_s: float
+) -> Status:
+    """Ask the run control for a goal, and return its status when the run has reached it. Raises
+    MeasureError where it does not within `timeout_s`, or cannot any more."""
+    ends_s, wanted = time.monotonic() + timeout_s, REACHED[request.command]
+    now = steer(request, address, certificates)
+    goal = now.goal
+    while now.phase is not wanted:
+        if now.phase in (Phase.ERROR, Phase.ENDING, Phase.ENDED) or now.goal is not goal:
+            why = now.failure or f"its goal is {now.goal} by now"
+            raise MeasureError(f"the run is {now.phase} and will not be {wanted}: {why}")
+        if (left_s := ends_s - time.monotonic()) <= 0:
+            raise MeasureError(
+                f"the run is {now.phase} and not {wanted} after {timeout_s:g} s; raise --timeout, "
+                "or look at `daqloom control status`"
+            )
+        time.sleep(min(POLL_S, left_s))
+        now = steer(Request(command="status"), address, certificates)
+    return now
