@@ -139,8 +139,8 @@ Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, base::Time tim
     return node.halt(lost, timeout);
 }
 
-CountersPage attach(const std::string& run, UnitIndex unit, base::Time timeout) {
-    return without_lock([&] { return CountersPage::attach(run, unit, now() + timeout); });
+CountersPage attach(std::int64_t process, const std::string& run, UnitIndex unit) {
+    return without_lock([&] { return CountersPage::attach(process, run, unit); });
 }
 
 /// To be added to a time of this machine's clock.
@@ -277,8 +277,8 @@ void bind_live(nb::module_& module) {
     bind_report<ConnectionCounts>(module, "ConnectionCounts",
                                   "What the kernel tells of a connection since it was made.");
     nb::class_<CountersPage>(module, "UnitCounters")
-        .def_static("attach", &attach, nb::arg("run"), nb::arg("unit"), nb::arg("timeout_s"),
-                    "Of a unit of this user on this machine.")
+        .def_static("attach", &attach, nb::arg("process"), nb::arg("run"), nb::arg("unit"),
+                    "Of a unit of this user in a process of this machine. Raises OSError.")
         .def(
             "read",
             [](const CountersPage& page) {

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,13 @@ import pytest
 from daqloom.measure import MeasureError
 from daqloom.measure.configure import pin, share
 from daqloom.measure.launch import Local, Slurm, Ssh
+from daqloom.measure.run import launcher_of
 from daqloom.measure.states import Goal
 from daqloom.measure.unit_program import rank, read_token
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.measure import Measure
 from support.measure.controlled_runs import FAKE, controlled, gone, pid, running
+from support.small_fabrics import small
 
 SSHD = Path("/usr/sbin/sshd")
 
@@ -68,6 +72,47 @@ def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
         assert placed == [("green", True), ("red", False), ("red", False), ("red", False)]
 
     asyncio.run(life())
+
+
+TABLE = [
+    {"unit": 0, "role": "builder", "host": "H01-01"},
+    {"unit": 2, "role": "readout", "host": 0},
+    {"unit": 1, "host": "H00-01"},
+]
+
+
+def by_table(*hosts: str):
+    return small(
+        hosts__placement="table",
+        hosts__units=TABLE,
+        measure__launch="ssh",
+        measure__hosts=list(hosts),
+    )
+
+
+@pytest.mark.process
+def test_ssh_starts_each_unit_on_the_host_that_a_table_gives_it(tmp_path, monkeypatch):
+    log = stand_in(tmp_path, "ssh", SSH, monkeypatch)
+    launcher = launcher_of(by_table("H00-00", "daq@H00-01", "H01-00", "H01-01"))
+    launcher = replace(launcher, command=FAKE)
+
+    async def life():
+        async with controlled(tmp_path, launcher, units=3) as control:
+            control.want(Goal.RUNNING)
+            await running(control, {0, 1, 2})
+
+    asyncio.run(life())
+    lines = [line.split(" -- ")[1].split() for line in log.read_text().splitlines()]
+    placed = {int(words[words.index("--unit") + 1]): words[0] for words in lines}
+    assert placed == {0: "H01-01", 1: "daq@H00-01", 2: "H00-00"}
+    assert launcher.beside(1, ("true",))[-2] == "daq@H00-01"
+
+
+def test_a_host_of_a_table_has_to_be_among_those_of_the_launch():
+    with pytest.raises(
+        ScenarioError, match=r"unit 1 is on H00-01, which is not among"
+    ):
+        launcher_of(by_table("H00-00", "H01-01"))
 
 
 @pytest.mark.process

@@ -1,6 +1,7 @@
 """What units keep of their stages, and the timeline that comes of it."""
 
 import json
+import os
 import secrets
 import time
 from collections import Counter
@@ -182,8 +183,9 @@ def test_counters_are_there_when_the_unit_is_gone(halted) -> None:
 
     nodes, run = halted
     pages = Pages(run)
-    pages.watch(0)
-    pages.watch(7)
+    pages.watch(0, os.getpid())
+    pages.watch(7, os.getpid())
+    pages.watch(8, 1 << 62)  # no process can have this number
     assert pages.watches(7)
     counted = nodes[0].counters().by_name
     nodes[0] = node(0, "another", 0)
@@ -192,6 +194,6 @@ def test_counters_are_there_when_the_unit_is_gone(halted) -> None:
     idle = {"beats", "sleeps"}  # its data thread went on until it was gone
     assert {n: counted[n] for n in last.keys() - idle} == {n: last[n] for n in last.keys() - idle}
     assert pages.last(0) is None
-    assert pages.last(7) is None
+    assert pages.last(7) is pages.last(8) is None
     with pytest.raises(OSError, match=f"daqloom/{run}/7/counters"):
-        _engine.UnitCounters.attach(run, 7, 1.0)
+        _engine.UnitCounters.attach(os.getpid(), run, 7)

@@ -204,12 +204,11 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
     ASSERT_GE(unit, 0);
     if (unit == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        auto page = CountersPage::create();
-        const auto server = CountersServer::serve(run, UnitIndex(0), *page);
+        auto page = CountersPage::create(run, UnitIndex(0));
         Sink sink(*buffer_, std::make_unique<Stuck>(6, stuck[1]), seen_, page->counters());
         sink.start();
         const auto streams = streams_of(2);
-        for (std::uint64_t mep = 0; server && mep < 10; ++mep) {
+        for (std::uint64_t mep = 0; mep < 10; ++mep) {
             give(mep, mep_of(streams, mep, mep % 2 == 0 ? 1 : 99));
         }
         ::pause();
@@ -218,7 +217,7 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
     ::close(stuck[1]);
     char said = 0;
     EXPECT_EQ(::read(stuck[0], &said, 1), 1);
-    const auto page = CountersPage::attach(run, UnitIndex(0), now() + kHung);
+    const auto page = CountersPage::attach(unit, run, UnitIndex(0));
     ::kill(unit, SIGKILL);
     ::waitpid(unit, nullptr, 0);
     ::close(stuck[0]);

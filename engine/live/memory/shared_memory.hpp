@@ -42,7 +42,8 @@ class SharedMemory {
     SharedMemory& operator=(SharedMemory&& other) noexcept;
     ~SharedMemory();
 
-    /// Zeroed. `name` is for /proc only. `bytes` above 0; fails where there is not as much memory.
+    /// Zeroed. `name`, up to 249 characters, is that of the descriptor in /proc. `bytes` above 0;
+    /// fails where there is not as much memory.
     static base::expected<SharedMemory> create(const std::string& name, base::Bytes bytes);
     /// What another process made with `create` and handed over. Fails for any other file, or one
     /// that is not sealed or larger than `most`.
@@ -51,6 +52,9 @@ class SharedMemory {
     /// Allocates and maps all pages, as far as the system allows, so that the first access to each
     /// is as fast as later ones. Takes a second or more for a gigabyte.
     void populate() const;
+
+    /// Closes the descriptor: the memory stays mapped, and no other process can map it any more.
+    void close_descriptor() { fd_ = OwnedFd(); }
 
     [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }
     [[nodiscard]] int fd() const { return fd_.get(); }

@@ -2,21 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <cstring>
-#include <memory>
+#include <filesystem>
 #include <new>
-#include <span>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "live/memory/buffer_client.hpp"
-#include "live/memory/clock.hpp"
 #include "live/memory/counters.hpp"
 
 namespace daqloom::live {
@@ -47,26 +41,40 @@ std::string name_of(const std::string& run, UnitIndex unit) {
     return buffer_name(run, unit.value(), "counters");
 }
 
+/// The descriptor of a memfd in another process, opened to be read; none where there is none.
+OwnedFd descriptor_of(std::int64_t process, const std::string& name) {
+    const std::string wanted = fmt::format("/memfd:{} (deleted)", name);
+    std::error_code failed;
+    std::filesystem::directory_iterator at(fmt::format("/proc/{}/fd", process), failed);
+    for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
+        std::error_code gone;
+        if (std::filesystem::read_symlink(at->path(), gone) == wanted) {
+            return OwnedFd(::open(at->path().c_str(), O_RDONLY | O_CLOEXEC));
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 CountersPage::CountersPage(SharedMemory memory)
     : memory_(std::move(memory)),
       counters_(&std::launder(reinterpret_cast<Page*>(memory_.bytes().data()))->counters) {}
 
-base::expected<CountersPage> CountersPage::create() {
-    DAQLOOM_TRY(memory, SharedMemory::create("daqloom counters", base::Bytes{sizeof(Page)}));
+base::expected<CountersPage> CountersPage::create(const std::string& run, UnitIndex unit) {
+    DAQLOOM_TRY(memory, SharedMemory::create(name_of(run, unit), base::Bytes{sizeof(Page)}));
     new (memory.bytes().data()) Page{.layout = layout(), .counters = {}};
     return CountersPage(std::move(memory));
 }
 
-base::expected<CountersPage> CountersPage::attach(const std::string& run, UnitIndex unit,
-                                                  base::Time until) {
-    DAQLOOM_TRY(connection, Handover::connect(name_of(run, unit)));
-    DAQLOOM_TRY(parcel, connection.receive(until));
-    if (parcel.fds.size() != 1) {
-        return base::system_failure(fmt::format("{} serves no counters", name_of(run, unit)));
+base::expected<CountersPage> CountersPage::attach(std::int64_t process, const std::string& run,
+                                                  UnitIndex unit) {
+    OwnedFd descriptor = descriptor_of(process, name_of(run, unit));
+    if (!descriptor) {
+        return base::system_failure(
+            fmt::format("process {} has no {}, or is another user's", process, name_of(run, unit)));
     }
-    DAQLOOM_TRY(memory, SharedMemory::attach(std::move(parcel.fds[0]), SharedMemory::Access::read,
+    DAQLOOM_TRY(memory, SharedMemory::attach(std::move(descriptor), SharedMemory::Access::read,
                                              base::Bytes{sizeof(Page)}));
     std::uint64_t found = 0;
     if (memory.bytes().size() == sizeof(Page)) {
@@ -89,51 +97,6 @@ void see_counters(const NodeCounters& counted, const SeeCount& see) {
     });
     see(counter_names::kSteps.name, counted.mfps_written + counted.mfps_received +
                                         counted.meps_processed + counted.meps_discarded);
-}
-
-base::expected<std::unique_ptr<CountersServer>> CountersServer::serve(const std::string& run,
-                                                                      UnitIndex unit,
-                                                                      const CountersPage& page) {
-    DAQLOOM_TRY(listener, HandoverListener::listen(name_of(run, unit)));
-    // Reopened read-only: the receiver of this descriptor cannot write.
-    OwnedFd readable(
-        ::open(fmt::format("/proc/self/fd/{}", page.fd()).c_str(), O_RDONLY | O_CLOEXEC));
-    OwnedFd stop(::eventfd(0, EFD_CLOEXEC));
-    if (!readable || !stop) {
-        return base::system_failure(fmt::format("cannot serve counters: {}", std::strerror(errno)));
-    }
-    return std::unique_ptr<CountersServer>(
-        new CountersServer(std::move(listener), std::move(readable), std::move(stop)));
-}
-
-CountersServer::CountersServer(HandoverListener listener, OwnedFd readable, OwnedFd stop)
-    : listener_(std::move(listener)), readable_(std::move(readable)), stop_(std::move(stop)) {
-    thread_ = std::thread([this] { run(); });
-}
-
-CountersServer::~CountersServer() {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(stop_.get(), &one, sizeof one);
-    thread_.join();
-}
-
-void CountersServer::run() {
-    constexpr std::array greeting = {std::byte{1}};
-    while (true) {
-        std::array<pollfd, 2> watched{pollfd{listener_.fd_to_poll(), POLLIN, 0},
-                                      pollfd{stop_.get(), POLLIN, 0}};
-        ::poll(watched.data(), watched.size(), poll_timeout(listener_.wake()));
-        if (watched[1].revents != 0) {
-            return;
-        }
-        if (watched[0].revents == 0) {
-            continue;
-        }
-        if (const auto visitor = listener_.accept(now()); visitor) {
-            const int fd = readable_.get();
-            [[maybe_unused]] const auto sent = visitor->send(greeting, std::span(&fd, 1));
-        }
-    }
 }
 
 }  // namespace daqloom::live

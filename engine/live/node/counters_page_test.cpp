@@ -2,20 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstddef>
 #include <map>
-#include <memory>
-#include <span>
 #include <string>
-#include <thread>
 
-#include "live/memory/clock.hpp"
-#include "live/memory/no_descriptors_fixture_test.hpp"
+#include "live/memory/shared_memory.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -30,14 +26,10 @@ std::map<std::string, std::uint64_t> all(const NodeCounters& counted) {
 
 std::string own_run(const char* what) { return std::string(what) + std::to_string(::getpid()); }
 
-base::Time soon() { return now() + base::seconds(10); }
-
 TEST(CountersPage, IsReadByOthersWhileItCounts) {
-    auto page = CountersPage::create();
+    auto page = CountersPage::create(own_run("counts"), UnitIndex(3));
     ASSERT_TRUE(page);
-    const auto server = CountersServer::serve(own_run("counts"), UnitIndex(3), *page);
-    ASSERT_TRUE(server);
-    const auto seen = CountersPage::attach(own_run("counts"), UnitIndex(3), soon());
+    const auto seen = CountersPage::attach(::getpid(), own_run("counts"), UnitIndex(3));
     ASSERT_TRUE(seen) << seen.error().message;
     EXPECT_EQ(all(seen->counters()).at("meps_built"), 0U);
     page->counters().meps_built.add(7);
@@ -56,10 +48,11 @@ TEST(CountersPage, OutlivesTheUnitThatCounted) {
     const pid_t unit = ::fork();
     ASSERT_GE(unit, 0);
     if (unit == 0) {
-        auto page = CountersPage::create();
-        const auto server = CountersServer::serve(run, UnitIndex(0), *page);
+        // In a network namespace of its own, where the system allows it.
+        [[maybe_unused]] const int apart = ::unshare(CLONE_NEWNET);
+        auto page = CountersPage::create(run, UnitIndex(0));
         page->counters().meps_built.add(41);
-        const char byte = server ? 'y' : 'n';
+        const char byte = 'y';
         if (::write(ready[1], &byte, 1) == 1) {
             ::pause();
         }
@@ -68,60 +61,44 @@ TEST(CountersPage, OutlivesTheUnitThatCounted) {
     char byte = 0;
     ASSERT_EQ(::read(ready[0], &byte, 1), 1);
     ASSERT_EQ(byte, 'y');
-    const auto seen = CountersPage::attach(run, UnitIndex(0), soon());
+    const auto seen = CountersPage::attach(unit, run, UnitIndex(0));
+    EXPECT_FALSE(CountersPage::attach(unit, run, UnitIndex(1)));
     ::kill(unit, SIGKILL);
     ::waitpid(unit, nullptr, 0);
     ASSERT_TRUE(seen) << seen.error().message;
     EXPECT_EQ(all(seen->counters()).at("meps_built"), 41U);
-    EXPECT_FALSE(CountersPage::attach(run, UnitIndex(0), soon()));
+    EXPECT_FALSE(CountersPage::attach(unit, run, UnitIndex(0)));
     ::close(ready[0]);
     ::close(ready[1]);
 }
 
 TEST(CountersPage, CannotBeWrittenByThoseWhoAttach) {
-    const auto page = CountersPage::create();
+    const auto page = CountersPage::create(own_run("reads"), UnitIndex(0));
     ASSERT_TRUE(page);
-    const auto server = CountersServer::serve(own_run("reads"), UnitIndex(0), *page);
-    ASSERT_TRUE(server);
-    const auto seen = CountersPage::attach(own_run("reads"), UnitIndex(0), soon());
+    const auto seen = CountersPage::attach(::getpid(), own_run("reads"), UnitIndex(0));
     ASSERT_TRUE(seen);
     EXPECT_EQ(::fcntl(seen->fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
     EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, seen->fd(), 0), MAP_FAILED);
 }
 
-TEST(CountersPage, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSleeps) {
-    const std::string run = own_run("full");
-    const auto page = CountersPage::create();
-    ASSERT_TRUE(page);
-    std::unique_ptr<CountersServer> server;
-    const ServingThread thread([&] { server = *CountersServer::serve(run, UnitIndex(0), *page); });
-    ASSERT_TRUE(CountersPage::attach(run, UnitIndex(0), soon()));  // it runs
-    ASSERT_TRUE(thread.is_done(soon()));
-    LateVisitor late;
-    const Handover visitor = [&] {
-        const NoDescriptors full;
-        Handover connected = late.connect("daqloom/" + run + "/0/counters");
-        EXPECT_TRUE(thread.sleeps(5, soon()));
-        return connected;
-    }();
-    const auto parcel = visitor.receive(soon());
-    ASSERT_TRUE(parcel) << parcel.error().message;
-    EXPECT_EQ(parcel->fds.size(), 1U);
+TEST(CountersPage, OfANodeThatWasShutIsNotTakenForThatOfTheNext) {
+    auto before = CountersPage::create(own_run("twice"), UnitIndex(0));
+    ASSERT_TRUE(before);
+    before->counters().meps_built.add(5);
+    before->withdraw();
+    EXPECT_FALSE(CountersPage::attach(::getpid(), own_run("twice"), UnitIndex(0)));
+    const auto page = CountersPage::create(own_run("twice"), UnitIndex(0));
+    const auto seen = CountersPage::attach(::getpid(), own_run("twice"), UnitIndex(0));
+    ASSERT_TRUE(seen) << seen.error().message;
+    EXPECT_EQ(all(seen->counters()).at("meps_built"), 0U);
+    EXPECT_EQ(all(before->counters()).at("meps_built"), 5U);
 }
 
-TEST(CountersPage, IsRefusedWhereSomethingElseIsHandedOver) {
-    auto listener = HandoverListener::listen("daqloom/" + own_run("strange") + "/0/counters");
-    ASSERT_TRUE(listener);
-    auto memory = SharedMemory::create("strange", base::Bytes{sizeof(NodeCounters) + 8});
+TEST(CountersPage, IsRefusedWhereSomethingElseHasItsName) {
+    const auto memory = SharedMemory::create("daqloom/" + own_run("strange") + "/0/counters",
+                                             base::Bytes{sizeof(NodeCounters) + 8});
     ASSERT_TRUE(memory);
-    std::thread stranger([&] {
-        const auto visitor = listener->accept(soon());
-        const std::byte hello{1};
-        const int fd = memory->fd();
-        EXPECT_TRUE(visitor && visitor->send(std::span(&hello, 1), std::span(&fd, 1)));
-    });
-    const auto seen = CountersPage::attach(own_run("strange"), UnitIndex(0), soon());
-    stranger.join();
+    const auto seen = CountersPage::attach(::getpid(), own_run("strange"), UnitIndex(0));
     ASSERT_FALSE(seen);
     EXPECT_NE(seen.error().message.find("counts other things"), std::string::npos);
 }

@@ -94,7 +94,6 @@ struct Node::Parts {
     Doorbell doorbell;
     CountersPage page;
     NodeCounters& counters = page.counters();
-    std::unique_ptr<CountersServer> server;
     StageTrace trace;
     ArrivalRecord arrivals;
     base::Time began = now();
@@ -115,7 +114,7 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     DAQLOOM_CHECK(check(config));
     DAQLOOM_TRY(settled, with_pieces(std::move(config)));
     DAQLOOM_TRY(doorbell, Doorbell::create());
-    DAQLOOM_TRY(page, CountersPage::create());
+    DAQLOOM_TRY(page, CountersPage::create(settled.run, settled.self));
     auto parts = std::make_unique<Parts>(std::move(settled), std::move(doorbell), std::move(page));
     const protocol::RunSlots& slots = parts->config.slots;
     const UnitIndex self = parts->config.self;
@@ -134,11 +133,6 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
         DAQLOOM_CHECK(parts->ends.renew_output(parts->config, parts->doorbell));
     }
     DAQLOOM_CHECK(parts->make_ends(numbers[self], is_in(slots.builders)));
-    // If another process has the name, these counters cannot be read from outside; the unit works
-    // all the same.
-    if (auto server = CountersServer::serve(parts->config.run, parts->config.self, parts->page)) {
-        parts->server = std::move(*server);
-    }
     return std::unique_ptr<Node>(new Node(std::move(parts)));
 }
 
@@ -278,6 +272,7 @@ void Node::shut() {
     parts_->ends.stop_sources();
     parts_->end_flow();
     parts_->ends.shut();
+    parts_->page.withdraw();  // the next node of this process has one of the same name
 }
 
 void Node::lease(std::uint64_t mep_end, base::Time until) {

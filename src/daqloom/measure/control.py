@@ -28,6 +28,7 @@ from daqloom.measure import MeasureError, wire
 from daqloom.measure.arrivals import ArrivalLog
 from daqloom.measure.connection import SOCKET, Certificates, joined
 from daqloom.measure.launch import Launcher
+from daqloom.measure.machine import Machine
 from daqloom.measure.messages import (
     Answer,
     ConnectionRow,
@@ -40,7 +41,7 @@ from daqloom.measure.messages import (
 from daqloom.measure.pages import Pages
 from daqloom.measure.plan import Plan
 from daqloom.measure.processes import Processes
-from daqloom.measure.run_log import RunEvent
+from daqloom.measure.run_log import RunEvent, logged
 from daqloom.measure.service import Orders, Service
 from daqloom.measure.states import Goal, Phase, Refused, ReportRefusal, State
 from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus, read_request
@@ -107,7 +108,8 @@ class Control:
         self._certificates = certificates
         self._on_event = on_event or (lambda event: None)
         self._on_count = on_count or (lambda unit: None)
-        self._told = 0  # entries of the log
+        self.events: list[RunEvent] = []
+        """The log."""
         self._guests: dict[int, _Guest] = {}
         self._sessions = 0
         self.stages: dict[int, deque[StageRow]] = {}
@@ -115,7 +117,6 @@ class Control:
         self.arrivals = ArrivalLog(plan.trace_arrivals)
         self.connections: dict[tuple[int, int], ConnectionRow] = {}
         """What the kernel told last of the connection from a unit to another one, over TCP."""
-        self._host = socket.gethostname()[:200]
         self._changed = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
         self._pages = Pages(plan.run)
@@ -212,10 +213,7 @@ class Control:
             first_mep=run.first_mep,
             failure=run.failure[:1000],
             units=tuple(self._unit_status(unit, unit.number in members) for unit in run.units),
-            events=tuple(
-                (event.time_s, event.text)
-                for event in run.events_from(max(0, self._told - MOST_EVENTS_TOLD))
-            ),
+            events=tuple((event.time_s, event.text) for event in self.events[-MOST_EVENTS_TOLD:]),
             counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
         )
 
@@ -285,10 +283,10 @@ class Control:
         if report.counters and self.run.unit(unit).tally.begins_anew(report.counted):
             self.read_last(unit)
         guest = self._guests.get(unit)
-        if guest and guest.host == self._host and not self._pages.watches(unit):
+        if guest and not self._pages.watches(unit):
             state = report.pulse.state if isinstance(report, Heartbeat) else report.state
             if state in (State.READY, State.RUNNING):
-                self._pages.watch(unit)
+                self._pages.watch(unit, guest.pid)
 
     def leave(self, unit: int, session: int) -> None:
         """Take in that a connection has ended: see `Desk`."""
@@ -329,10 +327,9 @@ class Control:
                     self._put(unit, self.run.unit(unit).session, None)
                 case KillProcess(unit=unit):
                     self.processes.kill(unit)
-        events = self.run.events_from(self._told)
-        self._told += len(events)
-        for event in events:
-            self._on_event(event)
+        for event in self.run.events_from(len(self.events)):
+            self.events.append(logged(event, Machine()))
+            self._on_event(self.events[-1])
         self._changed.set()
 
     def _put(self, unit: int, session: int, order: Message | None) -> None:

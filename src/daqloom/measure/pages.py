@@ -1,10 +1,11 @@
 """The counter pages of units of this machine: shared memory, which outlives processes. It has what
-a unit counts between its last heartbeat and its end."""
+a unit counts between its last heartbeat and its end.
+
+A unit is on this machine if its process is found here with a page of the unit's name, whatever its
+host's name and network namespace are.
+"""
 
 from daqloom._engine import Counters, UnitCounters
-
-PATIENCE_S = 0.2
-"""How long a unit may take to hand over its counters (s)."""
 
 
 class Pages:
@@ -14,10 +15,10 @@ class Pages:
         self._run = run
         self._pages: dict[int, UnitCounters | None] = {}
 
-    def watch(self, unit: int) -> None:
-        """Begin to watch a unit; where it has no page, heartbeats must do."""
+    def watch(self, unit: int, process: int) -> None:
+        """Begin to watch a unit in a process; where it has no page, heartbeats must do."""
         try:
-            self._pages[unit] = UnitCounters.attach(self._run, unit, PATIENCE_S)
+            self._pages[unit] = UnitCounters.attach(process, self._run, unit)
         except OSError:
             self._pages[unit] = None
 

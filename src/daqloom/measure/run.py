@@ -19,7 +19,13 @@ from daqloom.claims import claimed_folder
 from daqloom.course import fault_metrics, series
 from daqloom.measure import MeasureError
 from daqloom.measure.arrivals import trace_text
-from daqloom.measure.configure import check_live, files_of_a_unit, places, slots_of_run
+from daqloom.measure.configure import (
+    check_live,
+    files_of_a_unit,
+    launch_hosts,
+    places,
+    slots_of_run,
+)
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.device.result import DeviceWatch
@@ -234,14 +240,15 @@ def plan_of(scenario: Scenario) -> Plan:
 
 
 def launcher_of(scenario: Scenario) -> Launcher:
-    """Return the launcher that `measure.launch` names."""
+    """Return the launcher that `measure.launch` names. Raises ScenarioError for a host of
+    `hosts.units` that it does not reach."""
     given = scenario.measure
     options = ("--certificates", given.certificates) if given.certificates else ()
     match given.launch:
         case "local":
             return Local(options=options)
         case "ssh":
-            return Ssh(given.hosts, options=options)
+            return Ssh(launch_hosts(scenario), options=options)
         case "slurm":
             return Slurm(options=options)
     return ByHand()
@@ -419,7 +426,7 @@ def _with_course(
     share = fragment_share(list(reading(control).values())) or 1.0
     # The last heartbeats before the end come with what is built behind it.
     bins = recorder.bytes_built.rates(ended_s - began_s - scenario.measure.heartbeat, 8 * share)
-    building = members(control.run.events, began_s)
+    building = members(control.events, began_s)
     breaks = injector.since(began_s)
     metrics = dict(result.metrics)
     if injector.plan:
@@ -607,8 +614,8 @@ def _result(
         warnings=warnings(control, scenario, began_s, found),
         series={
             "run_events": {
-                "time_s": [event.time_s - began_s for event in run.events],
-                "text": [event.text for event in run.events],
+                "time_s": [event.time_s - began_s for event in control.events],
+                "text": [event.text for event in control.events],
             }
         },
     )
@@ -630,7 +637,7 @@ def warnings(
     told += unused_warnings(scenario, "measure")
     told += [
         f"{event.time_s - began_s:.2f} s: {event.text}"
-        for event in control.run.events
+        for event in control.events
         if event.tells_of_trouble
     ]
     if not found.get("events_built"):

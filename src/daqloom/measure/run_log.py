@@ -1,6 +1,44 @@
-"""The log of a run, which the engine's run control keeps."""
+"""The log of a run: that of the engine's run control, with the load of this machine."""
+
+from dataclasses import dataclass
 
 from daqloom import _engine
+from daqloom.measure.machine import Machine
+from daqloom.words import counted
 
-RunEvent = _engine.RunEvent
 About = _engine.About
+LATE = ("silent for ", "is stuck", "no answer to ")
+"""Reasons of a loss that a busy machine can have."""
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """An entry of the log: see that of the engine."""
+
+    time_s: float
+    text: str
+    about: _engine.About
+    phase: _engine.RunPhase
+    members: int
+    lost: int | None
+    tells_of_trouble: bool
+
+
+def logged(event: _engine.RunEvent, machine: Machine) -> RunEvent:
+    """Return an entry of the log; that of a unit which was late on a busy machine names the
+    load."""
+    text, (load, cores) = event.text, machine.load()
+    if event.lost is not None and load > cores and any(reason in text for reason in LATE):
+        text += (
+            f"; load {load:.1f} on {counted(cores, 'core')}: raise measure.fault_timeout on busy "
+            "machines"
+        )
+    return RunEvent(
+        time_s=event.time_s,
+        text=text,
+        about=event.about,
+        phase=event.phase,
+        members=event.members,
+        lost=event.lost,
+        tells_of_trouble=event.tells_of_trouble,
+    )

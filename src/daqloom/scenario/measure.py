@@ -151,8 +151,8 @@ class Measure(Part):
     """How units start: as children of the command, on `hosts` by ssh, with srun in this Slurm
     allocation, or by hand with `daqloom unit`, of which `daqloom control` prints the command."""
     hosts: tuple[Host, ...] = Field(default=(), strict=False, max_length=MOST_HOSTS)
-    """Ssh: machines on which units are started in turn; daqloom has to be at the same path on
-    each."""
+    """Ssh: machines on which units are started, in turn or, with `hosts.placement` = "table", each
+    on the host that `hosts.units` gives it; daqloom has to be at the same path on each."""
     bind: Annotated[str, BeforeValidator(_address)] = "127.0.0.1"
     """Address of this machine where the run control listens for units and operators ("0.0.0.0":
     all); one other than loopback requires `certificates`."""

@@ -83,7 +83,8 @@ def _loaded(point: EntryPoint) -> type[Adapter]:
                 "here; install it with: pip install daqloom[adapters]"
             ) from None
         raise _broken(point, f"{type(error).__name__}: {error}") from None
-    options, settable = getattr(kind, "Options", None), getattr(kind, "settable", frozenset())
+    options: object = getattr(kind, "Options", None)
+    settable: object = getattr(kind, "settable", frozenset())
     if not isinstance(kind, type) or not isinstance(options, type):
         raise _broken(point, "it is no class with Options")
     if not isinstance(settable, Set):
