@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
+from daqloom.cli.console import fail
 from daqloom.cli.main import app
-from daqloom.columns import UNLIMITED, tables, width_of
+from daqloom.columns import UNLIMITED, print_list, print_table, tables, width_of
 
 HEAD = ["event rate", "load", "formula (kB)", "simulation (kB)", "verdict"]
 ROWS = [
@@ -101,3 +102,16 @@ def test_no_command_cuts_a_number(
         numbers.findall(volatile.sub("", wide))
     )
     assert "…" not in narrow
+
+
+def test_no_control_character_reaches_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    red = "\x1b[31mswp1\x07\x9b2J"
+    print_table([red, "b"], [[red, "1"]])
+    print_list({red: red})
+    with pytest.raises(SystemExit):
+        fail(f"{red}: no such port\nsecond line", 2)
+    told = capsys.readouterr()
+    for text in (told.out, told.err):
+        assert "\\x1b[31mswp1\\x07\\x9b2J" in text
+        assert not {"\x1b", "\x07", "\x9b"} & set(text)
+    assert told.err.splitlines()[1] == "second line"

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from daqloom.words import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -48,7 +50,7 @@ def print_list(titles: Mapping[str, str]) -> None:
 
     width = width_of(Console())
     indent = 2 + max(map(len, titles), default=0)
-    for name, title in titles.items():
+    for name, title in ((printable(name), printable(title)) for name, title in titles.items()):
         begin, below = name.ljust(indent), " " * indent
         print(textwrap.fill(title, width, initial_indent=begin, subsequent_indent=below))
 
@@ -66,11 +68,14 @@ def tables(
 ) -> list[Table]:
     """As many tables of at most `width` characters as are needed, one below the other. The first
     `names` columns say what a row is and begin each table; these and `words`, by place, may wrap.
-    All others are numbers. `framed` leaves room around a table, `styles` are the rows'."""
+    All others are numbers. `framed` leaves room around a table, `styles` are the rows'. Control
+    characters are escaped."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    head = [printable(name) for name in head]
+    rows = [[printable(cell) for cell in row] for row in rows]
     wrapping = {*range(names), *words}
     cells = [[name, *(row[place] for row in rows)] for place, name in enumerate(head)]
     kept = [

@@ -109,9 +109,7 @@ def test_ssh_starts_each_unit_on_the_host_that_a_table_gives_it(tmp_path, monkey
 
 
 def test_a_host_of_a_table_has_to_be_among_those_of_the_launch():
-    with pytest.raises(
-        ScenarioError, match=r"unit 1 is on H00-01, which is not among"
-    ):
+    with pytest.raises(ScenarioError, match=r"unit 1 is on H00-01, which is not among"):
         launcher_of(by_table("H00-00", "H01-01"))
 
 

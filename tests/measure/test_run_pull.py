@@ -1,15 +1,19 @@
 """Pull building for real: processes of this machine, and how a scenario becomes theirs."""
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from daqloom import _engine
+from daqloom.cli.main import app
 from daqloom.measure.configure import live_config, places
 from daqloom.measure.run import measure
 from daqloom.measure.unit import RunInfo
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.show import to_toml
 from daqloom.study.beside import usual_methods
 from daqloom.topology.loaded import load
 from support.measure.tiny_runs import MEASURED, changed
@@ -107,3 +111,16 @@ def test_a_small_machine_is_asked_for_all_three() -> None:
     where = places(scenario)
     assert (where.units, where.fragment_bytes) == (10, [10_000] * 6)
     assert usual_methods(load("atlas-lab")) == ("analyse", "simulate")
+
+
+@pytest.mark.process
+def test_the_command_writes_series_and_a_figure_of_the_course(tmp_path: Path) -> None:
+    file, figure = tmp_path / "tiny.toml", tmp_path / "course.svg"
+    file.write_text(to_toml(tiny()))
+    command = ["measure", str(file), "--json", "--quiet", "--figure", str(figure)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    series = json.loads(done.stdout)["series"]
+    assert {"run_events", "throughput", "members"} <= series.keys()
+    assert series["members"]["members"][0] == 5
+    assert "members" in figure.read_text()

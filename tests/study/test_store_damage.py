@@ -1,12 +1,12 @@
 """The store of studies: nothing damaged is believed, and nothing else is lost with it."""
 
-import os
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+from daqloom.study import store_segment
 from daqloom.study.store import Store
 from daqloom.study.store_lines import (
     COPIES,
@@ -244,7 +244,7 @@ def test_a_segment_that_cannot_be_read_is_named(
 ) -> None:
     fill(path, range(2))
     with monkeypatch.context() as broken:
-        broken.setattr(os, "fstat", refuse)
+        broken.setattr(store_segment, "open_regular", refuse)
         with Store.open(path, create=False) as store:
             assert right_ones(store, range(2)) == 0
             [sentence] = store.damaged

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from daqloom.columns import print_list, print_table
 from daqloom.metrics import with_unit
 from daqloom.result import FORM_HEAD, METRIC_HEAD, form_rows, metric_rows
-from daqloom.words import reason_of
+from daqloom.words import printable, reason_of
 
 if TYPE_CHECKING:
     from daqloom.result import Result
@@ -123,13 +123,18 @@ def present_list(kind: str, titles: Mapping[str, str], *, json: bool) -> None:
 
 def note(sentence: str) -> None:
     """Print one sentence on standard error."""
-    print(f"daqloom: {sentence}", file=sys.stderr, flush=True)
+    print(f"daqloom: {_lines(sentence)}", file=sys.stderr, flush=True)
 
 
 def fail(sentence: str, code: int) -> NoReturn:
     """Print one sentence on standard error and exit."""
-    print(f"daqloom: {sentence}", file=sys.stderr)
+    print(f"daqloom: {_lines(sentence)}", file=sys.stderr)
     sys.exit(code)
+
+
+def _lines(text: str) -> str:
+    """The text without what a terminal would obey, but for the ends of its lines."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
@@ -170,8 +175,8 @@ def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say
     A terminal shows a bar: from the start with `at_once`, else as soon as the run has taken long. A
     log has a line now and then, and one for each new stage.
     """
-    started = last = time.monotonic()
-    spoken_of = None
+    what, started = printable(what), time.monotonic()
+    last, spoken_of = started, None
     shown: Any = None
     terminal = sys.stderr.isatty()
     if terminal and at_once and not quiet:

@@ -16,6 +16,7 @@ from daqloom.cli.data_console import readable
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option
 from daqloom.columns import print_table
 from daqloom.metrics import with_unit
+from daqloom.words import printable
 
 if TYPE_CHECKING:
     from daqloom.data.files import Kind
@@ -57,7 +58,8 @@ def generate(
             paths = write_files(sources, output, mfps, show)
         total = with_unit(sum(path.stat().st_size for path in paths), "B")
         events = mfps * sources[0].packing
-        print(f"{output}: {len(paths)} files of {mfps} MFPs each, {events:,} events, {total}")
+        where = printable(str(output))
+        print(f"{where}: {len(paths)} files of {mfps} MFPs each, {events:,} events, {total}")
 
 
 @app.command("inspect")

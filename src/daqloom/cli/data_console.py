@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from daqloom.cli.console import progress
 from daqloom.metrics import with_unit
-from daqloom.words import reason_of
+from daqloom.words import printable, reason_of
 
 if TYPE_CHECKING:
     from daqloom.data.check import Checked
@@ -81,10 +81,14 @@ def print_checked(results: list[Checked]) -> None:
     )
 
 
+def _name(file: object) -> str:
+    return printable(str(file))
+
+
 def _print_damage(checked: Checked) -> None:
     read = f"{checked.packets:,} packets, {with_unit(checked.nbytes, 'B')}"
     count = f"{checked.fault_count:,} {'faults' if checked.fault_count > 1 else 'fault'}"
-    print(f"{checked.file}: damaged, {count} in {read}")
+    print(f"{_name(checked.file)}: damaged, {count} in {read}")
     for fault in checked.faults:
         where = f"  byte {fault.offset}"
         if fault.source is not None:
@@ -109,7 +113,8 @@ def print_recording(recording: CheckedRecording) -> None:
     else:
         print(f"duplicates: {recording.duplicates:,} (source, event) pairs occur more than once")
         _print_ranges(
-            recording.duplicate_examples, lambda each: f"source {each.source}, again in {each.file}"
+            recording.duplicate_examples,
+            lambda each: f"source {each.source}, again in {_name(each.file)}",
         )
     if recording.is_complete:
         print("gaps: none; every source has all events in between")
@@ -126,7 +131,7 @@ def print_recording(recording: CheckedRecording) -> None:
         count = len(recording.unfinished)
         print(
             f"{count:,} unfinished {'files were' if count > 1 else 'file was'} not read: "
-            f"{recording.unfinished[0]}{', …' if count > 1 else ''}"
+            f"{_name(recording.unfinished[0])}{', …' if count > 1 else ''}"
         )
 
 
@@ -148,7 +153,7 @@ def _sources(numbers: Sequence[int]) -> str:
 def print_unfinished(found: Sequence[Unfinished | Recovered]) -> None:
     """Unfinished files of a recording, or what has become of them."""
     for each in found:
-        print(f"{each.file}: {_told(each)}")
+        print(f"{_name(each.file)}: {_told(each)}")
     if not found:
         print("no unfinished files")
 

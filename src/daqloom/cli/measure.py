@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from daqloom.measure.run import Progress
     from daqloom.measure.run_log import RunEvent
     from daqloom.measure.status import Status
+    from daqloom.scenario.models import Scenario
 
 UP = "up"
 """What `daqloom control SCENARIO` is inside."""
@@ -105,8 +106,8 @@ def measure(
         Path | None,
         option(
             "FILE",
-            "Write a figure: a few typical phases of linear shifting, or the course of a run with "
-            "injected faults; .png, .pdf or .svg.",
+            "Write a figure: a few typical phases of linear shifting, or the course of a run that "
+            "has none or has injected faults; .png, .pdf or .svg.",
         ),
     ] = None,
     log_dir: LogDir = None,
@@ -178,7 +179,7 @@ def measure(
                     log_dir=log_dir,
                     trace=trace,
                     arrivals=arrivals,
-                    timeline=figure is not None and not system.scenario.faults.injected,
+                    timeline=figure is not None and _has_phases(system.scenario),
                     progress=lambda how: say(how.share, _rates(how), how.phase),
                     on_event=None if quiet else _only_losses,
                 )
@@ -189,7 +190,13 @@ def measure(
             write(figure, system.scenario, result)
         if connections and not json:
             _print_connections(result.series.get("connections", {}))
-        present(result, json=json, series=("connections",) if connections else ())
+        shown = [name for name in result.series if connections or name != "connections"]
+        present(result, json=json, series=shown)
+
+
+def _has_phases(scenario: Scenario) -> bool:
+    """Whether its figure shows phases, and not the course of the run."""
+    return scenario.building.protocol == "shift" and not scenario.faults.injected
 
 
 MOST_CONNECTIONS = 40

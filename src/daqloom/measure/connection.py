@@ -11,6 +11,7 @@ import grpc
 
 from daqloom.measure import MeasureError
 from daqloom.measure.messages import LARGEST_ORDER_BYTES
+from daqloom.scenario.files import open_regular
 from daqloom.words import reason_of
 
 SERVICE = "daqloom.Run"
@@ -45,7 +46,7 @@ def read_certificates(folder: Path, who: str) -> Certificates:
     parts = []
     for name in ("ca.pem", f"{who}.pem", f"{who}.key"):
         try:
-            with (folder / name).open("rb") as file:
+            with open_regular(folder / name) as file:
                 parts.append(file.read(1 << 20))
         except OSError as error:
             raise MeasureError(

@@ -16,7 +16,10 @@ from socket import socket as Socket  # noqa: N812
 from daqloom.claims import claimed_file, is_claimed, remove_abandoned
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import split
+from daqloom.scenario.files import read_text
 from daqloom.words import reason_of
+
+LARGEST_FILE_BYTES = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,9 @@ def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
     else:
         path = folder / f"{split(address)[1]}{kind.suffix}"
     try:
-        secret, known, _ = path.read_text()[:500].split()
+        secret, known, _ = read_text(path, LARGEST_FILE_BYTES).split()
         return address or known, bytes.fromhex(secret)
-    except (OSError, ValueError):
+    except ValueError:
         raise MeasureError(
             f"you have no {kind.name} on port {path.stem} of this machine; `{kind.command}` starts "
             "one"

@@ -9,6 +9,8 @@ from daqloom.measure.connection import read_certificates
 from daqloom.measure.lifeline import end_with_input, end_with_parent
 from daqloom.measure.messages import MOST_UNITS
 from daqloom.measure.unit import MakeNode, serve
+from daqloom.scenario.files import open_regular
+from daqloom.words import reason_of
 
 TOKEN = "DAQLOOM_TOKEN"
 """Environment variable with the run's token, in hexadecimal digits."""
@@ -60,11 +62,11 @@ def read_token(environment: Mapping[str, str], file: Path | None) -> bytes:
     an argument, which every user of the machine could read. Raises MeasureError."""
     if file is not None:
         try:
-            with file.open() as opened:
-                text = opened.read(200)
+            with open_regular(file) as opened:
+                text = opened.read(200).decode(errors="replace")
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "no text"
-            raise MeasureError(f"--token-file {file} cannot be read: {reason.lower()}") from None
+            reason = reason_of(error) if isinstance(error, OSError) else "its name is not valid"
+            raise MeasureError(f"--token-file {file} cannot be read: {reason}") from None
     else:
         text = environment.get(TOKEN) or _first_line()
     try:

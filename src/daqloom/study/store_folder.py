@@ -6,6 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
+from daqloom.scenario.files import open_regular
 from daqloom.study import StoreFailure, StudyError
 from daqloom.words import reason_of
 
@@ -55,7 +56,7 @@ def open_folder(path: Path, *, create: bool) -> None:
 
 def _read_mark(path: Path) -> bytes | None:
     try:
-        with (path / _MARK).open("rb") as file:
+        with open_regular(path / _MARK) as file:
             return file.read(_MOST_MARK_BYTES)
     except FileNotFoundError:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from daqloom.scenario.files import open_regular
 from daqloom.study.store_lines import (
     MOST_LINE_BYTES,
     PATTERN,
@@ -59,7 +60,7 @@ class Segment:
         self._unreadable = None
         try:
             # Opened anew, for a network file system shows then what others have written.
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 if os.fstat(file.fileno()).st_size <= self._scanned:
                     return
                 file.seek(self._scanned)
@@ -156,7 +157,7 @@ class Segment:
     def _line(self, place: Place) -> Line:
         try:
             if self._file is None:
-                self._file = self.path.open("rb", buffering=0)
+                self._file = open_regular(self.path)
             return unframed(os.pread(self._file.fileno(), place.length, place.offset))
         except OSError as error:
             raise DamageError(reason_of(error)) from None

@@ -48,3 +48,15 @@ def test_a_run_with_faults_has_the_figure_of_its_course(result: Result, tmp_path
     result_figure.write(tmp_path / "course.svg", scenario, result)
     text = (tmp_path / "course.svg").read_text()
     assert "hanging" in text
+
+
+@pytest.mark.parametrize(
+    "throughput", [SERIES["throughput"], {key: [] for key in SERIES["throughput"]}]
+)
+def test_a_measurement_without_phases_has_the_figure_of_its_course(
+    throughput, tmp_path: Path
+) -> None:
+    shown = {"throughput": throughput, "members": {"time_s": [0.0], "members": [4]}}
+    told = Result(scenario="r", scenario_hash="0", method="measure", metrics={}, series=shown)
+    result_figure.write(tmp_path / "course.svg", load("lab-rack"), told)
+    assert "members" in (tmp_path / "course.svg").read_text()

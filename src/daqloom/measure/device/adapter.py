@@ -5,12 +5,14 @@ or both. All else, what to set and when to set it back, is not an adapter's.
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol, Self, runtime_checkable
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from daqloom.measure import MeasureError
 from daqloom.measure.device.credentials import Credentials
+from daqloom.scenario.files import open_regular
 from daqloom.scenario.inputs import folder_of, resolve
 from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import PositiveSeconds
@@ -64,6 +66,14 @@ class PortCount:
 
 def _resolved(given: str, info: ValidationInfo) -> str:
     return str(resolve(os.path.expanduser(given), folder_of(info))) if given else ""
+
+
+def check_regular(*names: str) -> None:
+    """Raise OSError for a file that a library would open and that is no regular one; an empty name
+    is none."""
+    for name in names:
+        if name:
+            open_regular(Path(name).expanduser()).close()
 
 
 FileName = Annotated[str, Field(max_length=4096), AfterValidator(_resolved)]

@@ -1,4 +1,4 @@
-"""The course of a run with faults: throughput and members against time, and what breaks when."""
+"""The course of a run: throughput and members against time, and what breaks when."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ def draw(result: Result) -> Figure:
 
     throughput, members = (result.series[name] for name in ("throughput", "members"))
     until_s = max([*throughput["end_s"], *members["time_s"], 0.0])
+    faults = result.series.get("faults", {})
     figure = Figure(figsize=(9, 4.6), layout="constrained")
     figure.suptitle(f"{result.scenario}: {result.method}", x=0.01, ha="left", fontweight="bold")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    above.stairs(
-        [bps / 1e9 for bps in throughput["throughput_bps"]],
-        [*throughput["begin_s"], *throughput["end_s"][-1:]],
-        color=style.BLUE,
-        linewidth=1.4,
-        baseline=None,
-    )
+    if throughput["throughput_bps"]:
+        above.stairs(
+            [bps / 1e9 for bps in throughput["throughput_bps"]],
+            [*throughput["begin_s"], *throughput["end_s"][-1:]],
+            color=style.BLUE,
+            linewidth=1.4,
+            baseline=None,
+        )
     above.set_ylabel("throughput (Gb/s)")
     above.set_ylim(bottom=0)
     below.step(
@@ -46,11 +48,13 @@ def draw(result: Result) -> Figure:
     below.set_ylim(bottom=0)
     below.yaxis.get_major_locator().set_params(integer=True)
     below.set_xlabel("time since all units first build (s)")
-    below.set_xlim(0, until_s)
+    below.set_xlim(0, until_s or 1.0)
     for axes in (above, below):
         _show_regroupings(axes, members, until_s)
-        _show_faults(axes, result.series["faults"], until_s)
-    _name_faults(above, result.series["faults"])
+        if faults:
+            _show_faults(axes, faults, until_s)
+    if faults:
+        _name_faults(above, faults)
     return figure
 
 

@@ -35,8 +35,8 @@ def endings(scenario: Scenario) -> tuple[str, ...]:
 def write(path: Path, scenario: Scenario, result: Result) -> None:
     """Writes triangles for an analysis, occupancy and latency for a run; png, pdf, svg or html.
 
-    Of a fabric: timeline, latency of writes and load of each cable; of a run with faults, its
-    course; png, pdf or svg.
+    Of a fabric: timeline, latency of writes and load of each cable; of a run with faults, or a
+    measurement without phases, its course; png, pdf or svg.
 
     Raises `OutputError` for another ending and where `path` cannot be written.
     """
@@ -46,7 +46,8 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
             f"cannot write {path}: the name of a figure of {scenario.name} has to end in "
             f"{' or '.join(endings(scenario))}"
         )
-    if "faults" in result.series and ending in FABRIC_ENDINGS:
+    has_course = result.method == "measure" and "phases" not in result.series
+    if ("faults" in result.series or has_course) and ending in FABRIC_ENDINGS:
         from daqloom.report.system import course_figure
 
         style.save(course_figure.draw(result), path)

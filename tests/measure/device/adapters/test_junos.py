@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import socket
 import threading
 from dataclasses import replace
@@ -197,7 +198,9 @@ def test_unknown_host_key(switch, junos, tmp_path):
     text = check_refuses(lambda: enter(junos(host_keys=str(tmp_path / "other"))), switch.password)
     assert "host key" in text
     enter(junos(host_keys=str(tmp_path / "other"), verify=False))
-    check_refuses(lambda: enter(junos(host_keys=str(tmp_path / "missing"))))
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("missing", "fifo"):
+        assert name in check_refuses(lambda name=name: enter(junos(host_keys=str(tmp_path / name))))
 
 
 def test_a_name_that_is_looked_up_for_ever(junos, monkeypatch):

@@ -27,6 +27,7 @@ from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileNam
 from daqloom.measure.device.adapters.address import address_identity
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.files import read_text
+from daqloom.words import printable
 
 LARGEST_FILE_BYTES = 1 << 20
 MOST_ANSWER_BYTES = 16 << 20
@@ -174,7 +175,7 @@ class Session:
 
     def _clean(self, text: str, most: int) -> str:
         shown = self._credentials.without_secrets(text)
-        return " ".join("".join(c if c.isprintable() else " " for c in shown).split())[:most]
+        return printable(" ".join(shown.split()))[:most]
 
     def _value(self, value: Any) -> Any:
         kind = value.WhichOneof("value")

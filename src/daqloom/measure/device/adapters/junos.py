@@ -12,7 +12,7 @@ from lxml import etree
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daqloom.measure.device.adapter import AdapterError, PortBuffer
-from daqloom.measure.device.adapters.netconf import Netconf, NetconfOptions, printable
+from daqloom.measure.device.adapters.netconf import Netconf, NetconfOptions, one_line
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveBytes
 from daqloom.words import did_you_mean
@@ -186,7 +186,7 @@ class Junos:
         text = " ".join((each.text or "").strip() for each in found)
         if found and not (_NUMBER.fullmatch(text) and int(text) <= most):
             raise AdapterError(
-                f"{self._where} tells {path.rpartition('/')[2]} = {printable(text)} of its shared "
+                f"{self._where} tells {path.rpartition('/')[2]} = {one_line(text)} of its shared "
                 f"buffer; expected a whole number up to {most}"
             )
         return int(text) if found else None
@@ -221,7 +221,7 @@ class Junos:
             )
         if own := _schedulers(self._configuration(inherit=True)):
             raise AdapterError(
-                f"{self._where}: the scheduler {printable(own[0])} has a buffer-dynamic-threshold "
+                f"{self._where}: the scheduler {one_line(own[0])} has a buffer-dynamic-threshold "
                 "of its own, which goes before that of all queues; delete it"
             )
         return ALPHAS.index(alpha)

@@ -17,11 +17,12 @@ from ncclient.operations import RaiseMode, TimeoutExpiredError
 from ncclient.transport import AuthenticationError, SessionError, SSHSession, SSHUnknownHostError
 from pydantic import BeforeValidator, Field
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
 from daqloom.measure.device.adapters.address import address_identity
 from daqloom.measure.device.adapters.deadline import within
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
+from daqloom.words import printable, reason_of
 
 PORT = 830
 MOST_ANSWER_BYTES = 4 << 20
@@ -132,7 +133,7 @@ class Netconf:
         for error in reply.xpath("//rpc-error"):
             if (error.findtext("error-severity") or "").strip() != "warning":
                 message = error.findtext("error-message") or error.findtext("error-tag") or ""
-                told = printable(self._credentials.without_secrets(message)) or "no reason given"
+                told = one_line(self._credentials.without_secrets(message)) or "no reason given"
                 raise AdapterError(f"{where} refuses `{what}`: {told}")
         return reply
 
@@ -164,6 +165,13 @@ class Netconf:
                 f"{options.address}: no user is given; set DAQLOOM_DEVICE_USER, or name a file in "
                 "credentials"
             )
+        try:
+            check_regular(credentials.key_file, options.host_keys if options.verify else "")
+        except OSError as error:
+            raise AdapterError(
+                f"{options.address} cannot be asked: {error.filename}: {reason_of(error)}; "
+                "expected the files of host_keys, and of key_file of the credentials"
+            ) from None
         host, port = _parts(options.address)
         try:
             wire = within(  # names are looked up without a time limit
@@ -209,7 +217,7 @@ class Netconf:
             )
         if isinstance(error, AuthenticationError):
             return (
-                f"does not let the user {printable(self._credentials.user)} in; check the "
+                f"does not let the user {one_line(self._credentials.user)} in; check the "
                 "password or the key_file of the credentials"
             )
         if isinstance(error, OSError) and error.filename:
@@ -221,7 +229,6 @@ class Netconf:
             self._session.close()
 
 
-def printable(text: str) -> str:
+def one_line(text: str) -> str:
     """Return a text of the device as at most 200 printable characters of one line."""
-    line = " ".join(text[:2000].split())
-    return "".join(each if each.isprintable() else "?" for each in line)[:200]
+    return printable(" ".join(text[:2000].split()))[:200]

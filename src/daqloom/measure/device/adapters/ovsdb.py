@@ -12,7 +12,7 @@ from ovs.json import Parser, to_string
 from ovs.jsonrpc import Message
 from pydantic import AfterValidator
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
+from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
 from daqloom.measure.device.adapters.address import address_identity
 from daqloom.measure.device.credentials import Credentials
 from daqloom.words import printable, reason_of
@@ -162,6 +162,7 @@ class Ovsdb:
         """Return what is checked and shown. Raises AdapterError."""
         options, credentials = self._options, self._credentials
         try:
+            check_regular(options.authority, options.certificate, credentials.key_file)
             context = ssl.create_default_context(cafile=options.authority or None)
             if options.certificate:
                 # With a password, even an empty one, nobody is asked for one.
