@@ -10,6 +10,7 @@ import pytest
 
 from daqloom import claims
 from daqloom.claims import LIVE, claimed_file, claimed_folder, is_claimed, remove_abandoned
+from daqloom.output import LONGEST_WRITE_S, SCRATCH, write_text
 from support.measure.controlled_runs import HUNG_S
 
 HOLDS = """
@@ -55,6 +56,17 @@ def test_the_next_start_removes_what_a_killed_process_had_and_nothing_else(folde
         for program in programs:
             program.kill()
             program.communicate()
+
+
+def test_scratch_of_a_killed_write_is_removed_when_no_other_machine_can_be_at_it(folder):
+    killed, recent = folder / f"{SCRATCH}killed", folder / f"{SCRATCH}recent"
+    for path in (killed, recent):
+        path.mkdir()
+        (path / "figure.png").touch()
+    long_ago_s = killed.stat().st_mtime - LONGEST_WRITE_S - 1
+    os.utime(killed, (long_ago_s, long_ago_s))
+    write_text(folder / "new.txt", "new")
+    assert sorted(os.listdir(folder)) == [recent.name, "new.txt"]
 
 
 def test_a_file_is_of_its_user_alone_and_gone_at_the_end(folder):

@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,11 +18,15 @@ LIVE = "daqloom-live-"
 
 
 @contextmanager
-def claimed_folder() -> Iterator[Path]:
-    """Yield a new folder in TMPDIR that only this user reaches, and remove it at the end, whoever
-    has renamed it. Raises OSError."""
-    remove_abandoned(Path(tempfile.gettempdir()).glob(f"{LIVE}*"))
-    path, lock = _new_folder()
+def claimed_folder(
+    parent: Path | None = None, prefix: str = LIVE, *, least_age_s: float = 0.0
+) -> Iterator[Path]:
+    """Yield a new folder in `parent` (TMPDIR by default) that only this user reaches, and remove it
+    at the end, unless it was renamed. Abandoned ones beside it are removed if they are at least so
+    old: where several machines share `parent`, their locks may not be seen here. Raises OSError."""
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    remove_abandoned(parent.glob(f"{prefix}*"), least_age_s=least_age_s)
+    path, lock = _new_folder(parent, prefix)
     try:
         yield path
     finally:
@@ -44,12 +49,13 @@ def claimed_file(path: Path, text: str) -> Iterator[None]:
         os.close(lock)
 
 
-def remove_abandoned(paths: Iterable[Path]) -> None:
-    """Remove those of this user's files and folders that no process holds."""
+def remove_abandoned(paths: Iterable[Path], *, least_age_s: float = 0.0) -> None:
+    """Remove those of this user's files and folders that no process holds, if they are so old."""
     with suppress(OSError):
         for path in paths:
             with suppress(OSError):
-                _remove_if_abandoned(path)
+                if time.time() - path.lstat().st_mtime >= least_age_s:
+                    _remove_if_abandoned(path)
 
 
 def is_claimed(path: Path) -> bool:
@@ -81,10 +87,10 @@ def _remove_if_abandoned(path: Path) -> None:
         os.close(lock)
 
 
-def _new_folder() -> tuple[Path, int]:
+def _new_folder(parent: Path, prefix: str) -> tuple[Path, int]:
     """Make a folder; return it and the descriptor that holds its lock."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=LIVE))
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         with suppress(FileNotFoundError):
             lock = _opened(path)
             if _is_ours(path, lock):

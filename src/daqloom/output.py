@@ -1,13 +1,16 @@
 """Files that appear whole or not at all."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daqloom.claims import claimed_folder
 from daqloom.words import reason_of
+
+SCRATCH = ".daqloom-"
+LONGEST_WRITE_S = 3600.0
+"""Time after which a write has ended, also on another machine (s)."""
 
 
 class OutputError(OSError):
@@ -19,22 +22,19 @@ def written_whole(path: Path) -> Iterator[Path]:
     """Gives a path to write to, in a new folder beside `path` that is the user's alone; renames it
     to `path` when the body is done.
 
-    When the body raises, nothing is left behind and an older file of that name stays as it was.
+    When the body raises, nothing is left behind and an older file of that name stays as it was;
+    what a process that was killed meanwhile has left is removed by a later write beside it.
     Raises `OutputError` where the folder cannot be written or the disk fills.
     """
-    folder = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".daqloom-", dir=path.parent))
-        yield folder / path.name
-        os.replace(folder / path.name, path)
+        with claimed_folder(path.parent, SCRATCH, least_age_s=LONGEST_WRITE_S) as folder:
+            yield folder / path.name
+            os.replace(folder / path.name, path)
     except OSError as error:
         raise OutputError(
             f"cannot write {path}: {reason_of(error)}; give a folder that can be written"
         ) from None
-    finally:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -151,17 +151,19 @@ def left_by_kill(device, tmp_path, identity, ports, limit):
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
 def test_devices_are_set_back_in_order_of_time(device, tmp_path, names):
     # One switch that has no identity of its own, and is reached by two addresses.
+    for port in ("p1", "p2"):
+        device.buffers[port] = PortBuffer(limit_bytes=123_456_789)
     left_by_kill(device, tmp_path, names[0], ["p1", "p2"], 60_000)
     left_by_kill(device, tmp_path, names[1], ["p1"], 30_000)
     gc.collect()
     done, failures = restore_left()
     assert failures == []
-    assert limits(device) == {"p1": 1000, "p2": 1000}
+    assert limits(device) == {"p1": 123_456_789, "p2": 123_456_789}
     newer, older = (each.sentence for each in done)
     assert "has what it had before" in newer
-    assert "(p1: limit_bytes 1000)" in newer
+    assert "(p1: limit_bytes 123456789)" in newer
     assert "has again what it had at" in older
-    assert "(p1, p2: limit_bytes 1000)" in older
+    assert "(p1, p2: limit_bytes 123456789)" in older
     assert saved.left() == []
 
 

@@ -64,7 +64,8 @@ class DeviceUnderTest:
         with #, and the command lines of an adapter that runs programs. Raises MeasureError."""
         ports = counted(len(self.file.ports), "port")
         if self._configures is not None and self.wanted.given:
-            values = ", ".join(f"{name} = {value:g}" for name, value in self.wanted.given.items())
+            given = self.wanted.given
+            values = ", ".join(f"{name} = {_shown(value)}" for name, value in given.items())
             yield (
                 f"# {self._source}: {self.file.configure['adapter']} sets {values} on {ports}; the "
                 "old values are saved before, and set back in the end (`daqloom lab plan` asks the "
@@ -174,7 +175,7 @@ class Restored:
         """What the device has now, for people."""
         by_buffer: dict[str, list[str]] = {}
         for port, buffer in self.ports.items():
-            shown = ", ".join(f"{name} {value:g}" for name, value in buffer.given.items())
+            shown = ", ".join(f"{name} {_shown(value)}" for name, value in buffer.given.items())
             by_buffer.setdefault(shown or "no limits", []).append(port)
         has = "; ".join(f"{', '.join(ports)}: {each}" for each, ports in by_buffer.items())
         when = f"what it had at {self.old.at}"
@@ -241,7 +242,12 @@ def check_applied(
         for name, value in buffer.given.items():
             if name not in has or not math.isclose(has[name], value, rel_tol=max(rounding, TINY)):
                 raise MeasureError(
-                    f"{port}: the device took {name} = {value:g} and has "
-                    f"{f'{has[name]:g}' if name in has else 'none'}; it is set back, and this "
+                    f"{port}: the device took {name} = {_shown(value)} and has "
+                    f"{_shown(has[name]) if name in has else 'none'}; it is set back, and this "
                     "value cannot be measured on it"
                 )
+
+
+def _shown(value: int | float) -> str:
+    """Return a value for people, whole numbers with all their digits."""
+    return str(value) if isinstance(value, int) else f"{value:g}"
