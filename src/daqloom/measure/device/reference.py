@@ -15,8 +15,10 @@ HEAD = """\
 <!-- Written by `python -m daqloom.measure.device.reference`; edit its folder instead. -->
 
 `measure.device` in a scenario names a TOML file with these keys: a switch, the ports of it that are
-under test, and how they are set and read. `daqloom lab show FILE` shows what the ports have,
-`daqloom measure SCENARIO --dry-run` what would be done to them
+under test, and how they are set and read. Such a file is a program: `through` runs with the rights
+of the user who measures, and secrets go to the address that it names. `daqloom measure SCENARIO
+--dry-run` prints the commands of the file and runs none, `daqloom lab show FILE` shows what the
+ports have, `daqloom lab plan SCENARIO` what would be done to them
 ([measure on a site](../how-to/measure-on-a-site.md)).
 """
 ADAPTERS = """\

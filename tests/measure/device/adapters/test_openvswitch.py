@@ -168,6 +168,17 @@ def played(folder: Path) -> Iterator[None]:
         followed.result()
 
 
+def test_a_database_without_a_switch_has_its_address_as_identity(folder: Path) -> None:
+    (folder / "link").symlink_to(folder / "db")
+
+    def identity(remote: str) -> str:
+        return Ovsdb(build(OvsdbOptions, {"remote": remote}, "file"), None).address_identity()
+
+    assert identity(f"unix:{folder}/link") == identity(f"unix:{folder}/db") == f"socket {folder}/db"
+    assert identity("tcp:localhost:6640") == identity("ssl:127.0.0.1:6640")
+    assert identity("tcp:[::1]:6640") == "address ::1 port 6640"
+
+
 @needs_server
 def test_its_identity_is_that_of_the_database_by_whichever_path_it_is_reached(served: Path) -> None:
     (served / "link").symlink_to(served / "db")
