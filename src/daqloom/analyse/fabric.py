@@ -10,6 +10,7 @@ from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import RATE
+from daqloom.topology import credit_loops
 from daqloom.topology.cabled import cables
 from daqloom.topology.loaded import override
 
@@ -37,7 +38,9 @@ def _answer(scenario: Scenario) -> Answer:
         for condition in conditions
         if not condition.holds
     ]
-    return answer._replace(warnings=traffic(scenario).warnings + answer.warnings + failing)
+    found = traffic(scenario)
+    blocking = credit_loops.warnings(scenario.network, found.fabric, found.paths, found.hosts)
+    return answer._replace(warnings=found.warnings + blocking + answer.warnings + failing)
 
 
 def _with_one_rate(scenario: Scenario) -> Scenario:

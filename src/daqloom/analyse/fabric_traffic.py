@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.scenario.models import Scenario
+from daqloom.topology.fabric import Fabric
 from daqloom.topology.routes import Paths, trace
 from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import DUMMY, Slots
@@ -75,6 +76,8 @@ class Traffic:
     """(switches, hosts): how many switches a path has that begins at this one."""
     warnings: list[str]
     """Assumptions of the import of dumps."""
+    fabric: Fabric
+    """The cables, at any rate."""
 
     @property
     def hosts(self) -> NDArray[np.int32]:
@@ -166,4 +169,4 @@ def _traffic(determined: _Determined) -> Traffic:
         builders = slots
     paths = trace(fabric, routes)
     switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)
-    return Traffic(paths, slots, builders, switches, warnings)
+    return Traffic(paths, slots, builders, switches, warnings, fabric)

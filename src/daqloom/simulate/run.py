@@ -22,7 +22,7 @@ from daqloom.simulate.memory import check_memory, peak_bytes
 from daqloom.simulate.pull import PullRun
 from daqloom.simulate.shift import ShiftRun
 from daqloom.simulate.transports import transport_metrics
-from daqloom.topology.fabric import End
+from daqloom.topology import credit_loops
 from daqloom.topology.load import with_lines
 from daqloom.topology.routes import trace as trace_paths
 from daqloom.topology.routing import IMPORTED
@@ -78,7 +78,7 @@ def simulate(
     started_s = time.perf_counter()
     system = fabric_system(scenario)
     check_memory(scenario, system.nodes)
-    _check_paths(scenario, system)
+    blocking = _check_paths(scenario, system)
     try:
         run = RUNS[scenario.building.protocol](scenario, system, seed)
         if pcap or trace is not None or timeline:
@@ -106,7 +106,11 @@ def simulate(
         metrics=run.metrics() | _metrics(run, ran.end_s) | (course.metrics() if course else {}),
         interrupted=ran.interrupted,
         engine=cost(started_s, ran, counted),
-        warnings=ran.warnings() + system.warnings + run.warnings() + _warnings(scenario, counted),
+        warnings=ran.warnings()
+        + system.warnings
+        + blocking
+        + run.warnings()
+        + _warnings(scenario, counted),
         series=run.series(timeline=timeline) | _series(run) | (course.series() if course else {}),
     )
     return ran.whole(result)
@@ -143,15 +147,17 @@ class Ran:
         return result
 
 
-def _check_paths(scenario: Scenario, system: FabricSystem) -> None:
-    """Raise ScenarioError where a node cannot reach another; flows check this themselves."""
+def _check_paths(scenario: Scenario, system: FabricSystem) -> list[str]:
+    """Return a warning of a credit loop. Raise ScenarioError where a node cannot reach another;
+    flows check this themselves."""
     network = scenario.network
     if scenario.building.protocol == "none" or network.is_racks:
-        return
+        return []
     paths = trace_paths(system.fabric, system.routes)
     if network.shape == "imported" and network.routing in ("", IMPORTED):
         paths = with_lines(network.folder, system.fabric, paths)
     check_paths(scenario.name, paths, system.hosts, system.hosts)
+    return credit_loops.warnings(network, system.fabric, paths, system.hosts)
 
 
 def run_engine(
@@ -271,8 +277,8 @@ def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
 def _stall(system: FabricSystem, circle: list[tuple[int, int]]) -> str:
     if not circle:
         return "the event builder has stalled: no event is left to simulate; please report this"
-    names = " → ".join(system.fabric.end_name(End(*end)) for end in [*circle, circle[0]])
     return (
         "deadlock: each of these outputs waits for a buffer that only the next one can drain: "
-        f"{names}; use routes without cycles, or a virtual lane for each direction"
+        f"{credit_loops.in_words(system.fabric, circle)}; use routes without cycles, or a virtual "
+        "lane for each direction"
     )
