@@ -321,7 +321,8 @@ def _conflicts(plan: Schedule) -> Condition:
         not plan.conflicting,
         f"in {plan.conflicting} of {len(plan.flows)} phases transfers share a link, up to "
         f"{int(plan.flows.max(initial=0))} of them: such a phase lasts at least as long as its "
-        "most loaded link (`daqloom topology check` suggests other node orders)",
+        "most loaded link (`daqloom topology check` tries other node orders and network.routing = "
+        "mended)",
     )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.anomalies import Kind
 from daqloom.topology.check import FabricCheck, Schedule
+from daqloom.topology.credit_loops import in_words
 from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.levels import level_name
 from daqloom.topology.routes import Hop
+from daqloom.topology.routing import MENDED
 from daqloom.topology.summary import Summary
 from daqloom.words import counted
 
@@ -146,7 +148,17 @@ def _print_routes(check: FabricCheck) -> None:
         else f"all {check.pairs:,} pairs connected"
     )
     loops = sum(defect.kind == "loop" for defect in check.paths.defects)
-    print(f"\nRoutes: {verdict}, {counted(loops, 'loop') if loops else 'no loop'}")
+    circles = check.credit_loops
+    blocks = counted(len(circles), "credit loop") if circles else "no credit loop"
+    print(f"\nRoutes: {verdict}, {counted(loops, 'loop') if loops else 'no loop'}, {blocks}")
+    for circle in circles[:MOST_LINES]:
+        print(f"  credit loop: {in_words(check.fabric, circle)}")
+    _print_rest(len(circles))
+    if circles:
+        print(
+            "  when each of these buffers is full, InfiniBand and Ethernet with pause frames block "
+            "for good"
+        )
     for defect in check.paths.defects[:MOST_LINES]:
         print(f"  {defect.sentence} ({counted(defect.pairs, 'pair')})")
     _print_rest(len(check.paths.defects))
@@ -194,11 +206,15 @@ def _print_schedule(check: FabricCheck) -> None:
 def _print_suggestions(check: FabricCheck) -> None:
     cleared = any(not suggestion.check.conflicting for suggestion in check.suggestions)
     if not check.suggestions:
-        print("\nSuggestions: none; no other node order that was tried is better")
+        mended = f", nor is network.routing = {MENDED}" if check.tried_mended else ""
+        print(f"\nSuggestions: none; no other node order that was tried is better{mended}")
     else:
         print(f"\nSuggestions, each checked{'' if cleared else '; none clears all conflicts'}")
     if not cleared and not check.summary.tree.full_bisection:
-        print("  the fabric has no full bisection: some links are shared in any order of all hosts")
+        print(
+            "  the fabric has no full bisection: a phase in which one half of the hosts sends to "
+            "the other shares links"
+        )
     for number, suggestion in enumerate(check.suggestions, start=1):
         shift = suggestion.check
         found = "no conflict"
@@ -217,7 +233,7 @@ def _rate(schedule: Schedule) -> str:
     if schedule.check.conflicting or schedule.check.transfers.max(initial=0) > 1:
         return f"at most {share}"
     if schedule.dummies:
-        share += f": {schedule.hosts} of {len(schedule.slots)} slots are hosts"
+        share += f": {schedule.built} of {len(schedule.slots)} slots are hosts"
     return share
 
 

@@ -15,6 +15,7 @@ from daqloom.cli.console import plain_failures
 from daqloom.cli.options import argument, option
 
 if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
     from daqloom.topology.fabric import Fabric
     from daqloom.topology.routes import Routes
 
@@ -77,17 +78,24 @@ class Given:
 
     fabric: Fabric
     path: Path | None
-    """Where it comes from; None for a parametric one and for that of a scenario."""
-    of_scenario: Routes | None = None
-    """The routing of a scenario."""
+    """The files that it comes from; None for a parametric one."""
+    scenario: Scenario | None = None
+    """The scenario whose network it is."""
+
+    @property
+    def name_of_routing(self) -> str:
+        """The name of a scenario's routing."""
+        name = self.scenario.network.routing if self.scenario else ""
+        return f"{name}, of the scenario" if name else "of the scenario"
 
     def routes(self, name: str | None) -> tuple[str, Routes]:
         """The routing of a name, or the default one, and what it is called."""
+        from daqloom.topology.cabled import cabled
         from daqloom.topology.load import load_tables
         from daqloom.topology.routing import IMPORTED, default_routing, routing
 
-        if self.of_scenario and name is None:
-            return "of the scenario", self.of_scenario
+        if self.scenario and name is None:
+            return self.name_of_routing, cabled(self.scenario).routes
         tables = None
         if self.path and name in (None, IMPORTED):
             tables, warnings = load_tables(self.path, self.fabric)
@@ -135,7 +143,7 @@ def fabric_of(name: str) -> Fabric:
 def _find(name: str, options: dict[str, Any]) -> Given:
     from daqloom.scenario.load import load
     from daqloom.topology import TopologyError
-    from daqloom.topology.cabled import cabled
+    from daqloom.topology.cabled import cables
     from daqloom.topology.load import find_fabric, load_cabling
 
     if name == CLOS:
@@ -145,9 +153,11 @@ def _find(name: str, options: dict[str, Any]) -> Given:
     if given:
         raise TopologyError(f"{given[0]} describes a parametric fabric; write {CLOS} for {name}")
     if _is_scenario(name):
-        found = cabled(load(name))
-        _note(found.warnings)
-        return Given(found.fabric, None, found.routes)
+        scenario = load(name)
+        fabric, warnings = cables(scenario)
+        _note(warnings)
+        has_dumps = scenario.network.shape == "imported" and not scenario.faults.cables
+        return Given(fabric, scenario.network.folder if has_dumps else None, scenario)
     path = find_fabric(name)
     fabric, warnings = load_cabling(path, rate_bps)
     _note(warnings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_
-import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,6 @@ from daqloom.words import did_you_mean
 
 if TYPE_CHECKING:
     from daqloom.topology.fabric import Fabric
-    from daqloom.topology.schedule import Slots
 
 app = group(help="InfiniBand and Ethernet fabrics: cabling, routes, and conflicts of schedules.")
 
@@ -29,7 +27,8 @@ Routing = Annotated[
     option(
         "NAME",
         "Routing: imported (tables of the dump; the default where there are any), d-mod-k, or "
-        "minimal with a rule for ties: minimal:balanced, minimal:lowest-port, minimal:modulo.",
+        "minimal with a rule for ties: minimal:balanced, minimal:lowest-port, minimal:modulo; of "
+        "`check` also mended: tables and an order of builder units that go together.",
     ),
 ]
 
@@ -127,13 +126,14 @@ def check(
     given: Given,
     routing: Routing = None,
     order: Annotated[
-        str,
+        str | None,
         option(
             "ORDER",
-            "Node order, which gives each host its slot: natural (hosts by name), "
-            "shuffle:SEED, or a file with one host a line and `dummy` for a dummy node.",
+            "Node order, which gives each host its slot: natural (hosts by name; the default but "
+            "of a scenario, which has its own), shuffle:SEED, or a file with one host a line and "
+            "`dummy` for a dummy node.",
         ),
-    ] = "natural",
+    ] = None,
     dummies: Annotated[
         bool,
         flag("Add dummy nodes, so that each leaf has the same ports in the schedule.", "--dummies"),
@@ -148,33 +148,43 @@ def check(
     """Check routes, cabling and schedule: lost pairs, loops, swapped cables, shared links.
 
     In phase n of linear shift, slot i sends to slot i + n. Where transfers share a link, other node
-    orders and dummy nodes are tried, and better ones are listed.
+    orders, dummy nodes and mended tables are tried, and better ones are listed. A scenario is
+    checked with its units, dummies and routing.
 
     \b
     Examples:
       daqloom topology check dumps/
       daqloom topology check dumps/ --order shuffle:1 -o better.txt
       daqloom topology check dumps/ --order better.txt
+      daqloom topology check lhcb-run3
       daqloom topology check clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
+    from daqloom.cli.console import note
     from daqloom.cli.fabric_console import print_check
+    from daqloom.cli.fabric_schedule import planned
     from daqloom.topology.check import check_fabric
     from daqloom.topology.load import with_lines
     from daqloom.topology.routing import IMPORTED
 
     if output:
         check_writable(output, "--output")
-    name, routes = given.routes(routing)
-    slots, what = _slots(given.fabric, order, dummies)
+    plan = planned(given, routing, order, dummies=dummies)
+    for sentence in plan.notes:
+        note(sentence)
     with progress("checking the schedule", quiet=quiet) as show_progress:
-        found = check_fabric(given.fabric, routes, slots, what, show_progress)
+        found = check_fabric(
+            given.fabric, plan.routes, plan.readouts, plan.what, show_progress, plan.builders,
+            plan.units, mends=plan.mends,
+        )  # fmt: skip
+    name = plan.routing
     if given.path and name == IMPORTED:
         found = replace(found, paths=with_lines(given.path, given.fabric, found.paths))
     if output:
         from daqloom.output import written_whole
         from daqloom.topology.schedule import order_text
 
-        best = found.suggestions[0] if found.suggestions else found.schedule
+        orders = [each for each in found.suggestions if not each.routing]
+        best = orders[0] if orders else found.schedule
         with written_whole(output) as scratch:
             scratch.write_text(order_text(given.fabric, best.slots))
     if json:
@@ -223,28 +233,6 @@ def route(
         print(json_.dumps(record))
     else:
         print_route(fabric, hops, name)
-
-
-def _slots(fabric: Fabric, order: str, dummies: bool) -> tuple[Slots, str]:
-    from daqloom.scenario.errors import ScenarioError
-    from daqloom.topology.schedule import alike, by_name, by_port, read_order, shuffled
-    from daqloom.topology.wiring import wire
-
-    wiring = wire(fabric)
-    seed = re.fullmatch(r"shuffle:([0-9]{1,18})", order)
-    if seed:
-        slots, what = shuffled(by_name(fabric, wiring), int(seed[1])), f"order {order}"
-    elif order == "natural":
-        slots, what = by_name(fabric, wiring), "natural order"
-    elif order.startswith("shuffle:"):
-        raise ScenarioError(f"--order {order}: expected a whole number, such as shuffle:1")
-    else:
-        slots, what = read_order(Path(order), fabric, wiring), f"order of {order}"
-    if dummies and order == "natural":
-        slots = by_port(fabric, wiring, slots, dummies=True)
-    elif dummies:
-        slots = alike(wiring, slots, dummies=True)
-    return slots, f"{what} with dummies" if dummies else what
 
 
 def _host(fabric: Fabric, name: str) -> int:

@@ -1,15 +1,28 @@
 """The result of `daqloom topology check`: routes, schedule, suggestions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from daqloom.topology import TopologyError
+from daqloom.topology.credit_loops import Loop, credit_loops
 from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.mended import mend
 from daqloom.topology.routes import Paths, Routes, trace
-from daqloom.topology.schedule import DUMMY, Slots, alike, by_port, whole_pods
+from daqloom.topology.routing import MENDED
+from daqloom.topology.schedule import (
+    DUMMY,
+    Slots,
+    Units,
+    alike,
+    by_port,
+    folded,
+    hosts_of,
+    slots_of,
+    whole_pods,
+)
 from daqloom.topology.shift_check import ShiftCheck, check_shift
 from daqloom.topology.summary import Summary, summarise
 from daqloom.topology.wiring import NONE
@@ -17,6 +30,9 @@ from daqloom.topology.wiring import NONE
 SCHEMA = 1
 MOST_SLOTS = 8192
 """A check takes phases × slots: some 15 s for so many, on each order that is tried."""
+MOST_MENDED = 4096
+"""Slots for which mended tables are tried: some seconds for so many, and more than a minute for
+twice as many."""
 WHOLE_PODS = "leaf after leaf, by port, dummies for whole pods"
 
 
@@ -26,17 +42,27 @@ class Schedule:
 
     what: str
     slots: Slots
+    """The hosts that send."""
     check: ShiftCheck
+    builders: Slots
+    """The hosts that receive; `slots` where both are alike."""
+    routing: str = ""
+    """The name of its tables; empty: those that are checked."""
 
     @property
     def hosts(self) -> int:
-        """Slots that are no dummies, R."""
-        return int((self.slots != DUMMY).sum())
+        """Hosts in the schedule."""
+        return len({*hosts_of(self.slots), *hosts_of(self.builders)})
 
     @property
     def dummies(self) -> int:
         """Slots of nodes that exist in the schedule only, D."""
-        return len(self.slots) - self.hosts
+        return int((self.slots == DUMMY).sum())
+
+    @property
+    def built(self) -> int:
+        """Slots with a builder unit, R: events of a round."""
+        return len(hosts_of(self.builders))
 
     @property
     def rate_share(self) -> float:
@@ -46,7 +72,7 @@ class Schedule:
         slowest of these cables, with a barrier after each phase; R + D where no other link takes
         longer.
         """
-        return self.hosts / max(1, self.check.round_time)
+        return self.built / max(1, self.check.round_time)
 
 
 @dataclass(frozen=True)
@@ -58,6 +84,10 @@ class FabricCheck:
     summary: Summary
     schedule: Schedule
     suggestions: list[Schedule]
+    credit_loops: list[Loop]
+    """Circles of outputs that can block a network without drops."""
+    tried_mended: bool
+    """Whether tables and order of `network.routing = mended` were tried."""
 
     @property
     def pairs(self) -> int:
@@ -106,6 +136,7 @@ class FabricCheck:
                 }
                 for defect in self.paths.defects
             ],
+            "credit_loops": [[self._end(end) for end in loop] for loop in self.credit_loops],
             "anomalies": self.summary.record()["anomalies"],
             "schedule": self._schedule(self.schedule)
             | {
@@ -128,12 +159,18 @@ class FabricCheck:
 
     def _schedule(self, schedule: Schedule) -> dict[str, Any]:
         check, hosts = schedule.check, self.fabric.hosts
+        same = np.array_equal(schedule.slots, schedule.builders)
+
+        def names(slots: Slots) -> list[str | None]:
+            return [None if host == DUMMY else hosts[host].name for host in slots.tolist()]
+
         worst = None
         if check.worst_flows:
             phase = check.worst_phase
             worst = {"phase": phase} | self._link(int(check.worst_link[phase]))
         return {
             "what": schedule.what,
+            "routing": schedule.routing or None,
             "phases": check.phases,
             "conflicting_phases": check.conflicting,
             "worst_flows": check.worst_flows,
@@ -142,14 +179,16 @@ class FabricCheck:
             "hosts": schedule.hosts,
             "dummies": schedule.dummies,
             "rate_share": None if check.lost else schedule.rate_share,
-            "order": [
-                None if host == DUMMY else hosts[host].name for host in schedule.slots.tolist()
-            ],
+            "order": names(schedule.slots),
+            "builders": None if same else names(schedule.builders),
         }
 
     def _link(self, link: int) -> dict[str, Any]:
-        begin, end = ([self.fabric.nodes[place.node].name, place.port] for place in self.ends(link))
+        begin, end = map(self._end, self.ends(link))
         return {"from": begin, "to": end}
+
+    def _end(self, end: End) -> list[Any]:
+        return [self.fabric.nodes[end.node].name, end.port]
 
 
 def check_fabric(
@@ -158,17 +197,25 @@ def check_fabric(
     slots: Slots,
     what: str = "as given",
     progress: Callable[[float], None] | None = None,
+    builders: Slots | None = None,
+    units: Units = folded,
+    *,
+    mends: bool = True,
 ) -> FabricCheck:
     """Checks the routes of all pairs and linear shift over the slots; suggests where it conflicts.
-    Raises TopologyError for a schedule without hosts, with a host that is cabled to no switch, or
-    with more than `MOST_SLOTS`."""
+
+    `builders`: the slots of those who receive, where they are others. `units`: how an order of
+    nodes becomes slots of both. `mends`: whether mended tables are tried. Raises TopologyError for
+    a schedule without hosts, with a host that is cabled to no switch, or with more than
+    `MOST_SLOTS`."""
     if len(slots) > MOST_SLOTS:
         raise TopologyError(
             f"a schedule of {len(slots)} slots; at most {MOST_SLOTS} are checked: give an order of "
             "fewer hosts"
         )
     paths = trace(fabric, routes)
-    hosts = slots[slots != DUMMY]
+    receivers = slots if builders is None else builders
+    hosts = np.concatenate([slots[slots != DUMMY], receivers[receivers != DUMMY]])
     if not len(hosts):
         raise TopologyError(f"{fabric.name} has no hosts, which a schedule requires")
     loose = hosts[paths.wiring.leaf[hosts] == NONE]
@@ -177,20 +224,34 @@ def check_fabric(
             f"{fabric.hosts[loose[0]].name} is cabled to no switch and cannot have a slot; give "
             "an order without it"
         )
-    given = check_order(what, paths, slots, progress)
-    better = suggest(fabric, paths, given, progress) if given.check.conflicting else []
-    return FabricCheck(fabric, paths, summarise(fabric), given, better)
+    given = check_order(what, paths, slots, progress, receivers)
+    better = suggest(fabric, paths, given, progress, units) if given.check.conflicting else []
+    mends = mends and len(slots) <= MOST_MENDED
+    if mends and given.check.conflicting:
+        best = better[0] if better else given
+        better = [*_mended(fabric, routes, given, best.rate_share), *better]
+    loops = credit_loops(paths)
+    return FabricCheck(fabric, paths, summarise(fabric), given, better, loops, mends)
 
 
 def check_order(
-    what: str, paths: Paths, slots: Slots, progress: Callable[[float], None] | None = None
+    what: str,
+    paths: Paths,
+    slots: Slots,
+    progress: Callable[[float], None] | None = None,
+    builders: Slots | None = None,
 ) -> Schedule:
-    """A node order, checked."""
-    return Schedule(what, slots, check_shift(paths, slots, progress))
+    """A node order, checked. `builders`: the slots of those who receive, where they are others."""
+    receivers = slots if builders is None else builders
+    return Schedule(what, slots, check_shift(paths, slots, progress, receivers), receivers)
 
 
 def suggest(
-    fabric: Fabric, paths: Paths, given: Schedule, progress: Callable[[float], None] | None = None
+    fabric: Fabric,
+    paths: Paths,
+    given: Schedule,
+    progress: Callable[[float], None] | None = None,
+    units: Units = folded,
 ) -> list[Schedule]:
     """Other schedules of the same hosts with a higher `rate_share`, best first.
 
@@ -198,7 +259,8 @@ def suggest(
     ports on each; both as they are, and with dummies so that every leaf has the same ports. If all
     conflict, dummies for the leaves that pods lack are tried too. Empty if none is better.
     """
-    wiring, slots = paths.wiring, given.slots
+    wiring = paths.wiring
+    slots = slots_of(dict.fromkeys(_in_turn(given)))
     orders = {
         "leaf after leaf, by port": by_port(fabric, wiring, slots, dummies=False),
         "same order of ports on every leaf": alike(wiring, slots, dummies=False),
@@ -210,13 +272,38 @@ def suggest(
     for what, order in orders.items():
         if what == WHOLE_PODS and not all(other.check.conflicting for other in tried):
             continue
-        tried.append(check_order(what, paths, order, _part(progress, len(tried), len(orders))))
+        readouts, builders = units(order)
+        part = _part(progress, len(tried), len(orders))
+        tried.append(check_order(what, paths, readouts, part, builders))
     better: list[Schedule] = []
     for other in tried:
-        new = not any(np.array_equal(other.slots, seen.slots) for seen in better)
+        new = not any(
+            np.array_equal(other.slots, seen.slots)
+            and np.array_equal(other.builders, seen.builders)
+            for seen in better
+        )
         if new and other.rate_share > given.rate_share:
             better.append(other)
     return sorted(better, key=lambda other: -other.rate_share)
+
+
+def _in_turn(schedule: Schedule) -> Iterator[int]:
+    """The hosts of a schedule, those of one slot next to each other; some twice."""
+    for pair in zip(schedule.slots.tolist(), schedule.builders.tolist(), strict=True):
+        yield from (host for host in pair if host != DUMMY)
+
+
+def _mended(fabric: Fabric, routes: Routes, given: Schedule, best: float) -> list[Schedule]:
+    """The schedule of mended tables where its `rate_share` is above the best of node orders."""
+    if best >= 1:
+        return []
+    tables, readouts, builders = mend(fabric, routes, given.slots)
+    if tables is routes:
+        return []
+    check = check_shift(trace(fabric, tables), readouts, builders=builders)
+    what = f"network.routing = {MENDED}, tables and an order of builder units of its own"
+    found = Schedule(what, readouts, check, builders, MENDED)
+    return [found] if found.rate_share > best else []
 
 
 def _part(

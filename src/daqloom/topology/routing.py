@@ -22,11 +22,16 @@ def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) 
     kind, _, tie = name.partition(":") if name else (default_routing(tables), "", "")
     if kind == MINIMAL:
         return minimal(fabric, tie) if tie else minimal(fabric)
+    if name == MENDED:
+        raise TopologyError(
+            f"routing {MENDED} needs a schedule: use `daqloom topology check --routing {MENDED}`, "
+            f"or `daqloom analyse SCENARIO --set network.routing={MENDED}`"
+        )
     if tie or kind not in (IMPORTED, D_MOD_K):
         raise TopologyError(
             f'routing "{name}" is not known; known are {IMPORTED}, {D_MOD_K}, {MINIMAL}, '
             + ", ".join(f"{MINIMAL}:{rule}" for rule in TIES)
-            + f", and in scenarios ecmp on Ethernet and {MENDED}"
+            + f", {MENDED}, and in scenarios ecmp on Ethernet"
         )
     if kind == D_MOD_K:
         return d_mod_k(fabric)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from daqloom.topology.wiring import NONE, Wiring
 Slots = NDArray[np.int32]
 """(slots,): the host of each slot, `DUMMY` for a node that exists in the schedule only."""
 DUMMY = -1
+Units = Callable[[Slots], tuple[Slots, Slots]]
+"""From the slots of nodes those of readout units and those of builder units, as many."""
 
 LARGEST_FILE_BYTES = 16 << 20
 
@@ -81,6 +83,11 @@ def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
     ports = sorted(set(wiring.leaf_port[slots[slots != DUMMY]].tolist()))
     whole: Slots = _rows(wiring, slots, in_order, ports).reshape(-1)
     return whole
+
+
+def folded(slots: Slots) -> tuple[Slots, Slots]:
+    """The slots of readout units and those of builder units, where each node has both."""
+    return slots, slots
 
 
 def unfolded(slots: Slots) -> tuple[Slots, Slots]:

@@ -15,7 +15,7 @@ from daqloom.scenario.switches import Switch
 from daqloom.topology.cabled import Cabled, cabled
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.links import LinkName, link_names, switch_levels
-from daqloom.topology.mended import mend
+from daqloom.topology.mended import UNCHANGED, mend
 from daqloom.topology.minimal import EqualCost, single
 from daqloom.topology.placement_table import in_order, units_by_host
 from daqloom.topology.routes import Paths, Routes
@@ -23,9 +23,11 @@ from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import (
     DUMMY,
     Slots,
+    Units,
     all_hosts,
     by_port,
     by_role,
+    folded,
     hosts_of,
     shuffled,
     slots_of,
@@ -124,7 +126,12 @@ def scheduled(scenario: Scenario) -> Scheduled:
     if scenario.network.routing != MENDED:
         return Scheduled(network, slots, *unit_slots(scenario, slots))
     routes, readouts, builders = mend(network.fabric, network.routes, slots)
-    network = network._replace(routes=routes, ways=single(routes))
+    unchanged = routes is network.routes and not scenario.faults.injected
+    network = network._replace(
+        routes=routes,
+        ways=single(routes),
+        warnings=[*network.warnings, *([UNCHANGED] if unchanged else [])],
+    )
     return Scheduled(network, readouts, readouts, builders)
 
 
@@ -190,6 +197,28 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
         return readouts, builders
     missing = len(readouts) - len(builders)  # at most one
     return readouts, np.append(builders, np.full(missing, DUMMY, np.int32))
+
+
+def can_mend(scenario: Scenario) -> bool:
+    """Return whether a scenario may have mended tables."""
+    by_rule = scenario.hosts.placement != "table" and not scenario.network.is_racks
+    return scenario.building.protocol == "shift" and scenario.folded and by_rule
+
+
+def units_of(scenario: Scenario, own: Scheduled) -> Units:
+    """Return how another order of the same nodes becomes slots of units. Other protocols than
+    linear shift have no slots of their own for builder units."""
+    if scenario.folded or scenario.building.protocol != "shift":
+        return folded
+    if scenario.hosts.placement != "table" and not scenario.network.is_racks:
+        return unfolded
+    read, build = (set(hosts_of(slots)) for slots in (own.readouts, own.builders))
+
+    def of(slots: Slots) -> tuple[Slots, Slots]:
+        hosts = hosts_of(slots)
+        return by_role(slots_of(hosts), [h in read for h in hosts], [h in build for h in hosts])
+
+    return of
 
 
 def _counted(scenario: Scenario) -> str:

@@ -1,0 +1,110 @@
+"""Routes and schedule of `daqloom topology check`: of a scenario its own, else of all hosts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.topology import TopologyError
+from daqloom.topology.mended import UNCHANGED, mend
+from daqloom.topology.routing import MENDED
+from daqloom.topology.schedule import (
+    DUMMY,
+    Slots,
+    Units,
+    alike,
+    by_name,
+    by_port,
+    folded,
+    hosts_of,
+    read_order,
+    shuffled,
+)
+from daqloom.topology.system import can_mend, scheduled, units_of
+from daqloom.topology.wiring import wire
+
+if TYPE_CHECKING:
+    from daqloom.cli.fabric_options import Given
+    from daqloom.topology.routes import Routes
+
+OF_SCENARIO = "units of the scenario"
+
+
+class Planned(NamedTuple):
+    """Routes and schedule, and what they are called."""
+
+    routing: str
+    routes: Routes
+    what: str
+    readouts: Slots
+    builders: Slots
+    units: Units
+    """How an order of nodes becomes slots of units."""
+    mends: bool
+    """Whether mended tables may be proposed."""
+    notes: list[str]
+
+
+def planned(given: Given, routing: str | None, order: str | None, *, dummies: bool) -> Planned:
+    """Return what `--routing`, `--order` and `--dummies` ask for. Raises TopologyError."""
+    scenario, fabric = given.scenario, given.fabric
+    if scenario and (routing, order, dummies) == (None, None, False):
+        own = scheduled(scenario)
+        shifts = scenario.building.protocol == "shift"
+        readouts, builders = (own.readouts, own.builders) if shifts else (own.slots, own.slots)
+        name, what, units = given.name_of_routing, OF_SCENARIO, units_of(scenario, own)
+        mends = can_mend(scenario) and scenario.network.routing != MENDED
+        return Planned(name, own.network.routes, what, readouts, builders, units, mends, [])
+    units, hosts, mends = folded, None, True
+    if scenario:
+        own = scheduled(scenario)
+        units, hosts, mends = units_of(scenario, own), own.slots, can_mend(scenario)
+    slots, what = _slots(given, order, hosts, dummies=dummies)
+    if routing != MENDED:
+        name, routes = given.routes(routing)
+        return Planned(name, routes, what, *units(slots), units, mends, [])
+    if not mends:
+        raise TopologyError(
+            f"routing {MENDED} orders the folded units of linear shift, which {fabric.name} does "
+            "not have; take another routing, such as minimal:balanced"
+        )
+    _, routes = given.routes(None)
+    mended = mend(fabric, routes, slots)
+    notes = [UNCHANGED] if mended.routes is routes else []
+    what += ", mended"
+    return Planned(
+        MENDED, mended.routes, what, mended.readouts, mended.builders, units, False, notes
+    )
+
+
+def _slots(
+    given: Given, order: str | None, own: Slots | None, *, dummies: bool
+) -> tuple[Slots, str]:
+    """`own`: the slots of a scenario's nodes, whose hosts are those of any order but a file's."""
+    fabric = given.fabric
+    wiring = wire(fabric)
+    everyone = by_name(fabric, wiring)
+    if own is not None:
+        everyone = everyone[np.isin(everyone, hosts_of(own))]
+    seed = re.fullmatch(r"shuffle:([0-9]{1,18})", order or "")
+    if order is None and own is not None:
+        slots, what = own, OF_SCENARIO
+    elif seed:
+        slots, what = shuffled(everyone, int(seed[1])), f"order {order}"
+    elif order in (None, "natural"):
+        slots, what = everyone, "natural order"
+    elif order and order.startswith("shuffle:"):
+        raise ScenarioError(f"--order {order}: expected a whole number, such as shuffle:1")
+    else:
+        slots, what = read_order(Path(str(order)), fabric, wiring), f"order of {order}"
+    if not dummies:
+        return slots, what
+    if order in (None, "natural"):
+        slots = by_port(fabric, wiring, slots[slots != DUMMY], dummies=True)
+    else:
+        slots = alike(wiring, slots, dummies=True)
+    return slots, f"{what} with dummies"
