@@ -26,6 +26,7 @@ from daqloom.study.broken import (
     AROUND,
     AS_IT_IS,
     MINHOP,
+    REORDERED,
     broken_study,
     throughputs,
     usual_numbers,
@@ -346,13 +347,14 @@ def test_a_study_has_each_way_whole_and_with_draws_of_broken_cables() -> None:
     system = override(TWICE, {"faults.seed": 7, "run.seed": 5})
     planned = broken_study(system, (1, 2), draws=2)
     assert planned.study.seeds == (5,)
-    assert len(planned.points) == len(planned.study.axes[0]) == 4 * (1 + 2 * 2)
+    assert len(planned.points) == len(planned.study.axes[0]) == 5 * (1 + 2 * 2)
     by_point = dict(zip(planned.points, planned.study.axes[0].steps, strict=True))
     whole = by_point[AS_IT_IS, 0, 0]
     assert whole == {"faults.cables": 0}
     second = by_point[AS_IT_IS, 2, 1]
     assert second == {"faults.cables": 2, "faults.seed": 8, "network.routing": MINHOP}
     assert by_point[AROUND, 2, 1] == second | {"network.routing": "d-mod-k"}
+    assert by_point[REORDERED, 2, 1] == second | {"network.routing": "mended"}
     paced = by_point["builder-paced, no barrier", 1, 0]
     assert paced["building.pace"] == "builder"
     assert paced["building.barrier"] == "none"
@@ -364,7 +366,7 @@ def test_a_study_has_each_way_whole_and_with_draws_of_broken_cables() -> None:
 def test_where_only_host_links_fail_nothing_is_broken() -> None:
     planned = broken_study(TWICE, (0,))
     assert {point.broken for point in planned.points} == {0}
-    assert AROUND not in {point.way for point in planned.points}
+    assert not {AROUND, REORDERED} & {point.way for point in planned.points}
     assert planned.notes == ()
     other = Throughput({0: (9.0,)})
     found = cost(month([Failure(0, 500, "h")]), HAND, {AS_IT_IS: CURVE, "other": other})
@@ -379,15 +381,18 @@ def test_ways_are_those_that_differ_from_the_scenario() -> None:
         return {point.way for point in planned.points} - {AS_IT_IS}
 
     paced = "builder-paced, no barrier"
-    assert ways(TWICE) == {"no barrier", paced, AROUND}
-    assert ways(TWICE, building__barrier="none") == {paced, AROUND}
-    assert ways(TWICE, building__change="window") == {AROUND}
+    assert ways(TWICE) == {"no barrier", paced, AROUND, REORDERED}
+    assert ways(TWICE, building__barrier="none") == {paced, AROUND, REORDERED}
+    assert ways(TWICE, building__change="window") == {AROUND, REORDERED}
+    # Mended tables need linear shift with folded units, and are what a scenario has that names them.
     assert ways(TWICE, building__protocol="daqpipe") == {AROUND}
-    assert ways(TWICE, network__routing="minimal") == {"no barrier", paced}
-    assert ways(load("lhcb-ethernet")) == {"no barrier", paced}
+    assert ways(TWICE, builders__folded=False) == {"no barrier", paced, AROUND}
+    assert ways(TWICE, network__routing="mended") == {"no barrier", paced}
+    assert ways(TWICE, network__routing="minimal") == {"no barrier", paced, REORDERED}
+    assert ways(load("lhcb-ethernet")) == {"no barrier", paced, REORDERED}
     # Where one cable leads to each spine, a leaf without it has other spines than the rest.
     single = small(network__leaves=3)
-    assert ways(single) == {"no barrier", paced}
+    assert ways(single) == {"no barrier", paced, REORDERED}
     left_out = broken_study(single, (1,)).notes[-1]
     assert "is left out, as some of the draws have no such tables: D-mod-K requires" in left_out
     [told] = broken_study(load("daqpipe-cluster64"), (1,)).notes

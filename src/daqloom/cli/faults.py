@@ -209,8 +209,8 @@ def cost(
 
     The logs say how long how many cables are down at once; the scenario is simulated with so many
     broken; a host link that is down costs the units behind it. Beside it stand the same with other
-    rules of building, faster repairs, and the worst links mended. Results are kept in the store,
-    so that the same command goes on where it was stopped.
+    rules of building, mended tables, faster repairs, and the worst links without failures. Results
+    are kept in the store, so that the same command goes on where it was stopped.
 
     \b
     Examples:

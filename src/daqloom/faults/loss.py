@@ -32,7 +32,7 @@ SAMPLES = 2000
 FEWEST_DAYS = 5
 """Of a log whose days are drawn again."""
 WORST = 10
-"""Links that are mended first."""
+"""Links whose failures are left out first."""
 SWEEP_S_PER_HOST = 0.35e-3
 """Least time in which OpenSM routes anew (docs/explanation/failures.md)."""
 USUAL_REPAIRS_S = (600.0, 3600.0)
@@ -165,7 +165,9 @@ class Cost:
         """The system as it is where the worst links never fail."""
         worst = {each.total.link for each in self.worst}
         left = [each for each in self.month.failures if each.link not in worst]
-        return self._way(f"the {len(worst)} worst links mended", self.as_it_is, self._overlap(left))
+        return self._way(
+            f"the {len(worst)} worst links without failures", self.as_it_is, self._overlap(left)
+        )
 
     @cached_property
     def kinds(self) -> list[Kind]:

@@ -22,10 +22,13 @@ from daqloom.study.store import Store
 from daqloom.topology import TopologyError
 from daqloom.topology.cabled import cabled
 from daqloom.topology.loaded import override
-from daqloom.topology.routing import D_MOD_K, IMPORTED
+from daqloom.topology.routing import D_MOD_K, IMPORTED, MENDED
+from daqloom.topology.system import can_mend
 
 AS_IT_IS = "as it is"
 AROUND = "D-mod-K around broken cables"
+REORDERED = "network.routing = mended"
+"""Tables and an order of builder units for the cables that are left."""
 MINHOP = "minimal:balanced"
 """Tables to which OpenSM falls back from D-mod-K when a cable is missing."""
 WHILE_BROKEN = f"while a cable is broken, tables are those of {MINHOP} (OpenSM's minhop)"
@@ -117,7 +120,7 @@ def broken_study(
                 own[point] = {**always, "faults.cables": number}
                 if number:
                     own[point] |= {**broken, "faults.seed": scenario.faults.seed + draw}
-        if way == AROUND and not breaks:
+        if way in (AROUND, REORDERED) and not breaks:
             continue
         if way == AROUND and (reason := _unroutable(scenario, own.values())):
             notes.append(f'"{way}" is left out, as some of the draws have no such tables: {reason}')
@@ -154,6 +157,8 @@ def _ways(
                 ways[name] = (changes, tables)
     if _falls_back(scenario):
         ways[AROUND] = ({}, {"network.routing": D_MOD_K})
+    if can_mend(scenario) and scenario.network.routing != MENDED:
+        ways[REORDERED] = ({}, {"network.routing": MENDED})
     return ways
 
 
