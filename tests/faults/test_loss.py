@@ -384,7 +384,7 @@ def test_ways_are_those_that_differ_from_the_scenario() -> None:
     assert ways(TWICE) == {"no barrier", paced, AROUND, REORDERED}
     assert ways(TWICE, building__barrier="none") == {paced, AROUND, REORDERED}
     assert ways(TWICE, building__change="window") == {AROUND, REORDERED}
-    # Mended tables need linear shift with folded units, and are what a scenario has that names them.
+    # Mended tables need linear shift with folded units, and are no change where they are set.
     assert ways(TWICE, building__protocol="daqpipe") == {AROUND}
     assert ways(TWICE, builders__folded=False) == {"no barrier", paced, AROUND}
     assert ways(TWICE, network__routing="mended") == {"no barrier", paced}
