@@ -86,9 +86,9 @@ class CountedLines(Iterator[str]):
         )
 
 
-def in_words(counts: Mapping[str, int]) -> str:
+def in_words(counts: Mapping[str, int], unit: str = "line") -> str:
     """`12 lines used, 3 ignored, 1 malformed`."""
     return (
-        f"{counted(counts.get(USED, 0), 'line')} used, {counts.get(IGNORED, 0):,} ignored, "
+        f"{counted(counts.get(USED, 0), unit)} used, {counts.get(IGNORED, 0):,} ignored, "
         f"{counts.get(MALFORMED, 0):,} malformed"
     )

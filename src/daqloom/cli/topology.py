@@ -246,6 +246,73 @@ def _host(fabric: Fabric, name: str) -> int:
 
 
 @app.command()
+def buffers(
+    files: Annotated[
+        list[Path],
+        argument(
+            "FILE",
+            "config_db.json of SONiC, or the output of Junos' `show class-of-service "
+            "shared-buffer`, and its configuration as another FILE.",
+        ),
+    ],
+    name: Annotated[
+        str, option("NAME", "Switch of the table: core, tor, leaf or spine.", "--switch")
+    ] = "tor",
+    ports: Annotated[
+        int | None, option("N", "Ports that have a reserved part.", min=1, max=10_000)
+    ] = None,
+    cell_size: Annotated[
+        str | None,
+        option("SIZE", 'Size of a cell, such as "254 B"; "0 B" counts bytes.', "--cell-size"),
+    ] = None,
+    alpha: Annotated[
+        float | None, option("X", "Junos: alpha where no file has a threshold.", min=1e-6, max=1e6)
+    ] = None,
+    queue: Annotated[
+        int, option("N", "SONiC: queue of each port that carries the traffic.", min=0, max=63)
+    ] = 0,
+    profile: Annotated[
+        str, option("NAME", "SONiC: its buffer profile, where ports have different ones.")
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Print the packet buffers of a real switch as a table [network.switch.NAME] of a scenario.
+
+    Egress is used: the pool or partition that a queue takes from, what is reserved for it, and the
+    dynamic threshold. SONiC's dynamic_th n is alpha = 2^n, Junos' dynamic-threshold n is 2^(n - 7).
+    What the files do not tell is asked for.
+
+    \b
+    Examples:
+      daqloom topology buffers config_db.json --ports 33 --cell-size "254 B"
+      daqloom topology buffers shared-buffer.txt junos.conf --ports 56 --cell-size "256 B"
+    """
+    with plain_failures():
+        from daqloom.cli.console import note
+        from daqloom.line_counts import in_words
+        from daqloom.scenario.quantities import SIZE
+        from daqloom.scenario.show import document_text
+        from daqloom.scenario.switches import LEVELS
+        from daqloom.topology import TopologyError
+        from daqloom.topology.switch_buffers import Asked, read_buffers
+
+        if name not in LEVELS:
+            raise TopologyError(f"--switch {name[:40]}: expected one of {', '.join(LEVELS)}")
+        try:
+            cell = None if cell_size is None else round(SIZE.parse(cell_size))
+        except ValueError as error:
+            raise TopologyError(f"--cell-size {cell_size} {error}") from None
+        found = read_buffers(files, Asked(ports, cell, alpha, queue, profile))
+        for file, counts in found.counts.items():
+            note(f"{file}: {in_words(counts, found.unit)}")
+        if json:
+            print(json_.dumps({"schema": 1, "from": found.origin, "switch": found.table()}))
+        else:
+            table = {"network": {"switch": {name: found.table()}}}
+            print(f"# {found.origin}", document_text(table), sep="\n", end="")
+
+
+@app.command()
 def configure(
     file: File,
     hosts: Hosts = "",

@@ -118,7 +118,8 @@ class PacketBuffer(Part):
         Field(default=1.0, gt=0, le=1e6)
     )
     """Dynamic threshold: an output may hold alpha × the free shared pool, besides its dedicated
-    part; 1e6 is in effect no threshold."""
+    part; 1e6 is in effect no threshold. SONiC's dynamic_th n is 2^n, Junos' dynamic-threshold n is
+    2^(n - 7): see `daqloom topology buffers`."""
     port_limit: Bytes = 0
     """Largest occupancy of one output (voq: of one virtual output queue); "0 B" = no such limit
     (B)."""
