@@ -35,6 +35,8 @@ FEWEST_PHASES = 5
 ENOUGH_ROUNDS = 10
 """Rounds in a window from which the event rate is meaningful: it is wrong by at most one, 10 %."""
 APART = 1 / ENOUGH_ROUNDS
+BUILT_AT_ONCE = "event_rate_hz counts complete events, many of which are built at once"
+"""Part of the warning that the rate of fragments written is the one to use."""
 
 
 def too_short(
@@ -65,7 +67,7 @@ def too_short(
         else "no rate of so short a run is the long-term rate"
     )
     return [
-        f"the {window} counted have {rounds:.2g} rounds of event building, and event_rate_hz "
-        f"counts complete events, many of which are built at once: {told}; "
-        f'run.duration = "{needed}" with run.warmup = "{warmup}" measures {ENOUGH_ROUNDS} rounds'
+        f"the {window} counted have {rounds:.2g} rounds of event building, and {BUILT_AT_ONCE}: "
+        f'{told}; run.duration = "{needed}" with run.warmup = "{warmup}" measures {ENOUGH_ROUNDS} '
+        "rounds"
     ]

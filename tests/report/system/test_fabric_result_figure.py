@@ -286,6 +286,21 @@ def test_no_panel_covers_another_and_none_leaves_the_page(name: str, tmp_path: P
         assert across < 1 or along < 1
 
 
+@pytest.mark.parametrize("is_short", [True, False])
+def test_the_title_has_the_rate_of_writes_where_few_rounds_were_counted(is_short: bool) -> None:
+    changes = {"run__warmup": "0.2 ms"} | ({} if is_short else {"run__duration": "6 ms"})
+    scenario = small(**(BRIEF | changes))
+    result = methods.simulate(scenario, seed=1)
+    warned = any("use written_event_rate_hz" in each for each in result.warnings)
+    assert warned == is_short
+    rate_hz = result.metrics["written_event_rate_hz" if is_short else "event_rate_hz"]
+    name = "event rate, fragments written" if is_short else "event rate"
+    written = texts(fabric_result_figure.draw(scenario, result))
+    [shown] = [text for text in written if "seed 1" in text]
+    assert shown.startswith(f"{name} {rate_hz / 1e6:.3g} MHz; throughput")
+    assert ("fragments written" in shown) == is_short
+
+
 def test_without_a_timeline_the_cables_are_drawn() -> None:
     scenario = small(**BRIEF)
     figure = fabric_result_figure.draw(scenario, methods.simulate(scenario))

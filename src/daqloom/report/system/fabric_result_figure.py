@@ -11,6 +11,7 @@ from daqloom.report.system import event_figure, link_load_map, phase_figure, wri
 from daqloom.report.system.link_load import loads
 from daqloom.report.system.link_load_map import plural
 from daqloom.report.system.sheet import Sheet
+from daqloom.simulate.fabric_rates import BUILT_AT_ONCE
 from daqloom.topology.levels import level_name, tree
 from daqloom.topology.system import fabric_system
 
@@ -41,6 +42,11 @@ NUMBERS = (
     "collection_latency_s.mean",
 )
 """Metrics of the subtitle."""
+WRITTEN = {
+    "event_rate_hz": "written_event_rate_hz",
+    "throughput_bps": "written_throughput_bps",
+}
+"""Metrics of fragments written in their place, of a run of few rounds."""
 
 
 def draw(scenario: Scenario, result: Result) -> Figure:
@@ -113,7 +119,9 @@ def _about(scenario: Scenario, system: FabricSystem) -> str:
 def _numbers(result: Result) -> str:
     """The few that one asks for first."""
     parts = []
+    is_short = any(BUILT_AT_ONCE in warning for warning in result.warnings)
     for name in NUMBERS:
+        name = WRITTEN.get(name, name) if is_short else name
         if value := result.metric(name):
             divisor, unit = style.prefixed(unit_of(name), value)
             parts.append(f"{label(name)} {value / divisor:.3g} {unit}")
