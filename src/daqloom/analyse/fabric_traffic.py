@@ -30,6 +30,8 @@ SHAPE = (
     "network.spines",
     "network.spine_links",
     "network.hosts_per_leaf",
+    "network.hosts",
+    "hosts.spares",
     "network.pods",
     "network.cores",
     "network.core_links",

@@ -101,10 +101,13 @@ def _check_counted(scenario: Tables) -> None:
             "readout.units": scenario.readout.units,
             "builders.units": scenario.builders.units,
         }
+    network = scenario.network
+    no_hosts = shape == "one-switch" and not (network.hosts or scenario.nodes)
     for key, units in needed.items():
-        if units == 0 and (scenario.network.is_racks or protocol == "pull"):
+        if units == 0 and (network.is_racks or protocol == "pull" or no_hosts):
             asks = "pull" if protocol == "pull" else f'network.shape = "{shape}"'
-            raise ValueError(f"{key} = 0; {asks} requires a number of units")
+            instead = ", or network.hosts" if no_hosts and protocol != "pull" else ""
+            raise ValueError(f"{key} = 0; {asks} requires a number of units{instead}")
 
 
 def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
@@ -319,7 +322,7 @@ def impossible(scenario: Tables) -> str:
         if network.is_racks:
             return (
                 f'network.shape = "{network.shape}" with network.technology = "infiniband" is not '
-                "possible yet; expected fat-tree, imported or cables"
+                "possible yet; expected one-switch (all hosts on it), fat-tree, imported or cables"
             )
         if scenario.transport.kind == "tcp":
             return (

@@ -10,8 +10,8 @@ from daqloom.scenario.part import (
     ASSUMED,
     CABLED,
     ETHERNET,
-    FAT_TREE,
     RACKS,
+    REGULAR,
     Assumed,
     DefaultWith,
     Part,
@@ -27,6 +27,8 @@ WIRE_OVERHEAD_BYTES = 20
 MOST_BUCKET = 1 << 30
 MOST_NAMED = 20_000
 MOST_CABLES = 20_000
+MOST_PORTS = 1023
+"""Ports of a switch."""
 
 
 class SourceLink(Part):
@@ -107,8 +109,8 @@ class Links(Part):
     rate: Annotated[
         PortRate,
         CABLED,
-        DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=FAT_TREE),
-        Assumed(unless_given="network.switch.model", when=(FAT_TREE,)),
+        DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=REGULAR),
+        Assumed(unless_given="network.switch.model", when=(REGULAR,)),
     ] = 0
     """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of four lanes;
     by default that of the switch; imported: "0 b/s" takes the rates of the dumps; cables: of those

@@ -12,7 +12,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.files import open_regular
 from daqloom.scenario.hosts import MOST_HOSTS
 from daqloom.scenario.lanes import Lanes
-from daqloom.scenario.links import MOST_CABLES, Cable, Links
+from daqloom.scenario.links import MOST_CABLES, MOST_PORTS, Cable, Links
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import (
     ASSUMED,
@@ -35,6 +35,7 @@ _FARM = When(".shape", ("farm",))
 _IMPORTED = When(".shape", ("imported",))
 _CABLES = When(".shape", ("cables",))
 _ECMP = When(".routing", ("ecmp", ""), or_without=True)
+_ONE_SWITCH = When(".shape", ("one-switch",))
 
 
 class Shape(Part):
@@ -43,11 +44,11 @@ class Shape(Part):
     technology: Annotated[Literal["ethernet", "infiniband"], ASSUMED] = "ethernet"
     """Of links and switches."""
     shape: Annotated[
-        Literal["rack", "farm", "fat-tree", "imported", "cables"],
+        Literal["rack", "farm", "one-switch", "fat-tree", "imported", "cables"],
         DefaultWith(".technology", {"infiniband": "fat-tree"}),
     ] = "rack"
-    """One rack behind a core switch, racks behind core routers (farm), a regular tree, the dumps of
-    a real network, or a list of cables."""
+    """One rack behind a core switch, racks behind core routers (farm), all hosts on one switch, a
+    regular tree, the dumps of a real network, or a list of cables."""
 
 
 class FatTree(Part):
@@ -59,7 +60,7 @@ class FatTree(Part):
     """Spine switches."""
     spine_links: Annotated[int, FAT_TREE, ASSUMED] = Field(default=2, ge=1, le=64)
     """Cables between each leaf and each spine."""
-    hosts_per_leaf: Annotated[int, FAT_TREE, ASSUMED] = Field(default=20, ge=1, le=254)
+    hosts_per_leaf: Annotated[int, FAT_TREE, ASSUMED] = Field(default=20, ge=1, le=MOST_PORTS)
     """Host ports of a leaf that are used."""
     pods: Annotated[int, FAT_TREE] = Field(default=0, ge=0, le=256)
     """Number of such trees (pods) below a third level; 0: no third level."""
@@ -81,6 +82,8 @@ class Network(FatTree, Shape):
     """Racks, each with `builders.units` builder units."""
     routers: Annotated[int, _FARM, ASSUMED] = Field(default=1, ge=1, le=2)
     """Core routers: readout units are connected to each in turn, every rack to all."""
+    hosts: Annotated[int, _ONE_SWITCH] = Field(default=0, ge=0, le=MOST_PORTS)
+    """Hosts on the one switch; 0: one for each unit, and the spares."""
     dumps: Annotated[str, _IMPORTED] = Field(default="", max_length=4096)
     """The name of a shipped fabric; a folder with ibnetdiscover.txt and opensm-lfts.dump, or with
     LLDP neighbour tables; or a file with a list of nodes and cables."""
@@ -117,7 +120,14 @@ class Network(FatTree, Shape):
     @property
     def spreads(self) -> bool:
         """Return whether switches take one of several ways by a hash of the flow (ECMP)."""
-        return self.is_racks or (self.technology == "ethernet" and self.routing in ("", "ecmp"))
+        by_hash = self.technology == "ethernet" and self.routing in ("", "ecmp")
+        return self.is_racks or (by_hash and self.shape != "one-switch")
+
+    @property
+    def more_hosts(self) -> str:
+        """Return the end of a sentence that asks for more hosts."""
+        one_switch = self.shape == "one-switch"
+        return "or a larger network.hosts" if one_switch else "more leaves or more hosts_per_leaf"
 
     @property
     def folder(self) -> Path:
@@ -150,9 +160,9 @@ class Network(FatTree, Shape):
             )
         if self.shape == "imported":
             self._find_dumps(inputs.folder_of(info))
-        elif self.shape == "fat-tree" and self.links.rate == 0:
+        elif self.shape in ("fat-tree", "one-switch") and self.links.rate == 0:
             raise ValueError(
-                'links.rate = "0 b/s" takes the rates of imported dumps; a fat-tree requires a '
+                f'links.rate = "0 b/s" takes the rates of imported dumps; {self.shape} requires a '
                 'rate, such as "200 Gb/s" or HDR'
             )
         hosts = self.leaves * self.hosts_per_leaf * max(1, self.pods)
@@ -160,7 +170,20 @@ class Network(FatTree, Shape):
             raise ValueError(
                 f"the network has more than {MOST_HOSTS} hosts; reduce leaves or hosts_per_leaf"
             )
+        if self.shape == "fat-tree" and not {"radix", "model"} & self.switch.model_fields_set:
+            self._take_radix()
         return self
+
+    def _take_radix(self) -> None:
+        """Take as many ports as the fullest switch needs, if that is more than the default."""
+        needed = max(
+            self.hosts_per_leaf + self.spines * self.spine_links,
+            self.leaves * self.spine_links + self.cores * self.core_links,
+            self.pods * self.core_links,
+        )
+        switch = self.switch.model_copy()
+        switch.__dict__["radix"] = min(max(self.switch.radix, needed), MOST_PORTS)
+        self.__dict__["switch"] = switch
 
     def _find_dumps(self, folder: Path) -> None:
         if not self.dumps:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
+from daqloom.scenario.links import MOST_PORTS
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import (
     ASSUMED,
@@ -291,8 +292,8 @@ class InfinibandSwitch(Part):
         FAT_TREE,
         DefaultWith(".model", {"sb7700": 36, "hdr-40": 40}),
         Assumed(unless_given=".model"),
-    ] = Field(default=40, ge=2, le=254)
-    """Ports of a switch."""
+    ] = Field(default=40, ge=2, le=MOST_PORTS)
+    """Ports of a switch; where neither this nor the model is given, as many as the tree needs."""
     latency: Annotated[
         PositiveSeconds,
         INFINIBAND,

@@ -124,6 +124,8 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     of = functools.partial(number, base, changes)
     hosts = of("network.leaves") * of("network.hosts_per_leaf") * max(1, of("network.pods"))
     rate_bps = USUAL_BPS
+    if value_of(base, changes, "network.shape") == "one-switch":
+        hosts = of("network.hosts")
     if value_of(base, changes, "network.shape") == "imported":
         hosts, rate_bps = _imported(str(value_of(base, changes, "network.dumps")))
     if value_of(base, changes, "network.shape") == "cables":

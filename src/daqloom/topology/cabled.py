@@ -11,7 +11,7 @@ from daqloom.topology import TopologyError
 from daqloom.topology.broken import with_broken
 from daqloom.topology.cable_list import fabric_of_cables
 from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Fabric, with_rate
+from daqloom.topology.fabric import MOST_PORTS, Fabric, with_rate
 from daqloom.topology.links import with_rates
 from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.minimal import EqualCost, equal_cost, single
@@ -51,7 +51,7 @@ def cabled(scenario: Scenario) -> Cabled:
 def tables_of(given: Network, *, is_broken: bool) -> str | None:
     """Return the name of the tables of a network, or of what is left of it; with mended ones, that
     of those that they are made from. None: the usual ones."""
-    usual = MINIMAL if given.shape == "cables" or is_broken else None
+    usual = MINIMAL if given.shape in ("cables", "one-switch") or is_broken else None
     if given.routing == MENDED or (is_broken and given.routing == IMPORTED):
         return usual
     return given.routing or usual
@@ -63,7 +63,7 @@ def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
     if given.is_racks:
         return _racks(scenario), []
     try:
-        fabric, warnings = _cables(given)
+        fabric, warnings = _cables(scenario)
         fabric = with_rates(given, fabric)
         faults = scenario.faults
         return with_broken(fabric, faults.cables, faults.seed), warnings
@@ -73,13 +73,30 @@ def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
         raise TopologyError(f"{scenario.name}: {error}") from None
 
 
-def _cables(given: Network) -> tuple[Fabric, list[str]]:
+def _cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
+    given = scenario.network
+    if given.shape == "one-switch":
+        hosts = given.hosts or _hosts(scenario)
+        if hosts > MOST_PORTS:
+            raise TopologyError(
+                f"one switch has at most {MOST_PORTS} ports, and the units take {hosts} hosts; "
+                'take network.shape = "fat-tree"'
+            )
+        rate_bps = given.links.rate
+        tree = folded_clos(given.shape, leaves=1, spines=0, hosts_per_leaf=hosts, rate_bps=rate_bps)
+        return tree, []
     if given.shape == "fat-tree":
         return _regular(given), []
     if given.shape == "cables":
         return fabric_of_cables(given.switches, given.cables, given.links.rate), []
     fabric, warnings = load_cabling(given.folder, given.links.rate)
     return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
+
+
+def _hosts(scenario: Scenario) -> int:
+    """Return the number of hosts with units, spares among them."""
+    hosts = scenario.hosts
+    return len(hosts.units) if hosts.placement == "table" else scenario.nodes + hosts.spares
 
 
 def _racks(scenario: Scenario) -> Fabric:

@@ -36,8 +36,9 @@ def folded_clos(
     j: core c of plane j is number j·cores + c, pod p holds its ports p·core_links + l + 1. Leaves
     and spines are numbered through all pods.
 
-    `hosts`, all leaves full unless given, fill leaf after leaf; leaves that stay empty are cabled
-    upwards all the same. `radix` is as many ports as the fullest switch needs unless given.
+    One leaf without spines is a switch with all hosts. `hosts`, all leaves full unless given, fill
+    leaf after leaf; leaves that stay empty are cabled upwards all the same. `radix` is as many
+    ports as the fullest switch needs unless given.
     `rate_bps` is that of all cables. Raises TopologyError where ports are too few.
     """
     deep = (pods, cores, core_links) != (None, None, None)
@@ -48,7 +49,8 @@ def folded_clos(
     places = pods * leaves * hosts_per_leaf
     count = places if hosts is None else hosts
     sizes = (pods, leaves, spines, hosts_per_leaf, links, core_links, cores if deep else 1)
-    if min(sizes) < 1 or not 0 <= count <= places:
+    is_one = (pods, leaves, spines, deep) == (1, 1, 0, False)
+    if (min(sizes) < 1 and not (is_one and places)) or not 0 <= count <= places:
         raise TopologyError(
             f"{name}: a tree of {pods * leaves} leaves with {hosts_per_leaf} hosts each, {spines} "
             f"spines, {cores} cores and {links} links per pair cannot hold {count} hosts"

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from daqloom.scenario.links import MOST_PORTS as MOST_PORTS
 from daqloom.topology import TopologyError
 from daqloom.words import natural_key
 
 MOST_NODES = 49151
 """Unicast addresses (LIDs) of an InfiniBand subnet."""
-MOST_PORTS = 1023
 MOST_CABLES = 1 << 18
 """A fat tree of three levels that fills a subnet without blocking has some 120 000."""
 LONGEST_NAME = 200

@@ -24,7 +24,7 @@ def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int)
     if count > len(left):
         raise ScenarioError(
             f"{scenario.name}: hosts.spares = {count}, and the network has {len(left)} hosts "
-            "without units; use fewer spares, more leaves or more hosts_per_leaf"
+            f"without units; use fewer spares, {scenario.network.more_hosts}"
         )
     place: dict[int, int] = {}
     if scenario.folded and len(slots) == readouts and scenario.hosts.order == "by-port":

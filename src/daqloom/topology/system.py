@@ -166,8 +166,7 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     if count > len(everyone):
         raise ScenarioError(
             f"{scenario.name}: {_counted(scenario)} {count} hosts, and the network has "
-            f"{len(everyone)}; use "
-            "fewer units, more leaves or more hosts_per_leaf"
+            f"{len(everyone)}; use fewer units, {scenario.network.more_hosts}"
         )
     taken = everyone[:count]
     if hosts.placement == "spread":  # pull building: readout units evenly, then builder units
