@@ -16,6 +16,10 @@ LONGEST_QUOTE = 100
 """Characters of a line in a message."""
 
 
+FileCounts = Mapping[str, Mapping[str, int]]
+"""By the name of a file: its lines, or the entries of a file without lines, by fate."""
+
+
 class NotUnderstoodError(ValueError):
     """Error for a file that no reader understood, in one sentence."""
 
@@ -86,9 +90,9 @@ class CountedLines(Iterator[str]):
         )
 
 
-def in_words(counts: Mapping[str, int], unit: str = "line") -> str:
+def in_words(counts: Mapping[str, int], unit: str = "line", units: str = "") -> str:
     """`12 lines used, 3 ignored, 1 malformed`."""
     return (
-        f"{counted(counts.get(USED, 0), unit)} used, {counts.get(IGNORED, 0):,} ignored, "
+        f"{counted(counts.get(USED, 0), unit, units)} used, {counts.get(IGNORED, 0):,} ignored, "
         f"{counts.get(MALFORMED, 0):,} malformed"
     )

@@ -80,6 +80,42 @@ def test_show_names_what_is_irregular_by_switch_and_port():
     assert kinds == ["missing link"] * 2 + ["swapped cables"] * 3 + ["missing host"] * 8
 
 
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_the_lines_of_each_file_are_counted(tmp_path, command):
+    """Devices and ports are used, comments ignored, and what is neither is malformed."""
+    source = shipped_fabrics()["fattree72"]
+    shutil.copytree(source, tmp_path / "mine")
+    cabling = tmp_path / "mine" / "ibnetdiscover.txt"
+    lines = cabling.read_text().splitlines()
+    used = sum(line.startswith(("[", "Switch", "Ca")) for line in lines)
+    cabling.write_text("\n".join([*lines, "not a line of it"]))
+    text = printed(command, tmp_path / "mine")
+    told = f"ibnetdiscover.txt: {used:,} lines used, {len(lines) - used:,} ignored, 1 malformed\n"
+    assert told in text
+    assert ("opensm-lfts.dump: " in text) == (command == "check")
+    counts = record(command, tmp_path / "mine")["lines"]["ibnetdiscover.txt"]
+    assert counts == {"used": used, "ignored": len(lines) - used, "malformed": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("leaf-spine-lldp", "10 files: 33 lines used, 20 ignored, 0 malformed"),
+        ("cluster64-opensm-subnet.lst", "cluster64-opensm-subnet.lst: 268 lines used, 0 ignored"),
+    ],
+)
+def test_tables_of_neighbours_and_lists_are_counted(name, said):
+    assert said in printed("show", DATA / name)
+
+
+def test_entries_of_a_list_by_hand_are_counted(tmp_path):
+    file = tmp_path / "mine.json"
+    printed("draw", *LHCB, "-o", file)
+    # 360 hosts, 28 switches, 720 cables.
+    assert "mine.json: 1,108 entries used, 0 ignored, 0 malformed\n" in printed("show", file)
+    assert "used" not in printed("show", *LHCB)
+
+
 def test_show_needs_no_tables(tmp_path):
     folder = tmp_path / "mine"
     shutil.copytree(shipped_fabrics()["cluster64"], folder)
@@ -389,7 +425,7 @@ def test_the_reference_names_every_key_and_kind():
     shown = keys(record("show", "cluster64")) | keys(record(*blocking))
     shown |= keys(record("check", "lhcb", "--order", "shuffle:1"))
     shown |= keys(record("route", "lhcb", "H00-00", "H05-07"))
-    assert shown - told <= {"schema", "fabric"}
+    assert shown - told <= {"schema", "fabric", "ibnetdiscover.txt", "opensm-lfts.dump"}
     assert {*get_args(AnomalyKind), *get_args(DefectKind)} <= told
 
 

@@ -14,7 +14,7 @@ from daqloom import methods
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.simulate import SimulationError
 from daqloom.topology.clos import folded_clos
-from daqloom.topology.credit_loops import credit_loops, in_words
+from daqloom.topology.credit_loops import credit_loops, loop_names
 from daqloom.topology.fabric import Cable, End, Fabric, Node
 from daqloom.topology.load import load_fabric
 from daqloom.topology.loaded import override
@@ -63,7 +63,7 @@ def test_a_ring_has_a_loop_each_way_with_ports() -> None:
     fabric = of_switches(5, [(n, (n + 1) % 5) for n in range(5)])
     loops = credit_loops(trace(fabric, minimal(fabric)))
     # Two hops at most each way round: every link waits for the next one of its direction.
-    assert [in_words(fabric, loop) for loop in loops] == [
+    assert [loop_names(fabric, loop) for loop in loops] == [
         "sw0 port 2 → sw1 port 3 → sw2 port 3 → sw3 port 3 → sw4 port 3 → sw0 port 2",
         "sw0 port 3 → sw4 port 2 → sw3 port 2 → sw2 port 2 → sw1 port 2 → sw0 port 3",
     ]
@@ -114,13 +114,13 @@ def test_what_blocks_in_the_simulator_is_named_before(tmp_path: Path) -> None:
     fabric, tables, _ = load_fabric(tmp_path)
     assert tables is not None
     [loop] = credit_loops(trace(fabric, Routes(tables)))
-    assert in_words(fabric, loop) == "sw0 port 2 → sw1 port 2 → sw2 port 2 → sw0 port 2"
-    with pytest.raises(SimulationError, match=in_words(fabric, loop)):
+    assert loop_names(fabric, loop) == "sw0 port 2 → sw1 port 2 → sw2 port 2 → sw0 port 2"
+    with pytest.raises(SimulationError, match=loop_names(fabric, loop)):
         methods.simulate(scenario, seed=1)
     # With enough buffer nothing blocks; the warning stays, but for packets with a lifetime.
     roomy = override(scenario, {"network.switch.buffer": "4 MB"})
     lasting = {"network.switch.head_of_queue_lifetime": "1 s"}
     for method in (methods.simulate, methods.analyse):
         [said] = [w for w in method(roomy).warnings if "credit loop" in w]
-        assert in_words(fabric, loop) in said
+        assert loop_names(fabric, loop) in said
         assert not any("credit loop" in w for w in method(override(roomy, lasting)).warnings)

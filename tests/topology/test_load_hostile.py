@@ -16,8 +16,10 @@ from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric import Fabric, Node
 from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
+from daqloom.topology.lldp_table import read_lldp_table
 from daqloom.topology.routes import MOST_ROUTES, no_routes
 from daqloom.topology.subnet_list import read_subnet_list
+from support.repository import DATA
 
 SWITCH = 'Switch\t{ports} "S-{guid:016x}"\t# "{name}" base port 0 lid {lid} lmc 0\n'
 LINK = '[{port}]\t"S-{guid:016x}"[{there}]\t# "{name}" lid 1 4xHDR\n'
@@ -235,14 +237,23 @@ def test_json_out_of_range_is_refused(change, words):
 
 
 @pytest.mark.parametrize("name", ["leaf\x1b[2J0", "leaf\x9b0", "leaf\u202e0", "leaf\x070"])
-def test_what_a_terminal_would_obey_is_taken_out_of_names(file, name):
+def test_control_characters_are_escaped_in_names(file, name):
     text = SWITCH.format(ports=2, guid=1, name=name, lid=1)
     text += LINK.format(port=1, guid=2, there=1, name="spine0")
     text += SWITCH.format(ports=2, guid=2, name="spine0", lid=2)
     text += LINK.format(port=1, guid=1, there=1, name=name)
     fabric, _ = read_ibnetdiscover(file(text))
     assert all(node.name.isprintable() for node in fabric.nodes)
-    assert fabric.nodes[0].name.startswith("leaf?")
+    assert fabric.nodes[0].name == repr(name)[1:-1]
+
+
+def test_control_characters_do_not_shift_the_columns_of_a_table(tmp_path):
+    source = DATA / "leaf-spine-lldp" / "leaf0.lldp.txt"
+    text = source.read_text()
+    (tmp_path / source.name).write_text(text.replace("ru0.daq.example ", "ru0.daq.\x1bxample "))
+    neighbours = read_lldp_table(tmp_path / source.name, "leaf0").neighbours
+    assert neighbours[0].device == r"ru0.daq.\x1bxample"
+    assert neighbours[0].ids == ("0c:42:a1:00:30:00", "ens1f0np0")
 
 
 def test_tables_too_large_to_follow_are_refused():

@@ -3,20 +3,23 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from daqloom.line_counts import FileCounts, in_words
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.anomalies import Kind
 from daqloom.topology.check import FabricCheck, Schedule
-from daqloom.topology.credit_loops import in_words
+from daqloom.topology.credit_loops import loop_names
 from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.levels import level_name
 from daqloom.topology.routes import Hop
 from daqloom.topology.routing import MENDED
 from daqloom.topology.summary import Summary
-from daqloom.words import counted
+from daqloom.words import counted, printable
 
 MOST_LINES = 8
 """Of a kind: a fabric has hundreds of links, and one cable may spoil them all."""
 MOST_ANOMALIES = 40
+MOST_FILES = 4
+"""Whose lines are counted one by one."""
 
 KINDS: dict[Kind, tuple[str, str]] = {
     "missing link": ("missing link", "missing links"),
@@ -45,9 +48,10 @@ def counts(fabric: Fabric) -> str:
     )
 
 
-def print_summary(summary: Summary) -> None:
+def print_summary(summary: Summary, lines: FileCounts) -> None:
     """Levels, cables between them, capacity, irregularities."""
     print(headline(summary.fabric))
+    _print_lines(lines)
     print("\nSwitches")
     for level, count in summary.tree.counts.items():
         print(f"  {level_name(level):<10}{count:>6,}")
@@ -61,9 +65,10 @@ def print_summary(summary: Summary) -> None:
     _print_cabling(summary, MOST_ANOMALIES, "--json")
 
 
-def print_check(check: FabricCheck, routing: str) -> None:
+def print_check(check: FabricCheck, routing: str, lines: FileCounts) -> None:
     """Routes, cabling, schedule and suggestions."""
     print(headline(check.fabric, routing))
+    _print_lines(lines)
     _print_routes(check)
     _print_cabling(check.summary, MOST_LINES, "`daqloom topology show`")
     _print_schedule(check)
@@ -90,6 +95,19 @@ def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
     print(f"\n  {'node':<{width}}  {'in port':>{come}}  {'out port':>{go}}")
     for hop, (port_in, port_out) in zip(hops, rows, strict=True):
         print(f"  {nodes[hop.node].name:<{width}}  {port_in:>{come}}  {port_out:>{go}}".rstrip())
+
+
+def _print_lines(lines: FileCounts) -> None:
+    """What was read: of few files each, of many all together."""
+    if len(lines) > MOST_FILES:
+        total: Counter[str] = Counter()
+        for counts in lines.values():
+            total.update(counts)
+        lines = {counted(len(lines), "file"): total}
+    for name, counts in lines.items():
+        is_list = name.endswith((".json", ".toml"))
+        unit = ("entry", "entries") if is_list else ("line", "lines")
+        print(f"{printable(name)}: {in_words(counts, *unit)}")
 
 
 def _print_capacity(summary: Summary) -> None:
@@ -152,7 +170,7 @@ def _print_routes(check: FabricCheck) -> None:
     blocks = counted(len(circles), "credit loop") if circles else "no credit loop"
     print(f"\nRoutes: {verdict}, {counted(loops, 'loop') if loops else 'no loop'}, {blocks}")
     for circle in circles[:MOST_LINES]:
-        print(f"  credit loop: {in_words(check.fabric, circle)}")
+        print(f"  credit loop: {loop_names(check.fabric, circle)}")
     _print_rest(len(circles))
     if circles:
         print(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -15,6 +15,7 @@ from daqloom.cli.console import plain_failures
 from daqloom.cli.options import argument, option
 
 if TYPE_CHECKING:
+    from daqloom.line_counts import FileCounts
     from daqloom.scenario.models import Scenario
     from daqloom.topology.fabric import Fabric
     from daqloom.topology.routes import Routes
@@ -81,6 +82,13 @@ class Given:
     """The files that it comes from; None for a parametric one."""
     scenario: Scenario | None = None
     """The scenario whose network it is."""
+    tables: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """Lines of files with forwarding tables that were read."""
+
+    @property
+    def lines(self) -> FileCounts:
+        """Lines of all files that were read."""
+        return {**self.fabric.lines, **self.tables}
 
     @property
     def name_of_routing(self) -> str:
@@ -98,7 +106,7 @@ class Given:
             return self.name_of_routing, cabled(self.scenario).routes
         tables = None
         if self.path and name in (None, IMPORTED):
-            tables, warnings = load_tables(self.path, self.fabric)
+            tables, warnings = load_tables(self.path, self.fabric, self.tables)
             _note(warnings)
         return name or default_routing(tables), routing(self.fabric, tables, name)
 

@@ -68,7 +68,10 @@ def show(given: Given, json: Json = False) -> None:
     from daqloom.topology.summary import summarise
 
     summary = summarise(given.fabric)
-    print(json_.dumps(summary.record())) if json else print_summary(summary)
+    if json:
+        print(json_.dumps(summary.record() | {"lines": given.lines}))
+    else:
+        print_summary(summary, given.lines)
 
 
 @app.command()
@@ -188,9 +191,9 @@ def check(
         with written_whole(output) as scratch:
             scratch.write_text(order_text(given.fabric, best.slots))
     if json:
-        print(json_.dumps(found.record() | {"routing": name}))
+        print(json_.dumps(found.record() | {"routing": name, "lines": given.lines}))
     else:
-        print_check(found, name)
+        print_check(found, name, given.lines)
 
 
 @app.command()

@@ -279,6 +279,6 @@ def _stall(system: FabricSystem, circle: list[tuple[int, int]]) -> str:
         return "the event builder has stalled: no event is left to simulate; please report this"
     return (
         "deadlock: each of these outputs waits for a buffer that only the next one can drain: "
-        f"{credit_loops.in_words(system.fabric, circle)}; use routes without cycles, or a virtual "
-        "lane for each direction"
+        f"{credit_loops.loop_names(system.fabric, circle)}; use routes without cycles, or a "
+        "virtual lane for each direction"
     )

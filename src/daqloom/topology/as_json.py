@@ -12,9 +12,11 @@ out. A cable may be told from both ends.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from daqloom.line_counts import USED
 from daqloom.scenario.files import read_text
 from daqloom.scenario.link_rates import PORT_RATE
 from daqloom.scenario.toml import TomlError, parse_toml
@@ -93,9 +95,11 @@ def _fabric(document: Any, source: str, rate_bps: int) -> Fabric:
     known = {node.name: place >= len(hosts) for place, node in enumerate([*hosts, *switches])}
     cables = reader.cables(top["cables"], known, rate_bps)
     try:
-        return fabric_of_ports(name, switches, cables, hosts)
+        fabric = fabric_of_ports(name, switches, cables, hosts)
     except TopologyError as error:
         raise TopologyError(f"{source}: {error}") from None
+    entries = sum(len(top[key]) for key in ("hosts", "switches", "cables"))
+    return replace(fabric, lines={Path(source).name: {USED: entries}})
 
 
 def _text(item: object) -> str:

@@ -40,7 +40,7 @@ def credit_loops(paths: Paths, hosts: ArrayLike | None = None) -> list[Loop]:
     return sorted((_ends(paths, loop) for loop in loops), key=lambda ends: (len(ends), ends))
 
 
-def in_words(fabric: Fabric, loop: Iterable[tuple[int, int]]) -> str:
+def loop_names(fabric: Fabric, loop: Iterable[tuple[int, int]]) -> str:
     """Return a circle of ends for people: `sw0 port 2 → sw1 port 2 → sw0 port 2`."""
     names = [fabric.end_name(End(*end)) for end in loop]
     return " → ".join([*names, names[0]])
@@ -56,7 +56,7 @@ def warnings(network: Network, fabric: Fabric, paths: Paths, hosts: ArrayLike) -
         return []
     more = f" ({len(loops) - 1} more by `daqloom topology check`)" if len(loops) > 1 else ""
     return [
-        f"the routes form a credit loop, {in_words(fabric, loops[0])}{more}: when each of these "
+        f"the routes form a credit loop, {loop_names(fabric, loops[0])}{more}: when each of these "
         "buffers is full, the network blocks for good; use routes without cycles, or set "
         "network.switch.head_of_queue_lifetime"
     ]

@@ -4,18 +4,22 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from daqloom.line_counts import CountedLines, NotUnderstoodError
 from daqloom.scenario.files import open_regular
 from daqloom.topology import TopologyError
-from daqloom.words import reason_of
+from daqloom.words import printable, reason_of
 
 LARGEST_DUMP_BYTES = 512 << 20
 LONGEST_LINE = 4096
 
 
-def lines_of(path: Path, largest_bytes: int | None = None) -> Iterator[tuple[int, str]]:
+def lines_of(
+    path: Path, largest_bytes: int | None = None, *, in_columns: bool = False
+) -> Iterator[tuple[int, str]]:
     """The numbered lines of a dump or an order, without what ends them; raises TopologyError. Tabs
-    come as spaces, and what a terminal would obey as `?`, wherever it stands. Descriptions of nodes
-    are bytes of anybody's choice: a line that is not UTF-8 is read as Latin-1."""
+    come as spaces, and control characters escaped, wherever they stand; `in_columns`: as they are,
+    for a reader that escapes the texts of its columns. Descriptions of nodes are bytes of anybody's
+    choice: a line that is not UTF-8 is read as Latin-1."""
     size, most = 0, largest_bytes or LARGEST_DUMP_BYTES
     try:
         with open_regular(path) as file:
@@ -34,11 +38,33 @@ def lines_of(path: Path, largest_bytes: int | None = None) -> Iterator[tuple[int
                     )
                 if not line:
                     return
-                yield number, printable(_decoded(line).rstrip("\r\n").replace("\t", " "))
+                text = _decoded(line).rstrip("\r\n").replace("\t", " ")
+                yield number, text if in_columns else printable(text)
     except OSError as error:
         raise TopologyError(f"{path} cannot be read: {reason_of(error)}") from None
     except ValueError:
         raise TopologyError("a file name cannot hold a null character") from None
+
+
+def counted_lines(
+    path: Path,
+    subject: str,
+    kinds: str,
+    largest_bytes: int | None = None,
+    *,
+    in_columns: bool = False,
+) -> CountedLines:
+    """The lines of `lines_of`, to be counted by fate."""
+    lines = (line for _, line in lines_of(path, largest_bytes, in_columns=in_columns))
+    return CountedLines(str(path), lines, subject, kinds)
+
+
+def check_understood(lines: CountedLines) -> None:
+    """Raise TopologyError where less than half was understood."""
+    try:
+        lines.check()
+    except NotUnderstoodError as error:
+        raise TopologyError(str(error)) from None
 
 
 def _decoded(line: bytes) -> str:
@@ -46,10 +72,3 @@ def _decoded(line: bytes) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError:
         return line.decode("latin-1")
-
-
-def printable(text: str) -> str:
-    """The text with `?` for what a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from daqloom.line_counts import FileCounts
 from daqloom.scenario.links import MOST_PORTS as MOST_PORTS
 from daqloom.topology import TopologyError
 from daqloom.words import natural_key
@@ -54,6 +55,8 @@ class Fabric:
     hosts: tuple[Node, ...]
     switches: tuple[Node, ...]
     cables: tuple[Cable, ...]
+    lines: FileCounts = field(default_factory=dict, compare=False, repr=False)
+    """Lines of the files that it was read from."""
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -60,7 +60,6 @@ def iblinkinfo_rows(lines: CountedLines) -> Iterator[LinkRow]:
             guid, name = int(head[2] or "0", 16), head[3].strip()
             lines.use()
         elif (link := _LINK.fullmatch(line)) and (link["name"] or kind):
-            lines.use()
             own_guid = int(link["guid"] or "0", 16) or guid
             one_line = link["name"] is not None
             here = LinkEnd(
@@ -79,6 +78,7 @@ def iblinkinfo_rows(lines: CountedLines) -> Iterator[LinkRow]:
             if there and not state:
                 lines.malformed(line, "==( 4X 25.78125 Gbps Active/ LinkUp)==>")
                 continue
+            lines.use()
             width, speed, logical = (state[1], state[2], state[3]) if state else ("", "", "")
             could = _COULD_BE.search(link["note"])
             yield LinkRow(

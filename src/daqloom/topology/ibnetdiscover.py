@@ -15,13 +15,15 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
+from daqloom.line_counts import MALFORMED
 from daqloom.scenario.link_rates import data_rate
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.dump_lines import check_understood, counted_lines
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
 from daqloom.words import counted
 
+KINDS = "the lines of ibnetdiscover"
 _KINDS: dict[str, Kind] = {"Switch": "switch", "Ca": "adapter", "Rt": "router"}
 _LETTERS: dict[str, Kind] = {"S": "switch", "H": "adapter", "R": "router"}
 
@@ -52,13 +54,15 @@ def is_ibnetdiscover(line: str) -> bool:
 
 def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
     """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
-    survey = Survey(path)
+    lines = counted_lines(path, "cables", KINDS)
+    survey = Survey(path, lines.counts)
     device: Device | None = None
-    strange: list[int] = []
     without_rate: list[tuple[int, Device, str]] = []
     has_rates = False
-    for number, line in lines_of(path):
+    for line in lines:
+        number = lines.number
         if line.startswith("["):
+            lines.use()
             if device is None:
                 survey.fail(number, "a port before any Switch, Ca or Rt")
             if _port(survey, device, number, line):
@@ -66,17 +70,21 @@ def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
             else:
                 without_rate.append((number, device, line))
         elif line.startswith(tuple(_KINDS)):
+            lines.use()
             device = _device(survey, number, line)
-        elif not _MARKS.fullmatch(line):
-            strange.append(number)
+        elif _MARKS.fullmatch(line):
+            lines.ignore()
+        else:
+            lines.outside(line, "a device, a port or a comment")
     if not survey.devices:
         raise TopologyError(f"{path} is not output of ibnetdiscover: it has no Switch and no Ca")
     if has_rates and without_rate:
         _fail_port(survey, *without_rate[0])
-    if strange:
+    check_understood(lines)
+    if number := lines.counts[MALFORMED]:
         survey.warnings.append(
-            f"{path}, line {strange[0]}: {counted(len(strange), 'line')} of an "
-            "unknown kind passed over"
+            f"{path}: {counted(number, 'line')} of an unknown kind passed over, first "
+            f"{lines.first_malformed}"
         )
     return survey.fabric(), survey.warnings
 

@@ -15,7 +15,7 @@ A section per switch; a line per LID: the output port and, after `#` or `:`, who
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -23,8 +23,9 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.line_counts import CountedLines
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.routes import Defect, no_routes
 from daqloom.topology.survey import LONGEST_DESCRIPTION
@@ -56,16 +57,21 @@ class _Table(NamedTuple):
     """Entries of the forwarding table by LID."""
 
 
-def read_lft_dump(path: Path, fabric: Fabric) -> tuple[NDArray[np.int16], list[str]]:
+def read_lft_dump(
+    path: Path, fabric: Fabric, read: dict[str, Mapping[str, int]] | None = None
+) -> tuple[NDArray[np.int16], list[str]]:
     """Output ports (switches, hosts), 0 without route, and warnings; raises TopologyError. An entry
     belongs to the host with its port GUID, else to the host with its LID. A host that answers to
-    several LIDs (LMC) counts with its own, the base LID."""
+    several LIDs (LMC) counts with its own, the base LID. `read` gets the file's lines by fate."""
     places = {node.guid: place for place, node in enumerate(fabric.switches) if node.guid}
     ports = no_routes(fabric)
     warnings: list[str] = []
     first_line: dict[int, int] = {}
     strangers = 0
-    for table in _tables(path):
+    lines = counted_lines(path, "forwarding tables", "those of OpenSM and dump_lfts.sh, and .fdbs")
+    if read is not None:
+        read[path.name] = lines.counts
+    for table in _tables(path, lines):
         place = places.get(table.guid)
         if place is None:
             if not strangers:
@@ -100,10 +106,11 @@ def read_lft_dump(path: Path, fabric: Fabric) -> tuple[NDArray[np.int16], list[s
     return ports, warnings
 
 
-def _tables(path: Path) -> Iterator[_Table]:
+def _tables(path: Path, lines: CountedLines) -> Iterator[_Table]:
     table: _Table | None = None
     has_end = True
-    for number, line in lines_of(path):
+    for line in lines:
+        number = lines.number
         if routes := _ROUTES.fullmatch(line.strip()):
             if table is not None and not has_end:
                 yield table
@@ -133,13 +140,17 @@ def _tables(path: Path) -> Iterator[_Table]:
                 )
             owner = _GUID.search(line)
             table.entries[lid] = _Entry(number, int(owner[1], 16) if owner else 0, int(entry[2]))
-        elif not (_MARKS.fullmatch(line) or _NO_ROUTE.fullmatch(line)):
+        elif _MARKS.fullmatch(line) or _NO_ROUTE.fullmatch(line):
+            lines.ignore()
+            continue
+        else:
             whose = f'switch "{table.name}": ' if table else ""
             _fail(
                 path,
                 number,
                 f'{whose}cannot read "{line[:60]}"; expected an entry such as `0x0001 001 # …`',
             )
+        lines.use()
     if table is not None and not has_end:
         yield table
     elif table is not None:
@@ -187,7 +198,7 @@ def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple
     entry for the first destination, of a loop in its first switch; where there is no entry, the
     beginning of the switch's table."""
     lines: dict[tuple[int, int], int] = {}
-    for table in _tables(path):
+    for table in _tables(path, counted_lines(path, "forwarding tables", "")):
         here = [each for each in defects if each.switch >= 0]
         here = [each for each in here if fabric.switches[each.switch].guid == table.guid]
         entries = _of_hosts(fabric, table) if here else []

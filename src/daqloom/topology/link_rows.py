@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from daqloom.line_counts import MALFORMED, CountedLines, NotUnderstoodError
+from daqloom.line_counts import MALFORMED, CountedLines
 from daqloom.scenario.link_rates import data_rate
-from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.dump_lines import check_understood, counted_lines
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
 from daqloom.words import counted
@@ -55,13 +54,10 @@ def read_link_rows(
     """The fabric and warnings; raises TopologyError. Its name is that of the file's folder.
     `rows_of`: the reader of the file's format. `subject`: what it looks for, and `known`: the kinds
     of files that daqloom reads, for the message of a refusal."""
-    lines = CountedLines(str(path), (line for _, line in lines_of(path)), subject, known)
+    lines = counted_lines(path, subject, known)
     rows = list(rows_of(lines))
-    try:
-        lines.check()
-    except NotUnderstoodError as error:
-        raise TopologyError(str(error)) from None
-    survey = Survey(path)
+    check_understood(lines)
+    survey = Survey(path, lines.counts)
     if lines.first_malformed:
         number = counted(lines.counts[MALFORMED], "line")
         survey.warnings.append(

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from daqloom.line_counts import IGNORED, USED
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
 from daqloom.words import counted
 
@@ -67,8 +68,9 @@ def read_lldp_table(path: Path, device: str) -> Table:
     neighbours: list[Neighbour] = []
     is_over = False
     first = ""
-    for number, line in lines_of(path, LARGEST_TABLE_BYTES):
-        where = f"{path}, line {number}"
+    lines = counted_lines(path, "neighbours", KNOWN, LARGEST_TABLE_BYTES, in_columns=True)
+    for line in lines:
+        where = f"{path}, line {lines.number}"
         first = first or line.strip()
         if titles is None:
             titles = _titles(line)
@@ -100,7 +102,8 @@ def read_lldp_table(path: Path, device: str) -> Table:
         raise TopologyError(f"{path} has no table of neighbours: {what}; known are {KNOWN}")
     if titles is _SONIC and not is_over:
         raise TopologyError(f"{path} ends without `Total entries displayed`; it may be truncated")
-    return Table(device, str(path), neighbours, is_switch=True)
+    counts = {USED: len(neighbours), IGNORED: lines.number - len(neighbours)}
+    return Table(device, str(path), neighbours, is_switch=True, lines=counts)
 
 
 def _titles(line: str) -> _Titles | None:

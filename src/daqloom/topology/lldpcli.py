@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from daqloom.line_counts import IGNORED, USED
 from daqloom.scenario.files import read_text
 from daqloom.topology import TopologyError
 from daqloom.topology.neighbours import FORWARDING, LARGEST_TABLE_BYTES, Neighbour, Table, text_of
@@ -40,16 +41,14 @@ def read_lldpcli(path: Path, device: str) -> Table:
             f'{path} has no "lldp"; expected output of `lldpcli show neighbors -f json`'
         )
     reader = _Reader(path)
-    return Table(
-        device,
-        str(path),
-        [
-            neighbour
-            for lldp in reader.objects(document["lldp"], "lldp")
-            for port, heard in reader.named(lldp.get("interface"), "interface")
-            for neighbour in reader.neighbour(port, heard)
-        ],
-    )
+    heard = [
+        list(reader.neighbour(port, each))
+        for lldp in reader.objects(document["lldp"], "lldp")
+        for port, each in reader.named(lldp.get("interface"), "interface")
+    ]
+    neighbours = [each for them in heard for each in them]
+    counts = {USED: len(neighbours), IGNORED: heard.count([])}
+    return Table(device, str(path), neighbours, lines=counts)
 
 
 def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.neighbours import FORWARDING, LARGEST_TABLE_BYTES, Neighbour, Table, text_of
 
 _INTERFACE = re.compile(r"Interface:\s+(\S+), via: ([^,]+)(?:,.*)?")
@@ -35,14 +35,19 @@ def read_lldpcli_text(path: Path, device: str) -> Table:
     fields: dict[str, list[str]] = defaultdict(list)
     head: re.Match[str] | None = None
     where = str(path)
-    for number, line in lines_of(path, LARGEST_TABLE_BYTES):
+    lines = counted_lines(path, "neighbours", "lldpcli show neighbors", LARGEST_TABLE_BYTES)
+    for line in lines:
         if found := _INTERFACE.fullmatch(line):
             neighbours += _neighbour(head, fields, where)
-            head, fields, where = found, defaultdict(list), f"{path}, line {number}"
+            head, fields, where = found, defaultdict(list), f"{path}, line {lines.number}"
+            lines.use()
         elif head and (field := _FIELD.fullmatch(line)):
             fields[field[1]].append(field[2])
+            lines.use()
+        else:
+            lines.ignore()
     neighbours += _neighbour(head, fields, where)
-    return Table(device, str(path), neighbours)
+    return Table(device, str(path), neighbours, lines=lines.counts)
 
 
 def _neighbour(

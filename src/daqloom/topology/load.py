@@ -1,5 +1,6 @@
 """A fabric by name or path, from the files that a site has."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -19,7 +20,7 @@ from daqloom.scenario.dumps import (
 )
 from daqloom.topology import TopologyError, iblinkinfo, lft_dump, net_dump, port_list
 from daqloom.topology.as_json import read_list
-from daqloom.topology.dump_lines import lines_of, printable
+from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric import LONGEST_NAME, MOST_NODES, Fabric, is_name
 from daqloom.topology.iblinkinfo import iblinkinfo_rows, is_iblinkinfo
 from daqloom.topology.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
@@ -33,7 +34,7 @@ from daqloom.topology.net_dump import is_net_dump, net_dump_rows
 from daqloom.topology.port_list import is_port_list, port_list_rows
 from daqloom.topology.routes import Paths
 from daqloom.topology.subnet_list import is_subnet_list, read_subnet_list
-from daqloom.words import did_you_mean
+from daqloom.words import did_you_mean, printable
 
 DUMPS = (
     "the output of ibnetdiscover (also -p) and iblinkinfo (also -l), OpenSM's or ibdiagnet's .lst, "
@@ -119,12 +120,13 @@ def _table(path: Path) -> Table:
 
 
 def load_tables(
-    path: str | PathLike[str], fabric: Fabric
+    path: str | PathLike[str], fabric: Fabric, read: dict[str, Mapping[str, int]] | None = None
 ) -> tuple[NDArray[np.int16] | None, list[str]]:
-    """Its forwarding tables where the folder holds any, and warnings; raises TopologyError."""
+    """Its forwarding tables where the folder holds any, and warnings; raises TopologyError. `read`
+    gets the lines of their file by fate."""
     place = Path(path)
     tables = first(place, TABLES) if _is_folder(place) else None
-    return (None, []) if tables is None else read_lft_dump(tables, fabric)
+    return (None, []) if tables is None else read_lft_dump(tables, fabric, read)
 
 
 def with_lines(path: str | PathLike[str], fabric: Fabric, paths: Paths) -> Paths:

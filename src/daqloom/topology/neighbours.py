@@ -12,15 +12,15 @@ as switches with the default name, and one device two names.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 from daqloom.scenario.link_rates import PORT_RATE
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import printable
 from daqloom.topology.fabric import MOST_CABLES, Fabric, Node
 from daqloom.topology.named_ports import NamedCable, Plug, fabric_of_ports, in_order
-from daqloom.words import counted, natural_key
+from daqloom.words import counted, natural_key, printable
 
 LARGEST_TABLE_BYTES = 4 << 20
 """1023 ports with all that a neighbour may tell take no more."""
@@ -67,6 +67,8 @@ class Table:
     neighbours: Sequence[Neighbour]
     is_switch: bool = False
     """Only switches print such a table."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Lines of the file by fate; of JSON, neighbours."""
 
     def is_management(self, port: str) -> bool:
         """Return whether a port of this device carries no data. `eth0` is that of a switch whose
@@ -104,8 +106,10 @@ def fabric_of_tables(
     router) and has such ports or several cables; or one without capabilities that has several
     neighbours. All others are hosts. `rate_bps`: of all cables."""
     match = _Match()
+    lines = {}
     for table in tables:
         match.add(table)
+        lines[PurePath(table.where).name] = table.lines
     match.identify()
     match.hear()
     match.pair()
@@ -116,7 +120,7 @@ def fabric_of_tables(
         )
     named = [NamedCable(a, b, rate_bps or ASSUMED_BPS) for a, b in cables]
     fabric = fabric_of_ports(name, [Node(switch, 0) for switch in in_order(switches)], named)
-    return fabric, match.warnings
+    return replace(fabric, lines=lines), match.warnings
 
 
 class _Match:

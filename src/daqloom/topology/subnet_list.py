@@ -17,7 +17,7 @@ from pathlib import Path
 
 from daqloom.scenario.link_rates import data_rate
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
 
@@ -54,10 +54,14 @@ def is_subnet_list(line: str) -> bool:
 
 def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
     """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
-    survey = Survey(path)
-    for number, line in lines_of(path):
+    lines = counted_lines(path, "cables", "the lines of OpenSM's and ibdiagnet's .lst")
+    survey = Survey(path, lines.counts)
+    for line in lines:
+        number = lines.number
         if not line.strip() or line.lstrip().startswith("#"):
+            lines.ignore()
             continue
+        lines.use()
         found = _LINE.fullmatch(line)
         if not found:
             survey.fail(

@@ -7,13 +7,13 @@ and ports that they are on: `leaf00` port 1, port 2, …
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
 from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import printable
 from daqloom.topology.fabric import (
     MOST_CABLES,
     MOST_NODES,
@@ -24,7 +24,7 @@ from daqloom.topology.fabric import (
     Node,
     checked,
 )
-from daqloom.words import counted, natural_key
+from daqloom.words import counted, natural_key, printable
 
 LONGEST_DESCRIPTION = 128
 """InfiniBand's are 64 bytes; a site's map of names may give longer ones."""
@@ -75,6 +75,8 @@ class Survey:
     """Devices and cables as a file tells them; every error names file and line."""
 
     path: Path
+    lines: Mapping[str, int]
+    """Lines of the file by fate."""
     devices: dict[int, Device] = field(default_factory=dict)
     adapter_ports: dict[Plug, PortNames] = field(default_factory=dict)
     told: dict[Plug, Told] = field(default_factory=dict)
@@ -243,7 +245,8 @@ class Survey:
             for plug in self.told
             if plug.guid in rank
         }
-        return checked(Fabric(name, tuple(hosts), tuple(nodes), tuple(self._cables(ends))))
+        cables, lines = tuple(self._cables(ends)), {self.path.name: self.lines}
+        return checked(Fabric(name, tuple(hosts), tuple(nodes), cables, lines))
 
     def _unique_names(self, adapters: list[Plug], switches: list[Device]) -> list[str]:
         """Hosts, then switches; several ports of an adapter by `/P1`, equal names by their GUID."""
