@@ -9,9 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import ArrayLike, NDArray
 
 from daqloom.scenario.network import Network
 from daqloom.topology.fabric import End, Fabric
@@ -27,15 +25,20 @@ def credit_loops(paths: Paths, hosts: ArrayLike | None = None) -> list[Loop]:
 
     `hosts`: those that send to each other; by default all. Circles of one set share links.
     """
-    after = _dependencies(paths, hosts)
-    links = paths.wiring.links
-    edges = np.array([(a, b) for a, following in after.items() for b in following], int)
-    if not len(edges):
+    edges = _trimmed(_dependencies(paths, hosts))
+    if not edges.size:
         return []
-    graph = coo_array((np.ones(len(edges), bool), edges.T), shape=(links, links))
+    from scipy.sparse import coo_array  # heavy, and without a circle not needed
+    from scipy.sparse.csgraph import connected_components
+
+    links = paths.wiring.links
+    graph = coo_array((np.ones(edges.shape[1], bool), edges), shape=(links, links))
     _, part = connected_components(graph, connection="strong")
     sizes = np.bincount(part)
     firsts = {int(part[link]): int(link) for link in np.flatnonzero(sizes[part] > 1)[::-1]}
+    after: dict[int, list[int]] = defaultdict(list)
+    for one, following in edges.T.tolist():
+        after[one].append(following)
     loops = [_circle(first, after) for first in firsts.values()]
     return sorted((_ends(paths, loop) for loop in loops), key=lambda ends: (len(ends), ends))
 
@@ -62,20 +65,28 @@ def warnings(network: Network, fabric: Fabric, paths: Paths, hosts: ArrayLike) -
     ]
 
 
-def _dependencies(paths: Paths, hosts: ArrayLike | None) -> Mapping[int, list[int]]:
-    """By link: those that some packet takes right behind it. Links of hosts are in no circle."""
+def _dependencies(paths: Paths, hosts: ArrayLike | None) -> NDArray[np.int64]:
+    """(2, dependencies): a link, and one that some packet takes right behind it."""
     wiring = paths.wiring
     some = np.arange(len(wiring.leaf)) if hosts is None else np.unique(np.asarray(hosts, int))
     some = some[wiring.leaf[some] != NONE]
     leaves = np.unique(wiring.leaf[some])
-    after: dict[int, list[int]] = defaultdict(list)
     found = np.zeros((2, 0), np.int64)
     for here, there in zip(paths.rest[:-1], paths.rest[1:], strict=True):
         pair = np.stack([each[np.ix_(leaves, some)].reshape(-1) for each in (here, there)])
         found = np.unique(np.hstack([found, pair[:, (pair != NONE).all(axis=0)]]), axis=1)
-    for one, next_one in found.T.tolist():
-        after[one].append(next_one)
-    return after
+    return found
+
+
+def _trimmed(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The dependencies without those that no circle has: their link is waited for by none, or waits
+    for none. What is left has a circle."""
+    while edges.size:
+        is_inner = np.isin(edges[0], edges[1]) & np.isin(edges[1], edges[0])
+        if is_inner.all():
+            break
+        edges = edges[:, is_inner]
+    return edges
 
 
 def _circle(first: int, after: Mapping[int, list[int]]) -> list[int]:
