@@ -14,6 +14,8 @@ from daqloom.faults.loss import cost
 from daqloom.faults.network import network_of
 from daqloom.faults.read import read_logs
 from daqloom.faults.summary import MERGED, variants
+from daqloom.faults.throughput import Throughput
+from daqloom.report.faults import cost_figure
 from daqloom.study.broken import throughputs
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load
@@ -152,6 +154,20 @@ def test_figures_and_pages_are_written(usual: list[str], tmp_path: Path) -> None
     assert "<script" not in page
     assert "What would help" in page
     assert "leaf01 port 6 - spine00 port 4" in page
+
+
+def test_the_figure_has_a_line_for_each_way(folder: Path) -> None:
+    system = load(folder / "tree.toml")
+    network = network_of(system)
+    found = failures_of(read_logs([folder / "log.csv"]), network.links)
+    month = variants(found, [], 60, len(network.links.names))[MERGED]
+    names = ["as it is", *(f"way {number}" for number in range(7))]
+    ways = {name: Throughput({0: (1e12,), 2: (9e11,)}) for name in names}
+    figure = cost_figure.draw("tree", cost(month, network, ways))
+    [panel] = [
+        axes for axes in figure.axes if axes.get_title(loc="left").startswith("What is left")
+    ]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == names
 
 
 @pytest.mark.parametrize(

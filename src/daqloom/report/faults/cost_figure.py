@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
+COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.AMBER, style.SKY)
 MOST_BARS = 12
 """Numbers of cables that are down at once."""
 FEWEST_BARS = 5
@@ -91,7 +92,7 @@ def _time(axes: Axes, cost: Cost) -> None:
 def _left(axes: Axes, cost: Cost) -> None:
     largest = max(max(map(max, each.found_bps.values())) for each in cost.throughputs.values())
     scale, unit = style.prefixed("bit/s", largest)
-    for (way, each), colour in zip(cost.throughputs.items(), COLOURS, strict=False):
+    for (way, each), colour in zip(cost.throughputs.items(), cycle(COLOURS), strict=False):
         axes.plot(each.numbers, each.means_bps / scale, color=colour, label=way)
         for number, draws in each.found_bps.items():
             axes.plot([number] * len(draws), np.array(draws) / scale, ".", color=colour, ms=5)
@@ -111,7 +112,7 @@ def _all_ways(cost: Cost) -> list[tuple[str, Way]]:
 
 def _ways(axes: Axes, cost: Cost) -> None:
     ways = _all_ways(cost)
-    colours = dict(zip(cost.throughputs, COLOURS, strict=False))
+    colours = dict(zip(cost.throughputs, cycle(COLOURS), strict=False))
     for place, (name, way) in enumerate(ways):
         hours = way.hours
         axes.barh(place, hours.value, color=colours.get(name, style.GREY), height=0.7)
