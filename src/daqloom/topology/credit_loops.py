@@ -71,11 +71,13 @@ def _dependencies(paths: Paths, hosts: ArrayLike | None) -> NDArray[np.int64]:
     some = np.arange(len(wiring.leaf)) if hosts is None else np.unique(np.asarray(hosts, int))
     some = some[wiring.leaf[some] != NONE]
     leaves = np.unique(wiring.leaf[some])
-    found = np.zeros((2, 0), np.int64)
-    for here, there in zip(paths.rest[:-1], paths.rest[1:], strict=True):
-        pair = np.stack([each[np.ix_(leaves, some)].reshape(-1) for each in (here, there)])
-        found = np.unique(np.hstack([found, pair[:, (pair != NONE).all(axis=0)]]), axis=1)
-    return found
+    onwards = np.zeros((wiring.links, wiring.out.shape[1]), bool)  # by a port of its head
+    for hops in zip(paths.rest[:-1], paths.rest[1:], strict=True):
+        here, there = (each[np.ix_(leaves, some)] for each in hops)
+        is_way = (here != NONE) & (there != NONE)
+        onwards[here[is_way], wiring.tail_port[there[is_way]]] = True
+    link, port = np.nonzero(onwards)
+    return np.stack([link, wiring.out[wiring.head[link], port]])
 
 
 def _trimmed(edges: NDArray[np.int64]) -> NDArray[np.int64]:
