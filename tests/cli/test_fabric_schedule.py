@@ -142,6 +142,12 @@ def test_a_scenario_gets_the_rate_that_the_check_proposes(tmp_path: Path) -> Non
     assert own["routing"] == "mended, of the scenario"
     assert own["schedule"]["rate_share"] == proposed["rate_share"]
     assert own["schedule"]["builders"] == proposed["builders"]
+    # A path is that of the mended tables, too.
+    usual, mended = (
+        record("route", file_of(tmp_path, each), "H00-00", "H03-07")["hops"]
+        for each in (scenario, override(scenario, {"network.routing": "mended"}))
+    )
+    assert usual != mended
     said = [w for w in methods.analyse(scenario).warnings if "transfers share a link" in w]
     assert "network.routing = mended" in said[0]
 

@@ -98,12 +98,12 @@ class Given:
 
     def routes(self, name: str | None) -> tuple[str, Routes]:
         """The routing of a name, or the default one, and what it is called."""
-        from daqloom.topology.cabled import cabled
         from daqloom.topology.load import load_tables
         from daqloom.topology.routing import IMPORTED, default_routing, routing
+        from daqloom.topology.system import scheduled
 
         if self.scenario and name is None:
-            return self.name_of_routing, cabled(self.scenario).routes
+            return self.name_of_routing, scheduled(self.scenario).network.routes
         tables = None
         if self.path and name in (None, IMPORTED):
             tables, warnings = load_tables(self.path, self.fabric, self.tables)

@@ -10,6 +10,7 @@ import numpy as np
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology import TopologyError
+from daqloom.topology.cabled import cabled
 from daqloom.topology.mended import UNCHANGED, mend
 from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import (
@@ -54,9 +55,11 @@ def planned(given: Given, routing: str | None, order: str | None, *, dummies: bo
     scenario, fabric = given.scenario, given.fabric
     if scenario and (routing, order, dummies) == (None, None, False):
         own = scheduled(scenario)
+        given.tables.update(own.network.fabric.lines)
         shifts = scenario.building.protocol == "shift"
         readouts, builders = (own.readouts, own.builders) if shifts else (own.slots, own.slots)
-        name, what, units = given.name_of_routing, OF_SCENARIO, units_of(scenario, own)
+        name, units = given.name_of_routing, units_of(scenario, own)
+        what = OF_SCENARIO if shifts else f"{OF_SCENARIO}, which does not shift"
         mends = can_mend(scenario) and scenario.network.routing != MENDED
         return Planned(name, own.network.routes, what, readouts, builders, units, mends, [])
     units, hosts, mends = folded, None, True
@@ -72,7 +75,7 @@ def planned(given: Given, routing: str | None, order: str | None, *, dummies: bo
             f"routing {MENDED} orders the folded units of linear shift, which {fabric.name} does "
             "not have; take another routing, such as minimal:balanced"
         )
-    _, routes = given.routes(None)
+    routes = cabled(scenario).routes if scenario else given.routes(None)[1]
     mended = mend(fabric, routes, slots)
     notes = [UNCHANGED] if mended.routes is routes else []
     what += ", mended"

@@ -1,5 +1,7 @@
 """The network of a scenario: racks, a regular tree, imported dumps, or a list of cables."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +44,9 @@ def cabled(scenario: Scenario) -> Cabled:
         return Cabled(fabric, ways.first(fabric), ways, warnings)
     tables: NDArray[np.int16] | None = None
     if given.shape == "imported" and not broken:
-        tables, more = load_tables(given.folder, fabric)
-        warnings = warnings + more
+        read: dict[str, Mapping[str, int]] = {}
+        tables, more = load_tables(given.folder, fabric, read)
+        fabric, warnings = replace(fabric, lines={**fabric.lines, **read}), warnings + more
     routes = routing(fabric, tables, tables_of(given, is_broken=broken > 0))
     return Cabled(fabric, routes, single(routes), warnings)
 

@@ -65,10 +65,14 @@ def folded_clos(
     }
     ports = max(needed.values()) if radix is None else radix
     for kind, number in needed.items():
-        if not number <= ports <= MOST_PORTS:
+        if max(number, ports) > MOST_PORTS:
             raise TopologyError(
-                f"{name}: a {kind} needs {number} ports, and its radix is {ports} (at most "
-                f"{MOST_PORTS})"
+                f"{name}: a {kind} of {max(number, ports)} ports; a switch has at most {MOST_PORTS}"
+            )
+        if number > ports:
+            raise TopologyError(
+                f"{name}: a {kind} needs {number} ports, and its radix is {ports}; give a larger "
+                "radix, or none for as many ports as needed"
             )
 
     first_spine = count + pods * leaves
