@@ -48,6 +48,10 @@ def test_a_month_is_told_in_three_ways(month: Path) -> None:
     assert rows["cause: performance test"] == ["549", "0", "0"]
     assert "last longer than 10 min" in rows
     assert told.count(" port ") >= 10
+    # 28 switches, 360 adapters, and both ends of 720 cables; the last line is that of the log.
+    cabling, log = told.splitlines()[-2:]
+    assert cabling.startswith("ibnetdiscover.txt: 1,828 lines used, ")
+    assert " lines used, " in log
 
 
 def test_json_is_one_object_that_agrees_with_itself(month: Path) -> None:

@@ -51,7 +51,7 @@ def counts(fabric: Fabric) -> str:
 def print_summary(summary: Summary, lines: FileCounts) -> None:
     """Levels, cables between them, capacity, irregularities."""
     print(headline(summary.fabric))
-    _print_lines(lines)
+    print_lines(lines)
     print("\nSwitches")
     for level, count in summary.tree.counts.items():
         print(f"  {level_name(level):<10}{count:>6,}")
@@ -68,7 +68,7 @@ def print_summary(summary: Summary, lines: FileCounts) -> None:
 def print_check(check: FabricCheck, routing: str, lines: FileCounts) -> None:
     """Routes, cabling, schedule and suggestions."""
     print(headline(check.fabric, routing))
-    _print_lines(lines)
+    print_lines(lines)
     _print_routes(check)
     _print_cabling(check.summary, MOST_LINES, "`daqloom topology show`")
     _print_schedule(check)
@@ -97,7 +97,7 @@ def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
         print(f"  {nodes[hop.node].name:<{width}}  {port_in:>{come}}  {port_out:>{go}}".rstrip())
 
 
-def _print_lines(lines: FileCounts) -> None:
+def print_lines(lines: FileCounts) -> None:
     """What was read: of few files each, of many all together."""
     if len(lines) > MOST_FILES:
         total: Counter[str] = Counter()

@@ -108,6 +108,7 @@ def log(
       daqloom faults log march.csv --tests tests.txt --network lhcb --json
     """
     with plain_failures():
+        from daqloom.cli.fabric_console import print_lines
         from daqloom.cli.fabric_options import fabric_of
         from daqloom.cli.faults_console import print_counters, print_failures
         from daqloom.faults.change import COUNTERS
@@ -154,6 +155,7 @@ def log(
             if COUNTERS in told.formats:
                 print_counters(errors)
                 print()
+            print_lines(fabric.lines if fabric else {})
             print(in_words(told.lines))
         if not quiet:
             _tell(told, found, links)
