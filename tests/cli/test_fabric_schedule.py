@@ -169,6 +169,23 @@ def test_routing_names_are_told_without_contradiction() -> None:
     assert "needs a schedule: use `daqloom topology check --routing mended`" in said
 
 
+def test_a_fabric_that_is_no_tree_is_routed_by_shortest_paths(tmp_path: Path) -> None:
+    names = [f"s{n}" for n in range(5)]
+    cables = [{"from": f"h{n}", "to": [name, 1], "rate": "HDR"} for n, name in enumerate(names)]
+    for n, name in enumerate(names):
+        cables.append({"from": [name, 2], "to": [names[(n + 1) % 5], 3], "rate": "HDR"})
+    document = {"hosts": [f"h{n}" for n in range(5)], "switches": names, "cables": cables}
+    path = tmp_path / "ring.json"
+    path.write_text(json.dumps(document))
+    done = invoke("check", path)
+    assert done.exit_code == 0
+    assert "routed by minimal, as OpenSM falls back to minhop" in done.stderr
+    assert "routing minimal\n" in done.stdout
+    assert "no loop, 2 credit loops\n" in done.stdout
+    assert "D-mod-K requires" in refused("check", path, "--routing", "d-mod-k")
+    assert record("check", path, "--routing", "mended")["routing"] == "mended"
+
+
 def test_a_credit_loop_is_named_by_switch_and_port(tmp_path: Path) -> None:
     ring(tmp_path)
     text = printed("check", tmp_path)

@@ -98,8 +98,9 @@ class Given:
 
     def routes(self, name: str | None) -> tuple[str, Routes]:
         """The routing of a name, or the default one, and what it is called."""
+        from daqloom.topology import TopologyError
         from daqloom.topology.load import load_tables
-        from daqloom.topology.routing import IMPORTED, default_routing, routing
+        from daqloom.topology.routing import D_MOD_K, IMPORTED, MINIMAL, default_routing, routing
         from daqloom.topology.system import scheduled
 
         if self.scenario and name is None:
@@ -108,7 +109,16 @@ class Given:
         if self.path and name in (None, IMPORTED):
             tables, warnings = load_tables(self.path, self.fabric, self.tables)
             _note(warnings)
-        return name or default_routing(tables), routing(self.fabric, tables, name)
+        usual = default_routing(tables)
+        try:
+            return name or usual, routing(self.fabric, tables, name)
+        except TopologyError as error:
+            if name or usual != D_MOD_K:
+                raise
+            found = routing(self.fabric, tables, MINIMAL)
+            reason = str(error).rpartition("; ")[0]
+            _note([f"{reason}; routed by {MINIMAL}, as OpenSM falls back to minhop"])
+            return MINIMAL, found
 
 
 def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
