@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daqloom.course import MOST_BINS, Bin, Bins, Break, fault_metrics, recovery, series
+from daqloom.course import MOST_BINS, Bins, Break, fault_metrics, series
+from daqloom.recovery import Bin
 
 
 def a_second_each(*throughputs_bps: float) -> list[Bin]:
@@ -34,33 +35,6 @@ def test_bins_of_any_width_keep_the_amount(added: list[tuple[float, float, int]]
     assert len(bins.rates(max(begin + length for begin, length, _ in added))) <= MOST_BINS
     total = sum(each.throughput_bps * (each.end_s - each.begin_s) for each in rates)
     assert total == pytest.approx(sum(amount for _, _, amount in added), abs=1e-3)
-
-
-FOUR, LEFT = [(0.0, 4)], [(0.0, 4), (4.2, 0), (6.0, 3)]
-
-
-def test_a_run_recovers_with_the_share_of_the_members_that_are_left() -> None:
-    # Three of four: 0.95 × 100 × 3 / 4 = 71.25 b/s are as before.
-    bins = a_second_each(100, 100, 100, 100, 20, 0, 71, 72, 75, 75)
-    assert recovery(4.0, 10.0, bins, LEFT) == 3.0
-    assert recovery(4.0, 10.0, bins, [(0.0, 4), (4.2, 0), (6.0, 4)]) is None
-    assert recovery(4.0, 7.5, bins, LEFT) is None  # the next fault comes first
-
-
-def test_a_unit_that_comes_back_makes_no_second_dip_of_the_same_fault() -> None:
-    members = [(0.0, 4), (4.2, 0), (4.4, 3), (7.1, 0), (7.3, 4)]
-    bins = a_second_each(100, 100, 100, 100, 60, 75, 75, 10, 100, 100)
-    assert recovery(4.0, 10.0, bins, members) == 1.0
-
-
-def test_what_was_never_lower_recovers_at_once_and_what_was_nothing_never_does() -> None:
-    assert recovery(4.5, 9.0, a_second_each(*[100] * 4, 96, *[100] * 4), FOUR) == 0.0
-    assert recovery(4.0, 9.0, a_second_each(*[0] * 9), FOUR) is None
-    assert recovery(0.0, 9.0, a_second_each(*[100] * 9), FOUR) is None  # nothing is before
-
-
-def test_slow_for_a_while_is_recovered_from_when_the_rate_is_back() -> None:
-    assert recovery(3.0, 9.0, a_second_each(100, 100, 100, 50, 40, 50, 96, 100, 100), FOUR) == 3.0
 
 
 def test_each_fault_has_what_is_lost_until_the_next_one_begins() -> None:

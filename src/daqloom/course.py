@@ -4,18 +4,25 @@ simulated and of a measured run.
 Times are seconds from when the run first builds events.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
-RECOVERED = 0.95
-"""Share of the throughput before a fault at which the run has recovered."""
-BINS_BEFORE = 10
-"""The throughput before a fault is the median of so many bins."""
+from daqloom.recovery import Bin, Ending, Members, recovery
+
 MOST_BINS = 20_000
+
+
+class Lost(NamedTuple):
+    """MEPs of a run that were not built whole, by fate: see `events_accounted`."""
+
+    incomplete: int
+    dropped: int
+    discarded: int
+    unfinished: int
+    skipped: int
 
 
 @dataclass
@@ -35,14 +42,6 @@ class Break:
     """When it is known to be broken: its unit is declared lost, both ends of its link are down."""
     end_s: float | None = None
     """When it was mended; None: not during the run, or, of a killed unit, by nobody."""
-
-
-class Bin(NamedTuple):
-    """A part of the run."""
-
-    begin_s: float
-    end_s: float
-    throughput_bps: float
 
 
 class Bins:
@@ -77,10 +76,6 @@ class Bins:
             Bin(place * self.width_s, (place + 1) * self.width_s, factor * amount / self.width_s)
             for place, amount in enumerate(amounts)
         ]
-
-
-Members = Sequence[tuple[float, int]]
-"""How many units build from which time on, in the order of time; 0: they regroup."""
 
 
 def series(
@@ -118,7 +113,12 @@ def series(
 
 
 def fault_metrics(
-    breaks: Sequence[Break], bins: Sequence[Bin], members: Members, end_s: float, lost: int
+    breaks: Sequence[Break],
+    bins: Sequence[Bin],
+    members: Members,
+    end_s: float,
+    lost: int,
+    endings: Sequence[Ending] = (),
 ) -> dict[str, int | Mapping[str, float]]:
     """Return the metrics of faults of a run that ended at `end_s` and lost `lost` events. `breaks`
     are in the order of their beginning."""
@@ -128,12 +128,25 @@ def fault_metrics(
     )
     cost = dict.fromkeys((each.name for each in breaks), 0)
     counted = set()
+    settled_s: dict[float, float] = {}
+    """When the run had recovered from a fault, by the beginning of the fault."""
     for each in breaks:
         if each.detected_s is not None:
             detection_s[each.name].append(each.detected_s - each.begin_s)
         following = next((other for other in breaks if other.begin_s > each.begin_s), None)
         until_s = following.begin_s if following else end_s
-        recovered_s = recovery(each.begin_s, until_s, bins, members)
+        since_s = max((end for begin, end in settled_s.items() if begin < each.begin_s), default=0)
+        recovered_s = recovery(
+            each.begin_s,
+            until_s,
+            bins,
+            members,
+            since_s=since_s,
+            detected_s=each.detected_s,
+            mended_s=each.end_s,
+            endings=endings,
+        )
+        settled_s[each.begin_s] = until_s if recovered_s is None else each.begin_s + recovered_s
         if recovered_s is not None:
             recovery_s[each.name].append(recovered_s)
         if (each.name, each.begin_s) not in counted:  # several of a fault break together
@@ -152,40 +165,3 @@ def fault_metrics(
     if cost:
         found["fault_events_lost"] = cost
     return found
-
-
-def recovery(begin_s: float, until_s: float, bins: Sequence[Bin], members: Members) -> float | None:
-    """Return how long after `begin_s` the throughput is again what it was before, times the share
-    of the members that are left, but for `RECOVERED`; None if it is not before `until_s`, or if
-    nothing was built before.
-
-    From the lowest bin before the members build again (if they do not stop: before `until_s`), the
-    first bin counts that reaches it, from its beginning on. 0: it never was lower. The last bin
-    before `until_s` does not count: what was built in it may be told too late."""
-    before = [each.throughput_bps for each in bins if each.end_s <= begin_s][-BINS_BEFORE:]
-    times_s = [time_s for time_s, _ in members]
-    building = [count for time_s, count in members if time_s <= begin_s and count]
-    if not before or not building or not median(before):
-        return None
-
-    def target_bps(each: Bin) -> float:
-        now = members[bisect_right(times_s, each.end_s) - 1][1]
-        return RECOVERED * median(before) * min(1, now / building[-1]) if now else float("inf")
-
-    resumed = (time_s for time_s, count in members if begin_s < time_s < until_s and count)
-    dip_ends_s = next(resumed, until_s)
-    after = [each for each in bins if each.end_s > begin_s and each.end_s <= until_s][:-1]
-    dip = [each for each in after if each.begin_s < dip_ends_s]
-    if not dip:
-        return None
-    low = min(dip, key=lambda each: each.throughput_bps)
-    if low.throughput_bps >= target_bps(low):
-        return 0.0
-    return next(
-        (
-            each.begin_s - begin_s
-            for each in after
-            if each.begin_s > low.begin_s and each.throughput_bps >= target_bps(each)
-        ),
-        None,
-    )

@@ -67,6 +67,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("result",),
     ("scenario",),
     ("topology",),
+    ("recovery",),
     ("rules", "timeline", "course", "data"),
     ("analyse", "simulate", "measure", "faults"),
     ("softswitch",),

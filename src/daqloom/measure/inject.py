@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from daqloom._engine import Balance
-from daqloom.course import Break
+from daqloom.course import Break, Lost
 from daqloom.measure.control import Control
 from daqloom.measure.fault_plan import OF_LINKS, Condition, Planned, agenda, condition
 from daqloom.measure.namespaces import Namespaces
@@ -111,11 +111,14 @@ class Injector:
     def events_lost(self, balance: Balance) -> int:
         """Return how many events were not built whole until now."""
         totals = [unit.tally.totals for unit in self._control.run.units]
-        counted = sum(
-            (each.meps_incomplete or 0) + (each.meps_dropped or 0) + (each.meps_discarded or 0)
-            for each in totals
+        lost = Lost(
+            incomplete=sum(each.meps_incomplete or 0 for each in totals),
+            dropped=sum(each.meps_dropped or 0 for each in totals),
+            discarded=sum(each.meps_discarded or 0 for each in totals),
+            unfinished=balance.unfinished,
+            skipped=balance.skipped,
         )
-        return self._packing * (counted + balance.unfinished + balance.skipped)
+        return self._packing * sum(lost)
 
     async def _run(self) -> None:
         for due_s, changes in groupby(agenda(self.plan), lambda change: change.time_s):

@@ -15,10 +15,13 @@ fault_detection_s.* | s | time to detect a fault | simulate (FAULTED), measure (
     link know that it is down. By the name of the fault; mean over all times that it broke and was
     detected.
 fault_recovery_s.* | s | time to recover from a fault | simulate (FAULTED), measure (FAULTED) |
-    Time from the beginning of a fault until the throughput is again 95 % of what it was, times the
-    share of the members that are left. What it was is the median of the ten bins of the series
-    `throughput` before the fault. By the name of the fault; mean over all times that the run
-    recovered before the next fault began. 0: it never was lower.
+    Time from the beginning of a fault until the throughput is again what it was, times the share of
+    the members that are left: the end of the first dip after the fault in the series `throughput`.
+    A bin is lower from 5 % below what it was; where the bins before the fault fluctuate, from 1.5
+    standard deviations below, at most half. A dip is what these bins allow as chance with a
+    probability below 0.3 %; 0: there is none. A recovery is never before the detection and the end
+    of the regrouping that follows. Absent if there is none before the next fault. By the name of
+    the fault; mean over all times that the run recovered.
 fault_events_lost.* | events | events that a fault cost | simulate (REGROUPED), measure (FAULTED) |
     Events not built whole (incomplete, dropped, discarded, unfinished or skipped: see
     `events_accounted`) from the beginning of a fault until the next one begins or the run ends. By

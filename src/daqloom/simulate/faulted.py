@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from daqloom import _engine
-from daqloom.course import Bin, Bins, Break, fault_metrics, series
+from daqloom.course import Bins, Break, Lost, fault_metrics, series
+from daqloom.recovery import Bin, Ending
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import regroups
+from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.topology.outages import outages
 from daqloom.topology.system import FabricSystem
 
@@ -46,14 +48,54 @@ class RegroupingEngine(Protocol):
         """Return the log of the run control: times (s) and texts."""
 
 
+class _Counter:
+    """A counter of the engine against time, which begins anew after the warm-up."""
+
+    def __init__(self, duration_s: float) -> None:
+        self.bins = Bins(duration_s / BINS)
+        self.total = 0
+        self._before = 0
+
+    def add(self, begin_s: float, end_s: float, count: int, *, begins_anew: bool) -> None:
+        """Add what was counted until `end_s`; after that, the counter begins anew or goes on."""
+        self.bins.add(begin_s, end_s, count - self._before)
+        self.total += count - self._before
+        self._before = 0 if begins_anew else count
+
+
+class _Flow:
+    """The bytes of a flow against time, and when it has delivered all its messages."""
+
+    def __init__(self, duration_s: float, messages: int) -> None:
+        self.messages = messages
+        """Of all its sources; 0: unlimited."""
+        self.bytes, self._done = _Counter(duration_s), _Counter(duration_s)
+        self.ended_s: float | None = None
+
+    def add(
+        self, begin_s: float, end_s: float, count: _engine.FlowCount, *, begins_anew: bool
+    ) -> None:
+        """See `_Counter.add`."""
+        self.bytes.add(begin_s, end_s, count.bytes, begins_anew=begins_anew)
+        self._done.add(begin_s, end_s, count.messages + count.lost, begins_anew=begins_anew)
+        if self.ended_s is None and 0 < self.messages <= self._done.total:
+            self.ended_s = end_s
+
+
 class Course:
     """What is written against time, while the engine runs bin by bin; of a system whose units
     regroup also who builds, and what became of every event."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem) -> None:
         self._scenario, self._system = scenario, system
+        duration_s = scenario.run.duration
+        self._flows = [
+            _Flow(duration_s, len(senders) * scenario.flows[name].messages)
+            for name, senders in flow_sources(scenario, system).items()
+            if scenario.building.protocol == "none"  # else events are what counts
+        ]
         self._outages = outages(scenario.faults, system.fabric, system.hosts)
-        self._bins = Bins(scenario.run.duration / BINS)
+        self._written = _Counter(duration_s)
         self._end_s = 0.0
         self._regrouped: Regrouped | None = None
 
@@ -68,14 +110,14 @@ class Course:
             self._regrouped = Regrouped(self._scenario, self._system, engine)
             begins_s = {each.begin_s - BEFORE_S for each in self._outages}
             edges = sorted({*edges, *(at_s for at_s in begins_s if 0 < at_s < run.duration)})
-        before = 0
         for edge_s in edges:
             engine.run(progress, edge_s)
             if self._regrouped:
                 self._regrouped.look(edge_s)
-            written = _written(engine.report())
-            self._bins.add(self._end_s, edge_s, written - before)
-            before = 0 if edge_s == warm_s else written
+            counted, is_warm = engine.report(), edge_s == warm_s
+            self._written.add(self._end_s, edge_s, _written(counted), begins_anew=is_warm)
+            for flow, count in zip(self._flows, counted.flows, strict=False):
+                flow.add(self._end_s, edge_s, count, begins_anew=is_warm)
             self._end_s = edge_s
 
     def series(self) -> dict[str, Any]:
@@ -87,7 +129,7 @@ class Course:
         """Return the metrics of faults, and of units that regroup the fates of events."""
         lost = self._regrouped.events_lost() if self._regrouped else 0
         metrics: dict[str, Any] = fault_metrics(
-            self._breaks(), self._rates(), self._members(), self._end_s, lost
+            self._breaks(), self._rates(), self._members(), self._end_s, lost, self._endings()
         )
         if self._regrouped:
             return metrics | self._regrouped.metrics()
@@ -95,7 +137,14 @@ class Course:
         return metrics
 
     def _rates(self) -> list[Bin]:
-        return self._bins.rates(self._end_s, 8.0)
+        return self._written.bins.rates(self._end_s, 8.0)
+
+    def _endings(self) -> list[Ending]:
+        return [
+            Ending(flow.ended_s, flow.bytes.bins.rates(self._end_s, 8.0))
+            for flow in self._flows
+            if flow.ended_s is not None
+        ]
 
     def _members(self) -> list[tuple[float, int]]:
         return self._regrouped.members() if self._regrouped else [(0.0, self._system.nodes)]
@@ -138,8 +187,7 @@ class Regrouped:
     def events_lost(self) -> int:
         """Return how many events are lost until now, without those in flight."""
         all_of = self._engine.accounts()
-        lost = all_of.incomplete + all_of.dropped + all_of.discarded
-        return self._scenario.packing * (lost + all_of.unfinished + all_of.skipped)
+        return self._scenario.packing * sum(Lost(*(getattr(all_of, fate) for fate in Lost._fields)))
 
     def members(self) -> list[tuple[float, int]]:
         """Return how many units build, from which time on."""
@@ -206,6 +254,12 @@ class Regrouped:
                 "text": [text for _, text in log],
             }
         }
+
+
+def incomplete(scenario: Scenario, events: int) -> dict[str, int]:
+    """Return the metric of events delivered with fragments missing: without a unit that can be lost
+    there are none."""
+    return {"events_incomplete": events} if regroups(scenario) else {}
 
 
 def _written(counted: _engine.RunReport) -> int:

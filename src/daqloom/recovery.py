@@ -1,0 +1,213 @@
+"""How soon a run recovers from a fault: the first dip of the throughput that is more than chance,
+and when it is over.
+
+Times are seconds from when the run first builds events.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import dropwhile
+from math import exp, log, pi
+from statistics import fmean, median, quantiles, stdev
+from typing import NamedTuple
+
+RECOVERED = 0.95
+"""Share of the throughput before a fault at which the run has recovered."""
+BINS_BEFORE = 10
+"""Fewest bins before a fault that say what the throughput was."""
+MOST_BEFORE = 100
+UNLIKELY = 0.003
+"""Probability with which chance is taken for a dip."""
+SHORT = 0.03
+"""Probability with which chance seems to make a dip longer."""
+INSTANT_S = 1e-9
+
+
+class Bin(NamedTuple):
+    """A part of the run."""
+
+    begin_s: float
+    end_s: float
+    throughput_bps: float
+
+
+class Ending(NamedTuple):
+    """A flow that has delivered all its messages at a time, and its throughput in the bins of the
+    run."""
+
+    at_s: float
+    bins: Sequence[Bin]
+
+
+Members = Sequence[tuple[float, int]]
+"""How many units build from which time on, in the order of time; 0: they regroup."""
+
+
+def recovery(
+    begin_s: float,
+    until_s: float,
+    bins: Sequence[Bin],
+    members: Members,
+    *,
+    since_s: float = 0.0,
+    detected_s: float | None = None,
+    mended_s: float | None = None,
+    endings: Sequence[Ending] = (),
+) -> float | None:
+    """Return how long after the beginning of a fault the throughput is again what it was before,
+    times the share of the members that are left; None if it is not before `until_s`, or if nothing
+    was built before.
+
+    What the bins since `since_s` before the fault allow as chance is no dip. The dip is the first
+    departure after the fault that is more than chance: it begins before the members build again or,
+    if they do not stop, at most `BINS_BEFORE` bins after the fault is mended. It ends when the
+    throughput is no longer below. 0: there is none. A recovery is never earlier than the detection
+    and the end of the regrouping that follows. The last bin before `until_s` does not count: what
+    was built in it may be told too late."""
+    usual = _usual(begin_s, since_s, bins, endings)
+    building = [count for time_s, count in members if time_s <= begin_s and count]
+    after = [each for each in bins if each.end_s > begin_s and each.end_s <= until_s][:-1]
+    if not usual or not building or not after:
+        return None
+    resumed_s = next((at for at, count in members if begin_s < at < until_s and count), until_s)
+    width_s = after[0].end_s - after[0].begin_s
+    late_s = until_s if mended_s is None else mended_s + BINS_BEFORE * width_s
+    leaving = [
+        (each.at_s, flow.level_bps)
+        for each in endings
+        if each.at_s > begin_s and (flow := _usual(begin_s, since_s, each.bins, ()))
+    ]
+    expected = _expected(usual.level_bps, after, begin_s, members, leaving)
+    dip_end_s = usual.end_of_dip(after, expected, min(resumed_s, late_s))
+    known_s = begin_s if detected_s is None else _known(detected_s, members, until_s)
+    if dip_end_s is None or known_s is None:
+        return None
+    return max(dip_end_s, known_s, begin_s) - begin_s
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """The throughput before a fault, in bins."""
+
+    level_bps: float
+    noise_bps: float
+    """Standard deviation of a bin."""
+    largest_bps: float
+    """Largest deficit in a row by chance: the throughput below the threshold, summed over bins."""
+    bins: int
+
+    @property
+    def allowed(self) -> float:
+        """Share of the expected throughput by which a bin may be lower. A bin without anything is
+        never as before."""
+        return max(1 - RECOVERED, min(1.5 * self.noise_bps / self.level_bps, 0.5))
+
+    def chance_bps(self, times: float) -> float:
+        """Return the deficit in a row that chance exceeds with a probability of 1 / `times`.
+
+        Sums of what is missing in independent bins have an exponential tail (Siegmund, Sequential
+        Analysis, 1985), here that of Poisson numbers with the same mean and variance: its rate r
+        solves 1 - exp(-r) = r (1 - `allowed`). A variance that is known from few bins makes the
+        tail wider, as Student's t is."""
+        share = 1 - self.allowed
+        rate = 1 / share
+        for _ in range(9):  # Newton's method, from above
+            rate -= (1 - exp(-rate) - share * rate) / (exp(-rate) - share)
+        wider = self.bins / 2 * (exp(2 * log(times) / self.bins) - 1)
+        return self.noise_bps**2 / self.level_bps * wider / rate
+
+    def end_of_dip(
+        self, after: Sequence[Bin], expected_bps: Sequence[float], begins_by_s: float
+    ) -> float | None:
+        """Return when the first dip ends that begins by a time: a cumulative sum of what is missing
+        (Page, Biometrika 41, 1954) grows beyond chance, and is then at its highest. Without a dip,
+        return the beginning of the bins; None: it does not end."""
+        least_bps, slack_bps = 0.0, self.chance_bps(1 / SHORT)
+        missing: list[float] = []  # the sum, bin by bin
+        deficit = highest = 0.0
+        for place, (each, usual_bps) in enumerate(zip(after, expected_bps, strict=True)):
+            deficit = max(0.0, deficit + (1 - self.allowed) * usual_bps - each.throughput_bps)
+            if highest > least_bps and highest - deficit > slack_bps:
+                first = next(n for n, sum_ in enumerate(missing) if sum_ >= highest - slack_bps)
+                return after[place - len(missing) + first].end_s
+            if deficit == 0:
+                missing, highest = [], 0.0
+            elif not missing and each.begin_s >= begins_by_s:
+                break
+            else:
+                if not missing:  # the probabilities of all places have the sum UNLIKELY
+                    times = pi**2 / 6 * (place + 1) ** 2 / UNLIKELY
+                    least_bps = max(self.largest_bps, self.chance_bps(times))
+                missing.append(deficit)
+                highest = max(highest, deficit)
+        return None if highest > least_bps else after[0].begin_s
+
+
+def _usual(
+    begin_s: float, since_s: float, bins: Sequence[Bin], endings: Sequence[Ending]
+) -> _Usual | None:
+    """Return the throughput before a fault, of the flows that are left then; None: there was none.
+    Without `BINS_BEFORE` bins since a time, the last ones before the fault count."""
+    gone = [each.bins for each in endings if each.at_s <= begin_s]
+    before = [
+        (each.begin_s, each.throughput_bps - sum(flow[place].throughput_bps for flow in gone))
+        for place, each in enumerate(bins)
+        if each.end_s <= begin_s
+    ]
+    recent = [rate for at_s, rate in before if at_s >= since_s][-MOST_BEFORE:]
+    is_undisturbed = len(recent) >= BINS_BEFORE
+    rates = recent if is_undisturbed else [rate for _, rate in before[-BINS_BEFORE:]]
+    rates = list(dropwhile(lambda rate: rate <= 0, rates))
+    if not rates:
+        return None
+    middle = median(rates)
+    apart = median(abs(rate - middle) for rate in rates)
+    low, high = middle - 6 * apart, middle + 6 * apart
+    if is_undisturbed and not apart:  # most bins are alike
+        low, high = quantiles(rates, n=10)[0], quantiles(rates, n=10)[-1]
+    cut = [min(max(rate, low), high) for rate in rates]  # such as what is caught up with
+    rates = cut if any(cut) else rates
+    level, noise = fmean(rates), stdev(rates) if len(rates) > 1 else 0.0
+    usual = _Usual(level, noise, 0.0, len(rates))
+    largest = _largest(rates, (1 - usual.allowed) * level, is_undisturbed)
+    return replace(usual, largest_bps=largest)
+
+
+def _largest(rates: Iterable[float], threshold_bps: float, is_undisturbed: bool) -> float:
+    """Return the largest deficit in a row; 0 where these bins contain dips of other faults."""
+    deficit = largest = 0.0
+    for rate in dropwhile(lambda rate: rate < threshold_bps, rates):  # the run begins to build
+        deficit = max(0.0, deficit + threshold_bps - rate)
+        largest = max(largest, deficit)
+    return largest if is_undisturbed else 0.0
+
+
+def _expected(
+    level_bps: float,
+    after: Sequence[Bin],
+    begin_s: float,
+    members: Members,
+    leaving: Sequence[tuple[float, float]],
+) -> list[float]:
+    """Return the throughput of each bin that is as before: that of the members that are left, of
+    those before where they regroup, without flows that have ended (times and throughputs)."""
+    building = [(time_s, count) for time_s, count in members if count]
+    times_s = [time_s for time_s, _ in building]
+    usual_count = building[bisect_right(times_s, begin_s) - 1][1]
+    found = []
+    for each in after:
+        count = building[bisect_right(times_s, each.end_s) - 1][1]
+        ended_bps = sum(flow_bps for at_s, flow_bps in leaving if at_s <= each.end_s)
+        found.append(min(1, count / usual_count) * max(0.0, level_bps - ended_bps))
+    return found
+
+
+def _known(detected_s: float, members: Members, until_s: float) -> float | None:
+    """Return when a fault is known and the regrouping is over that follows; None: it is not before
+    `until_s`."""
+    at_s = detected_s + INSTANT_S
+    place = bisect_right([time_s for time_s, _ in members], at_s) - 1
+    if place < 0 or members[place][1]:
+        return detected_s
+    return next((time_s for time_s, count in members[place:] if count and time_s < until_s), None)
