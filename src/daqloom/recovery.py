@@ -65,7 +65,8 @@ def recovery(
     throughput is no longer below. 0: there is none. A recovery is never earlier than the detection
     and the end of the regrouping that follows. The last bin before `until_s` does not count: what
     was built in it may be told too late."""
-    usual = _usual(begin_s, since_s, bins, endings)
+    bins = _of_those_left(bins, begin_s, endings)
+    usual = _usual(begin_s, since_s, bins)
     building = [count for time_s, count in members if time_s <= begin_s and count]
     after = [each for each in bins if each.end_s > begin_s and each.end_s <= until_s][:-1]
     if not usual or not building or not after:
@@ -76,7 +77,7 @@ def recovery(
     leaving = [
         (each.at_s, flow.level_bps)
         for each in endings
-        if each.at_s > begin_s and (flow := _usual(begin_s, since_s, each.bins, ()))
+        if each.at_s > begin_s and (flow := _usual(begin_s, since_s, each.bins))
     ]
     expected = _expected(usual.level_bps, after, begin_s, members, leaving)
     dip_end_s = usual.end_of_dip(after, expected, min(resumed_s, late_s))
@@ -144,20 +145,27 @@ class _Usual:
         return None if highest > least_bps else after[0].begin_s
 
 
-def _usual(
-    begin_s: float, since_s: float, bins: Sequence[Bin], endings: Sequence[Ending]
-) -> _Usual | None:
-    """Return the throughput before a fault, of the flows that are left then; None: there was none.
-    Without `BINS_BEFORE` bins since a time, the last ones before the fault count."""
-    gone = [each.bins for each in endings if each.at_s <= begin_s]
-    before = [
-        (each.begin_s, each.throughput_bps - sum(flow[place].throughput_bps for flow in gone))
-        for place, each in enumerate(bins)
-        if each.end_s <= begin_s
-    ]
-    recent = [rate for at_s, rate in before if at_s >= since_s][-MOST_BEFORE:]
+def _of_those_left(bins: Sequence[Bin], begin_s: float, endings: Sequence[Ending]) -> Sequence[Bin]:
+    """Return the bins without flows that have ended: before a fault by its beginning, later by the
+    end of the bin."""
+    if not endings:
+        return bins
+    left = []
+    for place, each in enumerate(bins):
+        gone = (flow.bins[place] for flow in endings if flow.at_s <= max(each.end_s, begin_s))
+        rest_bps = each.throughput_bps - sum(flow.throughput_bps for flow in gone)
+        is_nothing = rest_bps < 1e-9 * each.throughput_bps
+        left.append(each._replace(throughput_bps=0.0 if is_nothing else rest_bps))
+    return left
+
+
+def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None:
+    """Return the throughput before a fault; None: there was none. Without `BINS_BEFORE` bins since
+    a time, the last ones before the fault count."""
+    before = [each for each in bins if each.end_s <= begin_s]
+    recent = [each.throughput_bps for each in before if each.begin_s >= since_s][-MOST_BEFORE:]
     is_undisturbed = len(recent) >= BINS_BEFORE
-    rates = recent if is_undisturbed else [rate for _, rate in before[-BINS_BEFORE:]]
+    rates = recent if is_undisturbed else [each.throughput_bps for each in before[-BINS_BEFORE:]]
     rates = list(dropwhile(lambda rate: rate <= 0, rates))
     if not rates:
         return None

@@ -141,6 +141,31 @@ def test_other_ways_are_found_when_their_reaction_says() -> None:
         assert known_s - bin_s <= result.metric("fault_recovery_s.a") <= known_s + 1e-3 + bin_s
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_of_poisson_traffic_a_short_outage_is_no_dip_and_a_long_one_is_found(seed: int) -> None:
+    """Half of each cable is used; a bin is 0.2 ms. What is lost is sent again within 1 ms."""
+    poisson = {
+        f"flows.f{flow}.{key}": value
+        for flow in range(4)
+        for key, value in {"load": 0.5, "arrivals": "poisson", "size": "2 KiB"}.items()
+    }
+    given = {"run.duration": "20 ms", "transport.retry_timeout": "1 ms"}
+    for lasts, expected_s, within_s in (("30 us", 0, 0), ("2 ms", 2e-3, 1.2e-3)):
+        result = run(INFINIBAND, FLOWS, poisson, given, broken(at="8 ms", lasts=lasts), seed=seed)
+        assert result.metric("fault_recovery_s.a") == pytest.approx(expected_s, abs=within_s)
+
+
+@pytest.mark.parametrize("messages", [(1500, 900, 700, 1200), (1500, 1500, 1500, 1500)])
+def test_flows_that_end_before_the_run_are_not_waited_for(messages: tuple[int, ...]) -> None:
+    """A message takes 2.7 us: flows end between 1.9 and 5 ms, one of them in the bin of 0.2 ms
+    before the fault, which stops the first flow from 2 to 2.5 ms."""
+    given = {f"flows.f{flow}.messages": count for flow, count in enumerate(messages)}
+    given |= {"run.duration": "20 ms"}
+    result = run(INFINIBAND, FLOWS, given, broken(lasts="500 us"))
+    assert result.metric("flow_messages.f0") == messages[0]
+    assert 0.5e-3 <= result.metric("fault_recovery_s.a") <= 1.0e-3
+
+
 def test_events_are_built_all_the_same() -> None:
     """A shift in step over a cable that flaps four times: connections send again what was lost, no
     unit is lost, and the last half of the time is as in a run without faults."""
