@@ -57,8 +57,9 @@ void DaqpipeSystem::add_counts(std::uint32_t node, UnitCounts& all) const {
     if (const auto* builder = here.builder()) {
         const auto& counted = builder->counters();
         all.granted += static_cast<std::int64_t>(counted.assigned);
-        all.built += static_cast<std::int64_t>(counted.built);
-        all.incomplete += static_cast<std::int64_t>(counted.incomplete);
+        const Delivered meps = delivered(counted);
+        all.built += static_cast<std::int64_t>(meps.built);
+        all.incomplete += static_cast<std::int64_t>(meps.incomplete);
         all.dropped += static_cast<std::int64_t>(counted.dropped);
         all.steps += counted.fragments + counted.built;
     }

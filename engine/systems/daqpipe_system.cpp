@@ -276,11 +276,13 @@ DaqpipeReport DaqpipeSystem::sums() const {
     return all;
 }
 
-void DaqpipeSystem::add(const DaqpipeUnit& unit, DaqpipeReport& sums) {
+void DaqpipeSystem::add(const DaqpipeUnit& unit, DaqpipeReport& sums) const {
     sums.unexpected += unit.unexpected_messages();
     if (const auto* builder = unit.builder()) {
         const DaqpipeBuilder::Counters& counted = builder->counters();
-        sums.events_built += counted.built;
+        const Delivered events = delivered(counted);
+        sums.events_built += events.built;
+        sums.events_incomplete += events.incomplete;
         sums.unexpected +=
             counted.unexpected_fragments + counted.unexpected_processed + counted.unexpected_slots;
     }

@@ -46,7 +46,8 @@ struct DaqpipeReport {
     DAQLOOM_FIELDS(
         DaqpipeReport, (base::Time, window, "From the end of the warm-up to the end."),
         (std::uint64_t, events_built, "Events built: of each a fragment from every readout unit."),
-        (base::Bytes, bytes_built, "Bytes of the fragments of these events."),
+        (std::uint64_t, events_incomplete, "Events delivered without some fragments."),
+        (base::Bytes, bytes_built, "Bytes of the fragments of all these events."),
         (std::uint64_t, fragments_written,
          "Fragments written to builder units, copies within a node included."),
         (base::Bytes, bytes_written, "Bytes of these fragments."),
@@ -179,7 +180,7 @@ class DaqpipeSystem final : public RegroupingSystem<UnitLetter<1>> {
     [[nodiscard]] std::uint64_t sum(const Machine* (protocol::DaqpipeUnit::*machine)() const,
                                     Count count) const;
     [[nodiscard]] DaqpipeReport sums() const;
-    static void add(const protocol::DaqpipeUnit& unit, DaqpipeReport& sums);
+    void add(const protocol::DaqpipeUnit& unit, DaqpipeReport& sums) const;
 
     DaqpipeSystemConfig config_;
     std::vector<Placed> placed_;

@@ -434,9 +434,10 @@ INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
                                             ::testing::ValuesIn(kFailing)),
                          &name_of_cell);
 
-/// One of the nodes is killed; the others build on, and every event has one fate.
+/// One of the nodes is killed; the others build on, and every event has one fate: from then on this
+/// one.
 template <class System, class Config>
-void expect_to_build_without_one(Config& config) {
+void expect_to_build_without_one(Config& config, std::int64_t RunDriver::Accounts::*fate) {
     control(config, base::microseconds(200));
     config.run->heartbeat = base::milliseconds(1);
     config.run->fault_timeout = base::milliseconds(20);
@@ -450,8 +451,9 @@ void expect_to_build_without_one(Config& config) {
     const auto after = system->run_control()->accounts();
     EXPECT_EQ(outcome.broken, "");
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{kHosts, 0, kHosts - 1}));
-    EXPECT_GT(after.built, before.built + 2 * std::int64_t{kHosts});
-    EXPECT_EQ(after.incomplete, before.incomplete);
+    EXPECT_GT(after.*fate, before.*fate + 2 * std::int64_t{kHosts});
+    EXPECT_EQ(after.built + after.incomplete - after.*fate,
+              before.built + before.incomplete - before.*fate);
 }
 
 class UnitsThatAreKilled : public ::testing::TestWithParam<NamedNetwork> {};
@@ -464,7 +466,7 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByPullBuilding) {
     }
     config.arrivals.rate_hz = 20'000;
     config.event_size.mean = 8 * kTreeFragment;
-    expect_to_build_without_one<PullSystem>(config);
+    expect_to_build_without_one<PullSystem>(config, &RunDriver::Accounts::built);
 }
 TEST_P(UnitsThatAreKilled, AreLeftOutByLinearShifting) {
     ShiftSystemConfig config;
@@ -474,7 +476,7 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByLinearShifting) {
     }
     config.mfp_bytes.assign(kHosts, kTreeFragment);
     config.barrier = protocol::ShiftBarrier::tournament;
-    expect_to_build_without_one<ShiftSystem>(config);
+    expect_to_build_without_one<ShiftSystem>(config, &RunDriver::Accounts::incomplete);
 }
 TEST_P(UnitsThatAreKilled, AreLeftOutByDaqpipe) {
     DaqpipeSystemConfig config;
@@ -485,7 +487,7 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByDaqpipe) {
     }
     config.fragment_bytes.assign(kHosts, kTreeFragment);
     config.event_interval = base::microseconds(50);
-    expect_to_build_without_one<DaqpipeSystem>(config);
+    expect_to_build_without_one<DaqpipeSystem>(config, &RunDriver::Accounts::incomplete);
 }
 
 INSTANTIATE_TEST_SUITE_P(, UnitsThatAreKilled, ::testing::ValuesIn(kNetworks),

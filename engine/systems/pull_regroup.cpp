@@ -51,8 +51,9 @@ void PullSystem::add_counts(std::uint32_t node, UnitCounts& all) const {
     if (const PullBuilder* builder = units_[node].builder()) {
         const PullBuilder::Counters& counted = builder->counters();
         all.granted += static_cast<std::int64_t>(counted.assigned);
-        all.built += static_cast<std::int64_t>(counted.built);
-        all.incomplete += static_cast<std::int64_t>(counted.incomplete);
+        const Delivered meps = delivered(counted);
+        all.built += static_cast<std::int64_t>(meps.built);
+        all.incomplete += static_cast<std::int64_t>(meps.incomplete);
         all.dropped += static_cast<std::int64_t>(counted.dropped);
         all.steps += counted.fragments + counted.built;
     }

@@ -39,6 +39,7 @@ PullSystemConfig controlled_pull(std::uint32_t builders = 3, std::uint32_t spare
 /// What was built between two times.
 struct Built {
     std::uint64_t events;
+    std::uint64_t incomplete;
     base::Bytes bytes;
 };
 Built built_between(PullSystemConfig config, Time from, Time until) {
@@ -47,7 +48,9 @@ Built built_between(PullSystemConfig config, Time from, Time until) {
     const PullReport before = system->report();
     system->run(until);
     const PullReport after = system->report();
-    return {after.events_built - before.events_built, after.bytes_built - before.bytes_built};
+    return {after.events_built - before.events_built,
+            after.events_incomplete - before.events_incomplete,
+            after.bytes_built - before.bytes_built};
 }
 
 TEST(PullRegrouping, WithoutFaultsNothingChanges) {
@@ -72,6 +75,7 @@ TEST(PullRegrouping, WithoutABuilderUnitTheOthersBuildAllEvents) {
     EXPECT_EQ(lost_by(*system), (std::vector<Lost>{{base::milliseconds(1), kReadouts + 1}}));
     const Built built = built_between(config, base::milliseconds(3), base::milliseconds(4));
     EXPECT_EQ(built.events, 10U);
+    EXPECT_EQ(built.incomplete, 0U);
     EXPECT_EQ(built.bytes, 10 * kReadouts * kPullFragment);
 }
 
@@ -83,7 +87,8 @@ TEST(PullRegrouping, WithoutAReadoutUnitEventsLackItsFragments) {
         const auto system = play<PullSystem>(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{6, 0, 5}));
         const Built built = built_between(config, base::milliseconds(3), base::milliseconds(4));
-        EXPECT_EQ(built.events, 10U);
+        EXPECT_EQ(built.events, 0U);
+        EXPECT_EQ(built.incomplete, 10U);
         EXPECT_EQ(built.bytes, 10 * (kReadouts - 1) * kPullFragment);
     }
 }
@@ -110,6 +115,7 @@ TEST(PullRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
         const auto spared = play<PullSystem>(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*spared), (std::vector<std::uint32_t>{6, 0, 6}));
         const Built with = built_between(config, base::milliseconds(3), base::milliseconds(4));
+        EXPECT_EQ(with.events, 10U) << "a spare has its readout unit";
         EXPECT_EQ(with.bytes, 10 * kReadouts * kPullFragment);
 
         config.spare_slots.clear();
@@ -118,6 +124,7 @@ TEST(PullRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
         EXPECT_EQ(members_of(*play<PullSystem>(config, base::milliseconds(4))),
                   (std::vector<std::uint32_t>{6, 0, 5, 0, 6}));
         const Built again = built_between(config, base::milliseconds(3), base::milliseconds(4));
+        EXPECT_EQ(again.events, 10U);
         EXPECT_EQ(again.bytes, 10 * kReadouts * kPullFragment);
     }
 }

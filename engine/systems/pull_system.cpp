@@ -229,6 +229,7 @@ void PullSystem::on_warm(Time now) {
     warm_ = true;
     arrived_cold_ = managed().events;
     built_cold_ = built_;
+    incomplete_cold_ = incomplete_in_run();
     built_bins_.resize(config_.bins);
     begin_counting(config_, now);
 }
@@ -251,7 +252,8 @@ PullReport PullSystem::report() const {
     report.events_waiting = manager() == nullptr ? 0 : manager()->backlog();
     if (warm_) {
         report.window = now() - config_.warmup;
-        report.events_built = built_ - built_cold_;
+        report.events_incomplete = incomplete_in_run() - incomplete_cold_;
+        report.events_built = built_ - built_cold_ - report.events_incomplete;
         report.events_arrived = managed().events - arrived_cold_;
         report.bytes_built = bytes_built_;
     }

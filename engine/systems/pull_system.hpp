@@ -48,10 +48,11 @@ class EventObserver {
 struct PullReport {
     DAQLOOM_FIELDS(PullReport, (base::Time, window, "From the end of the warm-up to the end."),
                    (std::uint64_t, events_built, "Events built."),
+                   (std::uint64_t, events_incomplete, "Events delivered without some fragments."),
                    (std::uint64_t, events_arrived, "Events accepted by the trigger."),
                    (std::uint64_t, events_in_flight, "Events assigned and not built, at the end."),
                    (std::uint64_t, events_waiting, "Events not assigned, at the end."),
-                   (base::Bytes, bytes_built, "Bytes of the events built."))
+                   (base::Bytes, bytes_built, "Bytes of all these events."))
 };
 
 /// The events built in one bin of the recorded time, and the sum of their latencies.
@@ -199,6 +200,7 @@ class PullSystem final : public RegroupingSystem<PullNote> {
     std::uint64_t built_ = 0;
     std::uint64_t arrived_cold_ = 0;
     std::uint64_t built_cold_ = 0;
+    std::uint64_t incomplete_cold_ = 0;
     base::Bytes bytes_built_ = 0;
     sim::Histogram latency_;
     std::vector<BuiltBin> built_bins_;

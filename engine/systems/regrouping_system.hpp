@@ -84,6 +84,11 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         std::vector<protocol::ReadoutIndex> readouts;
         std::vector<protocol::BuilderIndex> builders;
     };
+    /// MEPs that a builder unit has delivered.
+    struct Delivered {
+        std::uint64_t built = 0;       ///< with the MFPs of all readout units of the run
+        std::uint64_t incomplete = 0;  ///< without some of them
+    };
 
     explicit RegroupingSystem(RunEvents kinds) : kinds_(kinds) {}
 
@@ -137,6 +142,15 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
         return mep_end - std::min(mep_end, first_mep_);
     }
+    /// MEPs delivered in this epoch, by the counters of its builder unit, which knows the members
+    /// only: a MEP without the MFPs of a readout unit that is away is incomplete, as in a live run.
+    template <class Counters>
+    [[nodiscard]] Delivered delivered(const Counters& counted) const {
+        const std::uint64_t all = counted.built + counted.incomplete;
+        return lacks_readouts_ ? Delivered{0, all} : Delivered{counted.built, counted.incomplete};
+    }
+    /// Incomplete MEPs of the run.
+    [[nodiscard]] std::uint64_t incomplete_in_run() const;
     /// A builder unit has answered this MEP of the epoch.
     void count_answer(std::uint32_t node, std::uint64_t mep) {
         std::uint64_t& next = seats_[node].counted.next_mep;
@@ -210,6 +224,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     std::vector<Seat> seats_;       ///< of each node
     base::Pool<Pending> pending_;
     std::uint32_t epoch_ = 0;
+    bool lacks_readouts_ = false;  ///< this epoch has not all readout units of the run
     std::vector<bool> delivered_;  ///< MEPs of the run
     std::uint64_t twice_ = 0;      ///< MEPs delivered more than once
     std::vector<ScheduleChange> schedule_changes_;
@@ -373,6 +388,7 @@ void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& ord
             placement_.builders.add(slot.builder.value());
         }
     }
+    lacks_readouts_ = placement_.readouts.node_of.size() < readouts_in_run_.node_of.size();
     begin_epoch(slots, now);
 }
 
@@ -458,6 +474,15 @@ UnitCounts RegroupingSystem<Content>::counts(UnitIndex unit) const {
         add_counts(unit.value(), all);
     }
     return all;
+}
+
+template <class Content>
+std::uint64_t RegroupingSystem<Content>::incomplete_in_run() const {
+    std::int64_t all = 0;
+    for (std::uint32_t node = 0; run_ && node < seats_.size(); ++node) {
+        all += counts(UnitIndex(node)).incomplete;
+    }
+    return static_cast<std::uint64_t>(all);
 }
 
 template <class Content>

@@ -82,8 +82,9 @@ void ShiftSystem::add_counts(std::uint32_t node, UnitCounts& all) const {
     if (const auto* builder = here.builder()) {
         const auto& counted = builder->counters();
         all.granted += static_cast<std::int64_t>(counted.granted);
-        all.built += static_cast<std::int64_t>(counted.built);
-        all.incomplete += static_cast<std::int64_t>(counted.incomplete);
+        const Delivered meps = delivered(counted);
+        all.built += static_cast<std::int64_t>(meps.built);
+        all.incomplete += static_cast<std::int64_t>(meps.incomplete);
         all.dropped += static_cast<std::int64_t>(counted.dropped);
         all.discarded += static_cast<std::int64_t>(counted.discarded);
         all.steps += counted.mfps + counted.built;

@@ -375,7 +375,7 @@ ShiftReport ShiftSystem::sums() const {
     return all;
 }
 
-void ShiftSystem::add(const protocol::ShiftUnit& unit, ShiftReport& sums) {
+void ShiftSystem::add(const protocol::ShiftUnit& unit, ShiftReport& sums) const {
     sums.steps += unit.counters().steps;
     sums.idle_steps += unit.counters().idle_steps;
     sums.skipped_steps += unit.counters().skipped_steps;
@@ -389,9 +389,12 @@ void ShiftSystem::add(const protocol::ShiftUnit& unit, ShiftReport& sums) {
         sums.answered_ahead += pacer->counters().ahead;
     }
     if (const auto* builder = unit.builder()) {
-        sums.meps_built += builder->counters().built;
-        sums.bytes_built += builder->counters().built_bytes;
-        sums.meps_discarded += builder->counters().discarded;
+        const auto& counted = builder->counters();
+        const Delivered meps = delivered(counted);
+        sums.meps_built += meps.built;
+        sums.meps_incomplete += meps.incomplete;
+        sums.bytes_built += counted.built_bytes + counted.incomplete_bytes;
+        sums.meps_discarded += counted.discarded;
     }
     const auto ignored = unit.ignored();
     sums.unexpected += ignored.messages + ignored.writes + ignored.others;

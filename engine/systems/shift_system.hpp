@@ -69,7 +69,8 @@ struct ShiftReport {
     DAQLOOM_FIELDS(
         ShiftReport, (base::Time, window, "From the end of the warm-up to the end."),
         (std::uint64_t, meps_built, "MEPs built."),
-        (base::Bytes, bytes_built, "Bytes of the MFPs in these MEPs."),
+        (std::uint64_t, meps_incomplete, "MEPs delivered without some MFPs."),
+        (base::Bytes, bytes_built, "Bytes of the MFPs in all these MEPs."),
         (std::uint64_t, meps_discarded, "MEPs discarded: the output buffer was full."),
         (std::uint64_t, mfps_written,
          "MFPs written to builder units, copies within a node included."),
@@ -274,7 +275,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
         return all[generation % all.size()];
     }
     [[nodiscard]] ShiftReport sums() const;
-    static void add(const protocol::ShiftUnit& unit, ShiftReport& sums);
+    void add(const protocol::ShiftUnit& unit, ShiftReport& sums) const;
 
     ShiftSystemConfig config_;
     base::BitRate slowest_rate_;

@@ -31,12 +31,27 @@ def regrouping_s(result: Result) -> list[float]:
     return [min(start for start in starts if start > halt) - halt for halt in halts]
 
 
+def lost(result: Result) -> int:
+    """Events that all faults together cost."""
+    return int(sum(result.metrics["fault_events_lost"].values()))
+
+
+def begun_without_a_unit(result: Result) -> int:
+    """Events from the first one of the epoch without the first lost unit on."""
+    log: dict[str, Any] = result.series["run_events"]
+    starts = [text for text in log["text"] if text.startswith("running: from MEP")]
+    first = int(starts[1].split()[-1]) * scenario().packing
+    accounts = result.metrics["events_accounted"]
+    return int(accounts["begun"] - accounts.get("in_flight", 0) - first)
+
+
 def scenario() -> Scenario:
     given = laptop(
         heartbeat=f"{HEARTBEAT_S} s",
         fault_timeout=f"{TIMEOUT_S} s",
         duration="9 s",
         restart=False,
+        stream_buffer="64 MB",  # what sources deliver until the next epoch begins
     )
     kill = {"what": "unit", "which": 1, "at": "1 s"}
     stop = {"what": "unit", "which": 2, "how": "stopped", "at": "3.3 s", "lasts": "10 s"}
@@ -59,5 +74,10 @@ def test_a_kill_and_a_stop_are_noticed_and_survived_alike() -> None:
     assert simulated.metric("fault_detection_s.kill") == 0
     stop_s = simulated.metric("fault_detection_s.stop")
     assert TIMEOUT_S - HEARTBEAT_S < stop_s <= TIMEOUT_S + HEARTBEAT_S / 2
+    # No unit comes back: all events lack fragments from then on, and those in flight before.
+    for result in (simulated, measured):
+        in_flight = 2 * 4 * scenario().packing
+        assert 0 <= lost(result) - begun_without_a_unit(result) <= in_flight
+    assert lost(measured) == pytest.approx(lost(simulated), rel=0.2)
     for pair in zip(regrouping_s(simulated), regrouping_s(measured), strict=True):
         assert within_a_heartbeat_and_a_fifth(*pair), pair

@@ -72,6 +72,7 @@ FATES = (
     "not_written",
     "unfinished",
     "skipped",
+    "in_flight",
 )
 
 

@@ -2,8 +2,8 @@
 
 EVENTS = """
 event_rate_hz | Hz | event rate | analyse (ON_PATHS), simulate (BUILT), measure |
-    Events built per second after the warm-up: `events_built` divided by the time counted. `analyse`
-    gives the long-term rate.
+    Events delivered per second after the warm-up: `events_built` and `events_incomplete` divided by
+    the time counted. `analyse` gives the long-term rate.
 written_event_rate_hz | Hz | event rate, fragments written | analyse (ON_PATHS), simulate (BUILDERS)
     |
     Fragments written per second divided by the fragments of an event. Linear shifting completes all
@@ -14,7 +14,7 @@ event_rate_bound_hz | Hz | upper bound of the event rate | analyse |
     saturate, with buffers of any depth. Over InfiniBand, that at which the first part is always
     busy, with barriers of any cost.
 throughput_bps | bit/s | throughput | analyse (ON_PATHS), simulate, measure |
-    Payload of events built per second after the warm-up, without headers. Of flows, payload of
+    Payload of events delivered per second after the warm-up, without headers. Of flows, payload of
     messages received.
 written_throughput_bps | bit/s | throughput, fragments written | analyse (ON_PATHS), simulate
     (BUILDERS) |
@@ -30,15 +30,15 @@ node_throughput_bps | bit/s | throughput of a node | analyse (ON_PATHS), simulat
     Payload that a node with a readout unit sends per second, copies to itself included; mean over
     nodes.
 events_built | events | events built | simulate (BUILT), measure |
-    Complete events built after the warm-up.
+    Complete events built after the warm-up: with the fragments of all readout units of the run.
 events_in_flight | events | events in flight at the end | simulate (REQUESTED) |
     Events in flight at the end of the run: assigned to a builder and not yet built. A measured run
     ends when none is left.
 events_waiting | events | events not assigned at the end | simulate (PULL), measure (PULL) |
     Events not yet assigned at the end of the run, because all builders were full.
-events_incomplete | events | events incomplete | measure |
-    Events delivered with fragments missing (masked) because a unit was lost. Simulated builder
-    units wait for all fragments.
+events_incomplete | events | events incomplete | simulate (REGROUPED), measure |
+    Events delivered with fragments missing (masked) because a unit was lost: those in flight, and
+    all events until the readout unit is back or a spare takes its place.
 events_discarded | events | events discarded | simulate (SHIFT), measure (BUILDERS) |
     Events discarded because a builder's output buffer was full.
 collection_latency_s.min | s | event latency, minimum | analyse (ALONE), simulate (REQUESTED) |

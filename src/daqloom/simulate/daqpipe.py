@@ -10,6 +10,7 @@ from daqloom.rules import set_daqpipe_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
+from daqloom.simulate.faulted import incomplete
 from daqloom.simulate.faults import set_run_control
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import Collected, event_columns, write_events
@@ -90,13 +91,14 @@ class DaqpipeRun:
         metrics: dict[str, Any] = {
             **rates(
                 window_s,
-                events_built=packing * counted.events_built,
+                events_delivered=packing * (counted.events_built + counted.events_incomplete),
                 bytes_built=counted.bytes_built,
                 events_written=packing * counted.fragments_written / readouts,
                 bytes_written=counted.bytes_written,
                 readouts=readouts,
             ),
             "events_built": packing * counted.events_built,
+            **incomplete(self.scenario, packing * counted.events_incomplete),
             "events_in_flight": packing * counted.events_under_way,
             "processor_share": counted.processor_s / (nodes * window_s),
             "control_messages": counted.control_messages,

@@ -12,6 +12,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
+from daqloom.simulate.faulted import incomplete
 from daqloom.simulate.faults import set_run_control
 from daqloom.simulate.system_config import set_system
 from daqloom.topology.system import FabricSystem
@@ -91,9 +92,10 @@ class PullRun:
         """Return the metrics of the protocol."""
         counted = self.counted
         metrics: dict[str, Any] = {
-            "event_rate_hz": counted.events_built / counted.window_s,
+            "event_rate_hz": self._delivered / counted.window_s,
             "throughput_bps": 8 * counted.bytes_built / counted.window_s,
             "events_built": counted.events_built,
+            **incomplete(self.scenario, counted.events_incomplete),
             "events_in_flight": counted.events_in_flight,
             "events_waiting": counted.events_waiting,
         }
@@ -101,11 +103,15 @@ class PullRun:
             metrics["collection_latency_s"] = latencies
         return metrics
 
+    @property
+    def _delivered(self) -> int:
+        return self.counted.events_built + self.counted.events_incomplete
+
     def warnings(self) -> list[str]:
         """Return warnings about the numbers."""
         counted, warmup_s = self.counted, self.scenario.run.warmup
         warnings = []
-        arrived, built = counted.events_arrived, counted.events_built
+        arrived, built = counted.events_arrived, self._delivered
         if built == 0:
             warnings.append(
                 "no event was built after the warm-up; lengthen run.duration or look at the rates"

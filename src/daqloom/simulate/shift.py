@@ -9,6 +9,7 @@ from daqloom import _engine
 from daqloom.rules import delay_of, set_shift_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
+from daqloom.simulate.faulted import incomplete
 from daqloom.simulate.faults import set_card_faults, set_run_control, set_schedules
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import (
@@ -100,7 +101,7 @@ class ShiftRun:
         if not self._ends_before_a_round:
             metrics |= rates(
                 window_s,
-                events_built=packing * counted.meps_built,
+                events_delivered=packing * (counted.meps_built + counted.meps_incomplete),
                 bytes_built=counted.bytes_built,
                 events_written=packing * written,
                 bytes_written=counted.bytes_written,
@@ -108,6 +109,7 @@ class ShiftRun:
             )
         metrics |= {
             "events_built": packing * counted.meps_built,
+            **incomplete(self.scenario, packing * counted.meps_incomplete),
             "events_discarded": packing * counted.meps_discarded,
             "phases": counted.steps,
             "dummy_share": 1 - self._builders / len(self.system.builders),
