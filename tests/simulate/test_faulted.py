@@ -308,9 +308,47 @@ def test_without_a_killed_unit_events_are_incomplete_until_it_is_back() -> None:
     result = laptop(how="down")
     expect_as_live(result)
     assert result.metric("fault_events_lost.x") == pytest.approx(1 * 20e3, abs=ROUND)
+    assert result.assumed["measure.join_time"] == "0 s", "a real process takes longer"
     gone = laptop(how="down", at="8 s")
     assert gone.metric("fault_detection_s.x") == 0
     assert gone.metric("fault_events_lost.x") == pytest.approx(1 * 20e3, abs=ROUND)
+
+
+PORT = {"what": "port", "how": "down", "which": "H00-01"}
+
+
+def test_units_that_do_not_reach_each_other_regroup_and_lose_nothing() -> None:
+    """Nothing is retransmitted, so that all stand still until connections are new. The run control
+    halts them when there was no progress for a fault timeout, 1 s, and takes another one to find
+    out that they do not drain: again and again, until the port is up after 4 s. The last such
+    attempt may begin just before that."""
+    result = laptop(**PORT, lasts="4 s")
+    expect_as_live(result)
+    assert result.metric("regroupings") >= 1
+    assert 4 <= result.metric("fault_recovery_s.x") <= 4 + 2 * 1.2
+    assert result.metric("fault_events_lost.x") <= 2 * ROUND
+    assert result.metric("events_built") == pytest.approx(10 * 20e3, abs=ROUND)
+
+
+def test_a_unit_that_cannot_be_reached_is_lost_and_its_fragments_with_it() -> None:
+    """Its queue pairs give up after 8 retries, 1.6 ms; then it is left out for good."""
+    result = run(fault(**PORT), {"measure.restart": False})
+    expect_as_live(result)
+    assert result.metric("units_lost") == 1
+    assert members(result)[:1] + members(result)[-1:] == [4, 3]
+    assert result.metric("events_incomplete") > 0
+
+
+def test_a_slow_unit_costs_no_event() -> None:
+    result = run(fault(how="slow", factor=3, lasts="5 ms"), {"hosts.message_cost": "1 us"})
+    expect_as_live(result)
+    assert members(result) == [4]
+    assert result.metric("fault_events_lost.x") == 0
+
+
+def test_a_run_shorter_than_the_fault_timeout_needs_no_run_control() -> None:
+    result = run(fault(**PORT), {"measure.fault_timeout": "20 ms"})
+    assert "events_accounted" not in result.metrics
 
 
 def test_a_spare_has_the_fragments_of_the_unit_whose_place_it_takes() -> None:
@@ -342,6 +380,5 @@ def test_any_faults_cost_what_is_lost_and_are_known_before_a_recovery(
         given = {"which": str(draw.randrange(4)), "at": f"{draw.randint(2000, 15000)} us"}
         faults |= fault(name, **given | draw.choice(kinds))
     keys = {"hosts.message_cost": "100 ns", "measure.restart": draw.random() < 0.7}
-    losing = fault("z", how="down", at="19 ms")
-    result = simulate(scenario_of(building, keys, faults, losing), seed=seed)
+    result = simulate(scenario_of(building, keys, faults), seed=seed)
     expect_as_live(result)

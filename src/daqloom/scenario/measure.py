@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.part import Part, When
+from daqloom.scenario.part import Assumed, Part, When
 from daqloom.scenario.quantities import (
     TIME,
     BitRateOrNone,
@@ -176,7 +176,7 @@ class Measure(Part):
     restart: bool = True
     """Whether lost units are brought back automatically: ended processes are restarted, others
     reset; else `daqloom control reset N` brings them back."""
-    join_time: Seconds = 0.0
+    join_time: Annotated[Seconds, Assumed(when=(When("faults.injected"),))] = 0.0
     """Simulated: from the start of a unit's process until it has joined the run (s)."""
     minimum: int = Field(default=1, ge=1, le=8192)
     """Smallest number of units with which a run continues; with fewer it is in error."""

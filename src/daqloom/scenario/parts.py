@@ -8,10 +8,13 @@ _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 
 def regroups(scenario: Tables) -> bool:
     """Return whether a simulation has a run control: units are killed or stopped, or their hosts
-    fail, and those of the protocol can go on without them; or another schedule goes with other
+    fail, and those of the protocol can go on without them; something else breaks, in a run that
+    is long enough for units to be unreachable or to stall; or another schedule goes with other
     tables."""
     protocol = scenario.building.protocol
-    loses_units = any(each.loses_units for each in scenario.faults.injected.values())
+    injected = scenario.faults.injected.values()
+    is_long = scenario.run.duration > scenario.measure.fault_timeout
+    loses_units = any(each.loses_units or is_long for each in injected)
     return (
         protocol in ("shift", "daqpipe", "pull")
         and not scenario.flows

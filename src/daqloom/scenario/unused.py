@@ -205,6 +205,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
                 "building.request_size",
                 "building.control_size",
                 "building.event_manager",
+                "measure.join_time",
             ),
             _HOSTS,
         ),

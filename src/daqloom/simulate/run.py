@@ -11,6 +11,7 @@ from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import regroups
 from daqloom.simulate import SimulationError, latency
 from daqloom.simulate.daqpipe import DaqpipeRun
 from daqloom.simulate.ethernet import class_warnings, ethernet_metrics, ethernet_ports
@@ -250,17 +251,19 @@ def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
     """Return warnings about flows, and about losses and their consequences."""
     warnings = flow_warnings(scenario, counted) + class_warnings(scenario)
     retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
+    until = " until units regroup" if regroups(scenario) else ""
     if is_rdma and (lost := packets_lost(counted)) and not scenario.transport.retry_timeout:
         dropped = "dropped" if scenario.network.technology == "ethernet" else "discarded"
         what = "lost" if scenario.faults.injected else dropped
         warnings.append(
             f"{lost} packets were {what} and none is retransmitted: a connection that has lost a "
-            "packet delivers nothing more; set transport.retry_timeout"
+            f"packet delivers nothing more{until}; set transport.retry_timeout"
         )
     elif retries and retries.out_of_sequence and not scenario.transport.retry_timeout:
         warnings.append(
             f"{retries.out_of_sequence} packets came out of sequence, as routes changed, and none "
-            "is retransmitted: their connections deliver nothing more; set transport.retry_timeout"
+            f"is retransmitted: their connections deliver nothing more{until}; "
+            "set transport.retry_timeout"
         )
     if retries and (failed := retries.writes_failed):
         warnings.append(
