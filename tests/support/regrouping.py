@@ -27,6 +27,7 @@ SMALL = {
     "transport.retry_timeout": "200 us",
     "measure.heartbeat": "200 us",
     "measure.fault_timeout": "1 ms",
+    "measure.join_time": "0 s",
 }
 """Four nodes on a tree, under a run control with a thousandth of its usual times."""
 

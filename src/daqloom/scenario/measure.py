@@ -176,8 +176,8 @@ class Measure(Part):
     restart: bool = True
     """Whether lost units are brought back automatically: ended processes are restarted, others
     reset; else `daqloom control reset N` brings them back."""
-    join_time: Annotated[Seconds, Assumed(when=(When("faults.injected"),))] = 0.0
-    """Simulated: from the start of a unit's process until it has joined the run (s)."""
+    join_time: Annotated[Seconds, Assumed(when=(When("faults.injected"),))] = 1.0
+    """Simulated: from the start of a lost unit's process until it has joined the run (s)."""
     minimum: int = Field(default=1, ge=1, le=8192)
     """Smallest number of units with which a run continues; with fewer it is in error."""
     source: Literal["generator", "replay", "user"] = "generator"
