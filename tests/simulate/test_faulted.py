@@ -98,6 +98,16 @@ def test_too_few_units_left_wait_for_the_others() -> None:
     assert sums_up(result)
 
 
+def test_a_run_that_cannot_go_on_says_so() -> None:
+    """At 5 ms three of four units are killed; the fourth one waits for them for a fault timeout."""
+    kills = [fault(f"k{unit}", which=str(unit), how="down") for unit in range(3)]
+    result = run(*kills, {"measure.minimum": 4, "measure.restart": False})
+    assert members(result) == [4, 0]
+    assert result.metric("faults_recovered") == 0
+    (warning,) = (each for each in result.warnings if each.startswith("nothing is built from 6 ms"))
+    assert "too few units are left, 1 of 4" in warning
+
+
 def test_without_faults_a_run_is_the_same_as_before_they_begin() -> None:
     usual = run({"run.duration": "4 ms"})
     later = run({"run.duration": "4 ms"}, fault(how="down", at="10 ms"))

@@ -11,12 +11,15 @@ from daqloom.course import Bins, Break, Lost, fault_metrics, series
 from daqloom.recovery import Bin, Ending
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import regroups
+from daqloom.scenario.quantities import TIME
 from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.topology.outages import outages
 from daqloom.topology.system import FabricSystem
 
 BINS = 100
 """Number of bins of a run."""
+GIVES_UP = f"{_engine.RunPhase.ERROR.name.lower()}: "
+"""Beginning of an entry of the log: see `RunPhase`."""
 BEFORE_S = 1e-12
 """The engine counts from the warm-up on; what was counted before is read so much earlier."""
 
@@ -136,6 +139,10 @@ class Course:
         metrics.pop("fault_events_lost", None)
         return metrics
 
+    def warnings(self) -> list[str]:
+        """Return a warning if the run control has given up."""
+        return self._regrouped.warnings() if self._regrouped else []
+
     def _rates(self) -> list[Bin]:
         return self._written.bins.rates(self._end_s, 8.0)
 
@@ -244,6 +251,14 @@ class Regrouped:
             "units_lost": all_of.units_lost,
             "regroupings": all_of.regroupings,
         }
+
+    def warnings(self) -> list[str]:
+        """Return a warning if the run control has given up."""
+        return [
+            f"nothing is built from {TIME.format(at_s)} on: {text.removeprefix(GIVES_UP)}"
+            for at_s, text in self._engine.run_log()
+            if text.startswith(GIVES_UP)
+        ]
 
     def series(self) -> dict[str, Any]:
         """Return the log of the run control, as that of a measured run."""

@@ -107,11 +107,14 @@ def simulate(
         metrics=run.metrics() | _metrics(run, ran.end_s) | (course.metrics() if course else {}),
         interrupted=ran.interrupted,
         engine=cost(started_s, ran, counted),
-        warnings=ran.warnings()
-        + system.warnings
-        + blocking
-        + run.warnings()
-        + _warnings(scenario, counted),
+        warnings=[
+            *ran.warnings(),
+            *system.warnings,
+            *blocking,
+            *run.warnings(),
+            *_warnings(scenario, counted),
+            *(course.warnings() if course else ()),
+        ],
         series=run.series(timeline=timeline) | _series(run) | (course.series() if course else {}),
     )
     return ran.whole(result)
