@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from daqloom.recovery import Bin, Ending, recovery
 
@@ -46,6 +48,20 @@ def test_a_recovery_is_never_before_the_detection_and_the_regrouping() -> None:
     assert recovery(5.0, 12.0, bins, regrouping[:2], detected_s=5.5) is None
     # Without a dip: as soon as it is known.
     assert recovery(6.0, 12.0, bins, FOUR, detected_s=6.5) == 0.5
+
+
+RATES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 50.0, 99.0, 100.0, 5000.0]), max_size=60)
+
+
+@settings(max_examples=200, deadline=None)
+@given(RATES, st.floats(0, 60), st.floats(0, 60), st.floats(0, 60), st.floats(0, 30))
+def test_a_recovery_is_after_the_detection_and_before_the_end(
+    rates: list[float], begin_s: float, since_s: float, lasts_s: float, detection_s: float
+) -> None:
+    until_s, detected_s = begin_s + lasts_s, begin_s + detection_s
+    bins = a_second_each(*rates)
+    found = recovery(begin_s, until_s, bins, FOUR, since_s=since_s, detected_s=detected_s)
+    assert found is None or detected_s - begin_s <= found <= lasts_s
 
 
 SEEDS = 200

@@ -82,7 +82,7 @@ def recovery(
     expected = _expected(usual.level_bps, after, begin_s, members, leaving)
     dip_end_s = usual.end_of_dip(after, expected, min(resumed_s, late_s))
     known_s = begin_s if detected_s is None else _known(detected_s, members, until_s)
-    if dip_end_s is None or known_s is None:
+    if dip_end_s is None or known_s is None or known_s > until_s:
         return None
     return max(dip_end_s, known_s, begin_s) - begin_s
 
@@ -172,7 +172,7 @@ def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None
     middle = median(rates)
     apart = median(abs(rate - middle) for rate in rates)
     low, high = middle - 6 * apart, middle + 6 * apart
-    if is_undisturbed and not apart:  # most bins are alike
+    if is_undisturbed and not apart and len(rates) > 1:  # most bins are alike
         low, high = quantiles(rates, n=10)[0], quantiles(rates, n=10)[-1]
     cut = [min(max(rate, low), high) for rate in rates]  # such as what is caught up with
     rates = cut if any(cut) else rates
