@@ -10,10 +10,9 @@ faults_detected | times | faults detected | simulate (FAULTED), measure (FAULTED
 faults_recovered | times | faults recovered from | simulate (FAULTED), measure (FAULTED) |
     After how many of these the throughput was again what it was, as `fault_recovery_s` says.
 fault_detection_s.* | s | time to detect a fault | simulate (FAULTED), measure (FAULTED) |
-    Time from the beginning of a fault until it is known. Measured: its unit is declared lost, or,
-    of a link, all units regroup because they do not reach each other; simulated: both ends of a
-    link know that it is down. By the name of the fault; mean over all times that it broke and was
-    detected.
+    Time from the beginning of a fault until it is known: its unit is declared lost. Of a link,
+    measured: all units regroup because they do not reach each other; simulated: both ends know that
+    it is down. By the name of the fault; mean over all times that it broke and was detected.
 fault_recovery_s.* | s | time to recover from a fault | simulate (FAULTED), measure (FAULTED) |
     Time from the beginning of a fault until the throughput is again what it was, times the share of
     the members that are left: the end of the first dip after the fault in the series `throughput`.
@@ -24,8 +23,9 @@ fault_recovery_s.* | s | time to recover from a fault | simulate (FAULTED), meas
     the fault; mean over all times that the run recovered.
 fault_events_lost.* | events | events that a fault cost | simulate (REGROUPED), measure (FAULTED) |
     Events not built whole (incomplete, dropped, discarded, unfinished or skipped: see
-    `events_accounted`) from the beginning of a fault until the next one begins or the run ends. By
-    the name of the fault, all times that it broke together.
+    `events_accounted`) from the beginning of a fault until the next one begins or the run ends. All
+    events are incomplete from the loss of a readout unit until it is back. By the name of the
+    fault, all times that it broke together.
 packets_lost.* | packets | packets lost to faults | simulate (FAULTED) |
     Packets lost to faults: `on_wire` (by bit errors, or as the link went down); on InfiniBand also
     `link_down` (dropped by an output whose link is known to be down) and `no_route`, which on
