@@ -35,6 +35,8 @@ struct EpochParts {
     std::uint32_t epoch = 0;
     std::uint64_t first_mep = 0;            ///< number in the run of the epoch's MEP 0
     base::Time start = base::Time::zero();  ///< by time: of the first window
+    /// Of the epoch before: see Epoch::unanswered.
+    base::Time unanswered = base::Time::zero();
 };
 
 /// Driven by the unit's data thread alone.
@@ -57,6 +59,8 @@ class Epoch : public TransportEvents {
     [[nodiscard]] virtual bool is_drained() const = 0;
     /// Once, when it is drained: MEPs that lack MFPs are delivered, or dropped.
     virtual void end() = 0;
+    /// Time before on_close in which MEPs came and none was answered, as units were lost.
+    [[nodiscard]] virtual base::Time unanswered() const { return base::Time::zero(); }
     /// Whether the consumer is through with everything.
     [[nodiscard]] virtual bool is_consumed() const = 0;
     /// The number in the run of the first MEP that the next epoch may take, as far as this unit

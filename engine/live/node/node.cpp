@@ -63,7 +63,9 @@ base::expected<void> Node::check(const NodeConfig& given) {
 struct Node::Parts {
     /// The data flow of one epoch; all that it refers to outlives it.
     struct Flow {
-        ~Flow() {
+        ~Flow() { end(); }
+
+        void end() {
             if (thread.joinable()) {
                 halt.abandon();
                 doorbell->ring();
@@ -101,6 +103,7 @@ struct Node::Parts {
     Lease lease;
     Ends ends{counters};
     std::uint32_t epoch = 0;
+    base::Time unanswered;  ///< of the last epoch
     std::optional<Members> members;
     /// The next epoch needs a new output buffer: a member that did not drain may still write to
     /// this one, or its consumer has not processed everything.
@@ -156,6 +159,8 @@ void Node::Parts::end_flow() {
     TransportCounters::each([&](const char*, auto counter, const char*) {
         earlier.*counter += flow->transport->counters().*counter;
     });
+    flow->end();
+    unanswered = flow->epoch ? flow->epoch->unanswered() : unanswered;
     flow.reset();
 }
 
@@ -231,7 +236,8 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
                                    .arrivals = &node.arrivals,
                                    .epoch = node.epoch,
                                    .first_mep = first_mep,
-                                   .start = node.next_round()},
+                                   .start = node.next_round(),
+                                   .unanswered = node.unanswered},
                                   *node.members));
     flow.epoch = std::move(epoch);
     node.is_output_spoilt = true;  // until it has drained with everybody

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 
 #include "live/node/node_fixture_test.hpp"
 
@@ -202,6 +204,31 @@ TEST(PullEpoch, TakesALostUnitBack) {
     ASSERT_TRUE(nodes.counts({2, 3}, "meps_built", 10)) << "whole again";
     nodes.halt({0, 1, 2, 3});
     nodes.expect_all_checked();
+}
+
+/// A readout unit delivers nothing, so that its builder unit takes no more events. Those that wait
+/// in the event manager when the unit is declared lost come again, all at once, in the next epoch.
+TEST(PullEpoch, EventsThatCameBeforeALossWasKnownAreBuiltAfterwards) {
+    NodeConfig config = pull(2, 1);
+    config.arrivals.kind = protocol::ArrivalsConfig::Kind::deterministic;
+    config.arrivals.rate_hz = 1e3;
+    config.trace_arrivals = 10'000;
+    NodesUnderTest nodes(config, {0, 1, 2}, [](NodeConfig& its) {
+        its.source = its.self == UnitIndex(1) ? SourceKind::user : SourceKind::generator;
+    });
+    constexpr std::uint64_t waiting = 100;
+    nodes.begin({0, 1, 2});
+    ASSERT_TRUE(until([&] { return nodes.count(UnitIndex(0), "events_waiting") >= waiting; }));
+    nodes.halt({0, 2}, {1});
+    nodes[UnitIndex(0)].take_arrivals();
+    nodes.begin({0, 2});
+    ASSERT_TRUE(nodes.counts({2}, "meps_delivered", waiting / 2));
+    std::map<base::Time, std::uint64_t> at;
+    for (const base::Time time : nodes[UnitIndex(0)].take_arrivals().times) {
+        ++at[time];
+    }
+    EXPECT_GE(at.begin()->second, waiting - 2) << "less those of its last step before";
+    nodes.halt({0, 2});
 }
 
 TEST(PullEpoch, WhatASourceDoesNotDeliverIsMissingWhenItEnds) {

@@ -67,7 +67,12 @@ class RequestedEpoch final : public UnitEpoch {
     void on_close(std::span<const UnitIndex> lost) override {
         const Lost gone = lose(lost);
         World world{*this};
+        closed_at_ = closed_at_ == Time::zero() ? now() : closed_at_;
         unit_->on_close(gone.readouts, gone.builders, now(), world);
+    }
+    [[nodiscard]] Time unanswered() const override {
+        return active_at_ == Time::zero() ? Time::zero()
+                                          : std::max(closed_at_ - active_at_, Time::zero());
     }
     [[nodiscard]] bool is_drained() const override {
         return unit_->is_drained() && post_.is_empty();
@@ -113,6 +118,9 @@ class RequestedEpoch final : public UnitEpoch {
     std::vector<Bytes> sizes_;        ///< of MFPs that are here, by slot and readout unit
     std::optional<SlotClock> clock_;  ///< of a unit that keeps to time slots
     std::uint64_t next_slot_ = 0;
+    Time stepped_at_ = Time::zero();
+    Time active_at_ = Time::zero();  ///< when the unit last had to do with an answered event
+    Time closed_at_ = Time::zero();
 };
 
 /// See PullWorld and DaqpipeWorld.
@@ -130,6 +138,7 @@ struct RequestedEpoch<Unit>::World {
         return static_cast<Bytes>(epoch.mfp(number(event)).size());
     }
     void write(EventId event, BuilderIndex to, Bytes offset, Bytes /*bytes*/ = 0) {
+        epoch.active_at_ = epoch.stepped_at_;
         epoch.write_mfp(number(event), to, offset);
     }
     void give_back(std::uint32_t count) {
@@ -143,9 +152,13 @@ struct RequestedEpoch<Unit>::World {
         }
     }
     void assigned(EventId event, BuilderIndex /*builder*/ = {}) {
+        epoch.active_at_ = epoch.stepped_at_;
         epoch.counters_.answered_to(epoch.in_run(number(event)) + 1);
     }
-    void collect(EventId event, std::uint32_t slot) { epoch.collect(event, slot); }
+    void collect(EventId event, std::uint32_t slot) {
+        epoch.active_at_ = epoch.stepped_at_;
+        epoch.collect(event, slot);
+    }
     /// Clears what an earlier event left there, so that it is not mistaken for its MFP.
     [[nodiscard]] Bytes place(std::uint32_t slot, ReadoutIndex readout) {
         std::memset(epoch.place(slot, readout).data(), 0, kMark);
@@ -162,6 +175,11 @@ base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
     memory_ = memory;
     auto given = configure(config(), members_, memory_);
     if constexpr (!is_daqpipe) {
+        // Events that came before the loss of a unit was known are built without it. A trace begins
+        // anew: its times are those since a begin.
+        if (config().arrivals.kind != protocol::ArrivalsConfig::Kind::trace) {
+            given.begin = given.begin - parts_.unanswered;
+        }
         parts_.arrivals->begin(given.begin);
     }
     DAQLOOM_TRY(unit, Unit::make(std::move(given)));
@@ -188,6 +206,7 @@ base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
 template <class Unit>
 bool RequestedEpoch<Unit>::step(Time now) {
     World world{*this};
+    stepped_at_ = now;
     bool did = post_.retry();
     did |= keep_slots(now, world);
     did |= unit_->on_time(now, world);
