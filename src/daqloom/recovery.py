@@ -64,7 +64,7 @@ def recovery(
     if they do not stop, at most `BINS_BEFORE` bins after the fault is mended. It ends when the
     throughput is no longer below. 0: there is none. A recovery is never earlier than the detection
     and the end of the regrouping that follows. The last bin before `until_s` does not count: what
-    was built in it may be told too late."""
+    was built in it may be reported too late."""
     bins = _of_those_left(bins, begin_s, endings)
     usual = _usual(begin_s, since_s, bins)
     building = [count for time_s, count in members if time_s <= begin_s and count]

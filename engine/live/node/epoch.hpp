@@ -35,7 +35,7 @@ struct EpochParts {
     std::uint32_t epoch = 0;
     std::uint64_t first_mep = 0;            ///< number in the run of the epoch's MEP 0
     base::Time start = base::Time::zero();  ///< by time: of the first window
-    /// Of the epoch before: see Epoch::unanswered.
+    /// Epoch::unanswered of the previous epoch.
     base::Time unanswered = base::Time::zero();
 };
 

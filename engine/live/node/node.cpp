@@ -103,7 +103,7 @@ struct Node::Parts {
     Lease lease;
     Ends ends{counters};
     std::uint32_t epoch = 0;
-    base::Time unanswered;  ///< of the last epoch
+    base::Time unanswered;  ///< Epoch::unanswered of the last epoch
     std::optional<Members> members;
     /// The next epoch needs a new output buffer: a member that did not drain may still write to
     /// this one, or its consumer has not processed everything.
