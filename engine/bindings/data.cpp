@@ -318,7 +318,11 @@ void bind_file(nb::module_& module, const char* name) {
                 new (self) File(value_of(File::open(std::move(path))));
             },
             nb::arg("path"))
-        .def("next", &next_packet<File>, "The next packet; None at the end.")
+        .def("next", &next_packet<File>,
+             "The next packet; None at the end. Raises ValueError where it is damaged.")
+        .def(
+            "skip", [](File& self) { return value_of(self.skip()); },
+            "After a ValueError of `next`: goes on behind the damage. The bytes left out.")
         .def_prop_ro("offset", &File::offset, "Where the packet is that came last.");
 }
 

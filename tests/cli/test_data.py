@@ -96,6 +96,25 @@ def test_inspect_names_where_a_file_is_damaged(files):
     assert f"{files[0]}, byte {at}: a packet of {size - at} bytes is cut off" in done.stderr
 
 
+def test_inspect_and_check_go_on_behind_a_damaged_packet(files):
+    data = bytearray(files[0].read_bytes())
+    size = Mfp.decode(data).nbytes
+    data[size] ^= 0xFF  # the magic of the second packet
+    files[0].write_bytes(data)
+    second = Mfp.decode(memoryview(data)[:size]).nbytes
+    done = invoke("inspect", files[0], "--json")
+    assert done.exit_code == DAMAGED
+    record = json.loads(done.stdout)
+    assert [each["first_event"] for each in record["packets"]] == [0, 80]
+    [left] = record["skipped"]
+    assert (left["offset"], left["nbytes"]) == (second, record["skipped_bytes"])
+    assert record["totals"]["nbytes"] + record["skipped_bytes"] == len(data)
+    checked = invoke("check", files[0])
+    assert checked.exit_code == DAMAGED
+    assert "damaged, 1 fault in 2 packets" in checked.stdout
+    assert f"skipped {record['skipped_bytes']:,} bytes in 1 place" in checked.stdout
+
+
 def test_inspect_lists_meps(tmp_path, files):
     path = tmp_path / "a.mep"
     mfps = [Mfp.decode(file.read_bytes()).encode() for file in files]

@@ -1,12 +1,14 @@
-"""Files of packets: what is read back, and where a damaged file ends."""
+"""Files of packets: what is read back, and what is skipped as damaged."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom.data import generators, packets
+from daqloom.data import Mfp, generators, packets
+from daqloom.data.files import Skipped
 from daqloom.data.generated import write_files
-from support.small_packets import EXAMPLE, small
+from support.small_packets import small
 
 
 def test_a_file_gives_back_its_packets(tmp_path):
@@ -22,8 +24,8 @@ def test_a_file_gives_back_its_packets(tmp_path):
 
 
 @given(st.data())
-def test_a_file_of_anything_ends_with_a_sentence_or_is_whole(tmp_path_factory, data):
-    whole = EXAMPLE * 3
+def test_of_a_file_of_anything_each_byte_is_read_or_skipped(tmp_path_factory, data):
+    whole = b"".join(Mfp(event, 3, [(1, b"fragment")] * 2).encode() for event in range(0, 8, 2))
     cut = data.draw(st.integers(0, len(whole)))
     damaged = bytearray(whole[:cut])
     for at in data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=3)):
@@ -31,21 +33,32 @@ def test_a_file_of_anything_ends_with_a_sentence_or_is_whole(tmp_path_factory, d
             damaged[at] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.mktemp("files") / "a.mfp"
     path.write_bytes(damaged)
-    read, sentence = all_of(path)
-    assert damaged.startswith(read)
-    if sentence:
-        assert sentence.startswith(f"{path}, byte {len(read)}: ")
-    else:
-        assert read == damaged
-
-
-def all_of(path) -> tuple[bytes, str]:
-    """The packets of a file, and why there are no more."""
-    read = b""
+    pieces: list[tuple[int, bytes]] = []
+    read = packets(path, skip=lambda left: pieces.append(piece(damaged, left)))
     try:
-        for offset, packet in packets(path):
-            assert offset == len(read)
-            read += packet
+        pieces += [(offset, packet) for offset, packet in read]
     except ValueError as error:
-        return read, str(error)
-    return read, ""
+        sentence = str(error)
+    else:
+        sentence = ""
+    if sentence:  # it has no whole packet
+        assert sentence.startswith(f"{path}, byte 0: ")
+        assert not pieces
+        return
+    assert b"".join(bytes_ for _, bytes_ in sorted(pieces)) == damaged
+
+
+def piece(whole: bytearray, left: Skipped) -> tuple[int, bytes]:
+    assert left.nbytes > 0
+    return left.offset, bytes(whole[left.offset : left.offset + left.nbytes])
+
+
+def test_what_is_behind_a_damaged_packet_is_read_with_a_warning(tmp_path):
+    path = tmp_path / "a.mfp"
+    each = [Mfp(event, 3, [(1, b"fragment")] * 2).encode() for event in range(0, 20, 2)]
+    damaged = bytearray(b"".join(each))
+    damaged[4 * len(each[0])] ^= 1
+    path.write_bytes(damaged)
+    with pytest.warns(UserWarning, match=f"{len(each[0])} bytes were skipped"):
+        read = [packet for _, packet in packets(path)]
+    assert read == each[:4] + each[5:]

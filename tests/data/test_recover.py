@@ -51,12 +51,16 @@ def test_a_file_is_cut_behind_its_last_whole_packet_and_gets_its_name(part):
     assert recover(part.parent) == []
 
 
-def test_what_comes_behind_a_damaged_packet_is_cut_off(part):
+def test_whole_packets_behind_a_damaged_one_are_kept(part):
     damaged = bytearray(packet(1))
     damaged[0] ^= 1
-    part.write_bytes(packet(0) + damaged + packet(2))
+    left = packet(0) + damaged + packet(2)
+    part.write_bytes(left + packet(3)[:-1])
     [done] = recover(part.parent)
-    assert (done.packets, done.kept_bytes) == (1, len(packet(0)))
+    assert (done.packets, done.kept_bytes) == (2, len(left))
+    [checked] = check_recording(part.parent).files
+    assert (checked.packets, checked.skipped, checked.skipped_bytes) == (2, 1, len(damaged))
+    assert checked.fault_count == 1
 
 
 def test_a_file_without_a_whole_packet_is_deleted(part):

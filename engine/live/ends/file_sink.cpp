@@ -15,6 +15,7 @@
 #include "live/ends/packet_file.hpp"
 #include "live/memory/clock.hpp"
 #include "protocol/data/mep.hpp"
+#include "protocol/data/mfp.hpp"
 
 namespace daqloom::live {
 
@@ -138,7 +139,7 @@ class WriteFiles final : public MepConsumer {
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
         const auto view = protocol::MepView::decode(bytes);
-        if (!view) {
+        if (!view || !is_readable(*view)) {
             counters_->lost[EBADMSG].add(1);
             count({mep, true});
             return;
@@ -160,6 +161,23 @@ class WriteFiles final : public MepConsumer {
     }
 
   private:
+    /// Whether each MFP is what the table says: a file of it can be read, and its events are
+    /// those of the MEP.
+    static bool is_readable(const protocol::MepView& mep) {
+        for (std::uint32_t stream = 0; stream < mep.streams(); ++stream) {
+            const auto mfp = mep.mfp(stream);
+            if (mfp.empty()) {
+                continue;
+            }
+            const auto view = protocol::MfpView::decode(mfp);
+            if (!view || view->bytes() != std::ssize(mfp) ||
+                view->header().source_id != mep.entry(stream).source_id ||
+                view->header().event_id != mep.header().event_id) {
+                return false;
+            }
+        }
+        return true;
+    }
     bool write_each(const protocol::MepView& mep, const Held& held) {
         bool is_written = true;
         for (std::uint32_t stream = 0; stream < mep.streams(); ++stream) {

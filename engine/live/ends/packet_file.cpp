@@ -5,11 +5,16 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <string_view>
+
+#include "base/crc32c.hpp"
+#include "protocol/data/little_endian.hpp"
 
 namespace daqloom::live {
 
@@ -21,13 +26,40 @@ constexpr std::size_t read_ahead = std::size_t{1} << 20;
 constexpr Bytes write_behind = Bytes{8} << 20;
 constexpr Bytes largest_packet = Bytes{1} << 33;  ///< a sparse file may have any size
 
+constexpr std::array<std::uint8_t, 2> mfp_begins = {0xce, 0x40};
+constexpr std::array<std::uint8_t, 4> mep_begins = {'M', 'E', 'P', '1'};
+
+/// A later MFP of the same stream, with as many fragments.
+bool mfp_follows(PacketFormat::Bytes before, PacketFormat::Bytes mfp) {
+    using protocol::number_at;
+    return number_at<std::uint16_t>(before, 2) == number_at<std::uint16_t>(mfp, 2) &&
+           number_at<std::uint64_t>(before, 8) < number_at<std::uint64_t>(mfp, 8) &&
+           number_at<std::uint32_t>(before, 16) == number_at<std::uint32_t>(mfp, 16);
+}
+
+/// MEPs come in any order.
+bool mep_follows(PacketFormat::Bytes, PacketFormat::Bytes) { return true; }
+
+constexpr PacketFormat mfp_format = {.magic = mfp_begins,
+                                     .front = protocol::mfp_header_bytes,
+                                     .size_of = protocol::mfp_size,
+                                     .bytes_for_size = protocol::MfpView::bytes_for_size,
+                                     .size_from = protocol::MfpView::size_from,
+                                     .follows = mfp_follows};
+constexpr PacketFormat mep_format = {.magic = mep_begins,
+                                     .front = protocol::mep_overhead(0),
+                                     .size_of = protocol::mep_size,
+                                     .bytes_for_size = protocol::MepView::bytes_for_size,
+                                     .size_from = protocol::MepView::size_from,
+                                     .follows = mep_follows};
+
 }  // namespace
 
 tl::unexpected<base::Error> PacketReader::failure(const std::string& message) const {
     return base::failure(fmt::format("{}, byte {}: {}", path_, offset_, message));
 }
 
-base::expected<PacketReader> PacketReader::open(std::string path, Bytes front, SizeOf size_of) {
+base::expected<PacketReader> PacketReader::open(std::string path, const PacketFormat& format) {
     // Non-blocking: opening a pipe would wait for its writer.
     OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
@@ -37,44 +69,174 @@ base::expected<PacketReader> PacketReader::open(std::string path, Bytes front, S
     if (!S_ISREG(status.st_mode)) {
         return base::failure(fmt::format("cannot read {}: it is no file", path));
     }
-    return PacketReader(std::move(path), std::move(file), front, size_of);
+    PacketReader reader(std::move(path), std::move(file), format);
+    reader.index_ = read_index(reader.path_, status.st_size);
+    return reader;
 }
 
 base::expected<std::span<const std::uint8_t>> PacketReader::next() {
-    begin_ += packet_;
-    offset_ += static_cast<Bytes>(packet_);
-    packet_ = 0;
-    DAQLOOM_CHECK(fetch(static_cast<std::size_t>(front_)));
-    if (available() == 0) {
+    if (packet_ > 0) {
+        last_front_.assign(buffer_.get() + begin_, buffer_.get() + begin_ + format_->front);
+        begin_ += packet_;
+        offset_ += static_cast<Bytes>(packet_);
+        packet_ = 0;
+        ++number_;
+    }
+    DAQLOOM_CHECK(fetch(static_cast<std::size_t>(format_->front)));
+    if (available() == 0 && (!index_ || number_ >= index_->size())) {
         return std::span<const std::uint8_t>();
     }
-    const auto size = size_of_({buffer_.get() + begin_, available()});
-    if (!size) {
-        return failure(size.error().message);
-    }
-    if (*size < front_) {
-        return failure(fmt::format("packet size {}; expected at least {}", *size, front_));
-    }
-    if (*size > largest_packet) {
-        return failure(fmt::format("packet size {}; at most {} is read", *size, largest_packet));
-    }
-    const auto bytes = static_cast<std::size_t>(*size);
-    if (bytes > available() && *size > left()) {
+    DAQLOOM_TRY(size, size_of_next());
+    const auto bytes = static_cast<std::size_t>(size);
+    if (bytes > available() && size > left()) {
         return failure(fmt::format("a packet of {} bytes is cut off after {}, where the file ends",
-                                   *size, left()));
+                                   size, left()));
     }
     DAQLOOM_CHECK(fetch(bytes));
     if (available() < bytes) {
         return failure("the file became shorter while it was read");
     }
+    DAQLOOM_CHECK(check_next(size));
     packet_ = bytes;
     return std::span<const std::uint8_t>(buffer_.get() + begin_, bytes);
 }
 
+base::expected<Bytes> PacketReader::size_of_next() const {
+    if (index_) {
+        return number_ < index_->size() ? Bytes{(*index_)[number_].bytes} : left();
+    }
+    const auto size = format_->size_of({buffer_.get() + begin_, available()});
+    if (!size) {
+        return failure(size.error().message);
+    }
+    if (*size < format_->front) {
+        return failure(fmt::format("packet size {}; expected at least {}", *size, format_->front));
+    }
+    if (*size > largest_packet) {
+        return failure(fmt::format("packet size {}; at most {} is read", *size, largest_packet));
+    }
+    return *size;
+}
+
+/// The packet of so many bytes, which is in the buffer, against the index.
+base::expected<void> PacketReader::check_next(Bytes bytes) const {
+    if (!index_) {
+        return {};
+    }
+    const auto packet = std::span(buffer_.get() + begin_, static_cast<std::size_t>(bytes));
+    if (number_ >= index_->size() ||
+        base::crc32c(std::as_bytes(packet)) != (*index_)[number_].checksum) {
+        return failure(
+            fmt::format("the packet of {} bytes is damaged: its checksum is not that of "
+                        "the index, {}{}",
+                        bytes, path_, index_ending));
+    }
+    return {};
+}
+
+base::expected<Bytes> PacketReader::skip() {
+    const Bytes from = offset_;
+    packet_ = 0;
+    if (index_) {
+        const Bytes size = number_ < index_->size() ? Bytes{(*index_)[number_].bytes} : left();
+        ++number_;
+        DAQLOOM_CHECK(go_to(from + std::min(size, left())));
+        return offset_ - from;
+    }
+    // Where the damage is not in the size, the next packet is where this one says that it ends.
+    const auto front = bytes_at(from, format_->front);
+    const auto size = front.empty() ? Bytes{0} : format_->size_of(front).value_or(0);
+    if (size >= format_->front && size < left() && is_whole_at(from + size)) {
+        DAQLOOM_CHECK(go_to(from + size));
+        return size;
+    }
+    while (true) {
+        DAQLOOM_CHECK(go_to(offset_ + std::min<Bytes>(1, left())));
+        DAQLOOM_TRY(is_there, find_magic());
+        if (!is_there || is_whole_at(offset_)) {
+            return offset_ - from;
+        }
+    }
+}
+
+base::expected<Bytes> PacketReader::skip_from(Bytes offset) {
+    DAQLOOM_CHECK(go_to(offset));
+    return skip();
+}
+
+/// Goes on to the first bytes that a packet may begin with; false: to the end of the file.
+base::expected<bool> PacketReader::find_magic() {
+    const std::size_t length = format_->magic.size();
+    while (true) {
+        DAQLOOM_CHECK(fetch(length));
+        const bool is_over = available() < length;
+        auto* const end = buffer_.get() + end_;
+        auto* found =
+            std::search(buffer_.get() + begin_, end, format_->magic.begin(), format_->magic.end());
+        const bool is_found = found != end;
+        if (!is_found && !is_over) {
+            found = end - (length - 1);  // which may be the first bytes of one
+        }
+        offset_ += found - (buffer_.get() + begin_);
+        begin_ = static_cast<std::size_t>(found - buffer_.get());
+        if (is_found || is_over) {
+            return is_found;
+        }
+    }
+}
+
+/// Read beside the buffer; empty where the file has fewer.
+std::vector<std::uint8_t> PacketReader::bytes_at(Bytes at, Bytes bytes) const {
+    std::vector<std::uint8_t> found(static_cast<std::size_t>(bytes));
+    const auto count = ::pread(file_.get(), found.data(), found.size(), at);
+    if (count != static_cast<ssize_t>(found.size())) {
+        found.clear();
+    }
+    return found;
+}
+
+/// The size of the packet at this place of the file; 0: there is none.
+Bytes PacketReader::size_at(Bytes at) const {
+    const auto header = bytes_at(at, format_->front);
+    if (header.empty() || !format_->size_of(header)) {
+        return 0;
+    }
+    const auto front = bytes_at(at, format_->bytes_for_size(header));
+    const Bytes size = front.empty() ? 0 : format_->size_from(front).value_or(0);
+    return size <= offset_ + left() - at ? size : 0;
+}
+
+/// Whether a packet is there that ends where the file or another packet does, or that fits the one
+/// before the damage: other bytes may look like one by chance, or as a copy of one.
+bool PacketReader::is_whole_at(Bytes at) const {
+    const Bytes size = size_at(at);
+    const auto front = size > 0 ? bytes_at(at, format_->front) : std::vector<std::uint8_t>();
+    if (front.empty()) {
+        return false;
+    }
+    const Bytes end = at + size;
+    return end == offset_ + left() ||
+           (size_at(end) > 0 && format_->follows(front, bytes_at(end, format_->front))) ||
+           (!last_front_.empty() && format_->follows(last_front_, front));
+}
+
 base::expected<void> PacketReader::rewind() {
-    offset_ = 0;
-    packet_ = begin_ = end_ = 0;
-    if (::lseek(file_.get(), 0, SEEK_SET) != 0) {
+    number_ = 0;
+    last_front_.clear();
+    return go_to(0);
+}
+
+/// What the buffer has of it is kept.
+base::expected<void> PacketReader::go_to(Bytes offset) {
+    const Bytes further = offset - offset_;
+    packet_ = 0;
+    offset_ = offset;
+    if (further >= 0 && further <= static_cast<Bytes>(available())) {
+        begin_ += static_cast<std::size_t>(further);
+        return {};
+    }
+    begin_ = end_ = 0;
+    if (::lseek(file_.get(), offset, SEEK_SET) != offset) {
         return failure(std::strerror(errno));
     }
     return {};
@@ -127,14 +289,16 @@ Bytes PacketReader::left() const {
 
 template <>
 base::expected<MfpFile> MfpFile::open(std::string path) {
-    return PacketReader::open(std::move(path), protocol::mfp_header_bytes, protocol::mfp_size)
-        .map([](PacketReader&& reader) { return MfpFile(std::move(reader)); });
+    return PacketReader::open(std::move(path), mfp_format).map([](PacketReader&& reader) {
+        return MfpFile(std::move(reader));
+    });
 }
 
 template <>
 base::expected<MepFile> MepFile::open(std::string path) {
-    return PacketReader::open(std::move(path), protocol::mep_overhead(0), protocol::mep_size)
-        .map([](PacketReader&& reader) { return MepFile(std::move(reader)); });
+    return PacketReader::open(std::move(path), mep_format).map([](PacketReader&& reader) {
+        return MepFile(std::move(reader));
+    });
 }
 
 base::expected<PacketFileWriter> PacketFileWriter::create(std::string path) {
@@ -171,6 +335,10 @@ bool PacketFileWriter::append(std::span<const std::uint8_t> packet) {
         rest = rest.subspan(static_cast<std::size_t>(count));
     }
     ++packets_;
+    if (packet.size() >= static_cast<std::size_t>(protocol::mfp_header_bytes) &&
+        protocol::mfp_size(packet).value_or(0) == static_cast<Bytes>(packet.size())) {
+        index_.push_back(IndexEntry::of(packet));
+    }
     bytes_ += static_cast<Bytes>(packet.size());
     if (bytes_ - on_its_way_ >= write_behind) {  // so that little is left for commit
         ::sync_file_range(file_.get(), on_its_way_, bytes_ - on_its_way_, SYNC_FILE_RANGE_WRITE);
@@ -181,6 +349,9 @@ bool PacketFileWriter::append(std::span<const std::uint8_t> packet) {
 
 base::expected<void> PacketFileWriter::commit() {
     const OwnedFd file = std::move(file_);
+    if (index_.size() == packets_) {
+        static_cast<void>(write_index(path_, index_));
+    }
     const bool is_whole = !is_cut_ && ::fdatasync(file.get()) == 0;
     if (is_whole && ::rename(part().c_str(), path_.c_str()) == 0) {
         return {};

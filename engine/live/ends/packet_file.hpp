@@ -10,29 +10,50 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "live/ends/packet_index.hpp"
 #include "live/memory/shared_memory.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mfp.hpp"
 
 namespace daqloom::live {
 
+/// How packets of a kind are told from other bytes.
+struct PacketFormat {
+    using Bytes = std::span<const std::uint8_t>;
+
+    Bytes magic;            ///< first bytes of each
+    base::Bytes front = 0;  ///< bytes of the header
+    /// A packet's size, from its header.
+    base::expected<base::Bytes> (*size_of)(Bytes) = nullptr;
+    /// Its size if all that tells it agrees, from the bytes that this takes.
+    base::Bytes (*bytes_for_size)(Bytes) = nullptr;
+    std::optional<base::Bytes> (*size_from)(Bytes) = nullptr;
+    /// Whether it may be behind another one in a file, from the headers of both.
+    bool (*follows)(Bytes before, Bytes packet) = nullptr;
+};
+
 /// Reads the packets of a file one at a time into memory that is reused. The file is not mapped, so
-/// that the reader does not crash if the file is truncated meanwhile.
+/// that the reader does not crash if the file is truncated meanwhile. Where the file has an index,
+/// packets are at its places and have its checksums.
 class PacketReader {
   public:
-    using SizeOf = base::expected<base::Bytes> (*)(std::span<const std::uint8_t>);
+    static base::expected<PacketReader> open(std::string path, const PacketFormat& format);
 
-    /// `size_of` tells a packet's size from its first `front` bytes.
-    static base::expected<PacketReader> open(std::string path, base::Bytes front, SizeOf size_of);
-
-    /// Valid until the next call; empty: the file is at its end. Fails for a packet that is cut off
-    /// or says that it is longer than the file; then every further call fails.
+    /// Valid until the next call; empty: the file is at its end. Fails for a packet that is cut
+    /// off, says that it is longer than the file or has another checksum than in the index; then
+    /// every further call fails, until `skip`.
     base::expected<std::span<const std::uint8_t>> next();
+    /// Leaves out the packet that came last, or did not come, and what is behind it up to the next
+    /// whole packet or the end of the file. Returns how many bytes that are.
+    base::expected<base::Bytes> skip();
     /// From the first packet on again.
     base::expected<void> rewind();
+    /// The same from this place on, for a file without index.
+    base::expected<base::Bytes> skip_from(base::Bytes offset);
 
     /// Of the packet that came last, or did not come.
     [[nodiscard]] base::Bytes offset() const { return offset_; }
@@ -40,8 +61,16 @@ class PacketReader {
     [[nodiscard]] tl::unexpected<base::Error> failure(const std::string& message) const;
 
   private:
-    PacketReader(std::string path, OwnedFd file, base::Bytes front, SizeOf size_of)
-        : path_(std::move(path)), file_(std::move(file)), front_(front), size_of_(size_of) {}
+    PacketReader(std::string path, OwnedFd file, const PacketFormat& format)
+        : path_(std::move(path)), file_(std::move(file)), format_(&format) {}
+
+    [[nodiscard]] base::expected<base::Bytes> size_of_next() const;
+    [[nodiscard]] base::expected<void> check_next(base::Bytes bytes) const;
+    [[nodiscard]] std::vector<std::uint8_t> bytes_at(base::Bytes at, base::Bytes bytes) const;
+    [[nodiscard]] base::Bytes size_at(base::Bytes at) const;
+    [[nodiscard]] bool is_whole_at(base::Bytes at) const;
+    base::expected<bool> find_magic();
+    base::expected<void> go_to(base::Bytes offset);
 
     /// Reads on until there are so many bytes from the current offset, or the file ends.
     base::expected<void> fetch(std::size_t bytes);
@@ -52,10 +81,12 @@ class PacketReader {
 
     std::string path_;
     OwnedFd file_;
-    base::Bytes front_;
-    SizeOf size_of_;
+    const PacketFormat* format_;
+    std::optional<std::vector<IndexEntry>> index_;
+    std::size_t number_ = 0;  ///< of the packet at `offset_`
     base::Bytes offset_ = 0;
-    std::size_t packet_ = 0;  ///< size of the one that came last
+    std::size_t packet_ = 0;                ///< size of the one that came last
+    std::vector<std::uint8_t> last_front_;  ///< header of the one before it
     std::unique_ptr<std::uint8_t[]> buffer_;
     std::size_t capacity_ = 0;
     std::size_t begin_ = 0;
@@ -82,6 +113,9 @@ class PacketFile {
         }
         return *view;
     }
+    /// After a failure: see PacketReader.
+    base::expected<base::Bytes> skip() { return reader_.skip(); }
+    base::expected<base::Bytes> skip_from(base::Bytes offset) { return reader_.skip_from(offset); }
     base::expected<void> rewind() { return reader_.rewind(); }
 
     /// Of what came last: its bytes, and where they are in the file.
@@ -100,7 +134,8 @@ using MepFile = PacketFile<protocol::MepView>;
 
 /// A file of packets that appears under its name when it is complete and on the disk, or not at
 /// all; until then it is `path`.part, locked (flock) for as long as somebody writes it. What a
-/// process that is killed leaves there are whole packets and at most one that is cut off.
+/// process that is killed leaves there are whole packets and at most one that is cut off. A file of
+/// MFPs gets an index, if there is room for it.
 class PacketFileWriter {
   public:
     static constexpr const char* ending = ".part";
@@ -132,6 +167,7 @@ class PacketFileWriter {
     std::string path_;
     OwnedFd file_;  ///< none once committed or moved from
     std::uint64_t packets_ = 0;
+    std::vector<IndexEntry> index_;
     base::Bytes bytes_ = 0;
     base::Bytes on_its_way_ = 0;  ///< to the disk
     int error_ = 0;

@@ -40,6 +40,13 @@ class PacketFiles : public testing::Test {
         return path(name);
     }
 
+    /// The same without an index, as older files are.
+    std::string write_plain(const std::vector<Packet>& packets, const std::string& name = "a.mfp") {
+        const auto whole = write(packets, name);
+        std::filesystem::remove(whole + index_ending);
+        return whole;
+    }
+
     std::filesystem::path folder_;
 };
 
@@ -97,7 +104,7 @@ TEST_F(PacketFiles, WithoutPacketsAreEmpty) {
 
 TEST_F(PacketFiles, SayWhereTheyAreCutOff) {
     const auto packets = mfps(2, 3, 5);
-    const auto whole = write(packets);
+    const auto whole = write_plain(packets);
     const std::size_t first = packets[0].size();
     const std::size_t size = first + packets[1].size();
     for (std::size_t cut = size - 1; cut > first; --cut) {
@@ -118,7 +125,7 @@ TEST_F(PacketFiles, SayWhereTheyAreDamaged) {
     const auto why = [&](std::size_t at, std::vector<std::uint8_t> bytes) {
         auto damaged = packets;
         std::copy(bytes.begin(), bytes.end(), damaged[1].begin() + static_cast<std::ptrdiff_t>(at));
-        auto file = MfpFile::open(write(damaged));
+        auto file = MfpFile::open(write_plain(damaged));
         return read(*file).second;
     };
     const std::string where = path("a.mfp") + ", byte " + std::to_string(second) + ": ";
@@ -137,6 +144,137 @@ TEST_F(PacketFiles, FailAgainAfterTheyFailed) {
     const auto why = read(*file).second;
     EXPECT_FALSE(why.empty());
     EXPECT_EQ(read(*file), std::pair(std::vector<Packet>(), why));
+}
+
+/// Packets of a file that are read behind each damage, and the places where it was skipped.
+std::pair<std::vector<Packet>, std::vector<Bytes>> read_on(MfpFile& file) {
+    std::vector<Packet> packets;
+    std::vector<Bytes> places;
+    for (;;) {
+        const auto view = file.next();
+        if (view && !*view) {
+            return {packets, places};
+        }
+        if (view) {
+            packets.emplace_back(file.packet().begin(), file.packet().end());
+        } else {
+            places.push_back(file.offset());
+            EXPECT_TRUE(file.skip());
+        }
+    }
+}
+
+void overwrite(const std::string& path, std::size_t at, std::uint8_t mask) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekg(static_cast<std::streamoff>(at));
+    const int before = file.get();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(before ^ mask));
+}
+
+/// With an index any byte of a packet may be damaged; without, one of those that say where it ends.
+TEST_F(PacketFiles, GoOnBehindWhatIsDamaged) {
+    constexpr std::uint32_t kPackets = 12;
+    const auto packets = mfps(kPackets, 6, 40);
+    const std::size_t sizes_at = 20 + 8;
+    for (const bool has_index : {true, false}) {
+        const auto path = has_index ? write(packets) : write_plain(packets);
+        for (std::uint32_t damaged = 0; damaged < kPackets; ++damaged) {
+            const std::size_t size = packets[damaged].size();
+            for (std::size_t at = 0; at < size; ++at) {
+                const bool tells_size =
+                    at < 8 || at == 18 || (at >= sizes_at && at < sizes_at + 12);
+                if (!has_index && (!tells_size || at == 2 || at == 3)) {
+                    continue;
+                }
+                std::size_t place = 0;
+                for (std::uint32_t i = 0; i < damaged; ++i) {
+                    place += packets[i].size();
+                }
+                overwrite(path, place + at, 0x80);
+                auto expected = packets;
+                expected.erase(expected.begin() + damaged);
+                auto file = MfpFile::open(path);
+                const auto [found, places] = read_on(*file);
+                ASSERT_EQ(found, expected) << damaged << ", byte " << at;
+                ASSERT_EQ(places, std::vector{static_cast<Bytes>(place)});
+                overwrite(path, place + at, 0x80);
+            }
+        }
+    }
+}
+
+TEST_F(PacketFiles, GiveTheWholePacketBetweenTwoDamagedOnes) {
+    const auto packets = mfps(9, 6, 40);
+    for (const bool has_index : {true, false}) {
+        const auto path = has_index ? write(packets) : write_plain(packets);
+        std::vector<Packet> expected;
+        for (std::size_t i = 0, place = 0; i < packets.size(); place += packets[i++].size()) {
+            if (i % 2 == 1) {
+                overwrite(path, place, 0xff);
+            } else {
+                expected.push_back(packets[i]);
+            }
+        }
+        auto file = MfpFile::open(path);
+        const auto [found, places] = read_on(*file);
+        EXPECT_EQ(found, expected);
+        EXPECT_EQ(places.size(), 4U);
+    }
+}
+
+/// A fragment may hold anything, also what looks like the next packet.
+TEST_F(PacketFiles, TakeNoPacketOutOfADamagedOne) {
+    const auto inner = mfps(4, 1, 40);
+    std::vector<Packet> packets;
+    for (std::uint64_t event = 0; event < 3; ++event) {
+        Packet packet(1'000);
+        const protocol::MfpFragment fragment{.payload = inner[event + 1]};
+        const auto size =
+            protocol::encode_mfp({.event_id = event, .source_id = 5}, {&fragment, 1}, packet);
+        packet.resize(static_cast<std::size_t>(*size));
+        packets.push_back(packet);
+    }
+    const auto path = write(packets);
+    overwrite(path, packets[0].size() + 1, 0xff);
+    auto file = MfpFile::open(path);
+    EXPECT_EQ(read_on(*file).first, (std::vector{packets[0], packets[2]}));
+}
+
+TEST_F(PacketFiles, ThatAreCutOffSayHowManyPacketsTheyLack) {
+    const auto packets = mfps(5, 3, 5);
+    const auto path = write(packets);
+    std::filesystem::resize_file(path, packets[0].size() + packets[1].size() + 7);
+    auto file = MfpFile::open(path);
+    const auto [found, places] = read_on(*file);
+    EXPECT_EQ(found.size(), 2U);
+    EXPECT_EQ(places.size(), 3U);
+}
+
+TEST_F(PacketFiles, DoWithoutAnIndexThatIsDamagedOrOfAnotherFile) {
+    const auto packets = mfps(5, 3, 5);
+    const auto whole = write(packets);
+    const auto bytes = std::filesystem::file_size(whole + index_ending);
+    for (std::size_t at = 0; at < bytes; ++at) {
+        overwrite(whole + index_ending, at, 0x10);
+        auto file = MfpFile::open(whole);
+        ASSERT_EQ(read(*file), std::pair(packets, std::string()));
+        overwrite(whole + index_ending, at, 0x10);
+    }
+    write(mfps(2, 3, 5), "b.mfp");
+    std::filesystem::copy_file(path("b.mfp.index"), path("a.mfp.index"),
+                               std::filesystem::copy_options::overwrite_existing);
+    auto file = MfpFile::open(path("a.mfp"));
+    EXPECT_EQ(read(*file), std::pair(packets, std::string()));
+}
+
+TEST_F(PacketFiles, WithNothingButOtherBytesEndAtOnce) {
+    const auto whole = path("zeros.mfp");
+    std::ofstream(whole) << std::string(3 << 20, '\xce');
+    auto file = MfpFile::open(whole);
+    const auto [found, places] = read_on(*file);
+    EXPECT_TRUE(found.empty());
+    EXPECT_EQ(places, std::vector{Bytes{0}});
 }
 
 TEST_F(PacketFiles, MayBecomeShorterWhileTheyAreRead) {

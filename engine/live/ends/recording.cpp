@@ -11,8 +11,11 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <system_error>
+#include <utility>
 
+#include "live/ends/packet_file.hpp"
 #include "live/memory/shared_memory.hpp"
 #include "protocol/data/little_endian.hpp"
 #include "protocol/data/mfp.hpp"
@@ -25,66 +28,100 @@ namespace fs = std::filesystem;
 using base::Bytes;
 using protocol::number_at;
 
-/// From header to header.
+/// From header to header, or from entry to entry of the index.
 class Walk {
   public:
     Walk(const std::string& path, OwnedFd file, Bytes bytes, std::uint32_t packing)
-        : path_(path), file_(std::move(file)), bytes_(bytes), packing_(packing) {}
+        : found_{.path = path}, file_(std::move(file)), bytes_(bytes), packing_(packing) {}
 
     base::expected<RecordedFile> all() {
         if (bytes_ == 0) {
-            return base::failure(path_ + " is empty; expected MFPs");
+            return base::failure(found_.path + " is empty; expected MFPs");
         }
-        RecordedFile found{.path = path_};
-        bool is_first = true;
+        if (const auto index = read_index(found_.path, bytes_); index && !index->empty()) {
+            DAQLOOM_CHECK(take_all(*index));
+            return found_;
+        }
         while (offset_ < bytes_) {
-            const auto read = ::pread(file_.get(), header_.data(), header_.size(), offset_);
-            if (read != static_cast<ssize_t>(header_.size())) {
-                return wrong("is cut off");
+            if (const Bytes size = read_header(); size > 0) {
+                DAQLOOM_CHECK(take(number_at<std::uint64_t>(header_, 8), size));
+                offset_ += size;
+            } else if (is_first_) {
+                return wrong("is none, or cut off");
+            } else {
+                DAQLOOM_CHECK(skip());
             }
-            DAQLOOM_CHECK(take(found, is_first));
-            is_first = false;
         }
-        return found;
+        return found_;
     }
 
   private:
-    base::expected<void> take(RecordedFile& found, bool is_first) {
-        const auto size = static_cast<Bytes>(number_at<std::uint32_t>(header_, 4));
-        const auto event = number_at<std::uint64_t>(header_, 8);
-        const auto source_id = number_at<std::uint16_t>(header_, 16);
-        if (number_at<std::uint16_t>(header_, 0) != protocol::mfp_magic ||
-            size < protocol::mfp_header_bytes || size > bytes_ - offset_) {
-            return wrong("is none, or cut off");
+    /// Stream and packing factor are those of the first MFP whose header is as the index has it.
+    base::expected<void> take_all(const std::vector<IndexEntry>& index) {
+        for (const IndexEntry& entry : index) {
+            const bool is_known = !is_first_;
+            if (is_known || (read_header() == Bytes{entry.bytes} &&
+                             number_at<std::uint64_t>(header_, 8) == entry.event_id)) {
+                DAQLOOM_CHECK(take(entry.event_id, entry.bytes));
+            }
+            offset_ += entry.bytes;
         }
+        return is_first_ ? wrong("is no MFP of its index") : base::expected<void>{};
+    }
+
+    /// Returns the size of the MFP that is here; 0: there is none.
+    Bytes read_header() {
+        const auto read = ::pread(file_.get(), header_.data(), header_.size(), offset_);
+        const auto size = static_cast<Bytes>(number_at<std::uint32_t>(header_, 4));
+        const bool is_mfp = read == static_cast<ssize_t>(header_.size()) &&
+                            number_at<std::uint16_t>(header_, 0) == protocol::mfp_magic &&
+                            size >= protocol::mfp_header_bytes && size <= bytes_ - offset_;
+        return is_mfp ? size : 0;
+    }
+
+    base::expected<void> take(std::uint64_t event, Bytes size) {
+        const auto source_id = number_at<std::uint16_t>(header_, 16);
         if (number_at<std::uint16_t>(header_, 2) != packing_) {
             return wrong(fmt::format("has {} fragments; expected the packing factor, {}",
                                      number_at<std::uint16_t>(header_, 2), packing_));
         }
         const std::uint64_t number = event / packing_;
-        if (event % packing_ != 0 || (!is_first && number <= found.last)) {
+        if (event % packing_ != 0 || (!is_first_ && number <= found_.last)) {
             return wrong("is out of order; expected ascending multiples of the packing factor");
         }
-        if (!is_first && source_id != found.source_id) {
+        if (!is_first_ && source_id != found_.source_id) {
             return wrong("is of another stream than the one before");
         }
-        found.source_id = source_id;
-        found.first = is_first ? number : found.first;
-        found.last = number;
-        found.largest = std::max(found.largest, size);
-        offset_ += size;
+        found_.source_id = source_id;
+        found_.first = is_first_ ? number : found_.first;
+        found_.last = number;
+        found_.largest = std::max(found_.largest, size);
+        is_first_ = false;
         return {};
     }
-    [[nodiscard]] tl::unexpected<base::Error> wrong(const std::string& what) const {
-        return base::failure(fmt::format("{}: the MFP at byte {} {}", path_, offset_, what));
+
+    base::expected<void> skip() {
+        if (!reader_) {
+            DAQLOOM_TRY(reader, MfpFile::open(found_.path));
+            reader_.emplace(std::move(reader));
+        }
+        DAQLOOM_TRY(bytes, reader_->skip_from(offset_));
+        offset_ += bytes;
+        return {};
     }
 
-    const std::string& path_;
+    [[nodiscard]] tl::unexpected<base::Error> wrong(const std::string& what) const {
+        return base::failure(fmt::format("{}: the MFP at byte {} {}", found_.path, offset_, what));
+    }
+
+    RecordedFile found_;
     OwnedFd file_;
     Bytes bytes_;
     std::uint32_t packing_;
+    bool is_first_ = true;
     Bytes offset_ = 0;
     std::array<std::uint8_t, protocol::mfp_header_bytes> header_{};
+    std::optional<MfpFile> reader_;  ///< only where something is damaged
 };
 
 base::expected<RecordedFile> file_at(const std::string& path, std::uint32_t packing) {

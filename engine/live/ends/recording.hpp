@@ -26,9 +26,9 @@ struct Recording {
     std::uint64_t first = 0;          ///< number, of all streams together
     std::uint64_t count = 0;          ///< from the first to the last
 
-    /// All files that end in .mfp; or `path` itself, if that is such a file. Reads headers only.
-    /// Fails for none, and for what is no file of MFPs of this packing factor, ascending, of one
-    /// stream.
+    /// All files that end in .mfp; or `path` itself, if that is such a file. Reads indices, or
+    /// headers only. Fails for none, and for what is no file of MFPs of this packing factor,
+    /// ascending, of one stream; damaged places behind its first MFP are skipped.
     static base::expected<Recording> open(const std::string& path, std::uint32_t packing);
 };
 

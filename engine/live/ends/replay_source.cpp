@@ -32,39 +32,63 @@ class Part {
         if (!open_ && !open()) {
             return {};
         }
-        if (at_ && number < *at_ && !rewind()) {
-            return {};
-        }
-        while (!at_ || *at_ < number) {
-            const auto mfp = open_->next();
-            if (!mfp || !*mfp) {  // the file has changed
-                open_.reset();
-                return {};
+        if (number < std::exchange(asked_, number)) {
+            at_ = kBefore;
+            if (!open_->rewind()) {
+                at_ = kEnd;
             }
-            at_ = (*mfp)->header().event_id / packing_;
         }
-        return *at_ == number ? open_->packet() : std::span<const std::uint8_t>();
+        while (at_ == kBefore || at_ < number) {
+            at_ = next();
+        }
+        return at_ == number ? open_->packet() : std::span<const std::uint8_t>();
     }
+    /// Damaged places that were skipped so far.
+    [[nodiscard]] std::uint64_t skipped() const { return skipped_; }
 
   private:
+    static constexpr std::uint64_t kBefore = ~std::uint64_t{0};
+    static constexpr std::uint64_t kEnd = kBefore - 1;
+
     bool open() {
         auto file = MfpFile::open(file_.path);
         if (!file) {
             return false;
         }
         open_.emplace(std::move(*file));
-        at_.reset();
+        at_ = kBefore;
+        asked_ = 0;
         return true;
     }
-    bool rewind() {
-        at_.reset();
-        return open_->rewind().has_value();
+
+    /// Goes on to the next MFP that belongs here, and returns its number.
+    std::uint64_t next() {
+        while (true) {
+            const auto mfp = open_->next();
+            if (mfp && !*mfp) {
+                return kEnd;
+            }
+            if (mfp && belongs((*mfp)->header())) {
+                return (*mfp)->header().event_id / packing_;
+            }
+            ++skipped_;
+            if (!mfp && !open_->skip()) {
+                return kEnd;  // the file cannot be read any more
+            }
+        }
+    }
+    [[nodiscard]] bool belongs(const protocol::MfpHeader& header) const {
+        const std::uint64_t number = header.event_id / packing_;
+        return header.event_id % packing_ == 0 && header.source_id == file_.source_id &&
+               number <= file_.last && (at_ == kBefore || number > at_);
     }
 
     RecordedFile file_;
     std::uint16_t packing_;
     std::optional<MfpFile> open_;
-    std::optional<std::uint64_t> at_;  ///< number of the MFP that the file is at
+    std::uint64_t at_ = kBefore;  ///< number of the MFP that was read last
+    std::uint64_t asked_ = 0;     ///< number that was asked for last
+    std::uint64_t skipped_ = 0;
 };
 
 class RecordedMfps final : public MfpFeed {
@@ -83,6 +107,13 @@ class RecordedMfps final : public MfpFeed {
             }
         }
         return Fed::absent;
+    }
+    [[nodiscard]] std::uint64_t skipped() const override {
+        std::uint64_t sum = 0;
+        for (const Part& part : parts_) {
+            sum += part.skipped();
+        }
+        return sum;
     }
 
   private:

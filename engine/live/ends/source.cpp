@@ -66,6 +66,7 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
             ++counters_.mfps;
         }
         if (fed != MfpFeed::Fed::no_room) {
+            counters_.skipped.set(feed_->skipped());
             counters_.absent += fed == MfpFeed::Fed::absent ? 1 : 0;
             return fed;
         }

@@ -29,6 +29,8 @@ class MfpFeed {
     virtual ~MfpFeed() = default;
     /// Commits the MFP with this number. Asked for in order, from any number on.
     virtual Fed feed(std::uint64_t mfp, BufferWriter& writer) = 0;
+    /// Damaged places in its data that were skipped.
+    [[nodiscard]] virtual std::uint64_t skipped() const { return 0; }
 };
 
 struct SourceConfig {
@@ -39,6 +41,7 @@ struct SourceConfig {
 struct SourceCounters {
     Counter mfps;
     Counter absent;   ///< MFPs that a recording does not have
+    Counter skipped;  ///< damaged places of a recording
     Counter blocked;  ///< MFPs that waited for room
     Counter late;     ///< MFPs more than an interval behind their time
 };

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -354,9 +356,90 @@ TEST_F(Replay, RefusesWhatItCannotReplay) {
     Buffer small = buffer_of(100);
     const auto recording = Recording::open(folder_, kPacking);
     EXPECT_FALSE(replay_mfps(*recording, {.source_id = 3, .packing = kPacking}, small));
-    std::filesystem::resize_file(folder_ / "a.mfp",
-                                 std::filesystem::file_size(folder_ / "a.mfp") - 1);
+    std::filesystem::remove(folder_ / "a.mfp.index");
+    std::filesystem::resize_file(folder_ / "a.mfp", 19);
     expect_refused("cut off");
+}
+
+/// Bytes that this process has read, from files too (proc(5), rchar).
+std::uint64_t bytes_read() {
+    std::ifstream io("/proc/self/io");
+    std::string word;
+    std::uint64_t bytes = 0;
+    io >> word >> bytes;
+    return bytes;
+}
+
+/// Builder units in turn write every sixth MFP of a source: each file has numbers that the others
+/// lack, and is read once for all that.
+TEST_F(Replay, ReadsEachFileOnceInALap) {
+    constexpr std::uint64_t kFiles = 6;
+    constexpr std::uint64_t kMfps = 12'000;
+    std::uint64_t recorded = 0;
+    for (std::uint64_t file = 0; file < kFiles; ++file) {
+        std::vector<std::uint64_t> numbers;
+        for (std::uint64_t number = file; number < kMfps; number += kFiles) {
+            numbers.push_back(number);
+        }
+        const auto name = "unit-" + std::to_string(file) + ".mfp";
+        record(name, numbers);
+        recorded += std::filesystem::file_size(folder_ / name);
+    }
+    for (const bool has_index : {true, false}) {
+        auto feed = replay();
+        ASSERT_TRUE(feed) << feed.error().message;
+        BufferReader reader(buffer_);
+        BufferWriter writer(buffer_);
+        const std::uint64_t before = bytes_read();
+        for (std::uint64_t mfp = 0; mfp < kMfps; ++mfp) {
+            ASSERT_EQ((*feed)->feed(mfp, writer), MfpFeed::Fed::done);
+            ASSERT_TRUE(reader.next());
+            reader.acknowledge();
+        }
+        EXPECT_LT(bytes_read() - before, recorded * 3 / 2) << has_index;
+        for (std::uint64_t file = 0; file < kFiles; ++file) {
+            std::filesystem::remove(folder_ / ("unit-" + std::to_string(file) + ".mfp.index"));
+        }
+    }
+}
+
+TEST_F(Replay, SkipsWhatIsDamagedAndCountsThePlaces) {
+    std::vector<std::uint64_t> numbers(40);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    record("a.mfp", numbers);
+    const auto path = folder_ / "a.mfp";
+    std::vector<std::streamoff> places;
+    {
+        auto file = MfpFile::open(path);
+        for (auto mfp = file->next(); mfp && *mfp; mfp = file->next()) {
+            places.push_back(file->offset());
+        }
+    }
+    const auto damage = [&](std::size_t number, std::streamoff at) {
+        std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(places[number] + at);
+        file.put('\x55');
+    };
+    damage(7, 0);
+    damage(20, 4);
+    damage(30, 0);
+    for (const bool has_index : {true, false}) {
+        auto feed = replay();
+        ASSERT_TRUE(feed) << feed.error().message;
+        BufferReader reader(buffer_);
+        Source source(buffer_, std::move(*feed), {});
+        source.start(0);
+        for (std::uint64_t mfp = 0; mfp < 40; ++mfp) {
+            if (mfp != 7 && mfp != 20 && mfp != 30) {
+                expect_replayed(reader, mfp, mfp);
+            }
+        }
+        EXPECT_FALSE(take(reader));
+        source.stop();
+        EXPECT_EQ(source.counters().skipped, 3U) << has_index;
+        EXPECT_EQ(source.counters().absent, 3U);
+        std::filesystem::remove(folder_ / "a.mfp.index");
+    }
 }
 
 }  // namespace

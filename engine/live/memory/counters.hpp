@@ -192,6 +192,8 @@ inline constexpr CounterName kMfpsBlocked{"mfps_blocked",
                                           "MFPs that waited for a full stream buffer to drain."};
 inline constexpr CounterName kMfpsLate{"mfps_late",
                                        "MFPs that came later than the set rate demands."};
+inline constexpr CounterName kPlacesSkipped{"places_skipped",
+                                            "Damaged places of a recording that a replay skipped."};
 // ---- sinks
 inline constexpr CounterName kMepsChecked{"meps_checked",
                                           "MEPs checked, every byte of them correct."};
@@ -209,6 +211,7 @@ inline constexpr std::array kSingle = {kElapsed,
                                        kSteps,
                                        kMfpsBlocked,
                                        kMfpsLate,
+                                       kPlacesSkipped,
                                        kMepsChecked,
                                        kMepsWrong,
                                        kFragmentsChecked,

@@ -43,10 +43,10 @@ base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::
 }
 
 base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t stream,
+                                                 const std::optional<Recording>& recording,
                                                  Buffer& buffer) {
-    if (config.source == SourceKind::replay) {
-        DAQLOOM_TRY(recording, Recording::open(config.replay, config.packing));
-        return replay_mfps(recording,
+    if (recording) {
+        return replay_mfps(*recording,
                            {.source_id = static_cast<std::uint16_t>(stream),
                             .packing = static_cast<std::uint16_t>(config.packing),
                             .loop = config.replay_loops},
@@ -123,9 +123,14 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::Read
     if (config.source == SourceKind::user) {
         return {};
     }
+    if (config.source == SourceKind::replay && !recording_) {
+        DAQLOOM_TRY(recording, Recording::open(config.replay, config.packing));
+        recording_.emplace(std::move(recording));
+    }
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         Buffer& buffer = streams_[stream];
-        DAQLOOM_TRY(feed, feed_of(config, readout.value() * config.streams + stream, buffer));
+        DAQLOOM_TRY(feed,
+                    feed_of(config, readout.value() * config.streams + stream, recording_, buffer));
         auto source = std::make_unique<Source>(
             buffer, std::move(feed),
             SourceConfig{.mfps_per_second = config.event_rate_hz / config.packing});
@@ -142,6 +147,7 @@ void Ends::end_sources() {
     for (const auto& source : sources_) {
         blocked_before_ += source->counters().blocked;
         late_before_ += source->counters().late;
+        skipped_before_ += source->counters().skipped;
     }
     sources_.clear();
     stream_server_.reset();
@@ -224,13 +230,16 @@ void Ends::each_count(const SeeCount& see) const {
     std::unique_lock lock(mutex_);
     std::uint64_t blocked = blocked_before_;
     std::uint64_t late = late_before_;
+    std::uint64_t skipped = skipped_before_;
     for (const auto& source : sources_) {
         blocked += source->counters().blocked;
         late += source->counters().late;
+        skipped += source->counters().skipped;
     }
     lock.unlock();
     see(counter_names::kMfpsBlocked.name, blocked);
     see(counter_names::kMfpsLate.name, late);
+    see(counter_names::kPlacesSkipped.name, skipped);
     if (kind_ == SinkKind::check) {
         see_checked(checked_, see);
     } else if (kind_ == SinkKind::file) {

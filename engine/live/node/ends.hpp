@@ -12,6 +12,7 @@
 #include "base/expected.hpp"
 #include "live/ends/check_sink.hpp"
 #include "live/ends/file_sink.hpp"
+#include "live/ends/recording.hpp"
 #include "live/ends/sink.hpp"
 #include "live/ends/source.hpp"
 #include "live/memory/buffer.hpp"
@@ -59,10 +60,12 @@ class Ends {
     NodeCounters& counters_;
     std::vector<Buffer> streams_;
     protocol::ReadoutIndex reads_out_ = protocol::ReadoutIndex::none();
-    mutable std::mutex mutex_;  ///< of the next three, which other threads read
+    std::optional<Recording> recording_;  ///< to be replayed
+    mutable std::mutex mutex_;            ///< of the next four, which other threads read
     std::vector<std::unique_ptr<Source>> sources_;
     std::uint64_t blocked_before_ = 0;  ///< MFPs, as earlier sources counted them
     std::uint64_t late_before_ = 0;
+    std::uint64_t skipped_before_ = 0;
     std::unique_ptr<BufferServer> stream_server_;
 
     std::optional<Buffer> output_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -140,6 +141,22 @@ base::expected<MepView> MepView::decode(Memory memory) {
         return base::failure(fmt::format(
             "MEP says that it has {} bytes; expected {}, which there are", bytes, memory.size()));
     }
+    return decode_front(memory, bytes);
+}
+
+Bytes MepView::bytes_for_size(Memory front) {
+    return mep_overhead(std::min(number_at<std::uint32_t>(front, 4), largest_mep_streams));
+}
+
+std::optional<Bytes> MepView::size_from(Memory front) {
+    const auto bytes = mep_size(front);
+    const bool is_right =
+        bytes && std::ssize(front) >= bytes_for_size(front) && decode_front(front, *bytes);
+    return is_right ? std::optional(*bytes) : std::nullopt;
+}
+
+/// From header and table of a MEP of so many bytes.
+base::expected<MepView> MepView::decode_front(Memory memory, Bytes bytes) {
     const auto streams = number_at<std::uint32_t>(memory, 4);
     Places places(streams, bytes);
     for (std::uint32_t stream = 0; stream < streams; ++stream) {

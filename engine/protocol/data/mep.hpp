@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/expected.hpp"
@@ -72,6 +73,10 @@ class MepView {
     /// Validates arbitrary bytes: fails unless every MFP of the table lies within `memory`, after
     /// the table and without overlap, and the size is that of `memory`.
     static base::expected<MepView> decode(std::span<const std::uint8_t> memory);
+    /// How many bytes of the front `size_from` needs; from `mep_overhead(0)` of them.
+    static base::Bytes bytes_for_size(std::span<const std::uint8_t> front);
+    /// The size, if header and table at the front agree; none of the MFPs is looked at.
+    static std::optional<base::Bytes> size_from(std::span<const std::uint8_t> front);
 
     [[nodiscard]] const MepHeader& header() const { return header_; }
     [[nodiscard]] std::uint32_t streams() const { return streams_; }
@@ -84,6 +89,9 @@ class MepView {
     [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t stream) const;
 
   private:
+    static base::expected<MepView> decode_front(std::span<const std::uint8_t> front,
+                                                base::Bytes bytes);
+
     MepView(MepHeader header, std::uint32_t streams, std::span<const std::uint8_t> memory)
         : header_(header), streams_(streams), memory_(memory) {}
 

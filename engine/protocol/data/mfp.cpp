@@ -139,6 +139,25 @@ base::expected<MfpView> MfpView::decode(Memory memory) {
     return view;
 }
 
+Bytes MfpView::bytes_for_size(Memory front) {
+    return mfp_overhead(number_at<std::uint16_t>(front, 2));
+}
+
+std::optional<Bytes> MfpView::size_from(Memory front) {
+    const auto size = mfp_size(front);
+    const std::uint8_t align = size ? front[18] : largest_mfp_align + 1;
+    if (align > largest_mfp_align || std::ssize(front) < bytes_for_size(front)) {
+        return std::nullopt;
+    }
+    const auto count = number_at<std::uint16_t>(front, 2);
+    const MfpView view({.align = align}, count, front);
+    Bytes expected = mfp_overhead(count);
+    for (std::uint16_t index = 0; index < count; ++index) {
+        expected += static_cast<Bytes>(view.padded_size_of(index));
+    }
+    return expected == *size ? std::optional(expected) : std::nullopt;
+}
+
 std::uint64_t fragment_bytes(std::span<const std::byte> memory) {
     const auto u16 = [&](std::size_t at) {
         std::uint16_t value = 0;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <span>
 
 #include "base/expected.hpp"
@@ -119,6 +120,11 @@ class MfpView {
     /// The MFP at the front of `memory`. Validates arbitrary bytes: fails unless all of the MFP
     /// lies within `memory` and its packet size agrees with its fragments.
     static base::expected<MfpView> decode(std::span<const std::uint8_t> memory);
+    /// How many bytes of the front `size_from` needs; from `mfp_header_bytes` of them.
+    static base::Bytes bytes_for_size(std::span<const std::uint8_t> front);
+    /// The packet size, if header, types and sizes at the front agree; none of the fragments is
+    /// looked at. Other bytes do so by chance once in 2^48.
+    static std::optional<base::Bytes> size_from(std::span<const std::uint8_t> front);
 
     [[nodiscard]] const MfpHeader& header() const { return header_; }
     [[nodiscard]] std::uint16_t count() const { return count_; }

@@ -19,7 +19,7 @@ from daqloom.metrics import with_unit
 from daqloom.words import printable
 
 if TYPE_CHECKING:
-    from daqloom.data.files import Kind
+    from daqloom.data.files import Kind, Skipped
     from daqloom.data.inspect import Seen
 
 app = group(
@@ -70,8 +70,10 @@ def inspect_(
 ) -> None:
     """List the packets of a file: source, first event, fragments, bytes, sizes; and the totals.
 
-    For a MEP: its number, first event, MFPs and how many of them are missing. A damaged file is
-    listed up to the damage, whose place is named.
+    For a MEP: its number, first event, MFPs and how many of them are missing. What is damaged is
+    skipped, up to the next whole packet, and its places are named.
+
+    Exit codes: 0 done, 1 damaged, 2 no such file or not a file of packets.
 
     \b
     Examples:
@@ -81,7 +83,8 @@ def inspect_(
     with plain_failures(), readable(file):
         from daqloom.data.inspect import inspect_file
 
-        kind, seen = inspect_file(file)
+        skipped: list[Skipped] = []
+        kind, seen = inspect_file(file, skipped.append)
         listed: list[Seen] = []
         sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
         damage = None
@@ -99,11 +102,18 @@ def inspect_(
                     listed.append(each)
         except ValueError as error:
             damage = str(error)
+        left_out = sum(each.nbytes for each in skipped)
+        if skipped:
+            damage = skipped[0].reason
         if json:
             record = {"file": str(file), "kind": kind, "packets": [s.record() for s in listed]}
-            print(json_.dumps(record | {"totals": sums, "damage": damage}))
+            places = {"skipped": [asdict(each) for each in skipped], "skipped_bytes": left_out}
+            print(json_.dumps(record | {"totals": sums, "damage": damage} | places))
         else:
             _print_packets(kind, listed, sums)
+        if skipped:
+            count = f"{len(skipped):,} places were" if len(skipped) > 1 else "1 place was"
+            fail(f"{damage} ({count} skipped, {left_out:,} bytes)", FAILED)
         if damage is not None:
             fail(damage, FAILED)
 
@@ -134,9 +144,10 @@ def check(
 ) -> None:
     """Check that files are intact, and that a recording has each event exactly once.
 
-    Structure: each packet decodes, none is truncated, and each MFP of a MEP is of its source and
-    its events. Fragments that daqloom generated are recognised; a wrong byte in them is reported
-    with file, offset, source and event.
+    Structure: each packet decodes and has the checksum of the file's index, if it has one, none is
+    truncated, and each MFP of a MEP is of its source and its events. What is damaged is skipped, up
+    to the next whole packet, and counted. Fragments that daqloom generated are recognised; a wrong
+    byte in them is reported with file, offset, source and event.
 
     All folders given are one recording. A duplicate is an event that the same source has twice, in
     any files. A gap is an event between the first and the last one that is lost (no source has it)

@@ -96,6 +96,9 @@ def _print_damage(checked: Checked) -> None:
         print(f"{where}: {fault.reason}")
     if checked.fault_count > len(checked.faults):
         print(f"  and {checked.fault_count - len(checked.faults):,} more")
+    if checked.skipped:
+        places = "places" if checked.skipped > 1 else "place"
+        print(f"  skipped {checked.skipped_bytes:,} bytes in {checked.skipped:,} {places}")
 
 
 def print_recording(recording: CheckedRecording) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 from daqloom import _engine
 from daqloom.data.coverage import LAST_EVENT
-from daqloom.data.files import Kind, kind_of, packets
+from daqloom.data.files import Kind, Skipped, kind_of, packets
 from daqloom.data.mep import Mep, MepState
+from daqloom.scenario.files import open_regular
 
 MOST_FAULTS = 10
 """So many of a file are named; all are counted."""
@@ -40,6 +41,10 @@ class Checked:
     """MFPs that MEPs lack."""
     recognised: int = 0
     """Fragments that are what daqloom generates."""
+    skipped: int = 0
+    """Damaged places behind which the next whole packet was looked for."""
+    skipped_bytes: int = 0
+    """Bytes that were left out there (B)."""
     fault_count: int = 0
     faults: list[Fault] = field(default_factory=list)
     """The first faults, at most `MOST_FAULTS`."""
@@ -80,8 +85,18 @@ def check_file(
     total = max(path.stat().st_size, 1)
     in_fragments: list[Fault] = []
     unnamed = 0
+
+    def fault_of(sentence: str) -> Fault:  # it begins with file and offset
+        where, _, reason = sentence.removeprefix(f"{path}, byte ").partition(": ")
+        return Fault(int(where) if where.isdigit() else checked.nbytes, reason or sentence)
+
+    def skip(place: Skipped) -> None:
+        checked.skipped += 1
+        checked.skipped_bytes += place.nbytes
+        checked.add(_in_fragments(checked, place) or fault_of(place.reason))
+
     try:
-        for offset, packet in packets(path, checked.kind):
+        for offset, packet in packets(path, checked.kind, skip):
             checked.packets += 1
             checked.nbytes += len(packet)
             for at, mfp in _mfps(checked, offset, packet, seen):
@@ -100,15 +115,30 @@ def check_file(
                 else:
                     unnamed += 1
             progress((offset + len(packet)) / total)
-    except ValueError as error:  # the sentence begins with file and offset
-        where, _, reason = str(error).removeprefix(f"{path}, byte ").partition(": ")
-        checked.add(Fault(int(where) if where.isdigit() else checked.nbytes, reason or str(error)))
+    except ValueError as error:  # no whole packet in all of the file
+        checked.add(fault_of(str(error)))
     if generated or checked.recognised:
         for fault in in_fragments:
             checked.add(fault)
         checked.fault_count += unnamed
     checked.faults.sort(key=lambda fault: fault.offset)
     return checked
+
+
+def _in_fragments(checked: Checked, place: Skipped) -> Fault | None:
+    """Return where generated fragments of a damaged MFP are wrong, if all else of it is right."""
+    with open_regular(Path(checked.file)) as file:
+        file.seek(place.offset)
+        mfp = file.read(place.nbytes)
+    try:
+        front = _engine.decode_mfp(mfp)
+    except ValueError:
+        return None
+    scan = _engine.scan_pattern(mfp)
+    if not scan.recognised or scan.fault is None:
+        return None
+    checked.recognised += scan.recognised
+    return Fault(place.offset + scan.offset, scan.fault, front.source_id, scan.event)
 
 
 def _mfps(

@@ -1,6 +1,8 @@
 """Files of packets: MFPs of one source (.mfp) or MEPs (.mep), one right after the other."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -32,11 +34,48 @@ def kind_of(path: Path) -> Kind:
     return MAGICS[magic]
 
 
-def packets(path: str | Path, kind: Kind | None = None) -> Iterator[tuple[int, bytes]]:
+@dataclass(frozen=True)
+class Skipped:
+    """A damaged place of a file, which was left out: one packet, or more without an index."""
+
+    offset: int
+    """Place in the file (B)."""
+    nbytes: int
+    """Bytes left out: up to the next whole packet or the end of the file (B)."""
+    reason: str
+    """What is wrong at the first of them, in one sentence with file and offset."""
+
+
+def warn(skipped: Skipped) -> None:
+    """Issue a warning of what was left out."""
+    warnings.warn(f"{skipped.reason}; {skipped.nbytes:,} bytes were skipped", stacklevel=3)
+
+
+def packets(
+    path: str | Path, kind: Kind | None = None, skip: Callable[[Skipped], None] = warn
+) -> Iterator[tuple[int, bytes]]:
     """(offset in the file, packet) one after the other, each well-formed. `kind` is told from the
-    file if it is not given. Raises ValueError at the first that is not, in one sentence with file
-    and offset, OSError where the file cannot be read."""
+    file if it is not given. What is damaged is left out, and `skip` is called for it. Raises
+    ValueError, in one sentence with file and offset, where the file has no whole packet at all,
+    OSError where it cannot be read."""
     file = Path(path)
     reader = (_engine.MfpFile if (kind or kind_of(file)) == "mfp" else _engine.MepFile)(str(file))
-    while (packet := reader.next()) is not None:
-        yield reader.offset, packet
+    left_out: list[Skipped] = []
+    found = False
+    while True:
+        try:
+            if (packet := reader.next()) is None:
+                break
+        except ValueError as error:
+            offset = reader.offset
+            left_out.append(Skipped(offset, reader.skip(), str(error)))
+            packet = b""
+        if found or packet:
+            for each in left_out:
+                skip(each)
+            left_out.clear()
+        if packet:
+            found = True
+            yield reader.offset, packet
+    if left_out:
+        raise ValueError(left_out[0].reason)

@@ -1,11 +1,11 @@
 """What a file of packets holds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from daqloom.data.files import Kind, kind_of, packets
+from daqloom.data.files import Kind, Skipped, kind_of, packets, warn
 from daqloom.data.mep import Mep
 from daqloom.data.mfp import Mfp
 
@@ -33,12 +33,13 @@ class Seen:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def inspect_file(path: Path) -> tuple[Kind, Iterator[Seen]]:
-    """Its packets, one after the other. Raises OSError where the file cannot be read; it or the
-    iterator ValueError, in one sentence with file and offset, at what is no packet."""
+def inspect_file(path: Path, skip: Callable[[Skipped], None] = warn) -> tuple[Kind, Iterator[Seen]]:
+    """Its packets, one after the other; `skip` is called for what is damaged. Raises OSError where
+    the file cannot be read; it or the iterator ValueError, in one sentence with file and offset,
+    where there is no packet."""
     kind = kind_of(path)
     see = _of_mfp if kind == "mfp" else _of_mep
-    return kind, (see(number, *each) for number, each in enumerate(packets(path, kind)))
+    return kind, (see(number, *each) for number, each in enumerate(packets(path, kind, skip)))
 
 
 def _of_mfp(number: int, offset: int, packet: bytes) -> Seen:

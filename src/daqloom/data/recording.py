@@ -140,7 +140,7 @@ def _first_event(path: Path) -> int:
     from daqloom.data.inspect import inspect_file
 
     try:
-        return next((seen.first_event for seen in inspect_file(path)[1]), 0)
+        return next((seen.first_event for seen in inspect_file(path, lambda _: None)[1]), 0)
     except ValueError:
         return 0
 

@@ -1,7 +1,8 @@
 """Files of a recording that a unit did not finish, as it was killed or the disk failed.
 
 A file is called NAME.part, and locked by its unit, until it is complete. What a process that ended
-left there are whole packets and at most one that is cut off.
+left there are whole packets and at most one that is cut off. What a damaged disk left out between
+them stays, and readers skip it.
 """
 
 import errno
@@ -84,10 +85,10 @@ def _recovered(path: Path, file: int, drop: bool) -> Recovered:
         return Recovered(str(path), size, "name taken", str(name))
     count = kept = 0
     try:
-        for offset, packet in packets(path, ENDINGS[name.suffix]):
+        for offset, packet in packets(path, ENDINGS[name.suffix], lambda _: None):
             count, kept = count + 1, offset + len(packet)
     except ValueError:
-        pass  # what comes from here on is no whole packet
+        pass  # there is no whole packet
     if not count:
         path.unlink()
         return Recovered(str(path), size, "dropped")

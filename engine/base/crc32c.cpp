@@ -1,0 +1,155 @@
+#include "base/crc32c.hpp"
+
+#include <array>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+namespace daqloom::base {
+
+namespace {
+
+using Table = std::array<std::uint32_t, 256>;
+
+constexpr std::uint32_t kPolynomial = 0x82f63b78;  ///< bits reversed
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+/// kBytes[n][b]: the state after byte b and n zero bytes, from state 0.
+constexpr std::array<Table, kWord> kBytes = [] {
+    std::array<Table, kWord> tables{};
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+        std::uint32_t state = byte;
+        for (int bit = 0; bit < 8; ++bit) {
+            state = state >> 1 ^ ((state & 1) != 0 ? kPolynomial : 0);
+        }
+        tables[0][byte] = state;
+    }
+    for (std::size_t zeros = 1; zeros < kWord; ++zeros) {
+        for (std::uint32_t byte = 0; byte < 256; ++byte) {
+            const std::uint32_t state = tables[zeros - 1][byte];
+            tables[zeros][byte] = state >> 8 ^ tables[0][state & 0xff];
+        }
+    }
+    return tables;
+}();
+
+std::uint64_t word_at(const std::byte* bytes) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+std::uint32_t by_tables(std::uint32_t state, const std::byte* bytes, std::size_t count) {
+    for (; count >= kWord; bytes += kWord, count -= kWord) {
+        const std::uint64_t word = word_at(bytes) ^ state;
+        state = 0;
+        for (std::size_t i = 0; i < kWord; ++i) {
+            state ^= kBytes[kWord - 1 - i][word >> 8 * i & 0xff];
+        }
+    }
+    for (; count > 0; ++bytes, --count) {
+        state = state >> 8 ^ kBytes[0][(state ^ std::to_integer<std::uint32_t>(*bytes)) & 0xff];
+    }
+    return state;
+}
+
+#if defined(__x86_64__)
+
+/// The state after some zero bytes: a linear function of the state before, by its bytes.
+using Advance = std::array<Table, 4>;
+
+constexpr std::uint32_t apply(const Advance& advance, std::uint32_t state) {
+    return advance[0][state & 0xff] ^ advance[1][state >> 8 & 0xff] ^
+           advance[2][state >> 16 & 0xff] ^ advance[3][state >> 24];
+}
+
+/// Over 2^doublings zero bytes.
+constexpr Advance advance_by(int doublings) {
+    std::array<std::uint32_t, 32> columns{};  // what each bit of a state becomes
+    for (std::size_t bit = 0; bit < 32; ++bit) {
+        const std::uint32_t state = std::uint32_t{1} << bit;
+        columns[bit] = state >> 8 ^ kBytes[0][state & 0xff];
+    }
+    const auto product = [&columns](std::uint32_t state) {
+        std::uint32_t sum = 0;
+        for (std::size_t bit = 0; state != 0; ++bit, state >>= 1) {
+            sum ^= (state & 1) != 0 ? columns[bit] : 0;
+        }
+        return sum;
+    };
+    for (int i = 0; i < doublings; ++i) {
+        auto twice = columns;
+        for (std::uint32_t& column : twice) {
+            column = product(column);
+        }
+        columns = twice;
+    }
+    Advance advance{};
+    for (std::uint32_t place = 0; place < 4; ++place) {
+        for (std::uint32_t byte = 0; byte < 256; ++byte) {
+            advance[place][byte] = product(byte << 8 * place);
+        }
+    }
+    return advance;
+}
+
+template <int Doublings>
+constexpr Advance kAdvance = advance_by(Doublings);
+
+/// Three blocks at a time: the instruction takes three cycles, and one can begin in each.
+template <int Doublings>
+__attribute__((target("sse4.2"))) std::uint64_t by_blocks(std::uint64_t state,
+                                                          const std::byte*& bytes,
+                                                          std::size_t& count) {
+    constexpr std::size_t block = std::size_t{1} << Doublings;
+    for (; count >= 3 * block; bytes += 3 * block, count -= 3 * block) {
+        std::uint64_t second = 0;
+        std::uint64_t third = 0;
+        for (std::size_t at = 0; at < block; at += kWord) {
+            state = _mm_crc32_u64(state, word_at(bytes + at));
+            second = _mm_crc32_u64(second, word_at(bytes + block + at));
+            third = _mm_crc32_u64(third, word_at(bytes + 2 * block + at));
+        }
+        state = apply(kAdvance<Doublings>, static_cast<std::uint32_t>(state)) ^ second;
+        state = apply(kAdvance<Doublings>, static_cast<std::uint32_t>(state)) ^ third;
+    }
+    return state;
+}
+
+__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t before,
+                                                               const std::byte* bytes,
+                                                               std::size_t count) {
+    std::uint64_t state = before;
+    state = by_blocks<12>(state, bytes, count);
+    state = by_blocks<8>(state, bytes, count);
+    for (; count >= kWord; bytes += kWord, count -= kWord) {
+        state = _mm_crc32_u64(state, word_at(bytes));
+    }
+    auto narrow = static_cast<std::uint32_t>(state);
+    for (; count > 0; ++bytes, --count) {
+        narrow = _mm_crc32_u8(narrow, std::to_integer<std::uint8_t>(*bytes));
+    }
+    return narrow;
+}
+
+#endif
+
+}  // namespace
+
+std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t before) {
+    return ~by_tables(~before, bytes.data(), bytes.size());
+}
+
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
+#if defined(__x86_64__)
+    static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+    if (has_instruction) {
+        return ~by_instruction(~before, bytes.data(), bytes.size());
+    }
+#endif
+    return crc32c_by_tables(bytes, before);
+}
+
+}  // namespace daqloom::base
