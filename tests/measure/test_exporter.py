@@ -1,8 +1,11 @@
 """A unit's counters as Prometheus reads them."""
 
 import contextlib
+import errno
 import socket
+import threading
 import urllib.request
+from wsgiref.simple_server import WSGIServer
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -206,6 +209,35 @@ def test_a_mep_has_as_many_events_as_the_scenario_packs(tables: dict, packing: i
         if sample.name == "daqloom_events_total" and "built" in sample.labels.values()
     )
     assert built == 7 * packing  # MEPs built
+
+
+def test_a_client_that_cannot_be_accepted_is_waited_for_with_pauses(served, monkeypatch) -> None:
+    server, _ = served
+    tries: list[str] = []
+    enough, again = threading.Event(), threading.Event()
+
+    def refuse(self: object) -> None:
+        tries.append("try")
+        if again.is_set():
+            return accept(self)
+        raise OSError(errno.EMFILE, "too many open files")
+
+    def pause(seconds: float) -> None:
+        assert seconds == exporter_module.ACCEPT_PAUSE_S
+        tries.append("pause")
+        if len(tries) >= 6:
+            enough.set()
+            again.wait(HUNG_S)
+
+    accept = WSGIServer.get_request
+    monkeypatch.setattr(WSGIServer, "get_request", refuse)
+    monkeypatch.setattr(exporter_module.time, "sleep", pause)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=HUNG_S) as client:
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert enough.wait(HUNG_S)
+        assert tries == ["try", "pause"] * 3
+        again.set()
+        assert client.recv(12) == b"HTTP/1.0 200"
 
 
 def test_a_port_that_there_is_not_is_refused() -> None:

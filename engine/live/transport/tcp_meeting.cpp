@@ -26,6 +26,7 @@ struct AddressOnPaper {
     std::array<std::byte, sizeof(sockaddr_in6)> address{};
 };
 
+constexpr base::Time kDeafTime = base::milliseconds(50);
 constexpr std::uint64_t kMeetingListener = ~std::uint64_t{0};
 
 }  // namespace
@@ -101,7 +102,12 @@ base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport:
             wanted_, [](const Wanted& each) { return each.is_met || each.is_hopeless; });
     };
     while (!is_over() && now() < until) {
-        if (look_at_all(poll_timeout(until), counters) < 0 && errno != EINTR) {
+        const base::Time wake = is_deaf_ ? std::min(until, now() + kDeafTime) : until;
+        const int count = look_at_all(poll_timeout(wake), counters);
+        if (is_deaf_ && count == 0) {
+            watch_listener(true);
+        }
+        if (count < 0 && errno != EINTR) {
             return base::system_failure(
                 fmt::format("cannot wait for other units: {}", std::strerror(errno)));
         }
@@ -138,10 +144,15 @@ void TcpMeeting::call(Wanted& wanted) {
         !socket || seat(std::move(socket), wanted.unit, EPOLLOUT | EPOLLIN) == nullptr;
 }
 
-/// A stranger may hold a seat for as long as nobody needs it.
+/// Without a free descriptor the listener stays readable: it is not watched until a guest has left,
+/// or, while units are met, until the next turn. A stranger may hold a seat for as long as nobody
+/// needs it.
 void TcpMeeting::accept_guests(TransportCounters& counters) {
     OwnedFd socket = accept_one(listener_.get());
     if (!socket) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            watch_listener(false);
+        }
         return;
     }
     if (seat(std::move(socket), std::nullopt, EPOLLIN) == nullptr) {
@@ -168,12 +179,23 @@ TcpMeeting::Guest* TcpMeeting::seat(OwnedFd socket, std::optional<UnitIndex> cal
     return &*free;
 }
 
+void TcpMeeting::watch_listener(bool is_watched) {
+    epoll_event event{};
+    event.events = is_watched ? std::uint32_t{EPOLLIN} : 0;
+    event.data.u64 = kMeetingListener;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+    is_deaf_ = !is_watched;
+}
+
 /// The unit that it was called as, if it was, will not be met.
 void TcpMeeting::dismiss(Guest& guest) {
     if (Wanted* const unit = guest.called ? wanted(*guest.called) : nullptr) {
         unit->is_hopeless = true;
     }
     guest = Guest{};
+    if (is_deaf_) {
+        watch_listener(true);
+    }
 }
 
 TcpMeeting::Wanted* TcpMeeting::wanted(UnitIndex unit) {

@@ -76,6 +76,7 @@ class TcpMeeting {
     int look_at_all(int timeout_ms, TransportCounters& counters);
     void call(Wanted& wanted);
     void accept_guests(TransportCounters& counters);
+    void watch_listener(bool is_watched);
     Guest* seat(OwnedFd socket, std::optional<UnitIndex> called, std::uint32_t events);
     void look_at(Guest& guest, TransportCounters& counters);
     void hear(Guest& guest, TransportCounters& counters);
@@ -86,7 +87,8 @@ class TcpMeeting {
     TcpConfig tcp_;
     SocketAddress where_;
     OwnedFd listener_;
-    OwnedFd epoll_;  ///< epoll(7) on the listener and all guests
+    OwnedFd epoll_;         ///< epoll(7) on the listener and all guests
+    bool is_deaf_ = false;  ///< the listener is not watched
     std::uint64_t incarnation_;
     Sealer sealer_;
     UnitIndex self_;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "live/memory/clock.hpp"
+#include "live/memory/no_descriptors_fixture_test.hpp"
 #include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {
@@ -126,6 +127,73 @@ TEST(TcpMeeting, EachPairConnectsFromItsPort) {
     }
     std::ranges::sort(ports);
     EXPECT_EQ(ports, (std::vector{0, 1, 2}));
+}
+
+/// Whether it would be woken at once.
+bool is_readable(int fd) {
+    pollfd watched{fd, POLLIN, 0};
+    return ::poll(&watched, 1, 0) == 1;
+}
+
+/// A unit of an epoch that runs: strangers wait at its door while it has no free descriptor.
+TEST(TcpMeeting, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
+    const TransportConfig config{.self = UnitIndex(0), .units = 1, .epoch = 1};
+    TcpMeeting meeting = *TcpMeeting::open(config, {});
+    TransportCounters counters;
+    const OwnedFd first = connect_to(meeting.address());
+    const OwnedFd second = connect_to(meeting.address());
+    const OwnedFd third = connect_to(meeting.address());
+    meeting.refuse_guests(counters);  // lets in the first
+    {
+        const NoDescriptors full;
+        int turns = 0;
+        for (; is_readable(meeting.fd()) && turns < 100; ++turns) {
+            meeting.refuse_guests(counters);
+        }
+        EXPECT_EQ(turns, 1);
+    }
+    // The first one leaves: there is a free descriptor for the next.
+    ::shutdown(first.get(), SHUT_RDWR);
+    int turns = 0;
+    for (; is_readable(meeting.fd()) && turns < 100; ++turns) {
+        meeting.refuse_guests(counters);
+    }
+    EXPECT_LT(turns, 100);
+    EXPECT_EQ(counters.refused_strangers, 1U);
+    ::shutdown(second.get(), SHUT_RDWR);
+    ::shutdown(third.get(), SHUT_RDWR);
+    for (turns = 0; counters.refused_strangers < 3 && turns < 100; ++turns) {
+        meeting.refuse_guests(counters);
+    }
+    EXPECT_EQ(counters.refused_strangers, 3U);
+}
+
+/// Descriptors may come back while units are met.
+TEST(TcpMeeting, UnitsAreMetAsSoonAsThereIsADescriptorAgain) {
+    std::vector<TcpMeeting> meetings;
+    std::vector<Transport::Peer> peers;
+    for (std::uint32_t unit = 0; unit < 2; ++unit) {
+        const TransportConfig config{.self = UnitIndex(unit), .units = 2, .epoch = 1};
+        meetings.push_back(*TcpMeeting::open(config, {}));
+        peers.push_back({.unit = UnitIndex(unit), .address = meetings[unit].address()});
+    }
+    const auto until = now() + base::seconds(60);
+    std::array<TransportCounters, 2> counters;
+    std::vector<MetUnit> met;
+    std::vector<OwnedFd> strangers;
+    for (int i = 0; i < 3; ++i) {
+        strangers.push_back(connect_to(meetings[0].address()));
+    }
+    {
+        const NoDescriptors full;
+        for (int turns = 0; is_readable(meetings[0].fd()) && turns < 100; ++turns) {
+            meetings[0].refuse_guests(counters[0]);
+            ASSERT_LT(turns, 5);
+        }
+    }
+    std::jthread other([&] { static_cast<void>(meetings[1].meet(peers, until, counters[1])); });
+    met = *meetings[0].meet(peers, until, counters[0]);
+    EXPECT_EQ(met.size(), 1U);
 }
 
 TEST(TcpMeeting, PortsThatDoNotSufficeAreRefused) {

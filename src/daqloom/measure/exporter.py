@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from socketserver import ThreadingMixIn
@@ -93,6 +94,8 @@ BOUNDS_S = tuple(m * 10.0**e for e in range(-6, 1) for m in (1, 2, 5))
 CLIENT_S = 10.0
 """Idle timeout of a client connection."""
 MOST_CLIENTS = 16
+ACCEPT_PAUSE_S = 0.2
+"""After a client that could not be accepted."""
 
 PORTS = "set measure.prometheus_port to the first of as many free ports as there are units"
 
@@ -182,6 +185,15 @@ class _Server(ThreadingMixIn, WSGIServer):
         self._changing = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), _Silent)
+
+    def get_request(self) -> Any:
+        """Accept a client. Without a free descriptor none can be accepted and the listener stays
+        readable: the next try comes after a pause."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(ACCEPT_PAUSE_S)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Close the oldest connection where there are too many clients."""
