@@ -63,6 +63,8 @@ class Result:
     """Hash of the events of a simulation, in order; empty for other methods."""
     interrupted: bool = False
     """Whether Ctrl-C ended the run early; a warning says when."""
+    failure: str = ""
+    """Why a measurement failed before its end; the numbers cover the time until then."""
     version: str = field(default_factory=installed)
 
     def __post_init__(self) -> None:
@@ -106,6 +108,7 @@ class Result:
             "seed": self.seed,
             "fingerprint": self.fingerprint or None,
             "interrupted": self.interrupted or None,
+            "failure": self.failure or None,
             "version": self.version,
             "metrics": self.metrics,
             "analysis": self.analysis or None,
@@ -165,6 +168,7 @@ _FIELDS: dict[str, type] = {
     "seed": int,
     "fingerprint": str,
     "interrupted": bool,
+    "failure": str,
     "version": str,
     "metrics": dict,
     "analysis": dict,

@@ -7,11 +7,15 @@ import sys
 
 import pytest
 
+from daqloom.cli.console import FAILED, present, whole_or_stopped
 from daqloom.data import check_recording, recover
+from daqloom.measure import MeasureError
 from daqloom.measure.inject import hold_s
 from daqloom.measure.launch import Local
 from daqloom.measure.run import measure
+from daqloom.measure.told import failures
 from daqloom.metrics import METRICS, Parts, described, flatten
+from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.topology.loaded import override
 from support.measure.controlled_runs import FAKE, HUNG_S
@@ -55,6 +59,42 @@ def test_a_killed_and_a_stopped_unit_are_lost_and_every_event_is_accounted_for()
     assert times_s[0] == 0
     assert result.series["members"]["members"][0] == 4
     assert sum(result.series["throughput"]["throughput_bps"]) > 0
+
+
+def test_a_run_that_fails_after_the_warm_up_keeps_what_it_measured() -> None:
+    dead = {"what": "unit", "which": 1, "how": "down", "at": "300 ms"}
+    scenario = broken(small(duration="60 s", minimum=3, restart=False), dead=dead)
+    with pytest.raises(MeasureError, match="too few units are left, 2 of 3") as raised:
+        measure(scenario, launcher=Local(FAKE))
+    result = raised.value.result
+    assert result is not None
+    assert result.failure == str(raised.value)
+    assert not result.interrupted
+    assert result.metric("units_lost") == 1
+    assert result.warnings[0].startswith("the run failed: ")
+    assert result.failure in list(failures(result))
+    again = Result.from_json(result.to_json())
+    assert (again.failure, again.metrics) == (result.failure, result.metrics)
+
+
+def test_a_failed_measurement_prints_its_result_and_has_the_failing_exit_code(capsys) -> None:
+    result = Result(
+        scenario="small",
+        scenario_hash="0",
+        method="measure",
+        metrics={"events_built": 70},
+        failure="event building has stalled",
+    )
+
+    def fail() -> Result:
+        raise MeasureError(result.failure, result)
+
+    with pytest.raises(SystemExit) as ended:
+        present(whole_or_stopped(fail), json=True)
+    told = capsys.readouterr()
+    assert ended.value.code == FAILED
+    assert json.loads(told.out)["metrics"] == {"events_built": 70}
+    assert result.failure in told.err
 
 
 def test_a_host_that_is_down_starts_no_process_until_it_is_up() -> None:

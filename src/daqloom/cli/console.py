@@ -74,8 +74,9 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
 
 
 def whole_or_stopped(run: Callable[[], Result]) -> Result:
-    """The result of `run`, or after Ctrl-C what it had found by then; another Ctrl-C ends the
-    program at once. Exits where there is nothing yet."""
+    """The result of `run`, or what it had found when Ctrl-C ended it or it failed; another Ctrl-C
+    ends the program at once. Exits where there is nothing yet."""
+    from daqloom.measure import MeasureError
     from daqloom.result import StoppedError
 
     try:
@@ -83,6 +84,10 @@ def whole_or_stopped(run: Callable[[], Result]) -> Result:
     except StoppedError as error:
         if error.result is None:
             fail(str(error), INTERRUPTED)
+        return error.result
+    except MeasureError as error:
+        if error.result is None:
+            raise
         return error.result
 
 

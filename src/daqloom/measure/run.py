@@ -61,7 +61,7 @@ from daqloom.measure.run_log import RunEvent
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.timeline import measured_spans
-from daqloom.measure.told import lost_events, unfinished_files, wrong
+from daqloom.measure.told import damage, lost_events, unfinished_files, wrong
 from daqloom.metrics import with_unit
 from daqloom.output import write_text
 from daqloom.result import Result, StoppedError
@@ -139,8 +139,8 @@ def measure(
     has the first 1,000,000, and a warning says so if more came.
 
     Raises ScenarioError where the scenario cannot be built or has no timeline or arrivals,
-    MeasureError where the run breaks and, when all units have ended in good order after Ctrl-C or
-    SIGTERM, `StoppedError` with the result of the time measured until then.
+    MeasureError where the run breaks, with the result of the time until then, and, when all units
+    have ended in good order after Ctrl-C or SIGTERM, `StoppedError` with the same.
     """
     fabric = of_a_fabric(scenario)
     if fabric.measure.launch == "by-hand" and launcher is None:
@@ -177,6 +177,8 @@ def measure(
     result = replace(result, scenario_hash=scenario.hash())
     if result.interrupted:
         raise StoppedError(result.warnings[0], result)
+    if result.failure:
+        raise MeasureError(result.failure, result)
     return result
 
 
@@ -370,7 +372,7 @@ async def _measure(
             with suppress(MeasureError):  # no folder in which an operator could find the run
                 stack.enter_context(published(control.address, control.steering, control.token))
             control.want(Goal.RUNNING)
-            begin, interrupted = None, False
+            begin, interrupted, failure = None, False, ""
             watch: Watch | DeviceWatch | None = None
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
             try:
@@ -390,6 +392,10 @@ async def _measure(
                 interrupted = True
                 if begin is None:
                     return None
+            except MeasureError as error:
+                if begin is None:
+                    raise
+                failure = str(error)
             finally:
                 await injector.end()
             ended_s = control.now_s()
@@ -408,8 +414,8 @@ async def _measure(
         result = replace(result, metrics={**result.metrics, **in_network})
     if device and device.notes:
         result = replace(result, warnings=[*result.warnings, *device.notes])
-    if interrupted:
-        result = _cut_short(result, duration_s - warmup_s)
+    if interrupted or failure:
+        result = _cut_short(result, duration_s - warmup_s, failure)
     return result, control
 
 
@@ -499,11 +505,15 @@ def _how(control: Control, share: float, counted: Metrics) -> Progress:
     )
 
 
-def _cut_short(result: Result, wanted_s: float) -> Result:
-    """Return the result of an interrupted run, with a warning of how much was measured."""
+def _cut_short(result: Result, wanted_s: float, failure: str) -> Result:
+    """Return the result of a run that was interrupted, or failed, with a warning of how much was
+    measured."""
     measured, wanted = (with_unit(s, "s") for s in (result.engine["measured_s"], wanted_s))
-    told = f"interrupted: {measured} of {wanted} were measured after the warm-up"
-    return replace(result, interrupted=True, warnings=[told, *result.warnings])
+    why = "the run failed" if failure else "interrupted"
+    told = f"{why}: {measured} of {wanted} were measured after the warm-up"
+    return replace(
+        result, interrupted=not failure, failure=failure, warnings=[told, *result.warnings]
+    )
 
 
 async def _either(waiting: Any, stop: asyncio.Event, timeout_s: float | None = None) -> None:
@@ -633,6 +643,7 @@ def warnings(
 ) -> list[str]:
     """Return warnings about the numbers of a result."""
     told = list(lost_events(reading(control), scenario.packing, scenario.measure.sink))
+    told += damage(reading(control))
     told += unfinished_files(scenario)
     told += unused_warnings(scenario, "measure")
     told += [

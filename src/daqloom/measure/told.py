@@ -34,10 +34,29 @@ def checked(result: Result) -> Iterator[str]:
 
 def failures(result: Result) -> Iterator[str]:
     """Return why the command failed although there is a result."""
+    if result.failure:
+        yield result.failure
     yield from wrong(result)
     yield from _unaccounted(result)
     if lost := result.metric("events_not_written"):
         yield f"{lost:,.0f} events were not written: the recording is incomplete"
+
+
+def damage(counted: Mapping[int, Counters]) -> Iterator[str]:
+    """Return what came damaged over the whole run, and was not used."""
+    units = counted.values()
+    if records := sum(each.transport_damaged_records or 0 for each in units):
+        yield (
+            f"{records:,} records came damaged over tcp, and each ended its connection; look for "
+            "what changes bytes between the units"
+        )
+    if writes := sum(each.transport_damaged_writes or 0 for each in units):
+        yield f"{writes:,} writes came damaged over tcp, and were sent again"
+    if places := sum(each.places_skipped or 0 for each in units):
+        yield (
+            f"the replay skipped {places:,} damaged places of the recording; `daqloom data check` "
+            "lists them"
+        )
 
 
 def wrong(result: Result) -> Iterator[str]:

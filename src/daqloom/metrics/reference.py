@@ -21,6 +21,7 @@ a suffix. **A number that a method cannot give is absent, never zero.**
 | `seed` | seed of the random streams; absent where nothing is random |
 | `fingerprint` | only from `simulate`: a hash of all events of the run, in order |
 | `interrupted` | true if Ctrl-C ended the run early; else absent |
+| `failure` | only from `measure`: why the run failed before its end; else absent |
 | `version` | version of daqloom |
 | `metrics` | the numbers below |
 | `analysis` | only from `analyse`: one entry per closed form, see below |
