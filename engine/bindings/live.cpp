@@ -55,7 +55,8 @@ void bind_tcp(nb::module_& module) {
         .def_rw("window_bytes", &TcpConfig::window, "Most in flight to this unit; 0: no limit.")
         .def_rw("dscp", &TcpConfig::dscp, "Of its packets.")
         .def_rw("first_source_port", &TcpConfig::first_source_port,
-                "Of the connections of all pairs; 0: the system chooses.");
+                "Of the connections of all pairs; 0: the system chooses.")
+        .def_rw("has_checksums", &TcpConfig::checksums, "Of the bytes of writes.");
 }
 
 void bind_node_config(nb::module_& module) {

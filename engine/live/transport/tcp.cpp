@@ -47,6 +47,15 @@ struct TcpTransport::Receiving {
         ++self.counters_.writes_received;
         events.on_written(connection.unit, immediate);
     }
+    void on_damaged_write() {
+        ++self.counters_.damaged_writes;
+        connection.out.acknowledge(std::exchange(written, 0));
+        connection.out.refuse_write();
+    }
+    [[nodiscard]] bool on_refused_write() {
+        ++self.counters_.writes_repeated;
+        return connection.out.repeat_write();
+    }
     [[nodiscard]] bool on_acknowledged(std::uint32_t writes) {
         for (; writes > 0; --writes) {
             OutgoingStream::Done done;
@@ -76,13 +85,14 @@ base::expected<std::unique_ptr<TcpTransport>> TcpTransport::create(const Transpo
         return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
     }
     return std::unique_ptr<TcpTransport>(
-        new TcpTransport(config, tcp.window, std::move(meeting), std::move(epoll)));
+        new TcpTransport(config, tcp, std::move(meeting), std::move(epoll)));
 }
 
-TcpTransport::TcpTransport(const TransportConfig& config, base::Bytes window, TcpMeeting meeting,
+TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp, TcpMeeting meeting,
                            OwnedFd epoll)
     : config_(config),
-      window_(window),
+      window_(tcp.window),
+      has_checksums_(tcp.checksums),
       meeting_(std::move(meeting)),
       epoll_(std::move(epoll)),
       by_index_(config.units),
@@ -107,13 +117,13 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     for (MetUnit& unit : met) {
         // Of less than two segments a window is often closed, and opened by a timer.
         const bool holds = window_ >= 2 * segment_bytes(unit.socket.get());
-        connections_.push_back(
-            std::make_unique<Connection>(Connection{.unit = unit.unit,
-                                                    .socket = std::move(unit.socket),
-                                                    .arena = unit.arena,
-                                                    .window = holds ? window_ : 0,
-                                                    .out = OutgoingStream(kMessageRoom, kWrites),
-                                                    .in = IncomingStream(arena)}));
+        connections_.push_back(std::make_unique<Connection>(
+            Connection{.unit = unit.unit,
+                       .socket = std::move(unit.socket),
+                       .arena = unit.arena,
+                       .window = holds ? window_ : 0,
+                       .out = OutgoingStream(kMessageRoom, kWrites, has_checksums_),
+                       .in = IncomingStream(arena, has_checksums_)}));
         Connection& made = *connections_.back();
         by_index_[made.unit] = &made;
         if (!watch(epoll_.get(), made.socket.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
@@ -148,6 +158,11 @@ void TcpTransport::lose(Connection& connection) {
 
 void TcpTransport::refuse(Connection& connection) {
     ++counters_.refused_malformed;
+    lose(connection);
+}
+
+void TcpTransport::lose_damaged(Connection& connection) {
+    ++counters_.damaged_records;
     lose(connection);
 }
 
@@ -256,7 +271,7 @@ std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
         const std::size_t in_place = std::min(bytes, place.size());
         received += bytes;
         if (!connection.in.take(in_place, std::span(behind_).first(bytes - in_place), receiving)) {
-            refuse(connection);
+            connection.in.is_damaged() ? lose_damaged(connection) : refuse(connection);
         }
     }
     connection.out.acknowledge(receiving.written);

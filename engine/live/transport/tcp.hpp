@@ -59,12 +59,13 @@ class TcpTransport final : public Transport {
     };
     struct Receiving;
 
-    TcpTransport(const TransportConfig& config, base::Bytes window, TcpMeeting meeting,
+    TcpTransport(const TransportConfig& config, const TcpConfig& tcp, TcpMeeting meeting,
                  OwnedFd epoll);
 
     [[nodiscard]] Connection* reachable(UnitIndex unit);
     void lose(Connection& connection);
     void refuse(Connection& connection);
+    void lose_damaged(Connection& connection);
     std::size_t send_some(Connection& connection, std::size_t most);
     std::size_t receive_some(Connection& connection, std::size_t most, TransportEvents& events);
     void look_at_sockets();
@@ -74,6 +75,7 @@ class TcpTransport final : public Transport {
 
     TransportConfig config_;
     base::Bytes window_;  ///< see TcpConfig
+    bool has_checksums_;
     TcpMeeting meeting_;
     OwnedFd epoll_;  ///< epoll(7) on all connections, edge-triggered, and the meeting
     std::vector<std::unique_ptr<Connection>> connections_;

@@ -1,6 +1,7 @@
 #include "live/transport/tcp_stream.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace daqloom::live {
 
@@ -29,28 +30,35 @@ void OutgoingStream::take_up_writes() {
         const std::uint64_t offset = static_cast<std::uint64_t>(write.offset) + taken_up_;
         taken_up_ += piece.size();
         const bool is_last = taken_up_ == write.bytes.size();
-        copy_in({.kind = is_last ? RecordHeader::Kind::last_piece : RecordHeader::Kind::piece,
-                 .length = static_cast<std::uint32_t>(piece.size()),
-                 .offset = offset,
-                 .immediate = write.immediate});
+        put({.kind = is_last ? RecordHeader::Kind::last_piece : RecordHeader::Kind::piece,
+             .length = static_cast<std::uint32_t>(piece.size()),
+             .offset = offset,
+             .immediate = write.immediate,
+             .content = has_checksums_ ? base::crc32c(piece) : 0});
         if (!piece.empty()) {
             segments_.push({piece.data(), piece.size()});
             ++pieces_;
             piece_bytes_ += piece.size();
         }
         if (is_last) {
-            given_.push({write.context, write.bytes.size()});
+            given_.push(write);
             waiting_.pop();
             taken_up_ = 0;
         }
     }
 }
 
-std::span<iovec> OutgoingStream::gather() {
-    if (owed_ > 0 && room() >= sizeof(RecordHeader)) {
-        copy_in({.kind = RecordHeader::Kind::written, .count = owed_});
-        owed_ = 0;
+void OutgoingStream::put_answers() {
+    for (; !refused_.empty() && room() >= sizeof(RecordHeader); refused_.pop()) {
+        put({.kind = RecordHeader::Kind::damaged, .count = refused_.front()});
     }
+    if (owed_ > 0 && refused_.empty() && room() >= sizeof(RecordHeader)) {
+        put({.kind = RecordHeader::Kind::written, .count = std::exchange(owed_, 0)});
+    }
+}
+
+std::span<iovec> OutgoingStream::gather() {
+    put_answers();
     take_up_writes();
     std::size_t count = 0;
     std::size_t place = begin_;
@@ -100,6 +108,10 @@ void OutgoingStream::on_sent(std::size_t bytes) {
 }
 
 bool IncomingStream::begin_record() {
+    if (!header_.is_whole() || header_.number != next_number_++) {
+        return damaged();
+    }
+    content_ = 0;
     switch (header_.kind) {
         case Kind::message:
             place_ =
@@ -113,6 +125,7 @@ bool IncomingStream::begin_record() {
             place_ = arena_.subspan(header_.offset, header_.length);
             return true;
         case Kind::written:
+        case Kind::damaged:
             return header_.length == 0;
     }
     return false;

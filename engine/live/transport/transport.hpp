@@ -85,6 +85,9 @@ struct TransportCounters {
     Counter refused_strangers;
     Counter refused_epoch;
     Counter refused_malformed;
+    Counter damaged_records;
+    Counter damaged_writes;
+    Counter writes_repeated;
     Counter sleeps;
     Counter segments_retransmitted;
     Counter retransmission_timeouts;
@@ -104,6 +107,13 @@ struct TransportCounters {
         see("refused_epoch", &T::refused_epoch, "Messages of another epoch.");
         see("refused_malformed", &T::refused_malformed,
             "Messages with an invalid length, sender or kind.");
+        see("damaged_records", &T::damaged_records,
+            "Records with a wrong checksum or number, each of which ended its connection (`tcp` "
+            "only).");
+        see("damaged_writes", &T::damaged_writes,
+            "Writes received with a wrong checksum, which were not used (`tcp` only).");
+        see("writes_repeated", &T::writes_repeated,
+            "Writes sent again as they had come damaged (`tcp` only).");
         see("sleeps", &T::sleeps, "Sleeps until something was received.");
         see("segments_retransmitted", &T::segments_retransmitted,
             "Segments that the kernel's TCP retransmitted (`tcp` only).");

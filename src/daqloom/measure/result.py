@@ -67,6 +67,8 @@ ROWS: tuple[Row, ...] = (
 OVER_TCP: tuple[Row, ...] = (
     Row("retransmission_timeouts", lambda c: c.transport_retransmission_timeouts, "sum"),
     Row("retransmissions.all", lambda c: c.transport_segments_retransmitted, "sum"),
+    Row("records_damaged", lambda c: c.transport_damaged_records, "sum"),
+    Row("writes_damaged", lambda c: c.transport_damaged_writes, "sum"),
 )
 """Metrics of `measure.transport = "tcp"`, whose sockets are ours to ask."""
 

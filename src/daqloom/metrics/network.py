@@ -65,6 +65,12 @@ retransmissions.* | segments | retransmissions | simulate (TCP, RDMA), measure |
     Segments retransmitted, by trigger: `fast` (SACK or duplicate ACKs), `probe` (tail-loss probe),
     `timeout` (retransmission timer). Of RDMA, whole run: packets retransmitted after a NAK of the
     receiver (`nak`) or the timer. Measured over `tcp`: `all` of the kernel's.
+records_damaged | records | damaged records | measure |
+    Records received with a wrong checksum or number, each of which ended its connection. Measured
+    over `tcp`; else absent.
+writes_damaged | writes | damaged writes | measure |
+    Writes received with a wrong checksum, which were sent again. Measured over `tcp`, with
+    `measure.checksums`; else absent or 0.
 writes_failed | writes | RDMA writes failed | simulate (RDMA) |
     RDMA writes failed over the whole run: their connections exceeded the retry count.
 link_utilisation.* | 1 | link utilisation | analyse (INCAST), simulate (ETHERNET, INFINIBAND),

@@ -144,6 +144,10 @@ class Measure(Part):
     source_port: int = Field(default=0, ge=0, le=65535)
     """Over "tcp": first source port, by which networks choose paths: units i > j are connected from
     it plus i·(i − 1)/2 + j; 0: as the system chooses."""
+    checksums: Literal["auto", "always", "never"] = "auto"
+    """Over "tcp": whether writes carry a CRC32C of their bytes, and are repeated if it is wrong, at
+    a cost of up to a tenth of the throughput that a core reaches; "auto": if units may be on
+    several machines. Headers and messages always have a checksum."""
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
     """How a data thread waits: it polls briefly and then sleeps (adaptive), sleeps at once, or
     polls for ever, which needs a core of its own."""
@@ -250,6 +254,11 @@ class Measure(Part):
         local = self.launch == "local" or ipaddress.ip_address(self.bind).is_loopback
         return not self.shares_memory and not local
 
+    @property
+    def has_checksums(self) -> bool:
+        """Return whether the bytes of writes have checksums."""
+        return self.checksums == "always" or (self.checksums == "auto" and self.spans_machines)
+
     def bearing(self) -> dict[str, Any]:
         """Return the keys that affect a result and differ from their defaults, as JSON."""
         usual = Measure().model_dump(mode="json")
@@ -270,7 +279,9 @@ class Measure(Part):
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
         options = ("pacing", "send_buffer", "receive_buffer", "dscp", "source_port")
-        if self.transport != "tcp" and (given := [key for key in options if getattr(self, key)]):
+        given = [key for key in options if getattr(self, key)]
+        given += ["checksums"] if self.checksums == "always" else []
+        if self.transport != "tcp" and given:
             raise ValueError(
                 f'{given[0]} is an option of sockets of TCP and requires transport = "tcp"; it is '
                 f'"{self.transport}"'
