@@ -1,5 +1,6 @@
 """The commands of studies as a person gives them: interrupted, killed, starved, mistyped."""
 
+import json
 import os
 import re
 import resource
@@ -343,10 +344,22 @@ def test_a_sites_cluster(
     )
 
 
-def test_the_list_names_every_study_with_its_title(folder: Path) -> None:
+def test_the_list_names_every_study_with_its_title_and_the_published_figure(folder: Path) -> None:
     found = study(folder, "list")
     assert (found.exit_code, found.stderr) == (0, "")
-    assert found.stdout.splitlines() == [
-        f"{name:<{max(map(len, shipped_studies()))}}  {load_study(name).title}"
-        for name in shipped_studies()
-    ]
+    lines = dict(line.split(maxsplit=1) for line in found.stdout.splitlines())
+    assert list(lines) == list(shipped_studies())
+    for name, shown in lines.items():
+        made = load_study(name)
+        assert shown == made.title + (f" ({made.figure})" if made.figure else "")
+    assert lines["atlas-min-buffer"].endswith("(ATLAS study, figs. 4 to 6)")
+    listed = json.loads(study(folder, "list", "--json").stdout)["studies"]
+    assert {each["name"]: each["figure"] for each in listed}["lhcb-barriers"] == (
+        "event-builder paper, fig. 12"
+    )
+
+
+def test_studies_whose_description_begins_with_a_figure_list_it() -> None:
+    for name in shipped_studies():
+        made = load_study(name)
+        assert made.figure or not re.match(r"Figs?\. \d", made.description.strip()), name

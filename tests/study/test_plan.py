@@ -161,3 +161,7 @@ def test_the_bound_of_the_rate_is_found_once_for_all_rates_switches_and_runs(
         scenario = study.scenario(index)
         bound_hz = min(event_rate_bounds_hz(System(scenario)).values())
         assert told_hz == pytest.approx(scenario.event.rate - bound_hz, rel=1e-12)
+
+
+def test_the_quick_form_of_the_broken_cables_takes_a_minute() -> None:
+    assert plan(load_study("lhcb-link-failures", quick=True), None).cpu_s < 60

@@ -8,7 +8,7 @@ import typer
 
 from daqloom.cli import options
 from daqloom.cli.app import group
-from daqloom.cli.console import note, plain_failures, present_list
+from daqloom.cli.console import note, plain_failures, print_json
 from daqloom.cli.options import flag, option
 
 app = group(help="Sweep, search and repeat: one file, one command, resumable.")
@@ -16,12 +16,25 @@ app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 
 @app.command("list")
 def list_(json: options.JsonList = False) -> None:
-    """List the studies that come with daqloom."""
+    """List the studies that come with daqloom, and the published figures that they reproduce."""
     with plain_failures():
+        from daqloom.columns import print_list
         from daqloom.study.file import load_study, shipped_studies
 
-        titles = {name: load_study(name).title for name in shipped_studies()}
-        present_list("studies", titles, json=json)
+        studies = {name: load_study(name) for name in shipped_studies()}
+        if json:
+            listed = [
+                {"name": name, "title": each.title, "figure": each.figure}
+                for name, each in studies.items()
+            ]
+            print_json({"schema": 1, "studies": listed})
+        else:
+            print_list(
+                {
+                    name: each.title + (f" ({each.figure})" if each.figure else "")
+                    for name, each in studies.items()
+                }
+            )
 
 
 @app.command()

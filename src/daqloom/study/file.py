@@ -168,6 +168,8 @@ class StudyFile(_Table):
     """One line for lists and reports."""
     description: str = Field(default="", max_length=10_000)
     """Purpose of the study."""
+    figure: str = Field(default="", max_length=100)
+    """Published figure that the study reproduces, such as "ATLAS study, fig. 3"."""
     scenario: str
     """Name of a scenario, or path from the study's folder."""
     methods: tuple[Method, ...] = Field(default=("simulate",), min_length=1)
@@ -209,6 +211,7 @@ class Study:
     name: str
     title: str
     description: str
+    figure: str
     base: Scenario
     methods: tuple[str, ...]
     axes: tuple[Axis, ...]
@@ -362,6 +365,7 @@ def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
         name=name,
         title=file.title or name,
         description=file.description,
+        figure=file.figure,
         base=base,
         methods=file.methods,
         axes=tuple(axes),

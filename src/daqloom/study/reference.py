@@ -60,7 +60,7 @@ SENTENCES = {
 def reference() -> str:
     """Return the text of the reference page of study files."""
     lines = [HEAD, "## At the top of the file", "", *_rows(StudyFile, {"scenario", "methods"})]
-    lines += [*_rows(StudyFile, {"title", "description"}, head=False), VALUES]
+    lines += [*_rows(StudyFile, {"title", "description", "figure"}, head=False), VALUES]
     for name, sentence in SENTENCES.items():
         model = TABLES[name]
         lines += [f"## `[{name}]`", "", sentence, "", *_rows(model, set(model.model_fields)), ""]
