@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from daqloom.cli import console
 from daqloom.cli.main import app
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
@@ -66,6 +68,18 @@ def test_the_commands_tell_people_sentences_and_draw(computed: list[str], tmp_pa
         assert done.exit_code == 0, done.output
         assert words in done.stdout
         assert drawn.stat().st_size > 10_000
+
+
+def test_a_report_shows_its_progress_without_a_terminal(
+    computed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "SILENT_S", -1.0)  # as if it took long
+    monkeypatch.setattr(console, "SPOKEN_EVERY_S", 0.0)
+    done = CliRunner().invoke(app, ["report", *computed, "--output", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    shares = re.findall(r"fitting mine: (\d+)%", done.stderr)
+    assert shares[-1] == "100"
+    assert len(shares) == 12  # one for each simulated point
 
 
 @pytest.mark.parametrize(

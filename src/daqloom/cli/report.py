@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from daqloom.cli import options
-from daqloom.cli.console import check_writable, plain_failures
+from daqloom.cli.console import check_writable, plain_failures, progress
 from daqloom.cli.options import option
 
 
@@ -40,7 +40,8 @@ def report(
         study, dataset, opened = read_study(file, store, quick=quick, course=True)
         origins = study_provenance.rows(opened.origins, opened.damaged)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
-        concluded = study_report.findings(dataset, show)
+        with progress(f"fitting {study.name}", quiet=quiet) as fitted:
+            concluded = study_report.findings(dataset, show, fitted)
         paths = study_report.write_report(
             dataset,
             folder,

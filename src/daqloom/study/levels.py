@@ -5,7 +5,7 @@ cells and thresholds are accounted for. Else it is what was held: an ideal buffe
 by the byte and which any output may fill.
 
 The seeds of a point are pooled. The slices of a run's course are its blocks; neighbouring slices
-are merged into longer blocks where shorter ones are alike or do not follow the distribution.
+are merged into longer blocks where shorter ones are alike.
 """
 
 from __future__ import annotations
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 FILL_S = 36_000.0
 """Length of a fill of the LHC unless another is given: 10 h of collisions."""
-
-REPLICAS = 59
-"""Enough to doubt a fit (2 of 60 are less than 5 %), and a quarter of the usual time."""
 
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
 
@@ -150,7 +147,7 @@ def levels(
     periods: Sequence[Period] = USUAL,
     *,
     at: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] = (),
-    replicas: int = REPLICAS,
+    replicas: int = 0,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
     """What the peak of the top-of-rack switch exceeds once in each period, at every point: of the
@@ -241,7 +238,7 @@ def _point(
     return PointLevels(method, at, fit, block_s, float(run_s[known].sum()), told)
 
 
-def fit_blocks(series: Array, run_s: Array, replicas: int = REPLICAS) -> tuple[GevFit, float]:
+def fit_blocks(series: Array, run_s: Array, replicas: int = 0) -> tuple[GevFit, float]:
     """The fit with the shortest blocks that need not be longer, and their length in seconds.
 
     `series`, shape (seeds, slices), are maxima of equal slices of runs of `run_s`, shape (seeds,).
@@ -251,11 +248,9 @@ def fit_blocks(series: Array, run_s: Array, replicas: int = REPLICAS) -> tuple[G
     """
     fit, block_s = None, math.nan
     for maxima, length_s in _blocks(series, run_s):
-        fit, block_s = fit_gev(maxima, replicas=0), length_s
-        if _limit(fit) is not None:  # longer blocks saturate more
-            break
-        fit = fit_gev(maxima, replicas=replicas)
-        if not too_short_blocks(fit):
+        fit, block_s = fit_gev(maxima, replicas), length_s
+        # Longer blocks saturate more.
+        if _limit(fit) is not None or not too_short_blocks(fit):
             break
     assert fit is not None  # 80 slices are enough for one seed
     return fit, block_s

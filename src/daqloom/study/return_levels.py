@@ -1,13 +1,15 @@
 """How high a peak gets in a time longer than was run.
 
 The peak of a 4 s run is an extreme value that grows with the length of the run. Cut the run (or
-several) into blocks, fit the generalised extreme value distribution to the blocks' maxima, and read
-from it the level that is exceeded once in an hour (Coles, An Introduction to Statistical Modeling
-of Extreme Values, 2001, chapter 3).
+several) into blocks, and look at the blocks' maxima. The generalised extreme value distribution
+fitted to them describes them (Coles, An Introduction to Statistical Modeling of Extreme Values,
+2001, chapter 3): its shape shows heavy and bounded tails. The level that is exceeded once in an
+hour, far beyond the maxima, is that of `daqloom.study.tail`.
 """
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -15,24 +17,18 @@ from numpy.typing import ArrayLike
 
 from daqloom.study import StudyError
 from daqloom.study.gev import (
-    LARGEST,
     Array,
     Gev,
     anderson_darling,
     covariance,
-    descend,
     draw,
-    growth,
     log_likelihood,
     maximum_likelihood,
-    quantile,
 )
+from daqloom.study.tail import HALF_WIDTH, Tail
 
 LEAST_BLOCKS = 20
 """Fewer maxima do not tell three parameters."""
-
-FARTHEST = 100.0
-"""A level of a period longer than this many times the observed time is a guess."""
 
 LEAST_REGULAR = -0.5
 """Shapes below it have no usual standard errors (Smith 1985; Coles 2001, section 3.3.2)."""
@@ -44,11 +40,8 @@ ENOUGH_WORSE = 10
 """Replicas that fit worse, after which no more are drawn (Besag and Clifford, Biometrika 78, 301,
 1991): a good fit is told by some twenty."""
 
-CRITICAL = 3.841458820694124
-"""The 95 % point of chi-squared with one degree of freedom."""
-
-TWO_SIDED = math.sqrt(CRITICAL)
-"""The same of the normal distribution, 1.96."""
+TWO_SIDED = 1.959963984540054
+"""The 97.5 % point of the normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +75,16 @@ class GevFit:
     def gev(self) -> Gev:
         """The three parameters."""
         return Gev(self.location, self.scale, self.shape)
+
+    @cached_property
+    def tail(self) -> Tail:
+        """The levels beyond the maxima, which need some spread."""
+        return Tail(self.maxima)
+
+    @property
+    def has_no_peak(self) -> bool:
+        """Whether the likelihood has no regular peak, for another reason than an upper end."""
+        return math.isnan(self.covariance[2, 2]) and (self.shape > 0 or _ties(self) is not None)
 
     @property
     def shape_interval(self) -> tuple[float, float]:
@@ -122,13 +125,13 @@ def block_maxima(values: ArrayLike, blocks: int) -> Array:
     return cast(Array, tail.reshape(blocks, length).max(axis=1))
 
 
-def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0) -> GevFit:
+def fit_gev(maxima: ArrayLike, replicas: int = 0, seed: int = 0) -> GevFit:
     """Fits a GEV to `maxima` (B), shape (blocks,), by maximum likelihood.
 
-    The covariance is the inverse of the observed information. The goodness of fit is a parametric
-    bootstrap: `replicas` samples drawn from the fit (with `seed`) are fitted in their turn, because
-    A² is smaller against parameters fitted to the sample itself. Fewer are drawn once ten of them
-    fit worse; 0 leaves it out.
+    The covariance is the inverse of the observed information. The goodness of fit, with `replicas`
+    such as 199, is a parametric bootstrap: so many samples drawn from the fit (with `seed`) are
+    fitted in their turn, because A² is smaller against parameters fitted to the sample itself.
+    Fewer are drawn once ten of them fit worse.
     Maxima without any spread give a scale of 0 and a warning. Raises StudyError.
     """
     x = np.asarray(maxima, dtype=np.float64)
@@ -254,12 +257,12 @@ def _misfit(fit: GevFit) -> str | None:
 
 
 def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
-    """The level that the maximum of a block of `block_s` exceeds once in `period_s` on average.
+    """The level that the maximum of a block of `block_s` exceeds once in `period_s` on average:
+    with p = block_s / period_s (Coles 2001, eq. 3.4).
 
-    It is the quantile exceeded with p = block_s / period_s (Coles 2001, eq. 3.4). The interval
-    (95 %) is that of the profile likelihood (section 3.3.4) and not of the delta method (3.3.3):
-    what the data leave open lies mostly above the estimate, which a symmetric interval hides.
-    Raises StudyError for a period no longer than a block.
+    Median and 95 % interval of what `fit.tail` leaves open, which is mostly above the median. Where
+    that is too much, a warning gives the time to simulate. Raises StudyError for a period no longer
+    than a block.
     """
     if not (0 < block_s < math.inf and block_s < period_s < math.inf):
         raise StudyError(
@@ -267,86 +270,26 @@ def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
             f" {_time(block_s)}; ask for a longer period or read the level off the"
             " series itself"
         )
-    warnings = fit.warnings + _too_far(fit, block_s, period_s)
     if fit.scale == 0:
-        return Level(fit.location, fit.location, fit.location, period_s, warnings)
-    probability = block_s / period_s
-    value = quantile(probability, fit.gev)
-    if np.isnan(fit.covariance[0, 0]):
+        return Level(fit.location, fit.location, fit.location, period_s, fit.warnings)
+    low, value, high = fit.tail.levels(block_s / period_s)
+    warnings = fit.warnings + _too_far(fit, block_s, period_s, (high - low) / 2 / abs(value))
+    if fit.has_no_peak:
         return Level(value, math.nan, math.nan, period_s, warnings)
-    profile = _Profile(fit, probability, value)
-    low, high = profile.end(-1.0), profile.end(1.0)
-    if high == math.inf:
-        warnings += ("the data do not bound the level from above; use more blocks",)
     return Level(value, low, high, period_s, warnings)
 
 
-def _too_far(fit: GevFit, block_s: float, period_s: float) -> tuple[str, ...]:
-    observed = fit.maxima.size * block_s
-    if period_s <= FARTHEST * observed:
+def _too_far(fit: GevFit, block_s: float, period_s: float, half_width: float) -> tuple[str, ...]:
+    """Why the data do not carry a level, with the time that would."""
+    observed_s = fit.maxima.size * block_s
+    if half_width <= HALF_WIDTH:
         return ()
+    needed_s = float(f"{fit.tail.times_needed(block_s / period_s) * observed_s:.2g}")
     return (
-        f"{_time(period_s)} is {period_s / observed:.0f} times the"
-        f" {_time(observed)} observed: the level depends on the fitted shape of the"
-        " tail alone; run for longer",
+        f"the level of {_time(period_s)} is uncertain by {half_width:.0%}, because it is"
+        f" {period_s / observed_s:.0f} times the {_time(observed_s)} observed: simulate for about"
+        f" {needed_s:.10g} s, all seeds together, to know it within {HALF_WIDTH:.0%}",
     )
-
-
-class _Profile:
-    """Greatest likelihood over scale and shape where the level is given (Coles 2001, 2.6.6)."""
-
-    def __init__(self, fit: GevFit, probability: float, value: float) -> None:
-        self._fit = fit
-        self._probability = probability
-        self._value = value
-        self._nuisance = np.array([0.0, fit.shape])
-
-    def _gev(self, level: float, nuisance: Array) -> Gev:
-        """Nuisance: ln(scale / fitted scale), shape."""
-        scale = self._fit.scale * math.exp(min(nuisance[0], LARGEST))
-        shape = float(nuisance[1])
-        return Gev(level - scale * growth(self._probability, shape), scale, shape)
-
-    def deviance(self, level: float) -> float:
-        """Twice the log-likelihood lost if the level were `level`."""
-
-        def loss(nuisance: Array) -> float:
-            return -log_likelihood(self._fit.maxima, self._gev(level, nuisance))
-
-        self._nuisance = descend(loss, min(self._starts(level), key=loss), 0.03)
-        return 2 * (self._fit.log_likelihood + loss(self._nuisance))
-
-    def _starts(self, level: float) -> list[Array]:
-        """The last point, a Gumbel (whose support has no end), the fit stretched to the level."""
-        starts = [self._nuisance, np.array([0.0, 0.0])]
-        reach = self._value - self._fit.location
-        above = (level - self._fit.location) / reach if reach else 0.0
-        if above > 0:
-            starts.append(np.array([math.log(above), self._fit.shape]))
-        return starts
-
-    def end(self, side: float) -> float:
-        """Where the deviance reaches 3.84, below (-1) or above (+1) the estimate; inf if nowhere.
-        The root of the deviance is nearly linear in the distance, hence few steps are needed."""
-        from scipy.optimize import brentq
-
-        self._nuisance = np.array([0.0, self._fit.shape])
-        excess: dict[float, float] = {0.0: -TWO_SIDED}
-
-        def beyond(distance: float) -> float:
-            if distance not in excess:
-                deviance = self.deviance(self._value + side * distance)
-                excess[distance] = math.sqrt(max(deviance, 0.0)) - TWO_SIDED
-            return excess[distance]
-
-        inside, outside = 0.0, self._fit.scale
-        for _ in range(60):
-            if beyond(outside) > 0:
-                root = brentq(beyond, inside, outside, xtol=1e-3 * self._fit.scale)
-                return self._value + side * float(root)
-            reached = (beyond(outside) + TWO_SIDED) / TWO_SIDED
-            inside, outside = outside, outside * min(max(1.3 / max(reached, 0.13), 1.2), 10)
-        return side * math.inf
 
 
 def describe(level: Level, often: str, buffer: str = "A buffer") -> str:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from daqloom.report.study import levels as study_levels
 from daqloom.report.study import surface as study_surface
 from daqloom.report.study.report import findings
+from daqloom.study import return_levels
 from daqloom.study.fits import fits
+from daqloom.study.gev import Gev, maximum_likelihood
 from daqloom.study.levels import levels
 from support.peak_studies import (
+    NEEDED,
+    PEAK,
     gumbel,
     study,
     with_course,
 )
+
+LATENCY = "collection_latency_s.mean"
 
 
 def test_every_finding_is_drawn() -> None:
@@ -23,6 +31,31 @@ def test_every_finding_is_drawn() -> None:
     for each in found:
         each.figure.draw_without_rendering()
         assert all(len(row) == len(each.head) for row in each.rows)
+
+
+def test_levels_appear_whatever_is_shown_first() -> None:
+    dataset = with_course(study([12e3], [5e6]), gumbel())
+    dataset[LATENCY] = (dataset[PEAK] * 1e-10).assign_attrs(units="s")
+    shares: list[float] = []
+    for shown in ((LATENCY, PEAK), (NEEDED,), ()):
+        found = findings(dataset.assign_attrs(show=shown), progress=shares.append)
+        assert found[0].name == "levels"
+    assert findings(dataset, LATENCY)[0].name == "levels"
+    assert shares == [1.0] * 3
+
+
+def test_a_report_of_thirty_points_fits_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = []
+
+    def counted(*arguments: Any) -> Gev:
+        fitted.append(arguments)
+        return maximum_likelihood(*arguments)
+
+    monkeypatch.setattr(return_levels, "maximum_likelihood", counted)
+    rates, sizes = np.linspace(1e3, 14e3, 10), np.array([1e6, 2e6, 4e6])
+    dataset = with_course(study(rates, sizes, seeds=3), gumbel())
+    assert len(levels(dataset).points) == 30
+    assert len(fitted) == 30
 
 
 def test_the_figure_of_levels_has_the_maxima_at_their_plotting_positions() -> None:

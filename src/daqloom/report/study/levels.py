@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,9 @@ from daqloom.report import style
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
-from daqloom.study.gev import quantile
 from daqloom.study.levels import USUAL, LeftOut, Levels, PointLevels, levels
 from daqloom.study.points import NEEDED, axes_of, is_numeric, operating_point
-from daqloom.study.return_levels import FARTHEST, describe, return_level
+from daqloom.study.return_levels import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 HEADING = "Peaks expected in an hour, a day, a fill"
-FEW_REPLICAS = 39
-"""Enough for a report to doubt a fit (1 of 40 is less than 5 %)."""
 MOST_POINTS = 60
 """More than these, and a report tells the levels along the operating point's axes alone."""
 CURVE = 16
@@ -47,10 +44,10 @@ _TICKS = {
 }
 
 
-def finding(dataset: Dataset) -> Finding | None:
+def finding(dataset: Dataset, progress: Callable[[float], None] = lambda _: None) -> Finding | None:
     """The section of a report; None where the study has no course of fixed runs to tell it from."""
     try:
-        found = levels(dataset, USUAL, replicas=FEW_REPLICAS, at=_lines(dataset))
+        found = levels(dataset, USUAL, at=_lines(dataset), progress=progress)
     except StudyError:
         return None
     shown = nearest(dataset, found, operating_point(dataset))
@@ -113,14 +110,8 @@ def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
     quantity = view.variable_quantity(dataset, found.metric)
     told = [_answer(quantity, view.place_text(dataset, shown.at), shown, found), _meant(found)]
     if shown.limit is None:
-        told += [f"There {warning}." for warning in shown.fit.warnings]
-    least_s = min(one.observed_s for one in found.points)
-    if max(each.length_s for each in found.periods) > FARTHEST * least_s:
-        told.append(
-            f"Only {style.round_seconds(least_s)} were simulated at a point: beyond {FARTHEST:g} "
-            "times that, a level depends on the fitted shape of the tail alone. Longer runs and "
-            "more seeds narrow its interval."
-        )
+        farthest = max(shown.levels, key=lambda level: level.period_s)
+        told += [f"There {warning}." for warning in farthest.warnings]
     if found.left_out:
         told.append(f"Left out: {counted(Counter(one.reason for one in found.left_out))}.")
     return told
@@ -275,31 +266,15 @@ def _curve(axes: Axes, shown: PointLevels, quantity: view.Quantity, longest_s: f
         axes.set_ylim(0, 1.12 * limit)
         return
     times = np.geomspace(1.3 * shown.block_s, 2 * longest_s, CURVE)
-    found = [return_level(fit, shown.block_s, float(time)) for time in times]
-    low, high = (np.array([getattr(level, end) for level in found]) for end in ("low", "high"))
-    fine = np.geomspace(1.05 * shown.block_s, 2 * longest_s, 200)
-    curve = [quantile(shown.block_s / time, fit.gev) / quantity.divisor for time in fine]
-    axes.plot(fine, curve, color=colour, label="fitted level")
-    top = _top(high, curve, quantity)
-    if np.isfinite(low).any():
-        axes.fill_between(
-            times,
-            low / quantity.divisor,
-            np.minimum(np.nan_to_num(high, posinf=math.inf) / quantity.divisor, 10 * top),
-            color=colour,
-            alpha=0.18,
-            lw=0,
-            label="interval, 95 %",
-        )
+    levels_at = [fit.tail.levels(shown.block_s / time) for time in times]
+    low, curve, high = np.array(levels_at).T / quantity.divisor
+    axes.plot(times, curve, color=colour, label="expected level")
+    top = 1.05 * float(min(high.max(), 2.5 * curve[-1]))
+    if not fit.has_no_peak:
+        axes.fill_between(times, low, high, color=colour, alpha=0.18, lw=0, label="interval, 95 %")
     axes.set_xlim(shown.block_s, 2 * longest_s)
     bottom = 0.9 * min(float(ordered[0]) / quantity.divisor, curve[0])
     axes.set_ylim(max(0.0, bottom), top)
-
-
-def _top(high: Any, curve: list[float], quantity: view.Quantity) -> float:
-    """All of the band unless it runs away."""
-    known = high[np.isfinite(high)] / quantity.divisor
-    return 1.05 * min(float(known.max(initial=curve[-1])), 2.5 * curve[-1])
 
 
 def _time_axis(axes: Axes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from daqloom.report.study.finding import Finding
 from daqloom.report.study.names import axis_of_names
 from daqloom.report.study.view import key_name, roles, variable_name
 from daqloom.study.dataset import to_parquet
-from daqloom.study.points import PEAK, axes_of, methods_of, plane_of, shown_variables
+from daqloom.study.points import axes_of, methods_of, plane_of, shown_variables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,12 +119,15 @@ def figures(dataset: Dataset, variable: str | None = None) -> list[tuple[str, st
     return found
 
 
-def findings(dataset: Dataset, variable: str | None = None) -> list[Finding]:
-    """What can be concluded from the study: return levels, a surface, one method by another. Return
-    levels are those of the peak of the top-of-rack switch, where that is what is shown."""
-    of_peak = shown_variables(dataset, variable)[0] == PEAK
+def findings(
+    dataset: Dataset,
+    variable: str | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> list[Finding]:
+    """What can be concluded from the study: return levels, where its racks recorded the course of
+    a peak; a surface; one method by another. `progress` takes the share of the levels done."""
     found = (
-        study_levels.finding(dataset) if of_peak else None,
+        study_levels.finding(dataset, progress),
         study_surface.finding(dataset, variable),
         study_methods.finding(dataset, variable),
         study_port_wait.finding(dataset),
