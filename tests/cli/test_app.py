@@ -6,15 +6,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from daqloom.cli import console
+from daqloom.cli.app import Command
 from daqloom.cli.main import app
+from daqloom.cli.options import load_with
 from daqloom.metrics import METRICS
-from daqloom.scenario import presets
+from daqloom.scenario import ScenarioError, presets
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.study.file import shipped_studies
 
@@ -179,3 +184,62 @@ def test_a_terminal_shows_something_at_once(clock, capsys, monkeypatch) -> None:
     with console.spoken("measuring laptop", at_once="the units start"):
         pass
     assert "measuring laptop, the units start" in capsys.readouterr().err
+
+
+def test_several_figures_are_all_written(tmp_path: Path) -> None:
+    figures = [tmp_path / name for name in ("a.html", "b.pdf", "c.png")]
+    words = [word for path in figures for word in ("--figure", str(path))]
+    done = invoke("analyse", "small-rack", "-q", *words)
+    assert done.exit_code == 0, done.output
+    assert "note:" not in done.output
+    assert all(path.stat().st_size > 1000 for path in figures)
+
+
+def leaves(command: Any) -> Iterator[Any]:
+    """All commands below a group, or the command itself."""
+    inside = getattr(command, "commands", None)
+    if inside is None:
+        yield command
+    for each in (inside or {}).values():
+        yield from leaves(each)
+
+
+def test_every_command_takes_several_figures_and_no_other_option_twice() -> None:
+    for command in leaves(get_command(app)):
+        assert isinstance(command, Command), command.name
+        assert all(p.multiple for p in command.params if "--figure" in p.opts), command.name
+    refused = invoke("simulate", "small-rack", "--seed", "1", "--seed", "2")
+    assert refused.exit_code == 2
+    assert "--seed is given twice; give it once" in refused.stderr
+
+
+def test_a_warm_up_is_checked_with_the_duration_of_the_option() -> None:
+    # small-rack runs for 1 s: a warm-up of 1.5 s needs the longer duration.
+    longer = load_with("small-rack", ["run.warmup=1.5 s"], {"run.duration": "2 s"})
+    assert (longer.scenario.run.warmup, longer.scenario.run.duration) == (1.5, 2.0)
+    measured = load_with("laptop", ["measure.warmup=20 s"], {"measure.duration": "30 s"})
+    assert measured.scenario.measure.warmup == 20.0
+    with pytest.raises(ScenarioError, match=r"^--duration: run\.duration = \"x\""):
+        load_with("small-rack", [], {"run.duration": "x"})
+    with pytest.raises(ScenarioError, match="leaves no time to count"):
+        load_with("small-rack", ["run.warmup=3 s"], {"run.duration": "2 s"})
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("limit", ["100000", "20"])
+def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path: Path, limit: str) -> None:
+    words = ["--set", "readout.units=2", "--set", "event.packing=10", "--mfps", "2000"]
+    made = invoke("data", "generate", "laptop", "-o", str(tmp_path), "-q", *words)
+    assert made.exit_code == 0, made.output
+    code = "from daqloom.__main__ import main; main()"
+    file = str(tmp_path / "source-0.mfp")
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "data", "inspect", file, "--limit", limit],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.close()  # before anything is written
+        assert child.stderr is not None
+        assert child.stderr.read() == b""
+    assert child.returncode == 141  # 128 + SIGPIPE

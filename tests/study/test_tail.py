@@ -69,8 +69,9 @@ def test_a_minute_gives_the_level_of_an_hour(trial: ModuleType, system: str, tru
         assert judged["numbers"] == 1.0
         # Binomial: of 8 intervals that hold with 0.95, fewer than 6 do once in 170 trials.
         assert judged["covered"] >= 6 / 8
-        assert abs(judged["median_error"]) < 0.03
-        assert judged["half_width"] < 0.15
+        # One value scatters by 6 %, the median of 8 by 2.5 %; of 200 samples by 0.5 %.
+        assert abs(judged["median_error"]) < 0.06
+        assert judged["half_width"] < 0.17
 
 
 @pytest.mark.parametrize(("shape", "least"), [(-0.2, 0.8), (-0.1, 0.9), (0.1, 0.8), (0.2, 0.8)])

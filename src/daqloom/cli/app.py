@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
@@ -13,6 +13,28 @@ STUDIES = "Studies"
 LIVE = "Real event builders"
 NETWORKS_AND_DATA = "Networks and data"
 OTHERS = "Commands"
+
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, rather than dropping the first value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See `TyperCommand`."""
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            for each in order:
+                takes_one = isinstance(each, TyperOption) and not (each.is_flag or each.multiple)
+                if takes_one and order.count(each) > 1:
+                    ctx.fail(f"{each.opts[-1]} is given twice; give it once")
+        return super().parse_args(ctx, args)
+
+
+class Commands(typer.Typer):
+    """Whose commands are of the class `Command`."""
+
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        """See `typer.Typer`."""
+        return super().command(name, **{"cls": Command} | options)
 
 
 class Group(TyperGroup):
@@ -35,7 +57,7 @@ class Group(TyperGroup):
 
 def group(*, cls: type[TyperGroup] = Group, **options: Any) -> typer.Typer:
     """Make a group of commands. Plain help keeps the layout of the examples and starts faster."""
-    return typer.Typer(cls=cls, no_args_is_help=True, rich_markup_mode=None, **options)
+    return Commands(cls=cls, no_args_is_help=True, rich_markup_mode=None, **options)
 
 
 def narrow(commands: typer.Typer, arguments: Sequence[str]) -> bool:

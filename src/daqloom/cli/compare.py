@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom import load
 from daqloom.cli.console import (
     assumed,
-    check_writable,
+    check_figures,
     end_if_failed,
     plain_failures,
     print_json,
     progress,
 )
-from daqloom.cli.options import Json, Name, Quiet, Set, option, with_options
+from daqloom.cli.options import (
+    Json,
+    Name,
+    Quiet,
+    Set,
+    figures,
+    load_with,
+    option,
+    with_options,
+)
 from daqloom.columns import print_table
 
 if TYPE_CHECKING:
@@ -50,11 +60,8 @@ def compare(
     seed: Annotated[int | None, option("N", "Seed, in place of run.seed.")] = None,
     quiet: Quiet = False,
     figure: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            f"Write a figure: {', '.join(FIGURES)}; for a fabric also .html, with the table.",
-        ),
+        list[Path] | None,
+        figures(f"Write a figure: {', '.join(FIGURES)}; for a fabric also .html, with the table"),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -76,11 +83,21 @@ def compare(
       daqloom compare laptop-pull --methods "simulate, measure"
     """
     with plain_failures():
-        system = load(scenario, set_ or ())
+        system = _system(scenario, set_ or (), duration)
         if system.scenario.is_rack and methods is None and not system.scenario.measure.has_lab:
-            _rack(system, duration or DURATION, seed, figure, quiet=quiet, json=json)
+            _rack(system, duration or DURATION, seed, figure or [], quiet=quiet, json=json)
         else:
-            _fabric(system, duration, methods, seed, figure, quiet=quiet, json=json)
+            _fabric(system, duration, methods, seed, figure or [], quiet=quiet, json=json)
+
+
+def _system(scenario: str, set_: Sequence[str], duration: str | None) -> System:
+    """What is compared. Elsewhere than in a rack, --duration may allow what --set sets."""
+    from daqloom.scenario.errors import ScenarioError
+
+    try:
+        return load(scenario, set_)
+    except ScenarioError:
+        return load_with(scenario, set_, {"measure.duration": duration})
 
 
 def _fabric(
@@ -88,13 +105,12 @@ def _fabric(
     duration: str | None,
     methods: str | None,
     seed: int | None,
-    figure: Path | None,
+    drawn: Sequence[Path],
     *,
     quiet: bool,
     json: bool,
 ) -> None:
-    if figure:
-        check_writable(figure, "--figure", BESIDE_FIGURES)
+    check_figures(drawn, BESIDE_FIGURES)
     from daqloom.study.beside import METHODS, chosen_methods, usual_methods
 
     system = with_options(system, {"run.seed": seed, "measure.duration": duration})
@@ -113,7 +129,7 @@ def _fabric(
         if methods is None and len(chosen) < len(METHODS):
             left = ", ".join(sorted(set(METHODS) - set(chosen)))
             print(f"Left out: {left}; --methods selects the methods to run.")
-    if figure:
+    for figure in drawn:
         from daqloom.report.system import beside_figure
 
         beside_figure.write(figure, found)
@@ -140,14 +156,19 @@ def _tell_beside(found: Beside) -> None:
 
 
 def _rack(
-    system: System, duration: str, seed: int | None, figure: Path | None, *, quiet: bool, json: bool
+    system: System,
+    duration: str,
+    seed: int | None,
+    drawn: Sequence[Path],
+    *,
+    quiet: bool,
+    json: bool,
 ) -> None:
     from daqloom.analyse.resonance import resonating
     from daqloom.scenario import ScenarioError
     from daqloom.scenario.quantities import TIME
 
-    if figure:
-        check_writable(figure, "--figure", FIGURES)
+    check_figures(drawn, FIGURES)
     try:
         duration_s = float(TIME.parse(duration))
     except ValueError as error:
@@ -161,7 +182,7 @@ def _rack(
         _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
         for sentence in resonating(system.scenario, found.simulated):
             print(f"note: {sentence}")
-    if figure:
+    for figure in drawn:
         from daqloom.report.system.compare_figure import write
 
         event = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom.cli import options
-from daqloom.cli.console import check_writable, fail, plain_failures, print_json, progress
+from daqloom.cli.console import check_figures, fail, plain_failures, print_json, progress
 from daqloom.cli.options import flag, option
 from daqloom.columns import print_table
 
@@ -22,9 +22,7 @@ FIGURES = (".png", ".pdf", ".svg")
 DPI = 200
 
 Json = Annotated[bool, flag("Print one JSON object, numbers in SI units, and no table.", "--json")]
-Drawn = Annotated[
-    Path | None, option("FILE", f"Write a figure, too: {', '.join(FIGURES)}.", "--figure")
-]
+Drawn = Annotated[list[Path] | None, options.figures(f"Write a figure, too: {', '.join(FIGURES)}")]
 At = Annotated[
     list[str] | None,
     option(
@@ -68,8 +66,7 @@ def levels(
       daqloom study levels atlas-min-buffer --at event.rate="12 kHz" --period fill --fill "8 h"
     """
     with plain_failures():
-        if figure:
-            check_writable(figure, "--figure", FIGURES)
+        check_figures(figure or (), FIGURES)
         from daqloom.cli.store import read_study
         from daqloom.report.study import levels as study_levels
         from daqloom.study import as_json
@@ -140,8 +137,7 @@ def fit(
       daqloom study fit atlas-min-buffer --at event.rate="15 kHz" --at event.size="6 MB" --json
     """
     with plain_failures():
-        if figure:
-            check_writable(figure, "--figure", FIGURES)
+        check_figures(figure or (), FIGURES)
         from daqloom.cli.store import read_study
         from daqloom.report.study import surface as study_surface
         from daqloom.study import as_json
@@ -197,8 +193,7 @@ def compare(
         --show boundary_shared --below "27 MB"
     """
     with plain_failures():
-        if figure:
-            check_writable(figure, "--figure", FIGURES)
+        check_figures(figure or (), FIGURES)
         from daqloom.cli.store import read_study
         from daqloom.report.study import methods as study_methods
         from daqloom.study import as_json
@@ -271,8 +266,8 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int 
     print_table(head, rows, names=names, words=told)
 
 
-def _draw(path: Path, figure: Figure) -> None:
-    from daqloom.output import written_whole
+def _draw(paths: Sequence[Path], figure: Figure) -> None:
+    from daqloom.report import style
 
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=DPI)
+    for path in paths:
+        style.save(figure, path, DPI)

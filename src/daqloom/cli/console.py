@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""What a shell shows for a program that SIGPIPE has ended."""
 
 SILENT_S = 2.0
 """Progress is shown for runs longer than this (s)."""
@@ -60,9 +62,11 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
     except KeyboardInterrupt:
         fail(f"interrupted; {saved}", INTERRUPTED)
     except BrokenPipeError:
-        # The reader went away, as `head` does; the interpreter must not flush into it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILED)
+        _end_of_reader()
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # as rich ends the program
+            _end_of_reader()
+        raise
     except MemoryError:
         fail("out of memory; use a smaller scenario or a shorter run.duration", FAILED)
     except OSError as error:
@@ -71,6 +75,13 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         fail(f"interrupted; {saved}", INTERRUPTED)  # in a serializer, where pydantic wraps it
+
+
+def _end_of_reader() -> NoReturn:
+    """Exit as other programs do whose reader went away, such as `head`."""
+    # The interpreter must not flush into the pipe again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(PIPE_CLOSED)
 
 
 def whole_or_stopped(run: Callable[[], Result]) -> Result:
@@ -91,10 +102,10 @@ def whole_or_stopped(run: Callable[[], Result]) -> Result:
         return error.result
 
 
-def present(result: Result, *, json: bool, series: Sequence[str] = ()) -> None:
-    """Prints a result, as JSON with some of its series; exits if it is that of an interrupted run,
-    or of one that has failed."""
-    print(result.to_json(series=series)) if json else print_result(result)
+def present(result: Result, *, json: bool, quiet: bool = False, series: Sequence[str] = ()) -> None:
+    """Prints a result, if `quiet` without notes, as JSON with some of its series; exits if it is
+    that of an interrupted run, or of one that has failed."""
+    print(result.to_json(series=series)) if json else print_result(result, quiet=quiet)
     if result.interrupted:
         sys.stdout.flush()
         fail("interrupted; the result covers the time until then", INTERRUPTED)
@@ -140,6 +151,12 @@ def fail(sentence: str, code: int) -> NoReturn:
 def _lines(text: str) -> str:
     """The text without what a terminal would obey, but for the ends of its lines."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def check_figures(paths: Sequence[Path], suffixes: tuple[str, ...]) -> None:
+    """`check_writable` for each --figure."""
+    for path in paths:
+        check_writable(path, "--figure", suffixes)
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
@@ -227,7 +244,7 @@ def bar(what: str = "", *, words_last: bool = False) -> Any:
 MEMORY_PARTS = ("connection", "packet", "message", "event")
 
 
-def print_result(result: Result) -> None:
+def print_result(result: Result, *, quiet: bool = False) -> None:
     """Print a result as tables for people; `--json` is for programs."""
     from rich.console import Console
 
@@ -243,6 +260,8 @@ def print_result(result: Result) -> None:
         print_table(METRIC_HEAD, rows, numbers="left", framed=True)
     for sentence in (*checked(result), *fates(result)):
         console.print(sentence)
+    if quiet:
+        return
     for warning in result.warnings:
         console.print(f"note: {warning}", markup=False)
     if result.assumed:

@@ -54,6 +54,8 @@ def readable(file: Path) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ScenarioError(str(error)) from None
+    except BrokenPipeError:  # of the output
+        raise
     except OSError as error:
         raise ScenarioError(
             f"cannot read {file}: {reason_of(error)}; give a file of MFPs (.mfp) or MEPs (.mep)"

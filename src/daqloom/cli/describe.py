@@ -6,6 +6,7 @@ and the other commands only where one of them is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 from daqloom import load
 from daqloom.cli.app import DESCRIBED, group
 from daqloom.cli.console import (
+    check_figures,
     check_writable,
     plain_failures,
     present,
@@ -21,9 +23,20 @@ from daqloom.cli.console import (
     progress,
     whole_or_stopped,
 )
-from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, flag, option, with_options
+from daqloom.cli.options import (
+    Json,
+    JsonList,
+    Name,
+    Quiet,
+    Set,
+    figures,
+    flag,
+    load_with,
+    option,
+)
 
 if TYPE_CHECKING:
+    from daqloom.result import Result
     from daqloom.scenario import Scenario
 
 app = group(
@@ -34,12 +47,10 @@ app = group(
 
 FIGURES = (".png", ".pdf", ".svg", ".html")
 
-Figure = Annotated[
-    Path | None,
-    option(
-        "FILE",
-        f"Write a figure; the file ending sets its format: {', '.join(FIGURES)} (the last "
-        "for racks).",
+Figures = Annotated[
+    list[Path] | None,
+    figures(
+        f"Write a figure; the ending sets the format: {', '.join(FIGURES)} (the last for racks)"
     ),
 ]
 
@@ -100,7 +111,13 @@ def show(scenario: Name, set_: Set = None) -> None:
 
 
 @app.command(rich_help_panel=DESCRIBED)
-def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure = None) -> None:
+def analyse(
+    scenario: Name,
+    set_: Set = None,
+    json: Json = False,
+    figure: Figures = None,
+    quiet: Quiet = False,
+) -> None:
     """Evaluate the closed forms, in milliseconds.
 
     Pull building over TCP in a rack: buffer peak (exact and published), bandwidth-delay product,
@@ -120,22 +137,26 @@ def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure
       daqloom analyse lhcb-run3-test --set building.barrier=centralised
     """
     with plain_failures():
-        if figure:
-            check_writable(figure, "--figure", FIGURES)
+        drawn = figure or []
+        check_figures(drawn, FIGURES)
         from daqloom.scenario import ScenarioError
 
         system = load(scenario, set_ or ())
-        if figure and not system.scenario.is_rack:
+        if drawn and not system.scenario.is_rack:
             raise ScenarioError(
-                f"--figure {figure}: the closed forms of {system.name} have no figure; leave it "
+                f"--figure {drawn[0]}: the closed forms of {system.name} have no figure; leave it "
                 "out, or use pull building over TCP in a rack, such as atlas-lab"
             )
         result = system.analyse()
-        if figure and system.scenario.is_rack:
-            from daqloom.report.system.result_figure import write
+        _draw(drawn, system.scenario, result)
+        present(result, json=json, quiet=quiet)
 
-            write(figure, system.scenario, result)
-        present(result, json=json)
+
+def _draw(paths: Sequence[Path], scenario: Scenario, result: Result) -> None:
+    for path in paths:
+        from daqloom.report.system.result_figure import write
+
+        write(path, scenario, result)
 
 
 @app.command(rich_help_panel=DESCRIBED)
@@ -153,7 +174,7 @@ def simulate(
         ),
     ] = None,
     trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
-    figure: Figure = None,
+    figure: Figures = None,
     duration: Annotated[
         str | None, option("TIME", 'Virtual time, such as "100 ms", in place of run.duration.')
     ] = None,
@@ -184,7 +205,7 @@ def simulate(
         from daqloom.scenario import ScenarioError
         from daqloom.scenario.parts import parts_of
 
-        system = load(scenario, set_ or ())
+        system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
         if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
             raise ScenarioError(
                 f"--pcap records frames of pull building over TCP, which {system.name} is not; "
@@ -193,17 +214,13 @@ def simulate(
         if figure:
             from daqloom.report.system.result_figure import endings
 
-            check_writable(figure, "--figure", endings(system.scenario))
-        system = with_options(system, {"run.seed": seed, "run.duration": duration})
+            check_figures(figure, endings(system.scenario))
         kept: dict[str, Any] = {"trace": trace, "pcap": _captures(pcap or [], system.scenario)}
-        kept["timeline"] = figure is not None and system.scenario.building.protocol != "pull"
+        kept["timeline"] = bool(figure) and system.scenario.building.protocol != "pull"
         with progress(f"simulating {system.name}", quiet=quiet) as show:
             result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
-        if figure:
-            from daqloom.report.system.result_figure import write
-
-            write(figure, system.scenario, result)
-        present(result, json=json)
+        _draw(figure or (), system.scenario, result)
+        present(result, json=json, quiet=quiet)
 
 
 def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:

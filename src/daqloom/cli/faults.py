@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom.cli import options
 from daqloom.cli.app import group
-from daqloom.cli.console import check_writable, note, plain_failures, print_json, progress
-from daqloom.cli.options import Json, Quiet, argument, flag, option
+from daqloom.cli.console import (
+    check_figures,
+    check_writable,
+    note,
+    plain_failures,
+    print_json,
+    progress,
+)
+from daqloom.cli.options import Json, Quiet, argument, figures, flag, option
 from daqloom.words import printable
 
 if TYPE_CHECKING:
@@ -51,9 +58,9 @@ Dates = Annotated[
     str,
     option("ORDER", "Order of day and month in dates such as 02/03/2024: day-first, month-first."),
 ]
-Figure = Annotated[
-    Path | None,
-    option("FILE", f"Draw it; the ending sets the format: {', '.join(DRAWINGS)}."),
+Figures = Annotated[
+    list[Path] | None,
+    figures(f"Draw it; the ending sets the format: {', '.join(DRAWINGS)}"),
 ]
 
 
@@ -90,7 +97,7 @@ def log(
     ] = None,
     year: Year = None,
     dates: Dates = "",
-    figure: Figure = None,
+    figure: Figures = None,
     parquet: Annotated[Path | None, option("FILE", "Write all failures as a table.")] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -118,9 +125,9 @@ def log(
         from daqloom.faults.summary import TIME_OUTS_S, variants
         from daqloom.line_counts import in_words
 
-        for path, name in ((figure, "--figure"), (parquet, "--parquet")):
-            if path:
-                check_writable(path, name, DRAWINGS if name == "--figure" else (".parquet",))
+        check_figures(figure or (), DRAWINGS)
+        if parquet:
+            check_writable(parquet, "--parquet", (".parquet",))
         periods = _periods(test or [], tests)
         gap_s = _seconds("--gap", gap)
         time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or TIME_OUTS_S
@@ -131,10 +138,10 @@ def log(
         _check_ports(told, links)
         kinds = variants(found, periods, gap_s, len(links.names))
         errors = errors_by_link(told.counters, links)
-        if figure:
+        for path in figure or ():
             from daqloom.report.faults import failure_figure
 
-            failure_figure.write(figure, kinds, links.names)
+            failure_figure.write(path, kinds, links.names)
         if parquet:
             from daqloom.faults.dataset import write_parquet
 
@@ -201,7 +208,7 @@ def cost(
         ),
     ] = None,
     seed: Annotated[int, option("N", "Seed of the intervals.", min=0, max=2**63 - 1)] = 1,
-    figure: Figure = None,
+    figure: Figures = None,
     store: options.Store = options.STORE,
     workers: Annotated[int, option("N", "Processes on this machine; 0: all cores.", min=0)] = 0,
     json: Json = False,
@@ -234,8 +241,7 @@ def cost(
         from daqloom.study.store import Store
         from daqloom.topology.loaded import load
 
-        if figure:
-            check_writable(figure, "--figure", DRAWINGS)
+        check_figures(figure or (), DRAWINGS)
         periods = _periods(test or [], tests)
         gap_s = _seconds("--gap", gap)
         repairs_s = [_seconds("--repair", each) for each in repair or ()]
@@ -258,10 +264,10 @@ def cost(
             outcomes = replay(planned.study, opened)
             throughputs, missing = planned.throughputs(outcomes, dict(done.failures))
         lost = cost_of(month, network, throughputs, repairs_s=repairs_s, sweep_s=sweep_s, seed=seed)
-        if figure:
+        for path in figure or ():
             from daqloom.report.faults import cost_figure
 
-            cost_figure.write(figure, given.name, lost)
+            cost_figure.write(path, given.name, lost)
         sentences = [*planned.notes, *missing, *notes(lost)]
         if json:
             print_json(

@@ -11,8 +11,26 @@ import typer
 
 from daqloom import load
 from daqloom.cli.app import Group, group
-from daqloom.cli.console import check_writable, plain_failures, present, spoken, whole_or_stopped
-from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option, with_options
+from daqloom.cli.console import (
+    check_figures,
+    check_writable,
+    plain_failures,
+    present,
+    spoken,
+    whole_or_stopped,
+)
+from daqloom.cli.options import (
+    Json,
+    Name,
+    Quiet,
+    Set,
+    argument,
+    figures,
+    flag,
+    load_with,
+    option,
+    with_options,
+)
 from daqloom.columns import width_of
 from daqloom.metrics import for_people
 
@@ -103,11 +121,10 @@ def measure(
         ),
     ] = None,
     figure: Annotated[
-        Path | None,
-        option(
-            "FILE",
+        list[Path] | None,
+        figures(
             "Write a figure: a few typical phases of linear shifting, or the course of a run that "
-            "has none or has injected faults; .png, .pdf or .svg.",
+            "has none or has injected faults; .png, .pdf or .svg"
         ),
     ] = None,
     log_dir: LogDir = None,
@@ -147,7 +164,7 @@ def measure(
         if figure:
             from daqloom.report.system.result_figure import FABRIC_ENDINGS
 
-            check_writable(figure, "--figure", FABRIC_ENDINGS)
+            check_figures(figure, FABRIC_ENDINGS)
         from daqloom.measure.run import of_a_fabric
         from daqloom.scenario.errors import ScenarioError
 
@@ -156,12 +173,9 @@ def measure(
         chosen["measure.lab"] = "namespaces" if lab else None
         with_options(load(scenario), chosen)
         carried = [f"{key}={value}" for key, value in chosen.items() if value]
-        system = load(scenario, [*carried, *(set_ or ())])
+        given = {"run.seed": seed, "measure.duration": duration, "measure.events": events}
+        system = load_with(scenario, [*carried, *(set_ or ())], given)
         of_a_fabric(system.scenario)
-        given = {"duration": duration, "events": events}
-        system = with_options(
-            system, {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}}
-        )
         if connections and system.scenario.measure.transport != "tcp":
             raise ScenarioError(
                 '--connections needs measure.transport = "tcp", whose sockets can be asked; it is '
@@ -179,19 +193,19 @@ def measure(
                     log_dir=log_dir,
                     trace=trace,
                     arrivals=arrivals,
-                    timeline=figure is not None and _has_phases(system.scenario),
+                    timeline=bool(figure) and _has_phases(system.scenario),
                     progress=lambda how: say(how.share, _rates(how), how.phase),
                     on_event=None if quiet else _only_losses,
                 )
             )
-        if figure:
+        for path in figure or ():
             from daqloom.report.system.result_figure import write
 
-            write(figure, system.scenario, result)
+            write(path, system.scenario, result)
         if connections and not json:
             _print_connections(result.series.get("connections", {}))
         shown = [name for name in result.series if connections or name != "connections"]
-        present(result, json=json, series=shown)
+        present(result, json=json, quiet=quiet, series=shown)
 
 
 def _has_phases(scenario: Scenario) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +27,11 @@ def flag(text: str, *names: str, **more: Any) -> Any:
 def argument(metavar: str, text: str, **more: Any) -> Any:
     """Return an argument."""
     return typer.Argument(metavar=metavar, help=text, **more)
+
+
+def figures(text: str) -> Any:
+    """Return an option with the files that a figure is written to."""
+    return option("FILE", f"{text}; may be repeated.", "--figure")
 
 
 Name = Annotated[
@@ -73,6 +78,21 @@ Store = Annotated[
     Path, option("DIR", "Folder of the results; any number of studies may share it.", "--store")
 ]
 STORE = Path("daqloom-store")
+
+
+def load_with(scenario: str, set_: Sequence[str], options: Mapping[str, Any]) -> System:
+    """A scenario with --set and the keys that options stand for, checked together: a key of one may
+    bound a key of the other. Raises ScenarioError; it names the option whose value alone is
+    refused."""
+    from daqloom import load
+    from daqloom.scenario.errors import ScenarioError
+
+    given = [f"{key}={value}" for key, value in options.items() if value is not None]
+    try:
+        return load(scenario, [*set_, *given])
+    except ScenarioError:
+        with_options(load(scenario), options)
+        raise
 
 
 def with_options(system: System, options: Mapping[str, Any]) -> System:
