@@ -63,4 +63,25 @@ class RandomStream {
     std::normal_distribution<double> standard_normal_;
 };
 
+/// A random sequence with eight bytes of state, for a process that every host has: SplitMix64
+/// (G. Steele, D. Lea and C. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014),
+/// started by the first number of the RandomStream of that name.
+class SmallStream {
+  public:
+    SmallStream(std::uint64_t seed, std::string_view name) : state_(RandomStream(seed, name)()) {}
+
+    std::uint64_t operator()() {
+        state_ += 0x9e3779b97f4a7c15U;
+        std::uint64_t mixed = state_;
+        mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+        mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+        return mixed ^ (mixed >> 31);
+    }
+    /// In [0, 1), a multiple of 2^-53.
+    double uniform() { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
+
+  private:
+    std::uint64_t state_;
+};
+
 }  // namespace daqloom::base

@@ -46,6 +46,17 @@ TEST(RandomStream, OfAnotherNameOrSeedIsAnotherSequence) {
     }
 }
 
+TEST(SmallStream, IsSplitMix64FromTheFirstNumberOfItsStreamOn) {
+    SmallStream stream(1, "host");
+    std::uint64_t state = RandomStream(1, "host")();
+    for (int i = 0; i < 1000; ++i) {
+        state += 0x9e3779b97f4a7c15U;
+        const std::uint64_t first = (state ^ state >> 30) * 0xbf58476d1ce4e5b9U;
+        const std::uint64_t second = (first ^ first >> 27) * 0x94d049bb133111ebU;
+        ASSERT_EQ(stream(), second ^ second >> 31);
+    }
+}
+
 TEST(RandomStream, StreamsOfNeighbouringSeedsAndNamesAreUncorrelated) {
     // The mean of n products of two independent uniforms in ±1/2 has a standard error of 1/12/√n.
     const std::vector<std::pair<RandomStream, RandomStream>> pairs{

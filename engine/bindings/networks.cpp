@@ -185,6 +185,9 @@ void bind_ethernet(nb::module_& module) {
             "Something happens to a link during the run: another rate or pace (0: none), a class "
             "is held or resumed, the link goes down (and drops what waits in front of it and what "
             "comes) or up, or another share of bits has errors.")
+        .def_rw("host_jitter", &Config::host_jitter,
+                "Longest delay of a frame that finds its host's link idle, in times of that frame "
+                "on the wire; 0: hosts have no jitter.")
         .def_rw("seed", &Config::seed);
     schedule(cls, &Config::host_schedule, "host_scheduling", "host_weights",
              "How the link of every host shares its wire among classes.");

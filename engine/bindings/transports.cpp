@@ -41,6 +41,8 @@ void bind_transports(nb::module_& module) {
         .def_rw("mtu", &RdmaConfig::mtu)
         .def_rw("acknowledge", &RdmaConfig::acknowledge)
         .def_rw("retry_timeout_s", &RdmaConfig::retry_timeout)
+        .def_rw("retry_spread", &RdmaConfig::retry_spread)
+        .def_rw("seed", &RdmaConfig::seed)
         .def_rw("retry_count", &RdmaConfig::retry_count);
     bind_report<transport::TcpSenderCounters>(
         module, "TcpCounters", "Retransmissions and expired timers, all connections together.");

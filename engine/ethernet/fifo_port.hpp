@@ -96,9 +96,13 @@ class alignas(64) FifoPort {
     [[nodiscard]] const LinkCounters& counters() const { return counters_; }
     [[nodiscard]] base::BitRate rate() const { return rate_; }
     [[nodiscard]] base::Time delay() const { return delay_; }
+    /// What a frame of `bytes` takes on a wire of this rate.
+    [[nodiscard]] base::Time on_wire(base::Bytes bytes) const {
+        return wire_(bytes + kWireOverhead);
+    }
     /// What a frame of `bytes` takes where nothing waits, besides the delay.
     [[nodiscard]] base::Time alone(base::Bytes bytes) const {
-        return std::max(base::Time::zero(), wire_(bytes + kWireOverhead) - bucket_);
+        return std::max(base::Time::zero(), on_wire(bytes) - bucket_);
     }
 
     /// Bytes queued or on the wire, counted frame by frame: an independent check of the counters.

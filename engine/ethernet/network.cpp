@@ -53,6 +53,16 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
             }
         }
     }
+    if (config.host_jitter > 0) {
+        jitters_.resize(ports_.size());
+        for (const NodeIndex host : host_links_.indices()) {
+            if (const LinkIndex link = host_links_[host]; link != LinkIndex::none()) {
+                jitters_[link].emplace(
+                    config.host_jitter,
+                    base::SmallStream(config.seed, fmt::format("host jitter {}", host.value())));
+            }
+        }
+    }
     for (const LossConfig& loss : config.losses) {
         inject_loss(loss, base::RandomStream(config.seed, fmt::format("loss.{}", losses_.size())));
     }
@@ -356,8 +366,22 @@ void Network::send_scheduled(LinkIndex link, std::uint16_t input, const Frame& f
     fill(append_scheduled(link, frame.traffic_class(), input, frame.bytes, now), frame);
 }
 
+Frame& Network::append_late(FifoPort& port, LinkIndex index, Bytes bytes, Time now) {
+    HostJitter& jitter = *jitters_[index];
+    const Time wire = port.on_wire(bytes);
+    Frame& frame = port.append(bytes, jitter.start(now, port.free_at(), wire));
+    frame.at = jitter.arrival(frame.at, wire);
+    if (port.size() == 1) {
+        events_.push({frame.at, kDelivery, index.value()});
+    }
+    return frame;
+}
+
 Frame& Network::begin_scheduled(LinkIndex link, TrafficClass of, Bytes bytes, Time now) {
-    Frame& frame = append(ports_[link], link, bytes, now);
+    FifoPort& port = ports_[link];
+    Frame& frame = jitters_.empty() || !port.wiring().from_host()
+                       ? append(port, link, bytes, now)
+                       : append_late(port, link, bytes, now);
     schedulers_[link]->begin(of, bytes, now, ports_[link].free_at());
     return frame;
 }

@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "ethernet/fifo_port.hpp"
 #include "ethernet/frame.hpp"
+#include "ethernet/host_jitter.hpp"
 #include "ethernet/link.hpp"
 #include "ethernet/network_config.hpp"
 #include "ethernet/report.hpp"
@@ -104,7 +105,8 @@ class Network {
         sent_bytes_ += bytes;
         FifoPort& port = ports_[link];
         return port.is_scheduled() ? append_scheduled(link, of, 0, bytes, now)
-                                   : append(port, link, bytes, now);
+               : jitters_.empty()  ? append(port, link, bytes, now)
+                                   : append_late(port, link, bytes, now);
     }
 
     /// The head of a link has arrived: it goes on, or to `hosts.receive(frame)` if this is its
@@ -323,6 +325,9 @@ class Network {
         return frame;
     }
 
+    /// The same of a host's frame, with jitter.
+    Frame& append_late(FifoPort& port, LinkIndex index, base::Bytes bytes, base::Time now);
+
     /// Sends an admitted frame on.
     void send(FifoPort& port, LinkIndex index, const Frame& frame, base::Time now) {
         fill(append(port, index, frame.bytes, now), frame);
@@ -407,6 +412,7 @@ class Network {
     std::uint64_t unrouted_frames_ = 0;
     base::Bytes unrouted_bytes_ = 0;
     base::Table<NodeIndex, LinkIndex> host_links_;
+    base::Table<LinkIndex, std::optional<HostJitter>> jitters_;  ///< of hosts' links; empty: none
     std::optional<Report> before_;  ///< what had been counted when counting began
 };
 

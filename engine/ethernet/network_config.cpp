@@ -162,6 +162,10 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
     for (const network::Rerouting& rerouting : config.reroutings) {
         DAQLOOM_CHECK(network::validate(graph, rerouting));
     }
+    if (!(config.host_jitter >= 0 && config.host_jitter <= 1000)) {
+        return base::failure(
+            fmt::format("a jitter of hosts of {} frames; expected 0 to 1000", config.host_jitter));
+    }
     for (const LinkChange& change : config.changes) {
         DAQLOOM_CHECK(check_change(change, config));
     }

@@ -32,9 +32,10 @@ struct NetworkConfig : network::Graph {
     std::vector<LossConfig> losses;
     std::vector<TrafficClass> service_classes;   ///< by service level; 0 of those beyond
     Schedule host_schedule;                      ///< of the link by which each host sends
+    double host_jitter = 0;                      ///< longest, see HostJitter; 0: hosts have none
     std::vector<LinkChange> changes;             ///< during the run
     std::vector<network::Rerouting> reroutings;  ///< likewise
-    std::uint64_t seed = 1;                      ///< of losses
+    std::uint64_t seed = 1;                      ///< of losses and jitter
 
     /// Classes are below this.
     [[nodiscard]] std::uint32_t classes() const {

@@ -201,5 +201,26 @@ TEST(NetworkOfAGraph, AShaperIsFirstInFirstOutAndThereIsOneForEachCable) {
     EXPECT_NE(error_of(config).find("1 buckets of shapers"), std::string::npos);
 }
 
+TEST(NetworkOfAGraph, AHostsJitterIsSoManyTimesOfAFrameOnItsWireAtMost) {
+    NetworkConfig config = tree(2, 2, 2);
+    config.host_jitter = 3;
+    const Time wire = base::WireClock(gigabits_per_second(100))(1000 + kWireOverhead);
+    for (const Scheduling scheduling : {Scheduling::fifo, Scheduling::strict}) {
+        config.host_schedule.scheduling = scheduling;
+        Driven late(config);
+        late.send(0, 3, 0);
+        late.run();
+        const Time empty = late.network.empty_latency(NodeIndex(0), NodeIndex(3), 1000);
+        EXPECT_GT(late.now, empty);
+        EXPECT_LE(late.now, empty + wire * (3 + 1));
+    }
+    config.host_jitter = 1001;
+    sim::EventQueue events;
+    Network network(events);
+    const auto built = network.build(config, 1000);
+    ASSERT_FALSE(built);
+    EXPECT_NE(built.error().message.find("a jitter of hosts of 1001 frames"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace daqloom::ethernet

@@ -14,6 +14,9 @@ struct RdmaConfig {
     /// From the departure of a message's last packet until it is sent again; zero: nothing is ever
     /// sent again, and a queue pair that has lost a packet delivers nothing more.
     base::Time retry_timeout = {};
+    /// Longest timeout, as a multiple of `retry_timeout`; each is drawn between the two.
+    double retry_spread = 1;
+    std::uint64_t seed = 1;         ///< of timeouts
     std::uint32_t retry_count = 7;  ///< retries in a row before a queue pair fails
 };
 

@@ -18,6 +18,7 @@
 
 #include "base/expected.hpp"
 #include "base/index.hpp"
+#include "base/random.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "hosts/path.hpp"
@@ -57,6 +58,9 @@ class RdmaEndpoints {
           senders_(std::size_t{hosts} * lanes) {
         if (path_.is_limited()) {
             network.let_hosts_hold();
+        }
+        for (std::uint32_t host = 0; config.retry_spread > 1 && host < hosts; ++host) {
+            timers_.push_back({config.seed, fmt::format("retransmission timer {}", host)});
         }
     }
 
@@ -323,12 +327,21 @@ class RdmaEndpoints {
         supply(sender, now);
     }
 
+    /// Of a host's timer, which starts now.
+    base::Time timeout(NodeIndex host) {
+        const base::Time least = config_.retry_timeout;
+        return timers_.empty()
+                   ? least
+                   : least + base::Time::from_seconds((config_.retry_spread - 1) *
+                                                      timers_[host].uniform() * least.seconds());
+    }
+
     /// The retransmission timer runs from now on if a requested acknowledge is still to come.
     void restart_timer(QueuePairIndex number, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
         const bool waits = !qp.failed && qp.oldest != MessageIndex::none() &&
                            !is_before(qp.requested_psn, qp.unacknowledged_psn);
-        qp.timer = waits ? now + config_.retry_timeout : base::Time::never();
+        qp.timer = waits ? now + timeout(qp.source) : base::Time::never();
         if (waits && !qp.timer_pending) {
             qp.timer_pending = true;
             events_.push({qp.timer, kRetransmissionTimer, number.value()});
@@ -508,6 +521,7 @@ class RdmaEndpoints {
     sim::EventQueue& events_;
     base::Table<NodeIndex, hosts::Path::Host> hosts_;
     base::Table<SenderIndex, Sender> senders_;
+    base::Table<NodeIndex, base::SmallStream> timers_;  ///< of hosts; empty: timeouts are equal
     base::Table<QueuePairIndex, QueuePair> queue_pairs_;
     base::Table<MessageIndex, Message> messages_;
     std::vector<MessageIndex> free_;

@@ -245,6 +245,35 @@ TEST(Retries, AQueuePairGivesUpAfterSoManyTimeouts) {
     }
 }
 
+TEST(Retries, TimeoutsAreSpreadByTheHostThatWaits) {
+    FabricConfig fabric = star(3);
+    fabric.forwarding[2] = 0;  // host 2 cannot be reached
+    HostConfig config = retrying();
+    config.retry_spread = 2;
+    const auto given_up = [&](bool alone) {
+        Writes writes(fabric, config);
+        writes.post(0, 2, 100, Time::zero());
+        if (!alone) {
+            writes.post(1, 2, 100, Time::zero());
+        }
+        writes.run();
+        std::vector<Time> at;
+        for (const std::vector<Time>& failed : writes.failed) {
+            EXPECT_EQ(failed.size(), 1U);
+            at.push_back(failed.at(0));
+        }
+        return at;
+    };
+    const std::vector<Time> both = given_up(false);
+    // Eight timeouts of T to 2 T each.
+    for (const Time at : both) {
+        EXPECT_GT(at, kTimeout * 8);
+        EXPECT_LT(at, kTimeout * 16);
+    }
+    EXPECT_NE(both[0], both[1]);
+    EXPECT_EQ(given_up(true)[0], both[0]) << "another host has changed what this one draws";
+}
+
 TEST(Retries, WithoutThemAQueuePairThatHasLostAPacketIsSilent) {
     const FabricConfig fabric = impatient_star(3);
     Writes writes(fabric, {});

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from daqloom.scenario.document import ABSENT, copy_of, given, look, put
-from daqloom.scenario.part import Assumed, DefaultWith, Part, When
+from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, GuessedWhere, Part, When
 from daqloom.scenario.quantities import dimension_of
 
 
@@ -23,6 +23,7 @@ class Key:
     """Those of the tables around it among them; keys are dotted from the root."""
     default_with: DefaultWith | None
     assumed: Assumed | None
+    guessed: GuessedWhere | None
 
 
 def table_of(field: FieldInfo) -> type[BaseModel] | None:
@@ -53,7 +54,8 @@ def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iter
         conditions = around + tuple(mark for mark in marks if isinstance(mark, When))
         default = next((mark for mark in marks if isinstance(mark, DefaultWith)), None)
         assumed = next((mark for mark in marks if isinstance(mark, Assumed)), None)
-        yield Key(prefix + name, field, conditions, default, assumed)
+        guessed = next((mark for mark in marks if isinstance(mark, GuessedWhere)), None)
+        yield Key(prefix + name, field, conditions, default, assumed, guessed)
         if table := table_of(field):
             yield from _keys(table, f"{prefix}{name}.", conditions)
 
@@ -96,6 +98,8 @@ class Choices:
             holds = mark.when is None or self.fails(mark.when) is None
             if holds and isinstance(choice, str) and choice in mark.values:
                 return mark.values[choice]
+        if key.guessed and key.guessed.holds(self.value):
+            return key.guessed.default
         return {} if named_tables(key.field) else key.field.get_default(call_default_factory=False)
 
     def unmet(self, path: str) -> When | None:
@@ -143,7 +147,11 @@ class Choices:
         whole = copy_of(self._document)
         filled = []
         for path, key in self._keys.items():
-            if key.default_with is None or look(whole, path) is not ABSENT or self.unmet(path):
+            if (
+                not (key.default_with or key.guessed)
+                or look(whole, path) is not ABSENT
+                or self.unmet(path)
+            ):
                 continue
             value = self.default(key)
             if value != key.field.default and put(whole, path, value):
@@ -176,7 +184,9 @@ def assumptions(scenario: Part) -> Iterator[tuple[str, str]]:
         if named_tables(key.field):
             table, name = _place(scenario, path)
             yield from _of_named(path, getattr(table, name))
-        if (mark := key.assumed) is None or {path, mark.unless_given} & told:
+        guessed = key.guessed and key.guessed.holds(choices.value)
+        mark = ASSUMED if guessed else key.assumed
+        if mark is None or {path, mark.unless_given} & told:
             continue
         if choices.unmet(path) is None and not any(map(choices.fails, mark.when)):
             table, name = _place(scenario, path)

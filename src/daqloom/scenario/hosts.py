@@ -6,9 +6,20 @@ from pydantic import BeforeValidator, Field
 
 from daqloom.scenario.building import BUILT
 from daqloom.scenario.distribution import Distribution
-from daqloom.scenario.part import ASSUMED, CABLED, RDMA, TCP, Number, Part, When
+from daqloom.scenario.part import (
+    ASSUMED,
+    CABLED,
+    ETHERNET,
+    RDMA,
+    TCP,
+    GuessedWhere,
+    Number,
+    Part,
+    When,
+)
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
 from daqloom.scenario.scheduling import Scheduling
+from daqloom.scenario.switches import MAY_DROP
 
 MOST_HOSTS = 8192
 
@@ -99,6 +110,9 @@ class HostTimes(Part):
     packet_latency: Annotated[Distribution, TCP] = Field(default_factory=Distribution)
     """From the arrival of a packet at a host until its kernel has dealt with it: acknowledged it,
     sent what it allows, told the application."""
+    jitter: Annotated[Number, ETHERNET, GuessedWhere(*MAY_DROP, 2.0)] = Field(default=0.0, le=1000)
+    """Longest random delay of a frame that finds its host's link idle, in times of that frame on
+    the link. All frames, in order, reach their switch up to their own time late; 0: no delays."""
     pcie_rate: Annotated[BitRateOrNone, RDMA] = 0
     """PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)."""
     memory_rate: Annotated[BitRateOrNone, RDMA] = 0

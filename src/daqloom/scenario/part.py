@@ -1,6 +1,6 @@
 """The base of all tables of a scenario."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
@@ -60,6 +60,18 @@ class DefaultWith:
     values: Mapping[str, object]
     when: When | None = None
     """Condition on the key."""
+
+
+@dataclass(frozen=True)
+class GuessedWhere:
+    """Gives a key another default, listed as assumed, where a test of the scenario holds. The test
+    takes a function that returns the value of each key, as in a file."""
+
+    holds: Callable[[Callable[[str], object]], bool]
+    where: str
+    """What the test looks for, in words."""
+    default: object
+    """Text or number as in a file."""
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,8 @@ def _default(field: FieldInfo, key: Key | None = None) -> str:
     if key and (by := key.default_with):
         told = [f"`{_plain(value)}` ({choice})" for choice, value in by.values.items()]
         return ", ".join([*told, f"else `{_shown(field)}`"]) + _mark(field)
+    if key and key.guessed:
+        return f"`{key.guessed.default}` ({key.guessed.where}) *, else `{_shown(field)}`"
     shown = _shown(field)
     return f"`{shown}`{_mark(field)}" if shown else "none"
 

@@ -4,6 +4,7 @@ A model is an architecture of the buffer; products are models with their numbers
 Sources: "Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
@@ -279,6 +280,19 @@ class NamedSwitch(Switch):
 
 LEVELS = ("core", "tor", "leaf", "spine")
 """Of Ethernet switches."""
+
+
+def _may_drop(value: Callable[[str], object]) -> bool:
+    """Return whether a switch of an Ethernet may drop packets; `value` returns that of a key."""
+    named = value("network.switch.named")
+    models = [value(f"network.switch.{level}.model") for level in LEVELS]
+    if isinstance(named, list | tuple):
+        models += [each.get("model") for each in named if isinstance(each, dict)]
+    return any(ARCHITECTURES.get(str(model), "infinite") != "infinite" for model in models)
+
+
+MAY_DROP = (_may_drop, "a switch may drop")
+"""Where hosts of an Ethernet are assumed not to keep a phase, for `GuessedWhere`."""
 
 
 class InfinibandSwitch(Part):

@@ -4,8 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.part import ASSUMED, RDMA, DefaultWith, Part, When
+from daqloom.scenario.part import ASSUMED, RDMA, DefaultWith, GuessedWhere, Number, Part, When
 from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.switches import MAY_DROP
 
 IP_TCP_HEADER_BYTES = 40
 TIMESTAMP_OPTION_BYTES = 12
@@ -113,6 +114,11 @@ class Rdma(Part):
     retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
     """Retransmission timeout, from the departure of a message's last packet; "0 s": no
     retransmission (s)."""
+    retry_spread: Annotated[
+        Number, _RETRIED, When(".retry_timeout"), GuessedWhere(*MAY_DROP, 2.0)
+    ] = Field(default=1.0, ge=1, le=4)
+    """Longest retransmission timeout, as a multiple of retry_timeout: each is drawn between the
+    two, as InfiniBand allows."""
     retry_count: Annotated[int, _RETRIED] = Field(default=7, ge=0, le=7)
     """Timeouts in a row after which a connection fails."""
 

@@ -41,6 +41,7 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
     config.service_classes = list(range(1 + max(scenario.service_levels.values(), default=0)))
     config.host_scheduling = named(_engine.Scheduling, scenario.hosts.scheduling)
     config.host_weights = _weights(scenario.hosts)
+    config.host_jitter = scenario.hosts.jitter
     config.seed = seed
     return config
 

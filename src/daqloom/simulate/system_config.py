@@ -44,7 +44,7 @@ def set_system(
     if transport.kind == "tcp":
         config.transport = tcp_config(scenario)
     else:
-        config.transport = rdma_config(transport)
+        config.transport = rdma_config(transport, seed)
     config.path.pcie_rate_bps = hosts.pcie_rate
     config.path.memory_rate_bps = hosts.memory_rate
     config.path.memory_passes = hosts.memory_passes

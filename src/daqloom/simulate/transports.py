@@ -33,12 +33,14 @@ def tcp_config(scenario: Scenario) -> _engine.TcpConfig:
     return tcp
 
 
-def rdma_config(transport: Transport) -> _engine.RdmaConfig:
+def rdma_config(transport: Transport, seed: int) -> _engine.RdmaConfig:
     """Return the settings of RDMA connections."""
     rdma = _engine.RdmaConfig()
     rdma.mtu = transport.mtu
     rdma.acknowledge = transport.connection == "reliable"
     rdma.retry_timeout_s = transport.retry_timeout
+    rdma.retry_spread = transport.retry_spread
+    rdma.seed = seed
     rdma.retry_count = transport.retry_count
     return rdma
 

@@ -1,0 +1,54 @@
+// Random delays of the frames of one host.
+//
+// Frames of hosts that send with equal periods would meet a full port in the same order for ever,
+// and the place that a departing frame frees would always go to the same host (S. Floyd and
+// V. Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", Internetworking: Research
+// and Experience 3(3), 1992). Real hosts and switches do not keep a phase to the nanosecond.
+//
+// Two delays, which keep the order of frames: an idle adapter begins its next frame late, and
+// frames reach the switch late by up to their own time on the wire, a random walk with steps of
+// half that time at most. Among equal frames in a row, any phase within their period is as likely,
+// and two are at least half a period apart. No throughput is lost: a busy wire has no gaps.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/random.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::ethernet {
+
+class HostJitter {
+  public:
+    /// `longest`: of the delays of an idle adapter, in times of the frame on the wire.
+    HostJitter(double longest, base::SmallStream random) : longest_(longest), random_(random) {}
+
+    /// When the adapter begins a frame of now that takes `wire`; `free_at`: when its wire is free.
+    base::Time start(base::Time now, base::Time free_at, base::Time wire) {
+        drawn_ = random_();
+        const double share = longest_ * 0x1p-20 * static_cast<double>(drawn_ >> 44);
+        const base::Time late{static_cast<std::int64_t>(share * static_cast<double>(wire.ps))};
+        return free_at > now ? now : now + late;
+    }
+    /// When that frame reaches the switch, which it does without a delay at `at`.
+    base::Time arrival(base::Time at, base::Time wire) {
+        const auto step = static_cast<std::int64_t>(drawn_ % kOne) - kOne / 2;
+        late_ = kOne - std::abs(kOne - std::abs(late_ + step));  // reflected at both ends
+        arrived_ = std::max(arrived_, at + base::Time{(wire.ps * late_) >> 20});
+        return arrived_;
+    }
+
+  private:
+    static constexpr std::int64_t kOne = 1 << 20;
+
+    double longest_;
+    base::SmallStream random_;
+    std::uint64_t drawn_ = 0;  ///< for the frame that starts
+    /// Delay of the last frame, in times of that frame on the wire, times kOne.
+    std::int64_t late_ = static_cast<std::int64_t>(random_() % kOne);
+    base::Time arrived_;  ///< when the last frame has reached the switch
+};
+
+}  // namespace daqloom::ethernet
