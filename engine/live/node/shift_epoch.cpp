@@ -68,6 +68,7 @@ class ShiftEpoch final : public UnitEpoch {
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
+    [[nodiscard]] bool awaits_answer() const;
     void deliver(MepId mep, Bytes place, Bytes bytes);
     /// Of a MEP of this builder unit's.
     [[nodiscard]] std::uint32_t slot_of(MepId mep) const {
@@ -78,6 +79,7 @@ class ShiftEpoch final : public UnitEpoch {
     protocol::Timers timers_{4};
     base::RandomStream jitter_;
     base::Table<StreamIndex, StreamIntake> streams_;
+    bool lacks_data_ = false;  ///< a stream has nothing that the readout unit could take
     base::Table<StreamIndex, std::uint32_t> acknowledged_;  ///< MFPs to be given back, per stream
     protocol::MepLayout layout_;
     std::vector<Bytes> offsets_;  ///< of the epoch's streams, in a MEP
@@ -213,13 +215,16 @@ bool ShiftEpoch::give_back_acknowledged() {
 bool ShiftEpoch::feed_streams() {
     World world{*this};
     bool did = false;
+    bool lacks_data = false;
     for (const StreamIndex stream : streams_.indices()) {
         StreamIntake& intake = streams_[stream];
         while (unit_->readout()->takes_more(stream) && intake.has_next()) {
             unit_->on_data(stream, intake.take(), world);
             did = true;
         }
+        lacks_data |= unit_->readout()->takes_more(stream);
     }
+    lacks_data_ = lacks_data;
     return did;
 }
 
@@ -228,21 +233,28 @@ bool ShiftEpoch::waits_for_its_own() const {
     const bool waits_for_consumer = builder != nullptr &&
                                     config().when_full == protocol::WhenFull::wait &&
                                     builder->under_construction() == 0 && !is_consumed();
-    return cause_of_waiting() == &counters_.waiting_for_source || waits_for_consumer;
+    return (stage_ == ShiftStage::sending && post_.is_empty() &&
+            unit_->readout()->writes_under_way() == 0 && !awaits_answer()) ||
+           waits_for_consumer;
 }
 
-/// None unless the readout unit is in its sending stage.
+/// The builder unit has not answered sizes that this readout unit has announced.
+bool ShiftEpoch::awaits_answer() const {
+    const auto& counted = unit_->readout()->counters();
+    return counted.announced > counted.granted + counted.discarded;
+}
+
+/// None unless the readout unit is in its sending stage. A builder unit answers when all readout
+/// units have data: one that lacks data itself waits for the sources, whoever else does.
 Counter* ShiftEpoch::cause_of_waiting() const {
     if (stage_ != ShiftStage::sending) {
         return nullptr;
     }
-    const auto& readout = *unit_->readout();
-    const auto& counted = readout.counters();
-    if (readout.writes_under_way() > 0 || !post_.is_empty()) {
+    if (unit_->readout()->writes_under_way() > 0 || !post_.is_empty()) {
         return &counters_.waiting_for_network;
     }
-    return counted.announced > counted.granted + counted.discarded ? &counters_.waiting_for_builder
-                                                                   : &counters_.waiting_for_source;
+    return awaits_answer() && !lacks_data_ ? &counters_.waiting_for_builder
+                                           : &counters_.waiting_for_source;
 }
 
 void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {

@@ -61,7 +61,7 @@ ahead_share | 1 | requests answered ahead of time | simulate (SHIFT), measure (S
     follows it without a gap.
 waiting_share.source | 1 | waiting for the source | measure |
     Share of the readout units' time in which they wait during their turn to send, 0 to 1: for data
-    of the source.
+    of their source, or for the answer of a builder while their source has none.
 waiting_share.builder | 1 | waiting for a builder | measure |
     Share of the readout units' time in which they wait during their turn to send, 0 to 1: for the
     answer of a builder.
