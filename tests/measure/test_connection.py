@@ -31,3 +31,15 @@ def test_what_is_no_network_is_refused() -> None:
     assert load("laptop", ["measure.network=10.1.0.0/16"]).measure.network == "10.1.0.0/16"
     with pytest.raises(ScenarioError, match="is not a network"):
         load("laptop", ["measure.network=ib0"])
+
+
+def test_writes_over_tcp_have_checksums_unless_all_units_are_on_this_machine() -> None:
+    site = [
+        *("measure.transport=tcp", "measure.launch=ssh", "measure.hosts=['a', 'b']"),
+        *("measure.bind=10.0.0.1", "measure.certificates=/somewhere"),
+    ]
+    assert load("laptop", site).measure.has_checksums
+    assert not load("laptop", [*site, "measure.checksums=never"]).measure.has_checksums
+    here = load("laptop", ["measure.transport=tcp"]).measure
+    assert not here.has_checksums
+    assert load("laptop", ["measure.checksums=always"]).measure.has_checksums

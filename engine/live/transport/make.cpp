@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <string_view>
+#include <utility>
 
+#include "live/transport/checked.hpp"
 #include "live/transport/shm.hpp"
 #include "live/transport/tcp.hpp"
 
@@ -37,9 +39,11 @@ std::vector<std::string> transport_names() {
     return names;
 }
 
-base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
-                                                          const TransportConfig& config,
-                                                          const TcpConfig& tcp) {
+namespace {
+
+base::expected<std::unique_ptr<Transport>> make_plain(const std::string& name,
+                                                      const TransportConfig& config,
+                                                      const TcpConfig& tcp) {
     if (name.starts_with(kLibfabric)) {
         return make_libfabric(config, {.provider = name.substr(kLibfabric.size()),
                                        .node = tcp.node,
@@ -55,6 +59,18 @@ base::expected<std::unique_ptr<Transport>> make_transport(const std::string& nam
     }
     return base::failure(fmt::format("there is no transport '{}'; this machine has: {}", name,
                                      fmt::join(transport_names(), ", ")));
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
+                                                          const TransportConfig& config,
+                                                          const TcpConfig& tcp) {
+    DAQLOOM_TRY(made, make_plain(name, config, tcp));
+    if (tcp.checksums && name != "tcp") {  // whose records have their own
+        return std::make_unique<CheckedTransport>(config, std::move(made));
+    }
+    return std::move(made);
 }
 
 }  // namespace daqloom::live

@@ -10,11 +10,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/random.hpp"
 #include "live/memory/clock.hpp"
 #include "live/memory/no_descriptors_fixture_test.hpp"
 #include "live/transport/conformance_test.hpp"
@@ -204,6 +208,134 @@ TEST(TcpMeeting, PortsThatDoNotSufficeAreRefused) {
     EXPECT_NE(made.error().message.find("257 units need 32896 ports, so give one up to 32640"),
               std::string::npos)
         << made.error().message;
+}
+
+/// Stands between units, as an address that they take for another's, and flips bits of what passes.
+class FlippingProxy {
+  public:
+    /// One bit in some `bytes_per_flip`.
+    FlippingProxy(std::span<const std::byte> address, std::uint64_t bytes_per_flip)
+        : address_(address.begin(), address.end()),
+          to_(socket_address_on_paper(address)),
+          listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+          bytes_per_flip_(bytes_per_flip) {
+        sockaddr_in here{};
+        here.sin_family = AF_INET;
+        here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t length = sizeof here;
+        auto* generic = reinterpret_cast<sockaddr*>(&here);
+        EXPECT_EQ(::bind(listener_.get(), generic, length), 0);
+        EXPECT_EQ(::listen(listener_.get(), 4), 0);
+        ::getsockname(listener_.get(), generic, &length);
+        std::memcpy(address_.data() + 16, &here, sizeof here);
+        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    }
+
+    [[nodiscard]] std::vector<std::byte> address() const { return address_; }
+    [[nodiscard]] std::uint64_t flips() const { return flips_; }
+
+  private:
+    void run(const std::stop_token& stop) {
+        std::array<OwnedFd, 2> ends;
+        std::array<std::uint64_t, 2> passed{};
+        while (!stop.stop_requested()) {
+            std::array<pollfd, 3> watched{pollfd{listener_.get(), POLLIN, 0},
+                                          pollfd{ends[0].get(), POLLIN, 0},
+                                          pollfd{ends[1].get(), POLLIN, 0}};
+            ::poll(watched.data(), watched.size(), 10);
+            if (watched[0].revents != 0 && !ends[0]) {
+                ends[0] = OwnedFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+                ends[1] = OwnedFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+                EXPECT_EQ(
+                    ::connect(ends[1].get(), reinterpret_cast<const sockaddr*>(&to_), sizeof to_),
+                    0);
+            }
+            for (std::size_t i = 0; i < 2; ++i) {
+                if (watched[1 + i].revents != 0 && !pass(ends[i], ends[1 - i], passed[i])) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The hello of a connection is let through as it is.
+    bool pass(const OwnedFd& from, const OwnedFd& to, std::uint64_t& passed) {
+        std::array<std::byte, 4'096> bytes;
+        const auto count = ::recv(from.get(), bytes.data(), bytes.size(), 0);
+        if (count <= 0) {
+            return false;
+        }
+        const auto some = std::span(bytes).first(static_cast<std::size_t>(count));
+        if (passed > 100 && random_.uniform_int(bytes_per_flip_) < some.size()) {
+            ++flips_;
+            some[random_.uniform_int(some.size())] ^= std::byte{16};
+        }
+        passed += some.size();
+        return ::send(to.get(), some.data(), some.size(), MSG_NOSIGNAL) == count;
+    }
+
+    std::vector<std::byte> address_;
+    sockaddr_in to_;
+    OwnedFd listener_;
+    std::uint64_t bytes_per_flip_;
+    base::RandomStream random_{1, "flips"};
+    std::atomic<std::uint64_t> flips_ = 0;
+    std::jthread thread_;
+};
+
+/// Each round writes until a header or a message is hit and the connection ends.
+TEST(TcpTransport, NothingWrongIsUsedOfWhatAProxyHasChanged) {
+    const TransportUnderTest checked{
+        .name = "checked_tcp", .make = over({.checksums = true}), .disturb = disturb};
+    constexpr std::size_t kBytes = 1'024;
+    std::uint64_t flips = 0, ended = 0, damaged = 0, repeated = 0, right = 0;
+    for (int round = 0; round < 12; ++round) {
+        TestUnit writer(checked, 1, 2);
+        TestUnit reader(checked, 0, 2);
+        FlippingProxy proxy(reader.transport().address(), 40'000);
+        const auto until = test_deadline();
+        std::thread thread([&] {
+            const Transport::Peer peers[] = {{UnitIndex(1), writer.transport().address()}};
+            EXPECT_TRUE(reader.transport().connect(peers, until).value().empty());
+        });
+        const Transport::Peer peers[] = {{UnitIndex(0), proxy.address()}};
+        EXPECT_TRUE(writer.transport().connect(peers, until).value().empty());
+        thread.join();
+        const std::size_t places = reader.arena().size() / kBytes;
+        fill_pattern(writer.source(), static_cast<std::uint64_t>(round));
+        reader.at_written = [&](UnitIndex, std::uint32_t place) {
+            const auto there = reader.arena().subspan(kBytes * place, kBytes);
+            const auto expected = writer.source().subspan(kBytes * place, kBytes);
+            EXPECT_TRUE(std::ranges::equal(there, expected));
+            ++right;
+        };
+        std::uint32_t next = 0;
+        while (writer.unreachable.empty() && reader.unreachable.empty()) {
+            ASSERT_LT(now(), until);
+            const auto place = static_cast<std::uint32_t>(next % places);
+            next +=
+                writer.transport().write({.to = UnitIndex(0),
+                                          .bytes = writer.source().subspan(kBytes * place, kBytes),
+                                          .offset = static_cast<base::Bytes>(kBytes * place),
+                                          .immediate = place})
+                    ? 1
+                    : 0;
+            writer.poll();
+            reader.poll();
+        }
+        const auto& one = writer.transport().counters();
+        const auto& other = reader.transport().counters();
+        flips += proxy.flips();
+        ended += one.damaged_records + other.damaged_records;
+        damaged += one.damaged_writes + other.damaged_writes;
+        repeated += one.writes_repeated;
+        EXPECT_EQ(one.refused_malformed + other.refused_malformed, 0U);
+    }
+    EXPECT_GE(ended, 12U);
+    EXPECT_GT(damaged, 12U);
+    EXPECT_GT(repeated, 0U);
+    EXPECT_GT(right, 1'000U);
+    EXPECT_LE(damaged + ended, flips);
 }
 
 /// Small buffers and a static window, so that records come in many parts.

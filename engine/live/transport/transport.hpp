@@ -108,12 +108,12 @@ struct TransportCounters {
         see("refused_malformed", &T::refused_malformed,
             "Messages with an invalid length, sender or kind.");
         see("damaged_records", &T::damaged_records,
-            "Records with a wrong checksum or number, each of which ended its connection (`tcp` "
-            "only).");
+            "Records or messages with a wrong checksum or number, each of which ended its "
+            "connection.");
         see("damaged_writes", &T::damaged_writes,
-            "Writes received with a wrong checksum, which were not used (`tcp` only).");
+            "Writes received with a wrong checksum, which were not used (`measure.checksums`).");
         see("writes_repeated", &T::writes_repeated,
-            "Writes sent again as they had come damaged (`tcp` only).");
+            "Writes sent again as they had come damaged (`measure.checksums`).");
         see("sleeps", &T::sleeps, "Sleeps until something was received.");
         see("segments_retransmitted", &T::segments_retransmitted,
             "Segments that the kernel's TCP retransmitted (`tcp` only).");

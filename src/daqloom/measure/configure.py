@@ -153,11 +153,11 @@ def _set_tcp(config: _engine.LiveTcpConfig, scenario: Scenario) -> None:
     """Set what `[transport]`, where that is TCP, and `[measure]` say of connections."""
     measure, transport = scenario.measure, scenario.transport
     config.congestion_control = measure.congestion
+    config.has_checksums = measure.has_checksums
     if measure.transport != "tcp":
         return
     config.pacing_bps, config.dscp = measure.pacing, measure.dscp
     config.first_source_port = measure.source_port
-    config.has_checksums = measure.has_checksums
     config.send_buffer_bytes = measure.send_buffer
     config.receive_buffer_bytes = measure.receive_buffer
     if transport.kind != "tcp":

@@ -47,11 +47,11 @@ def damage(counted: Mapping[int, Counters]) -> Iterator[str]:
     units = counted.values()
     if records := sum(each.transport_damaged_records or 0 for each in units):
         yield (
-            f"{records:,} records came damaged over tcp, and each ended its connection; look for "
-            "what changes bytes between the units"
+            f"{records:,} records came damaged, and each ended its connection; look for what "
+            "changes bytes between the units"
         )
     if writes := sum(each.transport_damaged_writes or 0 for each in units):
-        yield f"{writes:,} writes came damaged over tcp, and were sent again"
+        yield f"{writes:,} writes came damaged, and were sent again"
     if places := sum(each.places_skipped or 0 for each in units):
         yield (
             f"the replay skipped {places:,} damaged places of the recording; `daqloom data check` "

@@ -145,9 +145,10 @@ class Measure(Part):
     """Over "tcp": first source port, by which networks choose paths: units i > j are connected from
     it plus i·(i − 1)/2 + j; 0: as the system chooses."""
     checksums: Literal["auto", "always", "never"] = "auto"
-    """Over "tcp": whether writes carry a CRC32C of their bytes, and are repeated if it is wrong, at
-    a cost of up to a tenth of the throughput that a core reaches; "auto": if units may be on
-    several machines. Headers and messages always have a checksum."""
+    """Whether the bytes of writes have a CRC32C, by which a damaged write is found and sent again;
+    "auto": over "tcp", if units may be on several machines. Over "tcp" headers and messages always
+    have one; over other transports messages have one with "always", and two messages more go for
+    each write."""
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
     """How a data thread waits: it polls briefly and then sleeps (adaptive), sleeps at once, or
     polls for ever, which needs a core of its own."""
@@ -257,7 +258,8 @@ class Measure(Part):
     @property
     def has_checksums(self) -> bool:
         """Return whether the bytes of writes have checksums."""
-        return self.checksums == "always" or (self.checksums == "auto" and self.spans_machines)
+        by_default = self.transport == "tcp" and self.spans_machines
+        return self.checksums == "always" or (self.checksums == "auto" and by_default)
 
     def bearing(self) -> dict[str, Any]:
         """Return the keys that affect a result and differ from their defaults, as JSON."""
@@ -279,9 +281,7 @@ class Measure(Part):
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
         options = ("pacing", "send_buffer", "receive_buffer", "dscp", "source_port")
-        given = [key for key in options if getattr(self, key)]
-        given += ["checksums"] if self.checksums == "always" else []
-        if self.transport != "tcp" and given:
+        if self.transport != "tcp" and (given := [key for key in options if getattr(self, key)]):
             raise ValueError(
                 f'{given[0]} is an option of sockets of TCP and requires transport = "tcp"; it is '
                 f'"{self.transport}"'

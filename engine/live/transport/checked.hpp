@@ -1,0 +1,113 @@
+// Checksums from unit to unit, over a transport that has none of its own.
+//
+//   write ─────────────────────────> its bytes, as the transport carries them
+//   message: place, CRC32C ────────> are they there, and right?
+//         <─────────────────────── message: done, or send it again
+//
+// Every message ends with a checksum. What is wrong is counted and not passed on: a write is sent
+// again, and a unit whose message is wrong is unreachable, as messages come each once.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+class CheckedTransport final : public Transport, private TransportEvents {
+  public:
+    /// `config`: that of the inner transport.
+    CheckedTransport(const TransportConfig& config, std::unique_ptr<Transport> inner);
+
+    [[nodiscard]] std::vector<std::byte> address() const override { return inner_->address(); }
+    [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(std::span<const Peer> peers,
+                                                                 base::Time until) override {
+        return inner_->connect(peers, until);
+    }
+    /// Messages have 8 bytes less than over other transports.
+    [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
+    [[nodiscard]] bool write(const Write& write) override;
+    bool poll(TransportEvents& events) override;
+    void wait(base::Time until) override { inner_->wait(until); }
+    [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
+    [[nodiscard]] std::vector<ConnectionCounts> connections() const override {
+        return inner_->connections();
+    }
+
+  private:
+    enum class Kind : std::uint32_t { message = 1, check = 2, verdict = 3 };
+    struct Tail {
+        Kind kind{};
+        std::uint32_t checksum = 0;  ///< of kind and message
+    };
+    /// What is to be there when a write has come.
+    struct Check {
+        std::uint64_t offset = 0;
+        std::uint64_t length = 0;
+        std::uint32_t immediate = 0;
+        std::uint32_t checksum = 0;
+        std::uint64_t slot = 0;  ///< of the write at its sender
+    };
+    struct Verdict {
+        std::uint64_t slot = 0;
+        std::uint64_t is_right = 0;
+    };
+    /// A write that is not confirmed.
+    struct Slot {
+        Write write;
+        std::uint32_t under_way = 0;  ///< times that it was given to the transport and is not done
+        bool is_taken = false;
+        bool is_confirmed = false;
+        bool is_to_repeat = false;
+    };
+    struct Arrived {
+        UnitIndex from{};  ///< none: the network does not tell
+        std::uint32_t immediate = 0;
+    };
+    struct Announced {
+        UnitIndex from{};
+        Check check;
+    };
+    struct Letter {
+        UnitIndex to{};
+        std::vector<std::byte> bytes;
+    };
+
+    void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
+    void on_written(UnitIndex from, std::uint32_t immediate) override;
+    void on_write_done(std::uint64_t context) override;
+    void on_unreachable(UnitIndex unit) override;
+
+    static std::vector<std::byte> sealed(Kind kind, std::span<const std::byte> bytes);
+    template <class Content>
+    void post(UnitIndex to, Kind kind, const Content& content);
+    bool post_all();
+    [[nodiscard]] bool give(std::uint64_t slot);
+    void judge(UnitIndex from, const Check& check);
+    void take_verdict(UnitIndex from, const Verdict& verdict);
+    void finish(std::uint64_t slot);
+    void lose(UnitIndex unit);
+
+    UnitIndex self_;
+    std::span<const std::byte> arena_;
+    std::unique_ptr<Transport> inner_;
+    TransportEvents* events_ = nullptr;  ///< during a poll
+    std::vector<Slot> slots_;
+    std::vector<std::uint64_t> free_;
+    std::vector<Arrived> arrived_;      ///< without their checks
+    std::vector<Announced> announced_;  ///< checks without their writes
+    std::deque<Letter> letters_;        ///< that found no room
+    std::vector<bool> is_lost_;
+    std::vector<std::uint32_t> damaged_in_a_row_;  ///< writes from each unit
+    std::uint64_t damaged_records_ = 0;
+    std::uint64_t damaged_writes_ = 0;
+    std::uint64_t writes_repeated_ = 0;
+    TransportCounters counters_;
+};
+
+}  // namespace daqloom::live
