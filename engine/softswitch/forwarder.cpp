@@ -40,9 +40,6 @@ Action action_of(std::uint32_t value) {
 MacTableConfig addresses_of(const ForwarderConfig& config) {
     MacTableConfig addresses = config.addresses;
     addresses.ports = config.output.ports;
-    for (const PortLimits& port : config.limits) {
-        addresses.most_of_port.push_back(port.addresses);
-    }
     return addresses;
 }
 
@@ -126,9 +123,7 @@ Forwarder::Forwarder(const ForwarderConfig& config)
         port_of_.push_back(ring.port);
     }
     for (std::size_t port = 0; port < config.limits.size(); ++port) {
-        if (config.limits[port].floods > 0) {
-            floods_[port].each = base::seconds(1) / config.limits[port].floods;
-        }
+        set_limits(PortIndex(port), config.limits[port]);
     }
 }
 
@@ -137,6 +132,16 @@ void Forwarder::set_mirrored(RingIndex ring, bool is) {
         is_mirrored_[ring.value()] = is;
         is ? ++mirrors_ : --mirrors_;
     }
+}
+
+bool Forwarder::set_limits(PortIndex port, const PortLimits& limits) {
+    if (port.value() >= ports()) {
+        return false;
+    }
+    floods_[port.value()].each =
+        limits.floods > 0 ? base::seconds(1) / limits.floods : Time::zero();
+    addresses_.set_most(port, limits.addresses);
+    return true;
 }
 
 bool Forwarder::is_there(const Action& action) const {

@@ -190,6 +190,8 @@ class Forwarder {
     /// Whether frames that go into this ring are copied to the mirror port, if there is one. A
     /// frame that its ring drops is copied, too.
     void set_mirrored(RingIndex ring, bool is);
+    /// False: there is no such port.
+    bool set_limits(PortIndex port, const PortLimits& limits);
     [[nodiscard]] OutputQueues& queues() { return queues_; }
 
     [[nodiscard]] const OutputQueues& queues() const { return queues_; }

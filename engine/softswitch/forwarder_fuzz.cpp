@@ -113,7 +113,11 @@ Action action_from(base::ByteSource& from) {
 }
 
 void change(Forwarder& forwarder, base::ByteSource& from) {
-    switch (from.byte() % 12) {
+    switch (from.byte() % 13) {
+        case 12:
+            forwarder.set_limits(PortIndex(from.byte() % (kPorts + 1)),
+                                 {.floods = from.byte(), .addresses = from.byte()});
+            break;
         case 11:
             forwarder.set_flow(FlowIndex(from.byte() % (kFlowEntries + 1)),
                                {.match = match_from(from),

@@ -204,6 +204,11 @@ TEST(Forwarder, APortFloodsNoMoreThanItMay) {
     }
     EXPECT_EQ(driver.counted(0).not_learned, 1U);
     EXPECT_EQ(driver.forwarder().addresses().learned_at(PortIndex(0)), 2U);
+    EXPECT_TRUE(driver.forwarder().set_limits(PortIndex(0), {}));
+    for (int frame = 0; frame < 100; ++frame) {
+        EXPECT_TRUE(floods(0, later)) << "its limit is gone";
+    }
+    EXPECT_FALSE(driver.forwarder().set_limits(PortIndex(kPorts), {}));
     config.limits.resize(kPorts + 1);
     EXPECT_FALSE(Forwarder::make(config));
 }

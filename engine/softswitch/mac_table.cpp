@@ -10,7 +10,9 @@ using base::Time;
 MacTable::MacTable(const MacTableConfig& config)
     : config_(config),
       entries_(std::max<std::size_t>(kPlaces, std::bit_ceil(std::size_t{2} * config.most))),
-      learned_(config.ports) {}
+      learned_(config.ports),
+      most_of_port_(config.ports),
+      reserve_(std::max(1U, config.most / (2U * config.ports))) {}
 
 std::size_t MacTable::place_of(std::uint64_t key) const {
     const std::uint64_t hash = (key ^ key >> 29) * 0x9e3779b97f4a7c15;
@@ -105,8 +107,8 @@ MacTable::Learned MacTable::learn(MacAddress address, std::uint16_t vlan, PortIn
         return is_news ? Learned::news : Learned::known;
     }
     entry = free_place(key, now);
-    if (entry == nullptr) {
-        entry = place_of_most(key, learned_[port.value()] + 1);
+    if (entry == nullptr && learned_[port.value()] < reserve_) {
+        entry = place_of_most(key, reserve_);
     }
     if (entry == nullptr) {
         ++counters_.full;

@@ -17,8 +17,6 @@ struct MacTableConfig {
     std::uint32_t most = 8192;               ///< addresses, those given included
     base::Time ageing = base::seconds(300);  ///< IEEE 802.1Q, 8.8.3
     std::uint16_t ports = 256;
-    /// Addresses learned at each port at a time; 0, or no number for a port: no limit of its own.
-    std::vector<std::uint32_t> most_of_port{};
 };
 
 struct MacTableCounters {
@@ -34,9 +32,10 @@ struct MacTableCounters {
 };
 
 /// An address of a VLAN is in one of the places behind that which its hash gives; these are
-/// bounded, so that no flood of addresses makes a look-up slow. In a full table a new address takes
-/// the place of one at the port that has most, so that no port keeps the others' addresses out.
-/// Nothing is allocated after construction.
+/// bounded, so that no flood of addresses makes a look-up slow. In a full table the first addresses
+/// of a port, half of its share of the table, take the places of some at the port that has most: so
+/// no port keeps others out, nor drives out many of theirs. Nothing is allocated after
+/// construction.
 class MacTable {
   public:
     /// In place of a VLAN: a fixed address holds in each of them.
@@ -57,6 +56,8 @@ class MacTable {
     Learned learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
     /// It stays where it is, in a VLAN or in each. False: there is no place.
     bool fix(MacAddress address, std::uint16_t vlan, PortIndex port);
+    /// Addresses learned at a port from now on; 0: no limit of its own. Those that are there stay.
+    void set_most(PortIndex port, std::uint32_t most) { most_of_port_[port.value()] = most; }
     /// Also one that was given. False: it is not there.
     bool forget(MacAddress address, std::uint16_t vlan);
     /// All that was learned at a port, whose link is down.
@@ -103,8 +104,7 @@ class MacTable {
     /// null: there is none.
     Entry* place_of_most(std::uint64_t key, std::uint32_t than);
     [[nodiscard]] bool may_learn_at(PortIndex port) const {
-        const std::uint32_t most =
-            port.value() < config_.most_of_port.size() ? config_.most_of_port[port.value()] : 0;
+        const std::uint32_t most = most_of_port_[port.value()];
         return most == 0 || learned_[port.value()] < most;
     }
     void release(Entry& entry) {
@@ -121,6 +121,8 @@ class MacTable {
     std::vector<Entry> entries_;  ///< a power of two, twice as many as addresses
     std::size_t size_ = 0;
     std::vector<std::uint32_t> learned_;  ///< at each port
+    std::vector<std::uint32_t> most_of_port_;
+    std::uint32_t reserve_;  ///< addresses of a port for which a full table makes room
     std::size_t fixed_in_every_vlan_ = 0;
     MacTableCounters counters_;
 };

@@ -71,7 +71,8 @@ TEST(MacTable, WhatIsGivenForEveryVlanHoldsInEach) {
 }
 
 TEST(MacTable, APortLearnsAsManyAsItMay) {
-    MacTable table({.ageing = seconds(10), .most_of_port = {0, 2}});
+    MacTable table({.ageing = seconds(10)});
+    table.set_most(PortIndex(1), 2);
     const auto learn = [&](std::uint64_t address, std::uint16_t port, Time at = {}) {
         return table.learn(MacAddress{address}, 0, PortIndex(port), at);
     };
@@ -90,22 +91,25 @@ TEST(MacTable, APortLearnsAsManyAsItMay) {
 }
 
 /// One port fills the table, and one address the places of 4,096 VLANs: others are learned all the
-/// same, at the cost of that port, and those in use stay.
+/// same, at the cost of that port, as many as half of a port's share of 256; those in use stay.
 TEST(MacTable, AFullTableMakesRoomAtThePortThatHasMost) {
-    MacTable table({.most = 1024, .ageing = seconds(300)});
+    MacTable table({.most = 1024, .ageing = seconds(300), .ports = 4});
     table.learn(kTwo, 0, PortIndex(1), Time{});
     for (std::uint16_t vlan = 0; vlan < 4096; ++vlan) {
         table.learn(kOne, vlan, PortIndex(2), Time{});
     }
     EXPECT_EQ(table.size(), 1024U);
-    for (std::uint64_t i = 0; i < 100; ++i) {
+    for (std::uint64_t i = 0; i < 200; ++i) {
         const MacAddress host{0x060000000000 + (i << 8)};
-        EXPECT_EQ(table.learn(host, 0, PortIndex(3), seconds(1)), MacTable::Learned::news) << i;
-        EXPECT_EQ(table.find(host, 0, seconds(1)), PortIndex(3));
+        const bool is_known = i < 128;
+        EXPECT_EQ(table.learn(host, 0, PortIndex(3), seconds(1)),
+                  is_known ? MacTable::Learned::news : MacTable::Learned::refused)
+            << i;
+        EXPECT_EQ(table.find(host, 0, seconds(1)).has_value(), is_known);
     }
     EXPECT_EQ(table.find(kTwo, 0, seconds(1)), PortIndex(1));
-    EXPECT_EQ(table.counters().displaced, 100U);
-    EXPECT_EQ(table.learned_at(PortIndex(2)) + 101, table.size());
+    EXPECT_EQ(table.counters().displaced, 128U);
+    EXPECT_EQ(table.learned_at(PortIndex(2)) + 129, table.size());
 }
 
 TEST(MacTable, OfAPortThatIsDownNothingIsKept) {

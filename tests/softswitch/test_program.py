@@ -289,6 +289,9 @@ def test_a_port_floods_and_learns_as_much_as_it_may(tmp_path):
     limits = ("--set", "ports.up.floods=20", "--set", "ports.up.addresses=5")
     with switch(two_ports(tmp_path, frames), *limits) as running:
         running.until(100)
+        assert running.command("set", "ports.up.floods=0", "ports.up.addresses=9").returncode == 0
+        refused = running.command("set", "ports.up.packets=9")
+        assert "ports cannot change while the switch runs" in refused.stderr
         port = running.last()["ports"][0]
     assert port["frames"]["storm"] + port["frames"]["flooded"] == 100
     assert port["frames"]["storm"] >= 80  # 50 ms each, and three at once

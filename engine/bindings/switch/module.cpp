@@ -297,6 +297,12 @@ void bind_changes(nb::module_& module) {
                 self.add([=](Forwarder& to) { to.queues().set_mark(ring, bytes); });
             },
             nb::arg("ring"), nb::arg("bytes"))
+        .def(
+            "set_port_limits",
+            [](Changes& self, PortIndex port, const PortLimits& limits) {
+                self.add([=](Forwarder& to) { return to.set_limits(port, limits); });
+            },
+            nb::arg("port"), nb::arg("limits"), "Refused where there is no such port.")
         .def("forget_peaks",
              [](Changes& self) { self.add([](Forwarder& to) { to.queues().forget_peaks(); }); })
         .def(

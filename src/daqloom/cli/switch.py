@@ -192,7 +192,7 @@ def set_keys(
     address: Address = None,
     certificates: Certificates = None,
 ) -> None:
-    """Change rates, sizes and matches of rings, rules and fixed addresses of a running switch.
+    """Change rings, limits of ports, rules and fixed addresses of a running switch.
 
     No packet is lost by it. All keys change between two turns of the switch, or none does.
 

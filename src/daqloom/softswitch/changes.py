@@ -1,7 +1,13 @@
 """What differs between two files of a switch, as steps that the engine takes between two turns."""
 
-from daqloom._switch import EVERY_VLAN, Changes
-from daqloom.softswitch.configure import address_number, entries_of, first_ring, port_number
+from daqloom._switch import EVERY_VLAN, Changes, PortLimits
+from daqloom.softswitch.configure import (
+    address_number,
+    entries_of,
+    first_ring,
+    limits_of,
+    port_number,
+)
 from daqloom.softswitch.document import FixedAddress, SwitchFile
 
 RULES_FULL = (
@@ -16,6 +22,9 @@ def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dic
     why it was. The two have the same ports, and `before` the rings of `after` or none: the engine's
     configuration has their rates and sizes already."""
     changes, refusals = Changes(), dict[int, str]()
+    for number, (name, port) in enumerate(after.ports.items()):
+        if limits_of(port) != limits_of(before.ports[name]):
+            changes.set_port_limits(number, PortLimits(*limits_of(port)))
     for number, (name, ring) in enumerate(after.rings.items(), first_ring(after)):
         old = before.rings.get(name)
         if ring.pause_at != (0 if old is None else old.pause_at):
@@ -43,8 +52,8 @@ def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dic
     for name, address in addresses.items():
         if old_addresses.get(name) != address:
             refusals[len(changes)] = ADDRESSES_FULL.format(name)
-            port = port_number(after, address.port)
-            changes.fix_address(address_number(address.address), _vlan(address), port)
+            behind = port_number(after, address.port)
+            changes.fix_address(address_number(address.address), _vlan(address), behind)
     return changes, refusals
 
 

@@ -48,7 +48,7 @@ def config_of(switch: SwitchFile) -> SwitchConfig:
     config.overhead = OVERHEAD_BYTES[switch.pace_counts]
     config.addresses = switch.addresses.most
     config.ageing_s = switch.addresses.ageing
-    config.limits = [PortLimits(port.floods, port.addresses) for port in switch.ports.values()]
+    config.limits = [PortLimits(*limits_of(port)) for port in switch.ports.values()]
     config.floods_unknown = switch.addresses.unknown == "flood"
     config.shared = _shared(switch.shared_memory)
     if switch.control.openflow:
@@ -114,6 +114,11 @@ def eal_options(switch: SwitchFile) -> Iterator[str]:
 
 def _is_card(device: str) -> bool:
     return device[0] in "0123456789abcdefABCDEF" and ":" in device.partition(",")[0]
+
+
+def limits_of(port: Port) -> tuple[int, int]:
+    """Return the frames a second that a port floods and the addresses that it learns at most."""
+    return port.floods, port.addresses
 
 
 def _of_a_port(number: int, port: Port, classes: int) -> Iterator[RingConfig]:

@@ -114,8 +114,8 @@ class Port(Part):
     frames to unknown addresses. Further ones are dropped; those of 100 ms may come at once.
     0 = no limit."""
     addresses: int = Field(default=0, ge=0, le=4_194_304)
-    """Addresses that are learned behind it at a time; 0 = no limit but that of the table, which,
-    when it is full, makes room at the port that has most."""
+    """Addresses that are learned behind it at a time; 0 = no limit but that of the table. A full
+    table makes room at the port that has most, for half of each other port's share."""
 
 
 class Matching(Part):

@@ -15,7 +15,7 @@ from daqloom.softswitch.document import MOST_BYTES, SwitchFile
 from daqloom.softswitch.load import altered
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
-CHANGEABLE = "rates, sizes and matches of rings, rules, addresses.fixed"
+CHANGEABLE = "rates, sizes and matches of rings, limits of ports, rules, addresses.fixed"
 """What may change while the switch runs."""
 
 
@@ -217,6 +217,8 @@ def _fixed_part(switch: SwitchFile) -> dict[str, Any]:
     """Return what cannot change, by key."""
     document = switch.model_dump(mode="json")
     del document["rules"], document["addresses"]["fixed"], document["title"]
+    for port in document["ports"].values():
+        del port["floods"], port["addresses"]
     flat = {f"addresses.{key}": value for key, value in document.pop("addresses").items()}
     for name, ring in document.pop("rings").items():
         flat |= {f"rings.{name}.{key}": ring[key] for key in ("port", "traffic_class")}
