@@ -1,6 +1,7 @@
 """Programs whose output and time are bounded while they run, and of which nothing is left."""
 
 import os
+import secrets
 import selectors
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PIECE_BYTES = 1 << 16
+MARK = "DAQLOOM_PROGRAM"
+"""Environment variable by which the processes are known that a program has started."""
 PATIENCE_S = 5.0
 """How long a killed process may take to end (s)."""
 SWEEPS = 8
@@ -32,9 +35,10 @@ class Done:
 
 def run_program(command: Sequence[str], text: bytes, timeout_s: float, most_bytes: int) -> Done:
     """Run a program with `text` on its standard input until it ends, and end all that it has
-    started, whether or not its pipes are open still. Raises TimeoutError, TooLongError for more
-    than `most_bytes` on an output, and OSError where it does not start."""
-    ends_s = time.monotonic() + timeout_s
+    started, whether or not its pipes are open still; only what it has made a daemon stays, such as
+    the master connection of ssh. Raises TimeoutError, TooLongError for more than `most_bytes` on an
+    output, when daemons are ended too, and OSError where it does not start."""
+    ends_s, mark = time.monotonic() + timeout_s, secrets.token_hex(8)
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -42,22 +46,26 @@ def run_program(command: Sequence[str], text: bytes, timeout_s: float, most_byte
         stderr=subprocess.PIPE,
         bufsize=0,
         start_new_session=True,
+        env={**os.environ, MARK: mark},
     )
+    is_whole = False
     try:
         outputs = _exchange(process, text, ends_s, most_bytes)
+        is_whole = True
     finally:
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
             pipe.close()
-        end_session(process)
+        end_session(process, "" if is_whole else mark)
     return Done(process.returncode, *outputs)
 
 
-def end_session(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a process that leads a session, with its descendants and all of that session."""
+def end_session(process: "subprocess.Popen[bytes]", mark: str = "") -> None:
+    """Kill a process that leads a session, with its descendants, all of that session and, where it
+    is given, all that have the mark in their environment."""
     for _ in range(SWEEPS):
         # The leader is not waited for before: until then its number is that of no other session.
-        found = _session(process.pid)
+        found = _session(process.pid, f"{MARK}={mark}" if mark else "")
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -67,8 +75,9 @@ def end_session(process: "subprocess.Popen[bytes]") -> None:
         process.wait(PATIENCE_S)
 
 
-def _session(leader: int) -> set[int]:
-    """Return the processes of a session that live, and the descendants of its leader."""
+def _session(leader: int, mark: str) -> set[int]:
+    """Return the processes of a session that live, those with the mark, and the descendants of the
+    leader."""
     parents: dict[int, int] = {}
     found = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -76,12 +85,17 @@ def _session(leader: int) -> set[int]:
             state, parent, _, session = path.read_text().rpartition(")")[2].split()[:4]
             pid = int(path.parent.name)
             parents[pid] = int(parent)
-            if state not in "ZX" and (int(session) == leader or pid == leader):
+            is_of_it = state not in "ZX" and leader in (int(session), pid)
+            if is_of_it or (mark and mark in _environment(path.parent)):
                 found.add(pid)
     below = {leader}
     while more := {pid for pid, parent in parents.items() if parent in below} - below:
         below |= more
     return found | (below & parents.keys() - {leader})
+
+
+def _environment(process: Path) -> list[str]:
+    return (process / "environ").read_bytes().decode(errors="replace").split("\0")
 
 
 def _exchange(

@@ -152,6 +152,7 @@ CHILDREN = {
     "grandchild": "(sh -c 'sleep {s} & wait') & wait",
     "group of its own": "set -m; sleep {s} & wait",
     "session of its own": "setsid -w sleep {s}",
+    "daemon": "(setsid sleep {s} &); sleep {s}",
     "keeps pipes": "sleep {s} & exec sleep {s}",
 }
 
