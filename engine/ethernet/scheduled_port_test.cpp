@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "base/random.hpp"
@@ -177,6 +178,34 @@ TEST(Weights, ComeBehindStrictPriority) {
     ASSERT_EQ(places.size(), 10U);
     EXPECT_EQ(places.back() - places.front(), 9U);
     EXPECT_EQ(star.arrivals.back().at, kFrameTime / 10 + kFrameTime * 50);
+}
+
+/// Class 1 may send five frames in a round and has one. When both classes have frames again, later
+/// or while that frame leaves, its turn is over in the first case and goes on in the second.
+TEST(Weights, ATurnEndsWithTheFramesOfItsClass) {
+    for (const bool later : {true, false}) {
+        Star star(2, {}, {gigabits_per_second(10), Time::zero(), {Scheduling::weighted, {1, 5}}});
+        const auto send = [&](std::uint32_t of, Time at) {
+            star.send_later(
+                Star::up(0),
+                {.destination = NodeIndex(1), .bytes = 1518, .traffic_class = TrafficClass(of)},
+                at);
+        };
+        const Time frame = base::WireClock(gigabits_per_second(10))(1518 + kWireOverhead);
+        send(0, Time::zero());  // finds the wire free
+        send(1, Time::zero());
+        const Time again = later ? frame * 3 : frame + frame / 2;
+        for (int i = 0; i < 8; ++i) {
+            send(0, again);
+            send(1, again);
+        }
+        star.run();
+        std::string order;
+        for (const auto& arrival : star.arrivals) {
+            order += arrival.frame.traffic_class() == TrafficClass(1) ? '1' : '0';
+        }
+        EXPECT_EQ(order.substr(0, 10), later ? "0100111110" : "0111110111");
+    }
 }
 
 /// What one class leaves is the others': alone, the lightest has all of the wire.
