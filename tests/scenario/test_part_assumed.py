@@ -65,12 +65,12 @@ def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
         (
             "small-rack",
             {"network.switch.tor.model": "drop-tail"},
-            {"network.switch.tor.queue_packets": "1000", "hosts.jitter": "2.0"},
+            {"network.switch.tor.queue_packets": "1000", "hosts.jitter": "4.0"},
         ),
         (
             "small-rack",
             {"network.switch.tor.model": "qfx5120-48y"},
-            {"network.switch.tor.alpha": "1.0", "hosts.jitter": "2.0"},
+            {"network.switch.tor.alpha": "1.0", "hosts.jitter": "4.0"},
         ),
         (
             "small-rack",
@@ -82,7 +82,7 @@ def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
                 "network.switch.core.buffer": "32 MB",
                 "network.switch.core.cell_size": "256 B",
                 "network.switch.core.cell_metadata": "64 B",
-                "hosts.jitter": "2.0",
+                "hosts.jitter": "4.0",
             },
         ),
         ("small-rack", {"transport.congestion": "static"}, {"transport.static_window": "64 KiB"}),

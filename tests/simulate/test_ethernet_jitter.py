@@ -181,12 +181,12 @@ def test_jitter_does_not_reorder_the_frames_of_a_host() -> None:
 @pytest.mark.parametrize(
     ("changes", "assumed"),
     [
-        ({}, {"hosts.jitter": "2.0"}),
+        ({}, {"hosts.jitter": "4.0"}),
         (
             {"transport.retry_timeout": "1 ms"},
-            {"hosts.jitter": "2.0", "transport.retry_spread": "2.0"},
+            {"hosts.jitter": "4.0", "transport.retry_spread": "2.0"},
         ),
-        ({"transport.kind": "tcp"}, {"hosts.jitter": "2.0"}),
+        ({"transport.kind": "tcp"}, {"hosts.jitter": "4.0"}),
         ({"hosts.jitter": 0.5}, {}),
         ({"hosts.jitter": 0.0}, {}),
         ({"network.switch.leaf.model": "infinite"}, {}),
@@ -195,7 +195,7 @@ def test_jitter_does_not_reorder_the_frames_of_a_host() -> None:
                 "network.switch.leaf.model": "infinite",
                 "network.switch.named": [{"name": "spine00", "model": "voq"}],
             },
-            {"hosts.jitter": "2.0"},
+            {"hosts.jitter": "4.0"},
         ),
     ],
 )
@@ -207,4 +207,4 @@ def test_what_is_guessed_of_hosts_at_ports_that_drop_is_assumed(
     found = scenario.assumed()
     assert {key: found[key] for key in guesses & found.keys()} == assumed
     if "hosts.jitter" not in changes:
-        assert scenario.hosts.jitter == (2 if assumed else 0)
+        assert scenario.hosts.jitter == (4 if assumed else 0)

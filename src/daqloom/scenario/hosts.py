@@ -110,7 +110,7 @@ class HostTimes(Part):
     packet_latency: Annotated[Distribution, TCP] = Field(default_factory=Distribution)
     """From the arrival of a packet at a host until its kernel has dealt with it: acknowledged it,
     sent what it allows, told the application."""
-    jitter: Annotated[Number, ETHERNET, GuessedWhere(*MAY_DROP, 2.0)] = Field(default=0.0, le=1000)
+    jitter: Annotated[Number, ETHERNET, GuessedWhere(*MAY_DROP, 4.0)] = Field(default=0.0, le=1000)
     """Longest random delay of a frame that finds its host's link idle, in times of that frame on
     the link. All frames, in order, reach their switch up to their own time late; 0: no delays."""
     pcie_rate: Annotated[BitRateOrNone, RDMA] = 0
