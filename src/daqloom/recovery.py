@@ -8,8 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
-from math import exp, log, pi
-from statistics import fmean, median, quantiles, stdev
+from math import exp, log, pi, sqrt
+from statistics import correlation, fmean, median, quantiles, stdev
 from typing import NamedTuple
 
 RECOVERED = 0.95
@@ -19,7 +19,7 @@ BINS_BEFORE = 10
 MOST_BEFORE = 100
 UNLIKELY = 0.003
 """Probability with which chance is taken for a dip."""
-SHORT = 0.03
+SHORT = 0.1
 """Probability with which chance seems to make a dip longer."""
 INSTANT_S = 1e-9
 
@@ -97,6 +97,8 @@ class _Usual:
     largest_bps: float
     """Largest deficit in a row by chance: the throughput below the threshold, summed over bins."""
     bins: int
+    variance_ratio: float = 1.0
+    """Variance of a sum of bins to that of independent ones."""
 
     @property
     def allowed(self) -> float:
@@ -116,7 +118,7 @@ class _Usual:
         for _ in range(9):  # Newton's method, from above
             rate -= (1 - exp(-rate) - share * rate) / (exp(-rate) - share)
         wider = self.bins / 2 * (exp(2 * log(times) / self.bins) - 1)
-        return self.noise_bps**2 / self.level_bps * wider / rate
+        return self.noise_bps**2 / self.level_bps * self.variance_ratio * wider / rate
 
     def end_of_dip(
         self, after: Sequence[Bin], expected_bps: Sequence[float], begins_by_s: float
@@ -177,9 +179,18 @@ def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None
     cut = [min(max(rate, low), high) for rate in rates]  # such as what is caught up with
     rates = cut if any(cut) else rates
     level, noise = fmean(rates), stdev(rates) if len(rates) > 1 else 0.0
-    usual = _Usual(level, noise, 0.0, len(rates))
+    usual = _Usual(level, noise, 0.0, len(rates), _variance_ratio(rates))
     largest = _largest(rates, (1 - usual.allowed) * level, is_undisturbed)
     return replace(usual, largest_bps=largest)
+
+
+def _variance_ratio(rates: Sequence[float]) -> float:
+    """Return the variance of long sums of bins to that of independent ones: (1 + r) / (1 - r) for a
+    first-order autoregression, where the correlation r of neighbours is significant."""
+    if len(set(rates[1:-1])) < 2:
+        return 1.0
+    similar = correlation(rates[:-1], rates[1:])
+    return (1 + similar) / max(1 - similar, 0.05) if similar > 2 / sqrt(len(rates)) else 1.0
 
 
 def _largest(rates: Iterable[float], threshold_bps: float, is_undisturbed: bool) -> float:
