@@ -4,7 +4,7 @@
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace daqloom::base {
@@ -134,22 +134,71 @@ __attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t bef
     return narrow;
 }
 
+/// x^n modulo the polynomial, bits reversed, as a factor of a carry-less product of reversed bits.
+constexpr std::uint64_t power(int n) {
+    std::uint32_t value = 0x8000'0000;
+    for (int i = 0; i < n; ++i) {
+        value = value >> 1 ^ ((value & 1) != 0 ? kPolynomial : 0);
+    }
+    return std::uint64_t{value} << 1;
+}
+
+/// 256 bytes are folded into the next 256 as long as there are so many: Gopal and others, "Fast CRC
+/// computation for generic polynomials using PCLMULQDQ instruction", Intel 2009. What remains has
+/// the checksum of all.
+__attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t by_folding(
+    std::uint32_t before, const std::byte* bytes, std::size_t count) {
+    constexpr std::size_t step = 256;
+    constexpr int distance = 8 * static_cast<int>(step);
+    if (count < 2 * step) {
+        return by_instruction(before, bytes, count);
+    }
+    const __m512i factors = _mm512_set4_epi64(power(distance - 32), power(distance + 32),
+                                              power(distance - 32), power(distance + 32));
+    __m512i sums[4];  // NOLINT: std::array loses its alignment
+    for (std::size_t i = 0; i < 4; ++i) {
+        sums[i] = _mm512_loadu_si512(bytes + 64 * i);
+    }
+    const __m128i first = _mm_cvtsi32_si128(static_cast<int>(before));
+    sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(first));
+    for (bytes += step, count -= step; count >= step; bytes += step, count -= step) {
+        for (std::size_t i = 0; i < 4; ++i) {
+            const __m512i low = _mm512_clmulepi64_epi128(sums[i], factors, 0x00);
+            const __m512i high = _mm512_clmulepi64_epi128(sums[i], factors, 0x11);
+            const __m512i next = _mm512_loadu_si512(bytes + 64 * i);
+            sums[i] = _mm512_ternarylogic_epi64(low, high, next, 0x96);
+        }
+    }
+    std::array<std::byte, step> remains;
+    std::memcpy(remains.data(), sums, step);
+    return by_instruction(by_instruction(0, remains.data(), step), bytes, count);
+}
+
 #endif
+
+constexpr Crc32cMethod kMethods[] = {
+#if defined(__x86_64__)
+    {"folding", by_folding},
+    {"instruction", by_instruction},
+#endif
+    {"tables", by_tables}};
 
 }  // namespace
 
-std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t before) {
-    return ~by_tables(~before, bytes.data(), bytes.size());
+std::span<const Crc32cMethod> crc32c_methods() {
+#if defined(__x86_64__)
+    const bool folds =
+        __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+    const std::size_t first = folds ? 0U : __builtin_cpu_supports("sse4.2") != 0 ? 1U : 2U;
+    return std::span(kMethods).subspan(first);
+#else
+    return kMethods;
+#endif
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
-#if defined(__x86_64__)
-    static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-    if (has_instruction) {
-        return ~by_instruction(~before, bytes.data(), bytes.size());
-    }
-#endif
-    return crc32c_by_tables(bytes, before);
+    static const Crc32cMethod method = crc32c_methods().front();
+    return method(bytes, before);
 }
 
 }  // namespace daqloom::base

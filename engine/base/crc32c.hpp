@@ -8,10 +8,18 @@
 namespace daqloom::base {
 
 /// The checksum of some bytes; of several pieces, with the checksum `before` of those in front:
-/// crc32c(b, crc32c(a)) is that of a and b. By the processor's instruction where it has one.
+/// crc32c(b, crc32c(a)) is that of a and b. By the processor's instructions where it has them.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
-/// The same by tables, on any processor.
-std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t before = 0);
+struct Crc32cMethod {
+    const char* name;
+    std::uint32_t (*state)(std::uint32_t before, const std::byte* bytes, std::size_t count);
+
+    std::uint32_t operator()(std::span<const std::byte> bytes, std::uint32_t before = 0) const {
+        return ~state(~before, bytes.data(), bytes.size());
+    }
+};
+/// Those that this processor has, the fastest first.
+std::span<const Crc32cMethod> crc32c_methods();
 
 }  // namespace daqloom::base
