@@ -72,7 +72,7 @@ def run(
       daqloom switch run switch.toml --set runs.huge_pages=false
       daqloom switch run rack.toml --hosts 10.0.0.0/16 --set ports.core.device=0000:3b:00.0
     """
-    with plain_failures("nothing has begun"):
+    with plain_failures("frames held were dropped"):
         if while_input:
             from daqloom.measure.lifeline import GRACE_S, end_with_input
 
