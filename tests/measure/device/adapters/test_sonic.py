@@ -268,7 +268,7 @@ def test_what_the_switch_refuses_is_told_in_its_words(sonic, switch):
     switch.refuses = f"Failed to apply patch:\n\x1b[31mModification is illegal\x1b[0m {PASSWORD}"
     with sonic() as adapter:
         told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)), PASSWORD)
-        assert "refuses Set: Failed to apply patch: [31mModification is illegal" in told
+        assert "refuses Set: Failed to apply patch: \\x1b[31mModification is illegal" in told
         assert told.isprintable()
     assert switch.config == CONFIG
 
