@@ -59,3 +59,19 @@ def test_no_readme_of_the_engine_says_a_line_twice() -> None:
     for page in (ROOT / "engine").rglob("README.md"):
         lines = [line for line in page.read_text().splitlines() if line.startswith("- ")]
         assert len(lines) == len(set(lines)), page
+
+
+def run_together(text: str) -> list[str]:
+    """Where an item of a list goes on in the line of the one before, after its full stop."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return re.findall(r".*[.;:)`] -(?: |\n +)(?=[A-Z`*]).*", prose)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_item_of_a_list_begins_a_line(page: Path) -> None:
+    assert run_together(page.read_text(encoding="utf-8")) == []
+
+
+def test_items_in_one_line_are_found() -> None:
+    assert run_together("- One item. - `key`: another. -\n  `last`: of all.") != []
+    assert run_together("- A range, 1 - 2.\n- `a - b`, a difference.") == []
