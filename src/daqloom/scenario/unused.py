@@ -153,6 +153,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
                 "network.links.bucket",
                 *(f"network.switch.{level}.{key}" for level in LEVELS for key in _OF_PACKETS),
                 *(f"network.switch.{level}.*" for level in LEVELS if level != "tor"),
+                "network.hash_seed",
                 "network.switch.buffer",
                 "network.switch.crossbar_arbiter",
                 "network.switch.crossbar_iterations",
