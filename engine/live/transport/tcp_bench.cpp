@@ -38,7 +38,7 @@ T or_throw(base::expected<T> made) {
 }
 
 struct Unit final : TransportEvents {
-    Unit(const std::string& name, const std::string& congestion_control, std::uint32_t self)
+    Unit(const std::string& name, const TcpConfig& tcp, std::uint32_t self)
         : arena(or_throw(SharedMemory::create("bench-arena", kArena))),
           source(or_throw(SharedMemory::create("bench-source", kArena))),
           doorbell(or_throw(Doorbell::create())) {
@@ -49,8 +49,7 @@ struct Unit final : TransportEvents {
         config.sources = {source.bytes()};
         config.doorbell = &doorbell;
         config.waiting = Waiting::blocking;
-        transport =
-            or_throw(make_transport(name, config, {.congestion_control = congestion_control}));
+        transport = or_throw(make_transport(name, config, tcp));
         std::memset(source.bytes().data(), 1, kArena);
         std::memset(arena.bytes().data(), 1, kArena);
     }
@@ -72,11 +71,10 @@ struct Unit final : TransportEvents {
     std::atomic<std::uint64_t> written = 0;
 };
 
-void write_to(benchmark::State& state, const std::string& name,
-              const std::string& congestion_control) {
+void write_to(benchmark::State& state, const std::string& name, const TcpConfig& tcp) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
-    Unit from(name, congestion_control, 0);
-    Unit to(name, congestion_control, 1);
+    Unit from(name, tcp, 0);
+    Unit to(name, tcp, 1);
     const Transport::Peer peers[] = {{UnitIndex(0), from.transport->address()},
                                      {UnitIndex(1), to.transport->address()}};
     std::atomic<bool> is_over = false;
@@ -195,7 +193,7 @@ int register_all() {
             sizes(benchmark::RegisterBenchmark(
                 ("libfabric:" + provider.name).c_str(),
                 [name = "libfabric:" + provider.name](benchmark::State& state) {
-                    write_to(state, name, "");
+                    write_to(state, name, {});
                 }));
         }
     }
@@ -203,9 +201,14 @@ int register_all() {
     for (const auto& name : words("/proc/sys/net/ipv4/tcp_available_congestion_control")) {
         const bool is_standing = !standing.empty() && name == standing.front();
         const std::string suffix = name + (is_standing ? " (the system's)" : "");
+        sizes(benchmark::RegisterBenchmark(("tcp:" + suffix).c_str(),
+                                           [name](benchmark::State& state) {
+                                               write_to(state, "tcp", {.congestion_control = name});
+                                           }));
         sizes(benchmark::RegisterBenchmark(
-            ("tcp:" + suffix).c_str(),
-            [name](benchmark::State& state) { write_to(state, "tcp", name); }));
+            ("tcp with checksums:" + suffix).c_str(), [name](benchmark::State& state) {
+                write_to(state, "tcp", {.congestion_control = name, .checksums = true});
+            }));
         sizes(benchmark::RegisterBenchmark(
             ("sockets:" + suffix).c_str(),
             [name](benchmark::State& state) { raw_sockets(state, name); }));
