@@ -190,6 +190,8 @@ def test_jitter_does_not_reorder_the_frames_of_a_host() -> None:
         ({"hosts.jitter": 0.5}, {}),
         ({"hosts.jitter": 0.0}, {}),
         ({"network.switch.leaf.model": "infinite"}, {}),
+        ({"network.links.rate": "1 Gb/s"}, {"hosts.jitter": "4.0"}),
+        ({"network.links.rate": "40 Mb/s"}, {}),
         (
             {
                 "network.switch.leaf.model": "infinite",

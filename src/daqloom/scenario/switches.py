@@ -25,6 +25,7 @@ from daqloom.scenario.part import (
     When,
 )
 from daqloom.scenario.quantities import (
+    RATE,
     SIZE,
     BitRateOrNone,
     Bytes,
@@ -288,10 +289,23 @@ def _may_drop(value: Callable[[str], object]) -> bool:
     models = [value(f"network.switch.{level}.model") for level in LEVELS]
     if isinstance(named, list | tuple):
         models += [each.get("model") for each in named if isinstance(each, dict)]
-    return any(ARCHITECTURES.get(str(model), "infinite") != "infinite" for model in models)
+    drops = any(ARCHITECTURES.get(str(model), "infinite") != "infinite" for model in models)
+    return drops and not _is_shaped(value)
 
 
-MAY_DROP = (_may_drop, "a switch may drop")
+def _is_shaped(value: Callable[[str], object]) -> bool:
+    """Return whether links are slower than 1 Gb/s: a laboratory's shapers, whose frames take far
+    longer than any delay of a host."""
+    racks = value("network.shape") in ("rack", "farm")
+    rate = value(f"network.links{'.source' if racks else ''}.rate")
+    try:
+        bps = RATE.parse(rate)
+    except ValueError:
+        return False  # of imported dumps, or a name such as EDR
+    return 0 < bps < 10**9
+
+
+MAY_DROP = (_may_drop, "a switch may drop, 1 Gb/s or more")
 """Where hosts of an Ethernet are assumed not to keep a phase, for `GuessedWhere`."""
 
 
