@@ -14,6 +14,7 @@ from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.part import Assumed
+from daqloom.scenario.quantities import TIME
 from daqloom.topology.loaded import load, override
 
 RACK = """
@@ -150,7 +151,7 @@ def daqloom(*arguments: str) -> str:
 def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
     shown = daqloom("show", str(rack))
     assert shown.startswith(
-        "# Assumed, as the scenario does not give:\n#   network.links.uplink.rate = 800 Gb/s\n\n"
+        "# Assumed, as the scenario does not give:\n#   network.links.uplink.rate = 800 Gb/s\n"
     )
     assert shown.endswith(to_toml(load(rack)))
     assert tomllib.loads(shown)["network"]["links"]["uplink"]["rate"] == "800 Gb/s"
@@ -198,3 +199,13 @@ def unmarked_numbers(model: type[BaseModel], path: str = "") -> Iterator[str]:
 
 def test_every_other_number_that_is_not_zero_is_neutral_for_a_reason() -> None:
     assert set(unmarked_numbers(Scenario)) == NEUTRAL
+
+
+def test_the_length_of_a_run_that_no_key_gives_is_named_as_derived(rack: Path) -> None:
+    head, *lines = daqloom("show", str(rack)).partition("\n\n")[0].splitlines()[2:]
+    assert head.startswith("# From the other keys, for so many events of each builder")
+    run = load(rack).run
+    assert lines == [
+        f"#   run.duration = {TIME.format(run.duration)}",
+        f"#   run.warmup = {TIME.format(run.warmup)}",
+    ]

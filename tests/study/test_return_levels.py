@@ -226,14 +226,10 @@ def test_maxima_that_chance_does_not_set_are_warned_of() -> None:
         assert sentence not in warnings_of(spread)
 
 
-def test_a_bounded_tail_is_named_with_its_end_and_a_heavy_one_is_not() -> None:
+def test_a_bounded_tail_is_named_and_a_heavy_one_is_not() -> None:
     random = np.random.default_rng(15)
-    bounded = fit_gev(draw(Gev(100.0, 5.0, -0.3), 200, random), replicas=0)
-    end = bounded.location - bounded.scale / bounded.shape
-    assert bounded.warnings[0].startswith("the tail may be bounded")
-    assert bounded.warnings[0].endswith(f" with the fitted shape {end:.4g} B")
-    of_bytes = fit_gev(1e5 * bounded.maxima, replicas=0)
-    assert of_bytes.warnings[0].endswith(f" with the fitted shape {end / 10:.4g} MB")
+    bounded = fit_gev(draw(Gev(100.0, 5.0, -0.3), 200, random))
+    assert bounded.warnings[0].startswith("the tail may be bounded (shape -0.3")
     assert "bounded" not in warnings_of(draw(Gev(100.0, 5.0, 0.4), 200, random))
 
 

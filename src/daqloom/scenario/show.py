@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.quantities import TIME
 
 
 def to_toml(scenario: Scenario) -> str:
@@ -21,15 +22,26 @@ def document_text(document: Mapping[str, Any]) -> str:
 
 
 def assumed_comment(scenario: Scenario) -> str:
-    """Return the assumptions of `scenario` as comment lines for the head of its text, if any."""
-    assumed = scenario.assumed()
-    if not assumed:
-        return ""
+    """Return the assumptions of `scenario`, and the lengths of a run that follow from other keys,
+    as comment lines for the head of its text, if any."""
+    run = scenario.run
+    derived = {
+        f"run.{key}": TIME.format(getattr(run, key))
+        for key in ("duration", "warmup")
+        if key not in run.model_fields_set
+    }
+    steps = "events of each builder" if scenario.building.protocol == "pull" else "rounds"
+    told = {
+        "Assumed, as the scenario does not give:": scenario.assumed(),
+        f"From the other keys, for so many {steps} as settle queues and count:": derived,
+    }
     lines = [
-        "Assumed, as the scenario does not give:",
-        *(f"  {k} = {v}" for k, v in assumed.items()),
+        line
+        for head, values in told.items()
+        if values
+        for line in (head, *(f"  {key} = {value}" for key, value in values.items()))
     ]
-    return "".join(f"# {line}\n" for line in lines) + "\n"
+    return "".join(f"# {line}\n" for line in lines) + "\n" if lines else ""
 
 
 def _table(table: Mapping[str, Any], path: str = "") -> Iterator[str]:

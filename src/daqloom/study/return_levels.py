@@ -221,13 +221,9 @@ def _tail(fit: GevFit) -> str | None:
         )
     if low >= 0:
         return None
-    ends = ""
-    if fit.shape < 0:
-        end = _bytes(fit.location - fit.scale / fit.shape)
-        ends = f", with the fitted shape {end}"
     return (
         f"the tail may be bounded (shape {fit.shape:.2f}, {low:.2f} to {high:.2f}): there may be a"
-        f" greatest peak that no run exceeds{ends}"
+        " greatest peak that no run exceeds"
     )
 
 
