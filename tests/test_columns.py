@@ -115,3 +115,12 @@ def test_no_control_character_reaches_the_terminal(capsys: pytest.CaptureFixture
         assert "\\x1b[31mswp1\\x07\\x9b2J" in text
         assert not {"\x1b", "\x07", "\x9b"} & set(text)
     assert told.err.splitlines()[1] == "second line"
+
+
+def test_columns_of_the_environment_are_the_width_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert width_of(Console(file=io.StringIO())) == UNLIMITED
+    monkeypatch.setenv("COLUMNS", "120")
+    assert width_of(Console(file=io.StringIO())) == 120

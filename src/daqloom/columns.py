@@ -4,6 +4,7 @@ to a further table below, beside the same names.
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,8 +28,8 @@ Rows = Sequence[Sequence[str]]
 
 
 def width_of(console: Console) -> int:
-    """Of a terminal; else `UNLIMITED`."""
-    return console.width if console.is_terminal else UNLIMITED
+    """Of a terminal, or as COLUMNS says; else `UNLIMITED`."""
+    return console.width if console.is_terminal or os.environ.get("COLUMNS") else UNLIMITED
 
 
 def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layout: Any) -> None:

@@ -4,13 +4,20 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from daqloom.cli import options
+from daqloom.cli import complete, options
 from daqloom.cli.console import check_writable, plain_failures, progress
-from daqloom.cli.options import option
+from daqloom.cli.options import argument, option
 
 
 def report(
-    file: options.Study,
+    files: Annotated[
+        list[Path],
+        argument(
+            "STUDY…",
+            "TOML files, or names from `daqloom study list`; several share a page.",
+            autocompletion=complete.studies,
+        ),
+    ],
     store: options.Store = options.STORE,
     quick: options.Quick = False,
     show: options.Show = None,
@@ -19,40 +26,46 @@ def report(
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write the figures and the table of a study.
+    """Write the figures and the table of a study, or of several on one page.
 
     From the results in the store: report.html, which opens offline in any browser; figures as PNG
-    and PDF; all numbers as results.parquet. Where the study has the data, also conclusions: return
-    levels of an hour, a day, a fill; a surface over rate and size; a comparison of methods.
+    and PDF; all numbers as results.parquet; of several studies in a folder for each. Where the
+    study has the data, also conclusions, which stand first: return levels of an hour, a day, a
+    fill; a surface over rate and size; a comparison of methods.
 
     \b
     Examples:
       daqloom report atlas-min-buffer --quick
       daqloom report mine.toml --show collection_latency_s.p99 --output figures
+      daqloom report shallow.toml deep.toml --output switches
     """
     with plain_failures("complete files stay in the output folder"):
-        folder = output or Path(f"{file.stem}-report")
+        from daqloom.study import StudyError
+
+        if len({file.stem for file in files}) < len(files):
+            raise StudyError("two of the studies have the same name, of which each needs its own")
+        folder = output or Path(f"{'-'.join(file.stem for file in files)}-report")
         check_writable(folder / "report.html", "--output")
         from daqloom.cli.store import read_study
         from daqloom.report.study import provenance as study_provenance
         from daqloom.report.study import report as study_report
 
-        study, dataset, opened = read_study(file, store, quick=quick, course=True)
-        origins = study_provenance.rows(opened.origins, opened.damaged)
-        about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
-        with progress(f"fitting {study.name}", quiet=quiet) as fitted:
-            concluded = study_report.findings(dataset, show, fitted)
-        paths = study_report.write_report(
-            dataset,
-            folder,
-            show=show,
-            description=study.description,
-            provenance=[*about, *origins],
-            conclusions=concluded,
-        )
-        for path in paths:
+        studies = []
+        for file in files:
+            study, dataset, opened = read_study(file, store, quick=quick, course=True)
+            origins = study_provenance.rows(opened.origins, opened.damaged)
+            about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
+            with progress(f"fitting {study.name}", quiet=quiet) as fitted:
+                concluded = study_report.findings(dataset, show, fitted)
+            studies.append(
+                study_report.Reported(
+                    dataset, show, study.description, [*about, *origins], concluded
+                )
+            )
+        for path in study_report.write_reports(studies, folder):
             print(path)
         if quiet:
             return
-        for text in study_report.spoken(dataset, show, concluded):
-            print(text, file=sys.stderr)
+        for each in studies:
+            for text in study_report.spoken(each.dataset, show, each.conclusions):
+                print(text, file=sys.stderr)

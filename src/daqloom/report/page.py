@@ -73,6 +73,7 @@ thead th {{ border-bottom: 2px solid var(--faint); }}
 <body>
 <h1>{title}</h1>
 <p class="sub">{subtitle}</p>
+{lead}
 {contents}
 {body}
 {script}
@@ -112,8 +113,9 @@ LEAST_CONTENTS = 3
 """Headings from which on a page has a table of contents."""
 
 
-def page(title: str, subtitle: str, parts: Sequence[str]) -> str:
-    """The page's text. `parts` are fragments of HTML, such as those below give. Where a part is an
+def page(title: str, subtitle: str, parts: Sequence[str], lead: Sequence[str] = ()) -> str:
+    """The page's text. `parts` are fragments of HTML, such as those below give; `lead` are the
+    conclusions, sentences that stand first. Where a part is an
     interactive figure, Plotly's script is embedded, once and gzip-compressed; the browser unpacks
     it (DecompressionStream, in every browser since 2023)."""
     headings = _HEADING.findall("\n".join(parts))
@@ -125,6 +127,7 @@ def page(title: str, subtitle: str, parts: Sequence[str]) -> str:
     return _PAGE.format(
         title=html.escape(title),
         subtitle=html.escape(subtitle),
+        lead="\n".join(f'<p class="answer">{html.escape(text)}</p>' for text in lead),
         contents=_contents(headings) if len(headings) >= LEAST_CONTENTS else "",
         body=body,
         script=_SCRIPT.format(plotly=_plotly_script()) if drawn else "",

@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import re
 
 import matplotlib.text
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from daqloom.report.study import figures as study_figures
 from daqloom.report.study import interactive as study_interactive
 from daqloom.report.study import table as study_table
-from daqloom.report.study.page import render
+from daqloom.report.study.page import Part, render
 from daqloom.report.study.report import figures, findings
 from daqloom.study import StudyError
 from daqloom.study.points import (
@@ -145,7 +144,7 @@ def test_a_search_that_found_nothing_at_all_is_reported():
     assert [row[-1] for row in study_table.rows(dataset)] == ["never from 500 Hz on"] * 3
     for _, _, _, figure in figures(dataset):
         figure.draw_without_rendering()
-    assert "9 of 9 searches found no boundary" in render(dataset, [])
+    assert "9 of 9 searches found no boundary" in render([Part(dataset, [])])
 
 
 def test_a_heat_map_has_a_panel_for_each_method_and_their_ratio():
@@ -221,7 +220,7 @@ def test_every_shape_of_study_is_drawn(axes, make, seeds):
     for finding in concluded:
         finding.figure.draw_without_rendering()
         assert {len(row) for row in finding.rows} == {len(finding.head)}
-    page = render(dataset, [], findings=[(finding, b"") for finding in concluded])
+    page = render([Part(dataset, [], findings=[(finding, b"") for finding in concluded])])
     assert all(finding.heading in page for finding in concluded)
 
 
@@ -232,7 +231,7 @@ def test_holes_in_the_results_are_drawn_around(place):
     for _, _, _, figure in figures(dataset):
         figure.draw_without_rendering()
     gives = "formula gives 9 of 12" if place[0] == 0 else "simulation gives 9 of 12"
-    assert gives in render(dataset, [])
+    assert gives in render([Part(dataset, [])])
 
 
 def test_a_single_known_value_is_drawn():
@@ -314,8 +313,6 @@ def test_a_report_draws_the_variables_of_the_study_side_by_side():
     # 12 MB (1 + place of the rate), as 1.2 ms on the left.
     assert curve(left, 0)[:, 1] == pytest.approx([1.2, 2.4, 3.6, 4.8])
     assert curve(right, 0)[:, 1] == pytest.approx([12, 24, 36, 48])
-    page = render(dataset, [("Lines", "", b"png")])
-    assert len(re.findall(r'<script type="application/json">', page)) == 2
     assert study_table.head(dataset)[3:5] == [
         "event latency, mean, simulation (ms)",
         "peak occupancy of the top-of-rack switch, simulation (MB)",
@@ -347,3 +344,17 @@ def test_steps_that_crowd_a_logarithmic_axis_have_no_number_each():
     ratio = (240 / 4) ** (1 / 8)  # room for eight
     assert min(ticks[1:] / ticks[:-1]) >= ratio
     assert set(ticks) <= set(sources[1])
+
+
+def test_what_has_no_limit_lies_behind_all_limits_and_no_line_leads_to_it():
+    requests = ("building.outstanding_fragments", [0, 4, 8, 16, 32], "")
+    figure = study_figures.lines(study(requests, methods=("simulate",)))
+    [axes] = figure.axes
+    x, y = curve(axes, 0).T
+    assert x[:4].tolist() == [4, 8, 16, 32]
+    assert np.isnan(x[4])
+    assert np.isnan(y[4])
+    assert x[5] == pytest.approx(64)
+    assert y[5] == pytest.approx(12)  # of the step 0, the first: 1.2 times 10 MB
+    figure.draw_without_rendering()
+    assert "no limit" in [label.get_text() for label in axes.get_xticklabels()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,21 @@ def test_levels_appear_whatever_is_shown_first() -> None:
         assert found[0].name == "levels"
     assert findings(dataset, LATENCY)[0].name == "levels"
     assert shares == [1.0] * 3
+
+
+def test_the_steps_of_an_axis_that_nobody_chose_are_told_side_by_side() -> None:
+    axis = "building.outstanding_fragments"
+    dataset = with_course(study([12e3], [0.0, 4.0, 8.0]), gumbel())
+    dataset = dataset.rename({"event.size": axis})
+    dataset[axis].attrs.pop("units", None)
+    dataset = dataset.assign_attrs(operating_point={"event.rate": 12e3})
+    answer, along, *_ = findings(dataset)[0].sentences
+    assert answer.startswith("At 12 kHz × fragments requested in parallel without a limit an ideal")
+    assert re.fullmatch(
+        r"By fragments requested in parallel, exceeded less than once a day: [\d.]+ MB with no "
+        r"limit, [\d.]+ MB with 8, [\d.]+ MB with 4\.",
+        along,
+    )
 
 
 def test_a_report_of_thirty_points_fits_each_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,15 @@ from typer.testing import CliRunner
 from daqloom.cli.main import app
 from daqloom.report.study import provenance as study_provenance
 from daqloom.report.study import table as study_table
-from daqloom.report.study.page import render
-from daqloom.report.study.report import findings, spoken, write_report
+from daqloom.report.study.page import Part
+from daqloom.report.study.page import render as render_parts
+from daqloom.report.study.report import (
+    Reported,
+    findings,
+    spoken,
+    write_report,
+    write_reports,
+)
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.kinds import operating_point
@@ -31,6 +38,12 @@ from support.study_datasets import (
     searched,
     study,
 )
+
+
+def render(dataset, pictures, **more):
+    """The page of one study."""
+    return render_parts([Part(dataset, pictures, **more)])
+
 
 # The table
 
@@ -232,6 +245,32 @@ def test_the_page_says_what_nobody_gave():
     page = render(study(RATES, SIZES, assumed=assumed), [])
     assert f"{sentence}network.links.uplink.rate = 800 Gb/s, hosts.latency = 0 s." in page
     assert sentence not in render(study(RATES, SIZES), [])
+
+
+def test_the_conclusion_stands_first_and_no_figure_twice():
+    dataset = study(RATES, bound_hz=20e3, assumed={"hosts.latency": "0 s"})
+    concluded = findings(study(RATES, SIZES, bound_hz=20e3, operating_point=POINT))
+    text = render(dataset, [("Lines", "", b"png")], findings=[(concluded[0], b"")])
+    answer = html.escape(concluded[0].sentences[0])
+    order = [text.index(each) for each in (answer, "<nav", ">Lines<", ">Results<", "Assumed, as")]
+    assert order == sorted(order)
+    assert 'class="figure' not in text  # the lines are a picture, and not drawn again
+
+
+def test_two_studies_share_a_page_and_have_a_folder_each(tmp_path):
+    pair = [study(RATES, seeds=1, study=name, title=name.title()) for name in ("shallow", "deep")]
+    paths = write_reports([Reported(each, None, "", (), ()) for each in pair], tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in paths] == [
+        "report.html",
+        *(
+            f"{name}/{file}"
+            for name in ("shallow", "deep")
+            for file in ("lines.png", "lines.pdf", "results.parquet")
+        ),
+    ]
+    text = paths[0].read_text()
+    assert "<h1>Shallow and Deep</h1>" in text
+    assert text.count("data:image/png") == 2
 
 
 def test_hostile_text_is_escaped():

@@ -53,10 +53,13 @@ class _Boxes:
         used = view.roles(dataset)
         held = used.held | _box_held(dataset, used)
         self.x = view.axis_quantity(dataset, used.x)
-        self.steps = view.chosen(dataset.sizes[used.x], MOST_BOXES)
+        order = [step for step in view.along(dataset, used.x)[1] if step >= 0]
+        self.steps = [order[place] for place in view.chosen(len(order), MOST_BOXES)]
         steps = dataset[used.x].values[self.steps]
         numeric = points.is_numeric(dataset, used.x)
         self.texts = [f"{v / self.x.divisor:.4g}" if numeric else str(v) for v in steps]
+        if numeric and view.step_text(dataset, used.x, steps[-1]) == view.NO_LIMIT:
+            self.texts[-1] = view.NO_LIMIT
         self.y = view.variable_quantity(dataset, variable)
         values = dataset[variable].isel(held).isel({used.x: self.steps}) / self.y.divisor
         self.groups = list(

@@ -181,63 +181,6 @@ class _Surface:
         return "<br>".join(lines)
 
 
-def curves(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Means with standard deviations along the first axis: a curve per method and step of a second.
-    Further axes are held. Raises StudyError where there is no axis."""
-    from plotly.graph_objects import Figure, Scatter
-
-    variable = points.shown_variable(dataset, variable)
-    used = view.roles(dataset)
-    held = used.held | view.hold(dataset, [used.panel] if used.panel else [])
-    part = dataset.isel(held)
-    values, full = points.spread(part[variable]), points.saturated(part)
-    x, y = view.axis_quantity(dataset, used.x), view.variable_quantity(dataset, variable)
-    steps = view.steps_of(dataset, used.colour, len(view.NAMED_COLOURS))
-    figure = Figure()
-    for colour, (at, name) in zip(view.NAMED_COLOURS, steps, strict=False):
-        hollow = full.isel(at).values
-        for method in points.methods_of(part, variable):
-            mean, error = (
-                (each.sel({"by": method}).isel(at) / y.divisor).values
-                for each in (values.mean, values.deviation)
-            )
-            formula = method == "analyse"
-            shade = colour if used.colour else view.LOOKS[method].colour
-            symbols = np.where(hollow, "circle-open", "circle").tolist()
-            figure.add_trace(
-                Scatter(
-                    x=_along(x, points.is_numeric(dataset, used.x)),
-                    y=_thin(mean),
-                    error_y={"type": "data", "array": _thin(error)} if error.any() else None,
-                    mode="lines" if formula and not hollow.any() else "lines+markers",
-                    line={"color": shade, "dash": "dash" if formula else "solid"},
-                    marker={"symbol": symbols, "size": 8},
-                    name=_called(view.LOOKS[method].label, name),
-                    hovertemplate=f"%{{y:.4g}} {y.unit}",
-                )
-            )
-    at_x = view.on_axis(dataset, used.x)
-    if at_x is not None:
-        figure.add_vline(at_x / x.divisor, line={"dash": "dot", "width": 1, "color": style.GREY})
-    figure.update_layout(
-        template="plotly_white",
-        font={"family": "system-ui, sans-serif", "size": 14, "color": style.BLACK},
-        margin={"l": 70, "r": 20, "t": 20, "b": 55},
-        hovermode="x unified",
-    )
-    figure.update_xaxes(title=_escape(x.label))
-    if points.is_numeric(dataset, used.x) and view.is_log_spaced(x.values):
-        figure.update_xaxes(type="log", tickvals=_thin(x.values / x.divisor))
-    figure.update_yaxes(title=_escape(y.label), rangemode="tozero")
-    if view.wants_log(values.mean.where(~full).values):
-        figure.update_yaxes(type="log", dtick=1)
-    return figure
-
-
-def _along(x: view.Quantity, numeric: bool) -> Any:
-    return _thin(x.values / x.divisor) if numeric else [_escape(str(v)) for v in x.values]
-
-
 def _called(label: str, step: str) -> str:
     return f"{label}, {_escape(step)}" if step else label
 

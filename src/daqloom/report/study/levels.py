@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 HEADING = "Peaks expected in an hour, a day, a fill"
 MOST_POINTS = 60
 """More than these, and a report tells the levels along the operating point's axes alone."""
+MOST_STEPS = 8
+"""Steps of an axis whose levels are told in a sentence."""
 CURVE = 16
 """Periods at which the figure's curve is computed."""
 _TICKS = {
@@ -108,7 +110,8 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
     """The levels at one point in words, its doubts, what was left out of all."""
     quantity = view.variable_quantity(dataset, found.metric)
-    told = [_answer(quantity, view.place_text(dataset, shown.at), shown, found), _meant(found)]
+    told = [_answer(quantity, view.place_text(dataset, shown.at), shown, found)]
+    told += [*_along(dataset, found, shown), _meant(found)]
     if shown.limit is None:
         farthest = max(shown.levels, key=lambda level: level.period_s)
         told += [f"There {warning}." for warning in farthest.warnings]
@@ -136,6 +139,41 @@ def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Leve
         for level, each in zip(shown.levels, found.periods, strict=True)
     )
     return at + spoken[0].lower() + spoken[1:]
+
+
+def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
+    """The levels of the longest period along each axis of which the operating point has no step, so
+    that no step of it is singled out."""
+    place = max(range(len(found.periods)), key=lambda i: found.periods[i].length_s)
+    sentences = []
+    for axis in axes_of(dataset):
+        if axis in operating_point(dataset) or not 1 < dataset.sizes[axis] <= MOST_STEPS:
+            continue
+        others = {key: value for key, value in shown.at.items() if key != axis}
+        line = {
+            one.at[axis]: one
+            for one in found.points
+            if one.method == shown.method
+            and one.limit is None
+            and others == {key: one.at[key] for key in others}
+        }
+        steps = [
+            dataset[axis].values[step].item() for step in view.along(dataset, axis)[1] if step >= 0
+        ]
+        if len(known := [step for step in reversed(steps) if step in line]) > 1:
+            values = {step: line[step].levels[place].value for step in known}
+            divisor, unit = style.prefixed("B", max(values.values()))
+            shown_as = view.Quantity("", unit, divisor)
+            parts = [
+                f"{shown_as.text(float(f'{values[step]:.3g}'))} with "
+                f"{view.step_text(dataset, axis, step)}"
+                for step in known
+            ]
+            sentences.append(
+                f"By {view.key_name(axis)}, exceeded less than {found.periods[place].often}: "
+                f"{', '.join(parts)}."
+            )
+    return sentences
 
 
 def _meant(found: Levels) -> str:

@@ -75,6 +75,7 @@ class Lines:
         self.y = view.variable_quantity(dataset, variable)
         self.x = view.axis_quantity(dataset, self.roles.x)
         self.numeric = points.is_numeric(dataset, self.roles.x)
+        self.places, self.order = view.along(dataset, self.roles.x)
         self.bound: DataArray | None = None
         self.alike = {
             m for m in self.methods if view.same_along(self.values.mean, m, self.roles.colour)
@@ -115,7 +116,7 @@ class Lines:
             axes.set_xticks(range(len(self.x.values)), [str(v) for v in self.x.values])
             axes.margins(x=0.15)
         else:
-            view.step_ticks(axes.xaxis, self.x)
+            view.step_ticks(axes.xaxis, self.x, self.places)
         style.quiet_grid(axes)
 
     def heights(self, axes: Axes) -> None:
@@ -133,7 +134,11 @@ class Lines:
         """The rate that the links carry, beside a searched rate."""
         if self.bound is not None and self.numeric:
             values = self.bound.isel(where).values / self.y.divisor
-            axes.plot(self.x.values / self.x.divisor, values, **BOUND_LOOK)
+            axes.plot(self.places, self._placed(values), **BOUND_LOOK)
+
+    def _placed(self, values: Any) -> Any:
+        """Values by the steps of x, shape (…, n), in the order of `places`; NaN at the gap."""
+        return np.where(np.array(self.order) < 0, np.nan, values[..., self.order])
 
     def _widths(self, count: int) -> list[float]:
         """Lines of names often lie on one another: each is thinner than those below it."""
@@ -152,16 +157,17 @@ class Lines:
     def _line(
         self, axes: Axes, where: dict[str, Any], method: str, colour: Any, width: float = WIDTH
     ) -> None:
-        mean = self.values.mean.sel({"by": method}).isel(where).values / self.y.divisor
-        error = self._error(method, where)
-        hollow = self.hollow.isel(where).values
-        x = self.x.values / self.x.divisor if self.numeric else np.arange(len(mean))
+        mean = self._placed(self.values.mean.sel({"by": method}).isel(where).values)
+        mean = mean / self.y.divisor
+        error = self._placed(self._error(method, where))
+        hollow = self.hollow.isel(where).values[self.order]
+        x = self.places
         solid = np.where(hollow, np.nan, mean)
         formula, look = method == "analyse", view.LOOKS[method]
         axes.errorbar(
             x,
             solid,
-            yerr=np.where(error.max(axis=0) > 0, error, np.nan) if error.any() else None,
+            yerr=np.where(error.max(axis=0) > 0, error, np.nan) if np.nansum(error) else None,
             color=colour,
             ls=look.dash if self.numeric else "",
             lw=width,

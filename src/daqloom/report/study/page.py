@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daqloom.report.page import page, picture, section, table
@@ -22,32 +23,55 @@ if TYPE_CHECKING:
 MOST_ROWS = 2000
 
 
-def render(
-    dataset: Dataset,
-    pictures: Sequence[tuple[str, str, bytes]],
-    *,
-    variable: str | None = None,
-    description: str = "",
-    provenance: Sequence[tuple[str, str]] = (),
-    findings: Sequence[tuple[Finding, bytes]] = (),
-) -> str:
-    """The page's text. `pictures` are heading, caption and PNG each, `findings` have theirs."""
-    variables = points.shown_variables(dataset, variable)
-    title = str(dataset.attrs.get("title") or dataset.attrs.get("study") or "Study")
-    parts = [f"<p>{html.escape(text)}</p>" for text in (description.strip(),) if text]
-    parts += [f"<p>{html.escape(text)}</p>" for text in state(dataset, variables[0])]
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What a page shows of one study. `pictures` are heading, caption and PNG each, `findings` have
+    theirs; `provenance` are names and values."""
+
+    dataset: Dataset
+    pictures: Sequence[tuple[str, str, bytes]]
+    variable: str | None = None
+    description: str = ""
+    provenance: Sequence[tuple[str, str]] = ()
+    findings: Sequence[tuple[Finding, bytes]] = ()
+
+    @property
+    def title(self) -> str:
+        """That of the study, else its name."""
+        about = self.dataset.attrs
+        return str(about.get("title") or about.get("study") or "Study")
+
+
+def render(parts: Sequence[Part]) -> str:
+    """The page's text: conclusions, then figures and tables, then what they rest on; one study
+    below the other."""
+    told = [text for part in parts for text in _fragments(part, named=len(parts) > 1)]
+    title = " and ".join(part.title for part in parts)
+    lead = [finding.sentences[0] for part in parts for finding, _ in part.findings]
+    return page(title, "; ".join(_subtitle(part.dataset) for part in parts), told, lead)
+
+
+def _fragments(part: Part, *, named: bool) -> list[str]:
+    dataset = part.dataset
+    variables = points.shown_variables(dataset, part.variable)
+    fragments = [f"<h2>{html.escape(part.title)}</h2>"] * named
+    fragments += [f"<p>{html.escape(text)}</p>" for text in (part.description.strip(),) if text]
+    for finding, png in part.findings:
+        fragments += _concluded(finding, png)
     names = ", ".join(view.variable_name(dataset, name) for name in variables)
-    parts += [
-        picture(heading, caption, png, f"{heading}: {names}") for heading, caption, png in pictures
+    fragments += [
+        picture(heading, caption, png, f"{heading}: {names}")
+        for heading, caption, png in part.pictures
     ]
-    for finding, png in findings:
-        parts += _concluded(finding, png)
-    parts += _turned(dataset, variables)
-    parts += _results(dataset, variable)
-    if provenance:
-        told = table(("what", "value"), provenance)
-        parts += ["<h2>Provenance of the numbers</h2>", f'<div class="told">{told}</div>']
-    return page(title, _subtitle(dataset), parts)
+    fragments += _turned(dataset, variables)
+    fragments += _results(dataset, part.variable)
+    if stated := state(dataset, variables[0]):
+        fragments += ["<h2>What the numbers rest on</h2>"]
+        fragments += [f"<p>{html.escape(text)}</p>" for text in stated]
+    if part.provenance:
+        told = table(("what", "value"), part.provenance)
+        fragments += ["<h2>Provenance of the numbers</h2>", f'<div class="told">{told}</div>']
+    return fragments
 
 
 def _subtitle(dataset: Dataset) -> str:
@@ -86,18 +110,8 @@ def _concluded(finding: Finding, png: bytes) -> list[str]:
 
 
 def _turned(dataset: Dataset, variables: Sequence[str]) -> list[str]:
-    if not points.axes_of(dataset):
+    if points.plane_of(dataset) is None:  # the lines are all there is
         return []
-    if points.plane_of(dataset) is None:
-        text = "The same figure, interactive. Click a name in the legend to hide its curve."
-        return [
-            section(
-                f"Interactive: {view.variable_name(dataset, name)}",
-                text,
-                study_interactive.curves(dataset, name),
-            )
-            for name in variables
-        ]
     third, held = study_interactive.surface_held(dataset)
     sentences = ["Drag to turn; click a name in the legend to show or hide it."]
     if third:

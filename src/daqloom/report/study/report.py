@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,35 +50,65 @@ def write_report(
     `findings` makes where none are given. Raises StudyError where there is
     nothing to show, OutputError where `folder` cannot be written.
     """
-    drawn = figures(dataset, show)
-    pictures = [
-        (heading, caption, style.png(figure, DPI_OF_PAGE)) for _, heading, caption, figure in drawn
-    ]
     concluded = findings(dataset, show) if conclusions is None else conclusions
-    text = study_page.render(
-        dataset,
-        pictures,
-        variable=show,
-        description=description,
-        provenance=provenance,
-        findings=[(finding, style.png(finding.figure, DPI_OF_PAGE)) for finding in concluded],
-    )
+    return write_reports([Reported(dataset, show, description, provenance, concluded)], folder)
+
+
+@dataclass(frozen=True, eq=False)
+class Reported:
+    """A study of a report; the fields are the arguments of `write_report`."""
+
+    dataset: Dataset
+    show: str | None
+    description: str
+    provenance: Sequence[tuple[str, str]]
+    conclusions: Sequence[Finding]
+
+
+def write_reports(studies: Sequence[Reported], folder: str | PathLike[str]) -> list[Path]:
+    """The same of several studies: one page, and for each study a folder of its figures and
+    numbers, which has its name."""
     folder = Path(folder)
+    parts: list[study_page.Part] = []
+    files: list[tuple[Path, Figure | Dataset]] = []
+    for each in studies:
+        below = folder / str(each.dataset.attrs.get("study")) if len(studies) > 1 else folder
+        drawn = figures(each.dataset, each.show)
+        parts.append(
+            study_page.Part(
+                each.dataset,
+                [(head, text, style.png(figure, DPI_OF_PAGE)) for _, head, text, figure in drawn],
+                each.show,
+                each.description,
+                each.provenance,
+                [(one, style.png(one.figure, DPI_OF_PAGE)) for one in each.conclusions],
+            )
+        )
+        files += [(below / name, figure) for name, _, _, figure in drawn]
+        files += [(below / one.name, one.figure) for one in each.conclusions]
+        files.append((below / "results", each.dataset))
     paths = [folder / "report.html"]
     with written_whole(paths[0]) as scratch:
-        scratch.write_text(text, encoding="utf-8")
-    files = [(name, figure) for name, _, _, figure in drawn]
-    for name, figure in [*files, *((finding.name, finding.figure) for finding in concluded)]:
-        for ending in ("png", "pdf"):
-            paths.append(folder / f"{name}.{ending}")
-            with written_whole(paths[-1]) as scratch:
+        scratch.write_text(study_page.render(parts), encoding="utf-8")
+    for path, content in files:
+        paths += _written(path, content)
+    return paths
+
+
+def _written(path: Path, content: Figure | Dataset) -> Iterator[Path]:
+    from matplotlib.figure import Figure
+
+    endings = ("png", "pdf") if isinstance(content, Figure) else ("parquet",)
+    for ending in endings:
+        file = path.with_name(f"{path.name}.{ending}")
+        with written_whole(file) as scratch:
+            if isinstance(content, Figure):
                 # Without a date: the same results give the same bytes.
                 about = {"CreationDate": None} if ending == "pdf" else {}
-                figure.savefig(scratch, dpi=DPI_OF_FILES, metadata=about)
-    paths.append(folder / "results.parquet")
-    with written_whole(paths[-1]) as scratch:
-        to_parquet(dataset, scratch)
-    return paths
+                content.savefig(scratch, dpi=DPI_OF_FILES, metadata=about)
+            else:
+                to_parquet(content, scratch)
+        yield file
 
 
 def figures(dataset: Dataset, variable: str | None = None) -> list[tuple[str, str, str, Figure]]:

@@ -74,6 +74,15 @@ _KEYS = {
     "transport.mtu": "MTU",
 }
 
+NO_LIMIT_AT_ZERO = (
+    "building.outstanding_fragments",
+    "event.rate",
+    "hosts.pcie_rate",
+    "hosts.memory_rate",
+)
+"""Keys of which 0 stands for no limit."""
+NO_LIMIT = "no limit"
+
 
 def on_axis(dataset: Dataset, axis: str) -> float | None:
     """Where the operating point lies on a numeric axis; None where it does not."""
@@ -169,7 +178,9 @@ def bounds_text(dataset: Dataset) -> tuple[str, str]:
 
 
 def step_text(dataset: Dataset, axis: str, value: Any) -> str:
-    """One step of an axis: `5 MB`, `qfx5120-48y`."""
+    """One step of an axis: `5 MB`, `qfx5120-48y`, `no limit`."""
+    if axis in NO_LIMIT_AT_ZERO and value == 0:
+        return NO_LIMIT
     return axis_quantity(dataset, axis).text(value) if is_numeric(dataset, axis) else str(value)
 
 
@@ -180,6 +191,8 @@ def place_text(dataset: Dataset, at: Mapping[str, Any]) -> str:
 
 def _named_step(dataset: Dataset, axis: str, value: Any) -> str:
     text = step_text(dataset, axis, value)
+    if text == NO_LIMIT:
+        return f"{key_name(axis)} without a limit"
     bare = is_numeric(dataset, axis) and not axis_quantity(dataset, axis).unit
     return f"{key_name(axis)} {text}" if bare else text
 
@@ -203,8 +216,8 @@ def steps_of(dataset: Dataset, axis: str | None, most: int) -> list[tuple[dict[s
 
 
 def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
-    """For axes that a figure has no room for: the step nearest to the operating point, or the
-    middle one; the first of names."""
+    """For axes that a figure has no room for: the step nearest to the operating point, or that
+    without a limit, or the middle one; the first of names."""
     point = operating_point(dataset)
     held = {}
     for axis in axes:
@@ -214,8 +227,28 @@ def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
         elif axis in point:
             held[axis] = int(np.abs(values - point[axis]).argmin())
         else:
-            held[axis] = len(values) // 2
+            free = axis in NO_LIMIT_AT_ZERO and 0 in values
+            held[axis] = values.tolist().index(0) if free else len(values) // 2
     return held
+
+
+def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
+    """Where the steps of an axis lie on it, shape (n,), in its unit, and which step is there. What
+    has no limit lies behind all others, after a gap of NaN (step -1), so that no line leads to
+    it."""
+    if not is_numeric(dataset, axis):
+        return np.arange(dataset.sizes[axis]), list(range(dataset.sizes[axis]))
+    quantity = axis_quantity(dataset, axis)
+    places = np.asarray(quantity.values, dtype=float) / quantity.divisor
+    if axis not in NO_LIMIT_AT_ZERO or 0 not in places or places.size < 2:
+        return places, list(range(places.size))
+    free = places.tolist().index(0)
+    order = [int(step) for step in np.argsort(places) if step != free]
+    limits = places[order]
+    behind = limits[-1] + (limits[-1] - limits[0]) / max(1, limits.size - 1)
+    if is_log_spaced(limits):
+        behind = limits[-1] * (limits[-1] / limits[0]) ** (1 / (limits.size - 1))
+    return np.array([*limits, np.nan, behind or 1.0]), [*order, -1, free]
 
 
 def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
@@ -279,21 +312,23 @@ def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
     return bool(((values == first) | (values.isnull() & first.isnull())).all())
 
 
-def step_ticks(axis: Any, quantity: Quantity) -> None:
+def step_ticks(axis: Any, quantity: Quantity, places: Any = None) -> None:
     """The study's own steps as ticks: those with room on the logarithmic axis of steps that are
-    spread over ratios; else all, if all have room."""
+    spread over ratios; else all, if all have room. `places` are those of `along`."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    log = is_log_spaced(quantity.values)
-    steps = sorted(map(float, quantity.values / quantity.divisor))
+    values = quantity.values / quantity.divisor if places is None else places
+    free = float(values[-1]) if np.isnan(values).any() else math.nan
+    log = is_log_spaced(values[np.isfinite(values)])
+    steps = sorted(float(value) for value in values if np.isfinite(value))
     shown = _apart(steps, math.log if log else float)
     if log:
         (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    elif shown != steps:
+    elif shown != steps and math.isnan(free):
         return
     axis.set_major_locator(FixedLocator(shown))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+    axis.set_major_formatter(lambda value, _: NO_LIMIT if value == free else f"{value:,.4g}")
 
 
 def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
