@@ -335,3 +335,20 @@ def test_ctrl_c_while_a_scenario_is_written_down_is_ctrl_c() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         Interrupted.model_construct().model_dump(mode="json", include={"title"})
+
+
+@pytest.mark.parametrize(("written", "share"), [("20 %", 0.2), ("7.5%", 0.075), ("0.2", 0.2)])
+def test_a_share_may_be_written_in_per_cent(written, share):
+    gaussian = override(
+        load("small-rack"),
+        {"event.size_distribution": "gaussian", "event.size_spread": written},
+    )
+    assert gaussian.event.size_spread == share
+    assert to_toml(gaussian) == to_toml(override(gaussian, {"event.size_spread": share}))
+
+
+def test_a_share_in_per_cent_has_the_range_of_the_number():
+    with pytest.raises(ScenarioError, match=r"dctcp_g = .* is too large; it must be at most 1"):
+        override(
+            load("small-rack"), {"transport.congestion": "dctcp", "transport.dctcp_g": "120 %"}
+        )

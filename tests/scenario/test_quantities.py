@@ -100,6 +100,45 @@ def test_a_comma_is_refused_with_the_form_that_is_read(dimension, text, pointed)
 
 
 @pytest.mark.parametrize(
+    ("dimension", "text", "instead"),
+    [
+        (RATE, "50 GbE", '"50 Gb/s"'),
+        (RATE, "100G", '"100 Gb/s"'),
+        (RATE, "25 Gbits/s", '"25 Gb/s"'),
+        (RATE, "2x100 Gb/s", '"200 Gb/s"; on uplinks write "100 Gb/s" and count = 2'),
+        (RATE, "4 × 25GbE", '"100 Gb/s"; on uplinks write "25 Gb/s" and count = 4'),
+        (SIZE, "3 MByte", '"3 MB"'),
+        (SIZE, "64 Kibytes", '"64 KiB"'),
+        (SIZE, "2x3 MB", '"6 MB"'),
+        (
+            SIZE,
+            "3.2 MB ±20 %",
+            '"3.2 MB", and its spread as a key where there is one, such as size_spread = 0.2',
+        ),
+        (
+            TIME,
+            "5 us +/- 1 us",
+            '"5 us", and its spread as a key where there is one, such as spread = "1 us"',
+        ),
+        (TIME, "10 minutes", '"10 min"'),
+        (TIME, "5 usec", '"5 us"'),
+        (FREQUENCY, "10 khz", '"10 kHz"'),
+    ],
+)
+def test_a_quantity_as_people_write_it_is_refused_with_the_form_that_is_read(
+    dimension, text, instead
+):
+    with pytest.raises(ValueError, match=f"; write it as {re.escape(instead)}$"):
+        dimension.parse(text)
+
+
+@pytest.mark.parametrize("text", ["99x900 Tb/s", "2x2x2 Gb/s", "3 GB ± 2.3.4 %", "100GBASE-LR4"])
+def test_no_form_is_offered_that_would_not_be_read(text):
+    with pytest.raises(ValueError, match=r'write it as a rate such as "25 Gb/s"$'):
+        RATE.parse(text)
+
+
+@pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
         (5_000_000, "B", "5 MB"),

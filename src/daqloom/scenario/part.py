@@ -1,11 +1,13 @@
 """The base of all tables of a scenario."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class Part(BaseModel):
@@ -88,8 +90,17 @@ class Assumed:
 
 ASSUMED = Assumed()
 
-Number = Annotated[float, Field(strict=False, ge=0)]
-"""Number without unit; whole numbers may be written without a point."""
+
+def _read_share(value: object) -> object:
+    share = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*%\s*", str(value))
+    return float(Decimal(share[1]) / 100) if share and isinstance(value, str) else value
+
+
+PER_CENT = BeforeValidator(_read_share)
+"""Lets a share be written as "20 %"."""
+
+Number = Annotated[float, Field(strict=False, ge=0), PER_CENT]
+"""Number without unit, or a share such as "20 %"; whole numbers may be written without a point."""
 
 ETHERNET = When("network.technology", ("ethernet",))
 INFINIBAND = When("network.technology", ("infiniband",))

@@ -18,6 +18,14 @@ LONGEST_QUANTITY = 64
 """Most characters of a quantity."""
 
 
+class NotationError(ValueError):
+    """A text that is no number with a unit of the dimension."""
+
+    def __init__(self, wrong: str, hint: str = "") -> None:
+        super().__init__(wrong)
+        self.hint = hint
+
+
 @dataclass(frozen=True)
 class Dimension:
     """A dimension: its SI unit, the units in which it is read, and its valid range. The bounds keep
@@ -34,6 +42,16 @@ class Dimension:
 
     def parse(self, text: object) -> int | float:
         """Read `text`; raises ValueError with what was expected."""
+        try:
+            return self._value(text)
+        except NotationError as error:
+            expected = self._rewritten(str(text))
+            hint = "" if expected else error.hint
+            expected = expected or f"a {self._expected}"
+            raise ValueError(f"{error}{hint}; write it as {expected}") from None
+
+    def _value(self, text: object) -> int | float:
+        """Read `text`; raises NotationError for what is no number with a unit, else ValueError."""
         if isinstance(text, bool) or not isinstance(text, str):
             if isinstance(text, (int, float)) and not isinstance(text, bool):
                 raise ValueError(f"has no unit; write it as a {self._expected}")
@@ -47,12 +65,12 @@ class Dimension:
         try:
             value, unit = _read(text)
         except InvalidNumber:
-            raise ValueError(f"is not a quantity; write it as a {self._expected}") from None
+            raise NotationError("is not a quantity") from None
         if unit == "":
-            raise ValueError(f"has no unit; write it as a {self._expected}")
+            raise NotationError("has no unit")
         if unit not in self.scale:
             hint = "; B is bytes, b is bits" if {unit[:1], self.unit[:1]} == {"b", "B"} else ""
-            raise ValueError(f"is not in {self.unit}{hint}; write it as a {self._expected}")
+            raise NotationError(f"is not in {self.unit}", hint)
         value *= self.scale[unit]
         if not math.isfinite(value):
             raise ValueError(f"is not finite; write it as a {self._expected}")
@@ -71,6 +89,37 @@ class Dimension:
     def format(self, value: float) -> str:
         """Return `value` with this dimension's unit."""
         return format_quantity(value, self.unit)
+
+    def _rewritten(self, text: str) -> str:
+        """Return how to write a number with its unit spelt out or cut short, several times a
+        quantity, or one with a spread; empty if the text is none of these."""
+        text = text.strip()[:LONGEST_QUANTITY]
+        try:
+            if several := _SEVERAL.fullmatch(text):
+                one = self._respelled(several[2])
+                total = self.format(self._value(one) * int(several[1]))
+                self._value(total)
+                uplinks = f'; on uplinks write "{one}" and count = {several[1]}'
+                return f'"{total}"{uplinks if self.unit == "b/s" else ""}'
+            if spread := _SPREAD.fullmatch(text):
+                mean = self._respelled(spread[1])
+                self._value(mean)
+                share = f"size_spread = {float(spread[2]) / 100:g}" if spread[2] else ""
+                key = share or f'spread = "{spread[3]}"'
+                return f'"{mean}", and its spread as a key where there is one, such as {key}'
+            one = self._respelled(text)
+            self._value(one)
+        except ValueError:
+            return ""
+        return f'"{one}"'
+
+    def _respelled(self, text: str) -> str:
+        """Return a quantity such as 50 GbE with its unit as `parse` reads it; others as they
+        are."""
+        for spelling, unit in _SPELLINGS[self.unit].items():
+            if found := re.fullmatch(rf"([0-9.]+)\s*([kKMGTmunpµμ]?i?)(?:{spelling})", text):
+                return f"{found[1]} {found[2]}{unit}"
+        return text
 
     @property
     def _expected(self) -> str:
@@ -103,6 +152,15 @@ _BITRATE = {"b/s": 1, "bit/s": 1, "bps": 1, "B/s": 8}
 _TIME = {"s": 1, "min": 60, "h": 3600}
 _CLOCK = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(min|h)")
 _FREQUENCY = {"Hz": 1}
+_SPELLINGS = {
+    "B": {"[bB]ytes?|(?<=[kKMGTi])": "B"},
+    "b/s": {"bE|b|bits?|bits/s|bits?/sec|(?<=[kKMGT])E?": "b/s"},
+    "s": {"secs?|seconds?": "s", "minutes?|mins": "min", "hours?|hrs?": "h"},
+    "Hz": {"hz|HZ|hertz|Hertz|(?<=[kKMG])": "Hz"},
+}
+"""Units as people write them, or omit them after a prefix, with the unit that is read."""
+_SEVERAL = re.compile(r"([0-9]{1,4})\s*[x×*]\s*([^x×*±]+)")
+_SPREAD = re.compile(r"([^±]+?)\s*(?:±|\+/?-)\s*(?:([0-9]+\.?[0-9]*)\s*%|([^%]+?))")
 _UNITS = _BYTES | _BITRATE | _TIME | _FREQUENCY
 
 _DECIMAL = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}

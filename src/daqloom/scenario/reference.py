@@ -29,7 +29,8 @@ event.size="2 MB"` overrides any key below.
 
 Quantities are strings with a unit: sizes in bytes (`"5 MB"`, `"64 KiB"`), rates in bits per second
 (`"25 Gb/s"`), times in seconds (`"170 ns"`, also `"2 min"`, `"1 h"`), frequencies in hertz
-(`"12 kHz"`). Prefixes are decimal; `Ki`, `Mi`, `Gi` are binary. A quantity without a unit, a
+(`"12 kHz"`). Prefixes are decimal; `Ki`, `Mi`, `Gi` are binary. A number without a unit may be a
+share in per cent (`"20 %"`, which is 0.2). A quantity without a unit, a
 negative one and one of another dimension are refused, and so is a key that is not listed here.
 Files are text, relative to the scenario's folder (to the working folder in `--set`); `#` starts a
 comment in them.

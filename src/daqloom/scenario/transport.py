@@ -4,7 +4,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.part import ASSUMED, RDMA, DefaultWith, GuessedWhere, Number, Part, When
+from daqloom.scenario.part import (
+    ASSUMED,
+    PER_CENT,
+    RDMA,
+    DefaultWith,
+    GuessedWhere,
+    Number,
+    Part,
+    When,
+)
 from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
 from daqloom.scenario.switches import MAY_DROP
 
@@ -85,9 +94,9 @@ class Tcp(Part):
     restart_after_idle: Annotated[bool, _TCP] = True
     """Halve the window for each retransmission timeout in which the connection is idle, down to the
     initial window (RFC 2861); not for static."""
-    dctcp_g: Annotated[float, Field(strict=False, gt=0, le=1), When(".congestion", ("dctcp",))] = (
-        0.0625
-    )
+    dctcp_g: Annotated[
+        float, Field(strict=False, gt=0, le=1), PER_CENT, When(".congestion", ("dctcp",))
+    ] = 0.0625
     """Weight of a new sample in DCTCP's estimate of marked packets."""
 
     @property

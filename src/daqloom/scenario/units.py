@@ -7,7 +7,7 @@ from pydantic import Field
 from daqloom.scenario.building import BUILT, PACKED, PULL, SHIFT
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.hosts import BY_RULE
-from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
+from daqloom.scenario.part import ASSUMED, PER_CENT, Assumed, DefaultWith, Part, When
 from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 
 
@@ -20,7 +20,9 @@ class Card(Part):
     acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
     """Acknowledge latency, from the end of an MFP until the card knows that it is in the host's
     memory."""
-    spike_probability: Annotated[float, Field(strict=False, ge=0, le=1), When(".buffer")] = 0.0
+    spike_probability: Annotated[
+        float, Field(strict=False, ge=0, le=1), PER_CENT, When(".buffer")
+    ] = 0.0
     """Probability of a latency spike instead, 0 to 1."""
     spike: Annotated[Distribution, When(".spike_probability")] = Field(default_factory=Distribution)
     """Length of a spike."""
