@@ -27,6 +27,23 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
             yield (page.parent / file).resolve() if file else page, anchor
 
 
+SOURCES = frozenset(
+    "/".join(file.relative_to(ROOT).parts[start:])
+    for folder in ("engine", "src", "tests", "docs", "benchmarks", "scripts", "examples")
+    for file in (ROOT / folder).rglob("*.*")
+    for start in range(len(file.relative_to(ROOT).parts))
+)
+"""Files, by all ends of their paths: a page on engine/ omits the folder."""
+_FOLDER = r"(?:engine|src|tests|docs|benchmarks|scripts)/[\w./-]*"
+_FILE = r"[\w./-]+/[\w.-]+\.(?:cpp|hpp|py|md|sh)|(?!x[._])\w+\.(?:cpp|hpp|py)"
+
+
+def files(page: Path) -> set[str]:
+    """Names of files and folders of the project that a page has in backticks."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return set(re.findall(rf"`({_FOLDER}|{_FILE})`", text))
+
+
 def anchors(page: Path) -> set[str]:
     """Of its headings, as they are made of them where the pages are shown."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -42,6 +59,16 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
         assert file.exists(), f"{page.name} links {file.name}, which is not there"
         if anchor:
             assert anchor in anchors(file), f"{page.name} links {file.name}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    missing = {
+        name
+        for name in files(page)
+        if name not in SOURCES and not any((top / name).exists() for top in (ROOT, page.parent))
+    }
+    assert missing == set()
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
