@@ -70,11 +70,11 @@ TEST(Regrouping, AUnitIsToldEachStepInOrder) {
     EXPECT_EQ(run.control.epoch(), 2U) << "a stop is the only reason for a new epoch";
     EXPECT_EQ(run.log(),
               (std::vector<std::string>{
-                  "unit 0 is available", "unit 1 is available", "the operator wants the run ready",
+                  "unit 0 is available", "unit 1 is available", "the operator configures the run",
                   "preparing: epoch 1, 2 units", "connecting", "ready",
-                  "the operator wants the run running", "starting", "running: from MEP 0",
-                  "the operator wants the run ready", "halting", "preparing: epoch 2, 2 units",
-                  "connecting", "ready", "the operator wants the run ended", "ending", "ended"}));
+                  "the operator starts the run", "starting", "running: from MEP 0",
+                  "the operator stops the run", "halting", "preparing: epoch 2, 2 units",
+                  "connecting", "ready", "the operator ends the run", "ending", "ended"}));
     EXPECT_EQ(run.control.counts().regroupings, 0U);
 }
 

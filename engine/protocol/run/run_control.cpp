@@ -14,6 +14,20 @@ namespace daqloom::protocol {
 
 namespace {
 
+/// The operator's command that replaces one goal by another, as a verb.
+std::string_view command_of(RunGoal former, RunGoal goal) {
+    switch (goal) {
+        case RunGoal::running:
+            return "starts";
+        case RunGoal::ended:
+            return "ends";
+        case RunGoal::idle:
+        case RunGoal::ready:
+            break;
+    }
+    return former == RunGoal::running ? "stops" : "configures";
+}
+
 constexpr std::size_t most_in_message = 4;
 
 /// Phases that end when all members have answered an order.
@@ -131,7 +145,7 @@ void RunControl::want(base::Time now, RunGoal goal) {
     if (goal_ == RunGoal::ended) {
         return;
     }
-    note(now, fmt::format("the operator wants the run {}", name_of(goal)));
+    note(now, fmt::format("the operator {} the run", command_of(goal_, goal)));
     goal_ = goal;
     for (UnitView& unit : units_) {
         unit.told_not_written = false;
