@@ -1,8 +1,124 @@
-"""Hints on unknown keys."""
+"""Hints on unknown keys and values, and all mistakes of a file."""
 
-from daqloom.scenario.explain import nearest
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from daqloom.scenario import ScenarioError, synonyms
+from daqloom.scenario.explain import MOST_MISTAKES, known_keys, meant, nearest, refused
+from daqloom.scenario.load import load
+from daqloom.scenario.models import Scenario
+
+RACK = """
+[building]
+protocol = "pull"
+[network]
+technology = "ethernet"
+shape = "rack"
+"""
 
 
-def test_an_unknown_key_is_most_likely_the_one_that_begins_like_it() -> None:
-    """`tor.pace` is nearer by letters."""
-    assert nearest("network.switch.tor.cell") == '; did you mean "network.switch.tor.cell_size"?'
+def refusal(folder: Path, text: str) -> ScenarioError:
+    (folder / "it.toml").write_text(text)
+    with pytest.raises(ScenarioError) as caught:
+        load(folder / "it.toml")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("key", "meaning"),
+    [
+        ("tor.cell", "tor.cell_size"),  # `tor.pace` is nearer by letters
+        ("tor.reserved", "tor.dedicated"),
+        ("core.headroom", "core.dedicated"),
+        ("tor.pfc", "tor.pause_at"),
+        ("tor.dynamic_th", "tor.alpha"),
+        ("tor.memory", "tor.buffer"),
+    ],
+)
+def test_an_unknown_key_is_most_likely_one_that_begins_like_it_or_has_the_meaning(key, meaning):
+    assert nearest(f"network.switch.{key}") == f'; did you mean "network.switch.{meaning}"?'
+
+
+def test_a_synonym_is_looked_for_in_the_table_of_the_key():
+    assert nearest("network.links.uplink.latency") == '; did you mean "network.links.uplink.delay"?'
+    assert nearest("network.topology") == '; did you mean "network.shape"?'
+    assert nearest("event.seed") == '; did you mean "run.seed"?'
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "meaning"),
+    [
+        ("reno", ["newreno", "cubic"], "newreno"),
+        ("shared", ["infinite", "shared-memory"], "shared-memory"),
+        ("CUBIC", ["newreno", "cubic"], "cubic"),
+        ("RoCE", ["tcp", "rdma"], "rdma"),
+        ("normal", ["fixed", "gaussian"], "gaussian"),
+    ],
+)
+def test_an_unknown_value_is_answered_with_the_one_that_it_may_mean(value, known, meaning):
+    assert meant(value, known) == f'; did you mean "{meaning}"?'
+
+
+def test_a_value_without_a_similar_one_has_no_hint():
+    assert meant("bbr", ["newreno", "cubic", "dctcp", "static"]) == ""
+    assert meant(3, ["newreno"]) == ""
+
+
+def test_synonyms_are_of_keys_that_there_are():
+    last = {key.rpartition(".")[2] for key in known_keys()} | set(known_keys())
+    assert {key for keys in synonyms.KEYS.values() for key in keys} <= last
+
+
+def test_all_mistakes_of_a_file_are_listed_the_first_one_as_the_text(tmp_path):
+    error = refusal(
+        tmp_path,
+        RACK
+        + """
+[network.links.uplink]
+rate = "2x100 Gb/s"
+[network.switch.tor]
+model = "shared"
+reserved = "2 MB"
+[transport]
+congestion = "reno"
+""",
+    )
+    lines = [str(error), *error.__notes__]
+    assert all(line.startswith(f"{tmp_path}/it.toml: ") for line in lines)
+    assert sorted(line.split(": ", 1)[1].split(" =")[0] for line in lines) == [
+        "network.links.uplink.rate",
+        "network.switch.tor.model",
+        "transport.congestion",
+        'unknown key "network.switch.tor.reserved"; did you mean "network.switch.tor.dedicated"?',
+    ]
+
+
+def test_all_keys_without_meaning_are_listed(tmp_path):
+    error = refusal(tmp_path, RACK + '[event]\npacking = 3\nfragment_size = "5 B"\n')
+    assert "event.packing means nothing" in str(error)
+    [note] = error.__notes__
+    assert note.startswith(f"{tmp_path}/it.toml: event.fragment_size means nothing")
+
+
+def test_a_key_that_takes_several_kinds_of_values_has_one_line(tmp_path):
+    error = refusal(tmp_path, RACK + '[event]\nshare = "a"\nsize = "5"\n')
+    assert len([str(error), *error.__notes__]) == 2
+
+
+def test_the_list_of_mistakes_is_bounded_and_of_printable_characters(tmp_path):
+    unknown = "".join(f'"k\\u001b{i}" = 1\n' for i in range(100))
+    error = refusal(tmp_path, RACK + "[event]\n" + unknown)
+    assert len(error.__notes__) == MOST_MISTAKES
+    assert error.__notes__[-1] == "and 90 other mistakes"
+    assert all(line.isprintable() for line in (str(error), *error.__notes__))
+
+
+def test_a_misspelt_key_is_not_missing_as_well():
+    document = {"flows": {"f": {"sorce": 1, "destination": 2, "size": "1 MB"}}}
+    with pytest.raises(ValidationError) as caught:
+        Scenario.model_validate(document)
+    error = refused(caught.value, "", {})
+    assert str(error) == 'unknown key "flows.f.sorce"; did you mean "flows.f.source"?'
+    assert not hasattr(error, "__notes__")

@@ -56,7 +56,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
         yield
         sys.stdout.flush()
     except (ScenarioError, FaultsError) as error:
-        fail(str(error), BAD_INPUT)
+        fail("\n".join([str(error), *getattr(error, "__notes__", ())]), BAD_INPUT)
     except (SimulationError, MeasureError, StudyFailure, OutputError) as error:
         fail(str(error), FAILED)
     except KeyboardInterrupt:

@@ -1,30 +1,82 @@
-"""The sentence on what is wrong with a scenario: key, value, what was expected."""
+"""Sentences on what is wrong with a scenario: key, value, what was expected."""
 
 import functools
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
+from daqloom.scenario import synonyms
 from daqloom.scenario.choices import named_tables, table_of
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.moved import KEYS, TABLES, moved
 from daqloom.scenario.quantities import Dimension, dimension_of
 from daqloom.scenario.show import toml_value
-from daqloom.words import closest
+from daqloom.words import closest, counted, printable
+
+MOST_MISTAKES = 10
+"""Most mistakes of a file that are listed."""
 
 
-def sentence(
+def refused(
     error: ValidationError,
     source: str,
     overridden: Collection[str],
     option: str = "",
     system: type[BaseModel] = Scenario,
+) -> ScenarioError:
+    """Return the error whose text is a sentence on the first mistake: where, key, value, what to
+    do; one on each other mistake is a note of the error. Where: `source`, or `option` for a key in
+    `overridden`."""
+    mistakes = error.errors(include_url=False)
+    unknown = [each for each in mistakes if each["type"] == "extra_forbidden"]
+    if mistakes[0]["type"] == "missing":  # a key that is misspelt is missing as well
+        mistakes = [*unknown, *(each for each in mistakes if each not in unknown)]
+        tables = {each["loc"][:-1] for each in unknown}
+        mistakes = [e for e in mistakes if e["type"] != "missing" or e["loc"][:-1] not in tables]
+    of_keys: dict[str, list[str]] = {}  # a key with several kinds of value has a mistake of each
+    for each in mistakes:
+        key = _key_at(each["loc"], system)
+        if key not in of_keys:
+            of_keys[key] = list(_sentences(each, source, overridden, option, system))
+    first, *others = (text for texts in of_keys.values() for text in texts)
+    refusal = ScenarioError(first)
+    for text in others[: MOST_MISTAKES - 1]:
+        refusal.add_note(printable(text))
+    if more := len(others[MOST_MISTAKES - 1 :]):
+        refusal.add_note(f"and {counted(more, 'other mistake')}")
+    return refusal
+
+
+def _key_at(place: Sequence[str | int], system: type[BaseModel]) -> str:
+    """Return the dotted name of the key that a place is in."""
+    names = [str(part) for part in place]
+    paths = (".".join(names[:length]) for length in range(1, len(names)))
+    return next((path for path in paths if knows(path, system)), ".".join(names))
+
+
+def _sentences(
+    mistake: ErrorDetails,
+    source: str,
+    overridden: Collection[str],
+    option: str,
+    system: type[BaseModel],
+) -> Iterator[str]:
+    """Return a sentence on a mistake, and on others that its error has as notes."""
+    yield _sentence(mistake, source, overridden, option, system)
+    for note in getattr(mistake.get("ctx", {}).get("error"), "__notes__", ()):
+        yield f"{source}: {note}" if source else note
+
+
+def _sentence(
+    first: ErrorDetails,
+    source: str,
+    overridden: Collection[str],
+    option: str,
+    system: type[BaseModel],
 ) -> str:
-    """Return a sentence on the first mistake in `error`: where, key, value, what to do. Where:
-    `source`, or `option` for a key in `overridden`."""
-    first, *others = error.errors(include_url=False)
-    if first["type"] == "missing":  # a key that is misspelt is missing as well
-        first = next((each for each in others if each["type"] == "extra_forbidden"), first)
     path = ".".join(str(part) for part in first["loc"])
     kind, context = first["type"], first.get("ctx", {})
     is_overridden = any(path == key or path.startswith(f"{key}.") for key in overridden)
@@ -49,7 +101,21 @@ def sentence(
         value = value if isinstance(value, str) else dimension.format(value)
         context = {bound: dimension.format(limit) for bound, limit in context.items()}
     expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
-    return f"{where}{path} = {_quote(value)} {expected}"
+    hint = (
+        meant(value, re.findall("'([^']*)'", str(context["expected"])))
+        if (kind == "literal_error")
+        else ""
+    )
+    return f"{where}{path} = {_quote(value)} {expected}{hint}"
+
+
+def meant(value: object, known: Collection[str]) -> str:
+    """Return the end of a sentence about an unknown value: the known one that it may mean."""
+    if not isinstance(value, str):
+        return ""
+    other_name = next((v for v in synonyms.VALUES.get(value.lower(), ()) if v in known), "")
+    close = other_name or closest(value.lower(), known)
+    return f'; did you mean "{close}"?' if close else ""
 
 
 def dimension_at(path: Sequence[str | int], system: type[BaseModel] = Scenario) -> Dimension | None:
@@ -98,9 +164,11 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     path = now or path
     known = [named_as(path, key) for key in known_keys(system) if _is_beside(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
-    close = closest(path, [*known, *sorted(tables)])
+    table, _, last = path.rpartition(".")
+    beside = (name if "." in name else f"{table}.{name}" for name in synonyms.KEYS.get(last, ()))
+    close = next((name for name in beside if knows(name, system)), "")
+    close = close or closest(path, [*known, *sorted(tables)])
     if not close:
-        last = path.rpartition(".")[2]
         close = next((name for name in known if name.rpartition(".")[2] == last), "")
     everything = "; `daqloom show` prints every key" if system is Scenario else ""
     return f'; did you mean "{close}"?' if close else everything

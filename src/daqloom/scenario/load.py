@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.explain import sentence
+from daqloom.scenario.explain import refused
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import Overrides, merge, option_of, parse
 from daqloom.scenario.shipped import shipped
@@ -67,7 +67,7 @@ def _build(
         merge(document, changes)
         return Scenario.model_validate(document, context={"folder": folder})
     except ValidationError as error:
-        raise ScenarioError(sentence(error, source, changes, option_of(overrides))) from None
+        raise refused(error, source, changes, option_of(overrides)) from None
     except IntegerError as error:
         raise ScenarioError(f"{option_of(overrides) or 'the change '}{error}") from None
     except RecursionError:

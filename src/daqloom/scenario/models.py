@@ -78,8 +78,11 @@ class Scenario(Tables):
         if not isinstance(data, dict):
             return handler(data)
         choices = Choices(data, cls)
-        for path, condition in choices.without_meaning():
-            raise ValueError(choices.refusal(path, condition))
+        if refusals := [choices.refusal(*each) for each in choices.without_meaning()]:
+            error = ValueError(refusals[0])
+            for refusal in refusals[1:]:
+                error.add_note(refusal)
+            raise error
         document, filled = choices.with_defaults()
         scenario = handler(document)
         # What the choices filled in was not set by the user: others may replace it.

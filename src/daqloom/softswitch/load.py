@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from daqloom.scenario.document import ABSENT, copy_of, forget, look, put
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.explain import sentence
+from daqloom.scenario.explain import refused
 from daqloom.scenario.overrides import Overrides, option_of, parse
 from daqloom.scenario.toml import read_toml
 from daqloom.softswitch.document import SwitchFile
@@ -45,8 +45,6 @@ def build(
     try:
         return SwitchFile.model_validate(document)
     except ValidationError as error:
-        raise ScenarioError(
-            sentence(error, source, changes, option_of(overrides), SwitchFile)
-        ) from None
+        raise refused(error, source, changes, option_of(overrides), SwitchFile) from None
     except RecursionError:
         raise ScenarioError(f"{source}: values are nested too deeply") from None

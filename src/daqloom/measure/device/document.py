@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.explain import sentence
+from daqloom.scenario.explain import refused
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
@@ -90,6 +90,6 @@ def build(
     try:
         return model.model_validate(dict(document), context={"folder": folder})
     except ValidationError as error:
-        raise ScenarioError(sentence(error, source, {}, "", model)) from None
+        raise refused(error, source, {}, "", model) from None
     except RecursionError:
         raise ScenarioError(f"{source}: values are nested too deeply") from None
