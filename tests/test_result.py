@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.metrics.reference import reference
-from daqloom.result import Result, ResultError
+from daqloom.result import Result, ResultError, form_rows
 from support.repository import ROOT
 
 
@@ -138,3 +138,16 @@ def test_no_value_of_a_field_makes_reading_fail_otherwise(value: object) -> None
 
 def test_the_reference_of_metrics_is_up_to_date() -> None:
     assert (ROOT / "docs/reference/metrics.md").read_text() == reference()
+
+
+@pytest.mark.parametrize(
+    ("buffer", "satisfied", "holds"),
+    [
+        ({"buffer_bytes": 32e6}, False, "yes · windows − BDP: at risk in 32 MB"),
+        ({"buffer_bytes": 200e6}, True, "yes · windows − BDP: safe in 200 MB"),
+        ({}, True, "yes · windows − BDP: safe in a buffer without limit"),
+    ],
+)
+def test_the_verdict_on_incast_names_what_is_compared(buffer, satisfied, holds):
+    entry = {"value_bytes": 107.3e6, **buffer, "satisfied": satisfied, "valid": True}
+    assert form_rows({"incast": entry}) == [("incast", "107.3 MB", holds)]

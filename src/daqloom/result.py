@@ -257,7 +257,10 @@ def _forms(analysis: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str
         if "valid" in entry:
             holds = "yes" if entry["valid"] else f"no: {entry.get('failing', '')}"
         if "satisfied" in entry:
-            holds += f" · verdict: {'safe' if entry['satisfied'] else 'at risk'}"
+            size = entry.get("buffer_bytes")
+            buffer = "a buffer without limit" if size is None else with_unit(size, "B")
+            verdict = "safe" if entry["satisfied"] else "at risk"
+            holds += f" · windows − BDP: {verdict} in {buffer}"
         yield name, with_unit(entry[main], _unit(main)), holds
 
 

@@ -160,11 +160,25 @@ def test_help_explains_every_command(command):
         (["simulate", "small-rack", "--figure", "figure.docx"], "must end in .png"),
         (["analyse", "small-rack", "--figure", "/dev/null/figure.png"], "cannot be written"),
         (["demo", "--output", "/dev/null/demo"], "cannot be written"),
+        (["control", "status", "--watch"], "use `daqloom control watch`"),
         (["simulate", "small-rack", "--trace", "/proc/trace.json"], "cannot be written"),
     ],
 )
 def test_a_users_mistake_is_answered_in_one_sentence(arguments, reason):
     assert reason in refused(*arguments)
+
+
+def test_all_mistakes_of_a_scenario_are_listed_one_a_line(tmp_path):
+    file = tmp_path / "it.toml"
+    file.write_text('[building]\nprotocol = "pul"\n[network.switch.tor]\nreserved = "2 MB"\n')
+    done = invoke("show", str(file))
+    assert done.exit_code == BAD_INPUT
+    first, second = done.stderr.splitlines()
+    assert first.endswith('; did you mean "pull"?')
+    assert second == (
+        f'{file}: unknown key "network.switch.tor.reserved"; '
+        'did you mean "network.switch.tor.dedicated"?'
+    )
 
 
 @pytest.mark.parametrize(

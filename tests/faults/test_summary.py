@@ -13,7 +13,7 @@ from daqloom.faults.generate import TEST, Truth, generate, write_periods, write_
 from daqloom.faults.links import Links
 from daqloom.faults.periods import read_periods
 from daqloom.faults.read import read_logs
-from daqloom.faults.summary import ALL, MERGED, OUTSIDE, variants
+from daqloom.faults.summary import ALL, MERGED, OUTSIDE, distinct, variants
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.load import load_cabling
 
@@ -88,3 +88,22 @@ def test_equal_variants_are_fitted_once_and_samples_are_bounded(
     assert sizes.count(5000) == 2
     assert max(size for size in sizes if size != 5000) == intervals.MOST_FOR_TEST
     assert len(sizes) == 2 * (intervals.SAMPLES + 2)
+
+
+def test_variants_that_count_the_same_are_one() -> None:
+    day = Period(0, 86_400)
+    once = Found((Failure(10, 20, "a"), Failure(5000, 5100, "b")), day, Counter())
+    assert list(distinct(variants(once, [], 60))) == ["all = outside tests = flapping merged"]
+    flapping = Found((*once.failures, Failure(5110, 5200, "b")), day, Counter())
+    assert list(distinct(variants(flapping, [], 60))) == ["all = outside tests", MERGED]
+    kinds = distinct(variants(flapping, [Period(0, 100)], 60))
+    assert list(kinds) == [ALL, OUTSIDE, MERGED]
+    assert [len(kind.failures) for kind in kinds.values()] == [3, 2, 1]
+
+
+def test_a_test_period_without_failures_still_counts_less_time() -> None:
+    found = Found((Failure(10, 20, "a"),), Period(0, 86_400), Counter())
+    assert list(distinct(variants(found, [Period(100, 200)], 60))) == [
+        ALL,
+        "outside tests = flapping merged",
+    ]

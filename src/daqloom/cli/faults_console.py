@@ -20,7 +20,10 @@ MOST_COUNTED = 40
 
 
 def print_failures(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> None:
-    """Print a column for each way to count, and the links that fail most."""
+    """Print a column for each way to count that differs, and the links that fail most."""
+    from daqloom.faults.summary import distinct
+
+    kinds = distinct(kinds)
     rows = [(name, *cells) for name, cells in _rows(kinds, time_outs_s).items()]
     print_table(("failures of links", *kinds), rows)
     last = list(kinds.values())[-1]

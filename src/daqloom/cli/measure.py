@@ -12,8 +12,10 @@ import typer
 from daqloom import load
 from daqloom.cli.app import Group, group
 from daqloom.cli.console import (
+    BAD_INPUT,
     check_figures,
     check_writable,
+    fail,
     plain_failures,
     present,
     spoken,
@@ -288,8 +290,11 @@ def status(
     address: Address = None,
     certificates: Certificates = None,
     json: Annotated[bool, flag("Print the status as one JSON object.", "--json")] = False,
+    watch: Annotated[bool, typer.Option("--watch", hidden=True)] = False,
 ) -> None:
     """Print the status of a run and of its units."""
+    if watch:
+        fail("control status prints once; use `daqloom control watch` to follow a run", BAD_INPUT)
     _steer("status", address, certificates, json=json)
 
 

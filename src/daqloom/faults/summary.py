@@ -149,6 +149,15 @@ def variants(
     return {name: Variant(name, own, found.observed, links, left) for name, own, left in kinds}
 
 
+def distinct(kinds: Mapping[str, Variant]) -> Mapping[str, Variant]:
+    """Return the variants without those that count the same failures over the same time as another;
+    the name of that one is then `all = outside tests`."""
+    found: dict[tuple[object, ...], tuple[list[str], Variant]] = {}
+    for name, kind in kinds.items():
+        found.setdefault((kind.failures, kind.tests), ([], kind))[0].append(name)
+    return {" = ".join(names): kind for names, kind in found.values()}
+
+
 # The same failures in several variants are counted, fitted and tested once.
 @lru_cache(maxsize=3)
 def _totals(failures: tuple[Failure, ...], until_s: float) -> tuple[LinkTotal, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.failure import Failure
-from daqloom.faults.summary import Variant
+from daqloom.faults.summary import Variant, distinct
 from daqloom.output import write_text
 from daqloom.report import style
 from daqloom.words import TIMES_S, counted, duration, natural_key, unit_of_time
@@ -62,7 +62,7 @@ def draw(kinds: Mapping[str, Variant], links: Sequence[str]) -> Figure:
 
 
 def _durations(axes: Axes, kinds: Mapping[str, Variant]) -> None:
-    for (name, kind), colour in zip(kinds.items(), COLOURS, strict=False):
+    for (name, kind), colour in zip(distinct(kinds).items(), COLOURS, strict=False):
         found = kind.durations
         if not len(found.duration_s):
             continue
@@ -148,7 +148,11 @@ def _map(axes: Axes, kind: Variant, links: Sequence[str]) -> None:
     from matplotlib.colors import LogNorm
 
     image = axes.pcolormesh(shown, cmap="viridis_r", norm=LogNorm(1, max(2, grid.max())))
-    axes.figure.colorbar(image, ax=axes, label="failures", shrink=0.6, format="%g")
+    marks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= grid.max()]
+    bar = axes.figure.colorbar(
+        image, ax=axes, label="failures", shrink=0.6, ticks=marks, format="%g"
+    )
+    bar.ax.minorticks_off()
     places = np.unique(np.linspace(0, len(rows) - 1, min(LABELS, len(rows))).astype(int))
     axes.set_yticks(
         (places + 0.5) / per_row, [rows[place].split(" - ")[0] for place in places], fontsize=7
