@@ -102,6 +102,15 @@ def test_all_keys_without_meaning_are_listed(tmp_path):
     assert note.startswith(f"{tmp_path}/it.toml: event.fragment_size means nothing")
 
 
+def test_all_keys_that_a_switch_model_lacks_are_listed(tmp_path):
+    error = refusal(
+        tmp_path, RACK + '[network.switch.tor]\nmodel = "voq"\ncores = 2\nalpha = 3.0\n'
+    )
+    assert "network.switch.tor: cores is not a key of model" in str(error)
+    [note] = error.__notes__
+    assert note.startswith(f"{tmp_path}/it.toml: network.switch.tor: alpha is not a key of model")
+
+
 def test_a_key_that_takes_several_kinds_of_values_has_one_line(tmp_path):
     error = refusal(tmp_path, RACK + '[event]\nshare = "a"\nsize = "5"\n')
     assert len([str(error), *error.__notes__]) == 2

@@ -3,6 +3,14 @@
 from daqloom.words import printable
 
 
+def value_error(first: str, *others: str) -> ValueError:
+    """Return an error of a validator on several mistakes: all but the first one are its notes."""
+    error = ValueError(first)
+    for other in others:
+        error.add_note(other)
+    return error
+
+
 class ScenarioError(Exception):
     """Input that cannot be used; the text is one sentence: what, where, what was expected. The text
     is one line of printable characters, whatever the input held."""

@@ -66,8 +66,9 @@ def _sentences(
 ) -> Iterator[str]:
     """Return a sentence on a mistake, and on others that its error has as notes."""
     yield _sentence(mistake, source, overridden, option, system)
+    path = ".".join(str(part) for part in mistake["loc"])
     for note in getattr(mistake.get("ctx", {}).get("error"), "__notes__", ()):
-        yield f"{source}: {note}" if source else note
+        yield ": ".join(filter(None, [source, path, note]))
 
 
 def _sentence(

@@ -12,6 +12,7 @@ from daqloom.scenario import inputs
 from daqloom.scenario.check import check
 from daqloom.scenario.choices import Choices, assumptions
 from daqloom.scenario.document import forget, given, put, without_empty_tables
+from daqloom.scenario.errors import value_error
 from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.tables import Tables
 
@@ -79,10 +80,7 @@ class Scenario(Tables):
             return handler(data)
         choices = Choices(data, cls)
         if refusals := [choices.refusal(*each) for each in choices.without_meaning()]:
-            error = ValueError(refusals[0])
-            for refusal in refusals[1:]:
-                error.add_note(refusal)
-            raise error
+            raise value_error(*refusals)
         document, filled = choices.with_defaults()
         scenario = handler(document)
         # What the choices filled in was not set by the user: others may replace it.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
+from daqloom.scenario.errors import value_error
 from daqloom.scenario.links import MOST_PORTS
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import (
@@ -204,13 +205,16 @@ class PacketBuffer(Part):
         known = DEFAULTS.get(model) if isinstance(model, str) else None
         if known is None:
             return handler(data)
+        refusals = []
         for key in data:
             if key in cls.model_fields and key not in COMMON_KEYS and key not in known:
                 users = ", ".join(name for name, keys in DEFAULTS.items() if key in keys)
-                raise ValueError(
+                refusals.append(
                     f'{key} is not a key of model = "{model}"; leave it out, or choose a model '
                     f"that has it: {users}"
                 )
+        if refusals:
+            raise value_error(*refusals)
         switch = handler(known | data)
         # What the model filled in was not set by the user: another model may replace it.
         switch.model_fields_set.intersection_update(data)
