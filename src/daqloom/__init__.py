@@ -37,7 +37,8 @@ def load(
     `overrides` are `"dotted.path=value"` strings, or a mapping of dotted path to value; they win
     over the file.
 
-    Raises `daqloom.scenario.ScenarioError`, whose text is one sentence for a person.
+    Raises `daqloom.scenario.ScenarioError`, whose text is one sentence for a person; those on
+    other mistakes of the file are its notes.
     """
     from daqloom.system import System
     from daqloom.topology.loaded import load

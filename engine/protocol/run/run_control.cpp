@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -13,7 +13,8 @@ def value_error(first: str, *others: str) -> ValueError:
 
 class ScenarioError(Exception):
     """Input that cannot be used; the text is one sentence: what, where, what was expected. The text
-    is one line of printable characters, whatever the input held."""
+    is one line of printable characters, whatever the input held; each note of the error is such a
+    line on another mistake."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(printable(sentence))
