@@ -102,6 +102,13 @@ def test_all_keys_without_meaning_are_listed(tmp_path):
     assert note.startswith(f"{tmp_path}/it.toml: event.fragment_size means nothing")
 
 
+def test_each_mistake_of_an_option_is_told_as_one_of_the_option():
+    with pytest.raises(ScenarioError) as caught:
+        load("laptop", ["event.size=1 MB", "event.share=equal"])
+    lines = [str(caught.value), *caught.value.__notes__]
+    assert [line.split(" means ")[0] for line in lines] == ["--set event.size", "--set event.share"]
+
+
 def test_all_keys_that_a_switch_model_lacks_are_listed(tmp_path):
     error = refusal(
         tmp_path, RACK + '[network.switch.tor]\nmodel = "voq"\ncores = 2\nalpha = 3.0\n'

@@ -40,7 +40,9 @@ def refused(
     for each in mistakes:
         key = _key_at(each["loc"], system)
         if key not in of_keys:
-            of_keys[key] = list(_sentences(each, source, overridden, option, system))
+            of_keys[key] = [
+                _sentence(one, source, overridden, option, system) for one in _apart(each)
+            ]
     first, *others = (text for texts in of_keys.values() for text in texts)
     refusal = ScenarioError(first)
     for text in others[: MOST_MISTAKES - 1]:
@@ -57,18 +59,11 @@ def _key_at(place: Sequence[str | int], system: type[BaseModel]) -> str:
     return next((path for path in paths if knows(path, system)), ".".join(names))
 
 
-def _sentences(
-    mistake: ErrorDetails,
-    source: str,
-    overridden: Collection[str],
-    option: str,
-    system: type[BaseModel],
-) -> Iterator[str]:
-    """Return a sentence on a mistake, and on others that its error has as notes."""
-    yield _sentence(mistake, source, overridden, option, system)
-    path = ".".join(str(part) for part in mistake["loc"])
+def _apart(mistake: ErrorDetails) -> Iterator[ErrorDetails]:
+    """Return a mistake, and those that the notes of its error are on."""
+    yield mistake
     for note in getattr(mistake.get("ctx", {}).get("error"), "__notes__", ()):
-        yield ": ".join(filter(None, [source, path, note]))
+        yield {**mistake, "ctx": {"error": note}}
 
 
 def _sentence(
@@ -104,7 +99,7 @@ def _sentence(
     expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
     hint = (
         meant(value, re.findall("'([^']*)'", str(context["expected"])))
-        if (kind == "literal_error")
+        if kind == "literal_error"
         else ""
     )
     return f"{where}{path} = {_quote(value)} {expected}{hint}"
