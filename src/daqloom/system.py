@@ -106,8 +106,9 @@ class System:
         measured: Callable[[Progress], None] | None = None,
     ) -> Beside:
         """Apply several methods, by default all that this machine can be asked for. `simulated` and
-        `measured` are called with the progress of their runs. Raises what the methods raise;
-        StoppedError after Ctrl-C."""
+        `measured` are called with the progress of their runs. A measurement that fails leaves the
+        results of the others, and its reason (`failure`). Raises what the methods raise, a
+        MeasureError only if no other method has a result; StoppedError after Ctrl-C."""
         from daqloom.study.beside import beside, usual_methods
 
         chosen = usual_methods(self.scenario) if methods is None else methods

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from daqloom import methods
 from daqloom.cli.main import app
+from daqloom.measure import MeasureError
 from daqloom.report.system import beside_figure, beside_table
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
@@ -180,3 +182,55 @@ def test_a_rack_in_a_laboratory_is_measured_on_the_network_that_is_simulated() -
     assert "scheduled on a core" not in told
     cells = {row[0]: row[1:] for row in beside_table.rows(whole)}
     assert cells["packets dropped"] == ["–", "3"]
+
+
+REFUSAL = "not a valid measurement of the network, as the processors were the limit"
+
+
+def refuse(*_: object, **__: object) -> Result:
+    raise MeasureError(REFUSAL)
+
+
+def test_a_refused_measurement_leaves_what_the_others_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(methods, "measure", refuse)
+    figure, keys = tmp_path / "beside.html", [f"--set={k}={v}" for k, v in SHORT.items()]
+    done = CliRunner().invoke(app, ["compare", "laptop", "--figure", str(figure), *keys])
+    assert done.exit_code == 1
+    assert REFUSAL in done.stderr
+    assert "event rate" in done.stdout
+    assert "simulate" in done.stdout
+    assert f"The measurement has no result: {REFUSAL}." in " ".join(done.stdout.split())
+    assert REFUSAL in figure.read_text()
+    done = CliRunner().invoke(app, ["compare", "laptop", "--json", *keys])
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert [result["method"] for result in told["results"]] == ["analyse", "simulate"]
+    assert told["failure"] == REFUSAL
+    with pytest.raises(MeasureError, match="not a valid measurement"):
+        beside(laptop(), ("measure",))
+
+
+def test_a_measurement_that_failed_on_the_way_has_its_column(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> Result:
+        raise MeasureError("unit 1 is lost", replace(MEASURED, failure="unit 1 is lost"))
+
+    monkeypatch.setattr(methods, "measure", fail)
+    found = beside(laptop(), ("simulate", "measure"))
+    assert [result.method for result in found.results] == ["simulate", "measure"]
+    assert (found.results[1].failure, found.failure) == ("unit 1 is lost", None)
+
+
+def test_a_laboratory_shows_its_buffer_and_how_busy_the_machine_was(found: Beside) -> None:
+    host = {"host_pressure": 0.25, "host_lateness": 0.03}
+    held = {"buffer_peak_bytes": {"tor": 780_000, "core": 6_000}}
+    busy = replace(MEASURED, metrics=MEASURED.metrics | host | held)
+    of_lab = replace(found, results=(*found.results[:2], busy))
+    cells = {row[0]: row[1:] for row in beside_table.rows(of_lab)}
+    assert cells["processor pressure"] == ["–", "–", "25.0%"]
+    assert cells["lateness of the machine"] == ["–", "–", "3.0%"]
+    titles = [panel.get_title(loc="left") for panel in beside_figure.draw(of_lab).axes]
+    assert "Peak occupancy of the top-of-rack switch" in titles

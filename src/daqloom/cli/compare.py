@@ -123,7 +123,8 @@ def _fabric(
     if json:
         from daqloom.result import SCHEMA
 
-        print_json({"schema": SCHEMA, "results": [result.to_dict() for result in found.results]})
+        record = {"schema": SCHEMA, "results": [result.to_dict() for result in found.results]}
+        print_json(record | ({"failure": str(found.failure)} if found.failure else {}))
     else:
         _tell_beside(found)
         if methods is None and len(chosen) < len(METHODS):
@@ -135,6 +136,8 @@ def _fabric(
         beside_figure.write(figure, found)
         if not json:
             print(f"\n{figure}  the methods side by side")
+    if found.failure:
+        raise found.failure
     end_if_failed(*found.results)
 
 

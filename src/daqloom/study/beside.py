@@ -12,6 +12,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
+    from daqloom.measure import MeasureError
     from daqloom.measure.run import Progress
     from daqloom.scenario import Scenario
 
@@ -28,6 +29,8 @@ class Beside:
 
     scenario: Scenario
     results: tuple[Result, ...]
+    failure: MeasureError | None = None
+    """Why the measurement, which was asked for, has no result."""
 
     def of(self, method: Method) -> Result | None:
         """Return the result of a method, None where it was not applied."""
@@ -62,8 +65,11 @@ def beside(
     simulated: Callable[[float], None] | None = None,
     measured: Callable[[Progress], None] | None = None,
 ) -> Beside:
-    """Runs `methods`; `simulated` and `measured` hear how far their runs are. Raises what the
-    methods raise; StoppedError after Ctrl-C."""
+    """Run `methods`; `simulated` and `measured` are called with the progress of their runs. A
+    measurement that fails leaves the results of the others, and its reason. Raises what the
+    methods raise, a MeasureError only if no other method has a result; StoppedError after Ctrl-C.
+    """
+    from daqloom.measure import MeasureError
 
     def by(method: Method) -> Result:
         if method == "analyse":
@@ -72,4 +78,16 @@ def beside(
             return apply.simulate(scenario, progress=simulated)
         return apply.measure(scenario, progress=measured)
 
-    return Beside(scenario, tuple(by(method) for method in methods))
+    results: list[Result] = []
+    failure = None
+    for method in methods:
+        try:
+            results.append(by(method))
+        except MeasureError as error:
+            if error.result is not None:
+                results.append(error.result)
+            elif not results:
+                raise
+            else:
+                failure = error
+    return Beside(scenario, tuple(results), failure)

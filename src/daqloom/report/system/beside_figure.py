@@ -1,4 +1,4 @@
-"""The methods side by side: rate, phase, latency and use of time as bars, alone or on a page."""
+"""The methods side by side as bars, alone or on a page: rate, phase or latency, buffer, time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from daqloom.output import write_text
 from daqloom.report import style
 from daqloom.report.page import page, picture, table
 from daqloom.report.system.beside_table import head, rows, title, value_of, verdict
+from daqloom.scenario.switches import LEVELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +51,7 @@ def write(path: Path, found: Beside) -> None:
 
 def render(found: Beside) -> str:
     """Return the page: the picture, what it says, the table, and notes of the methods."""
-    described = "Bars of the methods: events per second, length of a phase, shares of time"
+    described = "Bars of the methods: events per second, phase or latency, buffer, shares of time"
     notes = [
         f"Note, {result.method}: {warning}"
         for result in found.results
@@ -79,7 +80,7 @@ def draw(found: Beside, *, titled: bool = True) -> Figure:
     from matplotlib.figure import Figure
 
     amounts = [path for path in AMOUNTS if any(value_of(each, path) for each in found.results)]
-    amounts = amounts[:MOST_AMOUNTS]
+    amounts = [*amounts[:MOST_AMOUNTS], *_fullest_buffer(found)]
     timed = [result for result in found.results if _shares(result)]
     with mpl.rc_context(style.RC):
         columns = len(amounts) + bool(timed)
@@ -96,6 +97,16 @@ def draw(found: Beside, *, titled: bool = True) -> Figure:
         if titled:
             figure.suptitle(title(found), x=0.01, ha="left", fontsize=11, color=style.GREY)
     return figure
+
+
+def _fullest_buffer(found: Beside) -> list[str]:
+    """The peak of the level of switches that holds most by any method; none without buffers."""
+    peaks = {
+        path: max(value_of(each, path) or 0.0 for each in found.results)
+        for path in (f"buffer_peak_bytes.{level}" for level in LEVELS)
+    }
+    fullest = max(peaks, key=lambda path: peaks[path])
+    return [fullest] if peaks[fullest] else []
 
 
 def _bars(axes: Axes, results: tuple[Result, ...], path: str) -> None:

@@ -43,6 +43,8 @@ ROWS = (
     "events_wrong",
     "events_repeated",
     "units_lost",
+    "host_pressure",
+    "host_lateness",
 )
 """Metrics with the same meaning in all methods."""
 OF_FAULTS = ("faults_begun", "faults_detected", "faults_recovered")
@@ -104,6 +106,8 @@ def verdict(found: Beside) -> Iterator[str]:
         yield (
             f"{one} models only the network, {links}; hosts make and check data infinitely fast."
         )
+    if found.failure:
+        yield f"The measurement has no result: {found.failure}."
     if measured is None:
         return
     reference, named = (simulated, "simulated") if simulated else (analysed, "closed-form")
