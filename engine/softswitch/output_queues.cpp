@@ -80,6 +80,7 @@ void OutputQueues::set_mark(RingIndex ring, Bytes bytes) {
 }
 
 void OutputQueues::forget_peaks() {
+    shared_peak_bytes_ = shared_bytes_;
     for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
         const std::uint32_t most = shared_ ? limits_[ring] : rings_[ring].most_packets;
         counters_[ring].peak_bytes = std::min(rings_[ring].bytes, rings_[ring].most_bytes);

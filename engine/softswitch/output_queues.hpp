@@ -158,6 +158,9 @@ class OutputQueues {
     [[nodiscard]] const Waits& waits(RingIndex ring) const { return waits_[ring.value()]; }
     [[nodiscard]] const RingMemory& memory() const { return memory_; }
     [[nodiscard]] const std::optional<SharedMemory>& shared() const { return shared_; }
+    /// Most bytes of frames that all rings of a shared memory held at a time, since peaks were
+    /// forgotten; 0 without a shared memory.
+    [[nodiscard]] base::Bytes shared_peak_bytes() const { return shared_peak_bytes_; }
 
   private:
     static constexpr std::uint32_t kAhead = 4;
@@ -217,7 +220,7 @@ class OutputQueues {
         }
         if (!append(ring, packet, now)) [[unlikely]] {
             if (shared_) {
-                shared_->release(ring.port, packet.bytes);
+                release_shared(ring, packet.bytes);
             }
             ++counted.memory_drops;
             return fate.drop(packet.handle);
@@ -249,8 +252,14 @@ class OutputQueues {
                               shared_->fits(ring.port, packet.bytes);
         if (has_room) {
             shared_->charge(ring.port, packet.bytes);
+            shared_bytes_ += packet.bytes;
+            shared_peak_bytes_ = std::max(shared_peak_bytes_, shared_bytes_);
         }
         return has_room;
+    }
+    void release_shared(const Ring& ring, std::uint32_t bytes) {
+        shared_->release(ring.port, bytes);
+        shared_bytes_ -= bytes;
     }
 
     bool append(Ring& ring, const Packet& packet, base::Time now) {
@@ -349,7 +358,7 @@ class OutputQueues {
     void remove_first(Ring& ring) {
         const Held& first = memory_.at(ring.head, ring.head_place);
         if (shared_) [[unlikely]] {
-            shared_->release(ring.port, first.bytes);
+            release_shared(ring, first.bytes);
         }
         ring.bytes -= first.bytes;
         --ring.packets;
@@ -381,6 +390,8 @@ class OutputQueues {
     std::uint32_t drawn_ = 1;
     RingMemory memory_;
     std::optional<SharedMemory> shared_;
+    base::Bytes shared_bytes_ = 0;  ///< of the frames held in `shared_`
+    base::Bytes shared_peak_bytes_ = 0;
     std::vector<std::uint32_t> limits_;  ///< packets of each ring, with a shared memory
     TimingWheel wheel_;
     std::vector<Ring> rings_;

@@ -386,6 +386,10 @@ TEST(OutputQueues, SharedMemoryAdmitsAsTheSwitchThatItStandsFor) {
     EXPECT_EQ(queues.shared()->used(), 18);
     fill(1, 100);
     EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 27U);
+    // The peak is that of the sum, 37 and 28 packets, not the sum of the peaks, 37 and 37.
+    EXPECT_EQ(queues.shared_peak_bytes(), (37 + 28) * 100);
+    queues.forget_peaks();
+    EXPECT_EQ(queues.shared_peak_bytes(), 37 * 100);
     queues.drain([](std::uint64_t) {});
     EXPECT_EQ(queues.shared()->held(), 0);
     EXPECT_EQ(queues.shared()->taken(), queues.shared()->freed());

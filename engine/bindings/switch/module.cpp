@@ -204,6 +204,9 @@ void bind_state(nb::module_& module) {
         .def_ro("known_addresses", &SwitchState::known_addresses)
         .def_ro("rules", &SwitchState::rules)
         .def_ro("ring_memory", &SwitchState::ring_memory)
+        .def_ro("shared_peak", &SwitchState::shared_peak,
+                "Most bytes that all rings of a shared memory held at a time, since peaks were "
+                "forgotten.")
         .def_ro("free_buffers", &SwitchState::free_buffers)
         .def_ro("at_s", &SwitchState::at);
 }

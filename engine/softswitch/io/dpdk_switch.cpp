@@ -134,6 +134,7 @@ struct Switch::Running {
         }
         state.addresses = base::together(state.addresses, forwarder.addresses().counters());
         state.known_addresses = std::max(state.known_addresses, forwarder.addresses().size());
+        state.shared_peak += queues.shared_peak_bytes();
         state.ring_memory += static_cast<base::Bytes>(queues.memory().touched());
     }
 };

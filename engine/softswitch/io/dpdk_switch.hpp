@@ -43,6 +43,7 @@ struct SwitchState {
     std::size_t known_addresses = 0;
     std::size_t rules = 0;
     base::Bytes ring_memory = 0;  ///< ever touched
+    base::Bytes shared_peak = 0;  ///< of all rings at a time; 0 without a shared memory
     std::uint32_t free_buffers = 0;
     base::Time at;  ///< since its start
 };

@@ -90,7 +90,11 @@ class RunningSwitch:
                 **_counts(state.addresses),
             },
             loop=_counts(state.loop),
-            memory={"ring_bytes": state.ring_memory, "free_buffers": state.free_buffers},
+            memory={
+                "ring_bytes": state.ring_memory,
+                "free_buffers": state.free_buffers,
+                "shared_peak_bytes": state.shared_peak,
+            },
             failure=failure,
         )
 
