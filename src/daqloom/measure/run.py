@@ -36,7 +36,7 @@ from daqloom.measure.lab.balance import settle
 from daqloom.measure.lab.laboratory import Laboratory
 from daqloom.measure.lab.network import lab_network
 from daqloom.measure.lab.result import Watch, balance_metrics
-from daqloom.measure.lab.validity import why_invalid
+from daqloom.measure.lab.validity import judge
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.messages import MOST_ARRIVALS
 from daqloom.measure.namespaces import Namespaces, tools_of
@@ -93,6 +93,8 @@ class Progress:
 
 
 T = TypeVar("T")
+MOST_READINGS = 64
+"""Most readings of a run that are kept to find the one in its middle."""
 TRACE_STAGES = 50_000
 """How many of its last stages a unit keeps for a timeline."""
 
@@ -373,6 +375,7 @@ async def _measure(
                 stack.enter_context(published(control.address, control.steering, control.token))
             control.want(Goal.RUNNING)
             begin, interrupted, failure = None, False, ""
+            meanwhile: list[Reading] = []
             watch: Watch | DeviceWatch | None = None
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
             try:
@@ -387,7 +390,7 @@ async def _measure(
                     watch = await asyncio.to_thread(Watch, laboratory)
                 elif device:
                     watch = await asyncio.to_thread(DeviceWatch, device)
-                await _course(control, scenario, stop, progress, warmup_s, duration_s)
+                await _course(control, scenario, stop, progress, warmup_s, duration_s, meanwhile)
             except _SignalledError:
                 interrupted = True
                 if begin is None:
@@ -408,10 +411,15 @@ async def _measure(
     counted = difference(begin, end)
     result = _result(scenario, control, began_s, counted, started_s, began_cpu_s)
     result = _with_course(result, scenario, control, recorder, injector, began_s, ended_s)
-    if in_network:
-        if why := why_invalid(in_network):
-            raise MeasureError(why)
-        result = replace(result, metrics={**result.metrics, **in_network})
+    result = replace(result, metrics={**result.metrics, **in_network})
+    if isinstance(watch, Watch):
+        middle = _middle(begin, meanwhile, end)
+        readings = [begin, middle, end] if middle else []
+        judgement = judge(result.metrics, watch.evidence(result.metrics, readings))
+        if judgement.refusal:
+            raise MeasureError(judgement.refusal)
+        told = [*judgement.warnings, *result.warnings]
+        result = replace(result, metrics=judgement.metrics, warnings=told)
     if device and device.notes:
         result = replace(result, warnings=[*result.warnings, *device.notes])
     if interrupted or failure:
@@ -538,8 +546,10 @@ async def _course(
     progress: Callable[[Progress], None] | None,
     since_s: float,
     until_s: float,
+    meanwhile: list[Reading] | None = None,
 ) -> None:
-    """Wait for part of a measurement; raises MeasureError if the run fails meanwhile."""
+    """Wait for part of a measurement, and append what units have counted `meanwhile`, now and then;
+    raises MeasureError if the run fails."""
     given, packing = scenario.measure, scenario.packing
     begin_s, begin = time.monotonic(), reading(control)
     while (passed_s := time.monotonic() - begin_s) < until_s - since_s:
@@ -547,7 +557,12 @@ async def _course(
         await _either(control.until(lambda: control.run.phase is Phase.ERROR), stop, rest_s)
         if control.run.phase in (Phase.ERROR, Phase.ENDED):
             raise MeasureError(control.failure())
-        counted = metrics(difference(begin, reading(control)), packing)
+        now = reading(control)
+        counted = metrics(difference(begin, now), packing)
+        if meanwhile is not None:
+            meanwhile.append(now)
+            if len(meanwhile) > MOST_READINGS:
+                del meanwhile[::2]
         built = counted.get("events_built", 0)
         if progress:
             share = (since_s + time.monotonic() - begin_s) / given.duration
@@ -556,6 +571,16 @@ async def _course(
             return
         if control.run.goal is not Goal.RUNNING:  # `when_unwritable` has stopped it
             return
+
+
+def _middle(begin: Reading, meanwhile: list[Reading], end: Reading) -> Reading | None:
+    """Return the reading closest to the middle of a run; None if there is none."""
+    half_s = window_s(difference(begin, end)) / 2
+    return min(
+        meanwhile,
+        key=lambda reading: abs(window_s(difference(begin, reading)) - half_s),
+        default=None,
+    )
 
 
 def _number(value: object) -> float:

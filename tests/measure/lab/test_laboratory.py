@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,8 +110,8 @@ def test_no_more_waits_in_a_port_than_static_windows_let_through() -> None:
 
 
 def test_a_machine_that_is_too_busy_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validity, "MOST_PRESSURE", 2.0)
-    monkeypatch.setattr(validity, "MOST_LATENESS", -1.0)
+    late = replace(validity.RATES.limits, pressure=2.0, lateness=-1.0)
+    monkeypatch.setattr(validity, "KINDS", (replace(validity.RATES, limits=late),))
     with pytest.raises(MeasureError, match="not a valid measurement of the network"):
         measure(rack(measure__duration="2 s"))
 

@@ -13,7 +13,6 @@ from daqloom.measure.lab.laboratory import LabCount, PortCount
 from daqloom.measure.lab.network import Queue, lab_network
 from daqloom.measure.lab.result import lab_metrics
 from daqloom.measure.lab.software import RingCount, document
-from daqloom.measure.lab.validity import host_metrics, why_invalid
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.softswitch.load import load as load_switch
@@ -200,20 +199,41 @@ def reply(sent: tuple[int, int], queue: tuple[int, int, int]) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), 36, 0, 0, 0) + body
 
 
+def watched_port(ahead_bytes: int = 2 * FRAME) -> Port:
+    """Of 10 full frames a second, looked at ten times a second."""
+    return Port("access.0.down", 0, 4, ahead_bytes, 10 * FRAME, FRAME, request(7, 16))
+
+
 def test_a_port_counts_what_the_kernel_tells_and_what_it_does_not_see() -> None:
-    seen = Port("access.0.down", 0, unseen_bytes=4, ahead_bytes=2 * FRAME, request=request(7, 16))
-    seen.update(reply((3 * SEEN, 3), (5, 5 * SEEN, 2)))
+    seen = watched_port()
+    seen.update(reply((3 * SEEN, 3), (5, 5 * SEEN, 2)), 0.1)
     assert (seen.sent_bytes, seen.sent, seen.dropped, seen.waiting) == (3 * SEEN, 3, 2, 5)
     assert seen.held_bytes == seen.peak_bytes == 7 * FRAME
-    seen.update(reply((8 * SEEN, 8), (0, 0, 2)))
+    seen.update(reply((8 * SEEN, 8), (0, 0, 2)), 0.5)
     assert (seen.held_bytes, seen.peak_bytes) == (0, 7 * FRAME)
 
 
+def test_a_port_counts_what_it_would_hold_if_it_kept_its_rate() -> None:
+    """20 frames wait; in one second a port of 10 frames a second sends 10, a late one 4."""
+    for sent, punctual in ((10, 10), (4, 10)):
+        seen = watched_port(ahead_bytes=0)
+        seen.update(reply((0, 0), (20, 20 * SEEN, 0)), 0.0)
+        assert seen.punctual_bytes == 20 * FRAME
+        seen.update(reply((sent * SEEN, sent), (20 - sent, (20 - sent) * SEEN, 0)), 1.0)
+        assert seen.held_bytes == (20 - sent) * FRAME
+        assert seen.punctual_bytes == punctual * FRAME
+    seen.update(reply((20 * SEEN, 20), (0, 0, 0)), 0.1)
+    assert seen.punctual_bytes == 0
+    # What comes between two looks may have come last.
+    seen.update(reply((20 * SEEN, 20), (1, SEEN, 0)), 0.5)
+    assert seen.punctual_bytes == FRAME
+
+
 def test_an_error_of_the_kernel_is_told() -> None:
-    seen = Port("x", 0, 4, 0, request(7, 16))
+    seen = watched_port()
     error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + bytes(16)
     with pytest.raises(FileNotFoundError):
-        seen.update(error)
+        seen.update(error, 0.1)
 
 
 ZERO = PortCount(sent=0, sent_bytes=0, dropped=0, waiting=0, peak_bytes=0)
@@ -222,7 +242,7 @@ ZERO = PortCount(sent=0, sent_bytes=0, dropped=0, waiting=0, peak_bytes=0)
 def counted(**of_ports: PortCount) -> LabCount:
     names = [queue.link.name for queue in lab_network(small()).queues]
     ports = {name: of_ports.get(name.replace(".", "_"), ZERO) for name in names}
-    return LabCount(ports, (0, 7 * FRAME), watched_s=2.0, late_s=0.1)
+    return LabCount(ports, (0, 7 * FRAME), watched_s=2.0, late_s=0.1, punctual_peaks=(0, 0))
 
 
 def test_metrics_are_those_of_the_time_between_two_counts() -> None:
@@ -270,14 +290,6 @@ def test_the_kernels_tables_are_read() -> None:
     text = "TcpExt: A TCPBacklogDrop TCPRcvQDrop\nTcpExt: 5 2 1\nIpExt: B\nIpExt: 4\n"
     assert socket_drops(text) == 3
     assert socket_drops("") == 0
-
-
-def test_a_busy_machine_is_found_out() -> None:
-    assert host_metrics(counted(), 1.0) == {"host_lateness": 0.05, "host_pressure": 0.5}
-    assert host_metrics(counted(), None) == {"host_lateness": 0.05}
-    assert why_invalid({"host_lateness": 0.05, "host_pressure": 0.5}) == ""
-    assert "waited for a core 90% of the time" in why_invalid({"host_pressure": 0.9})
-    assert "timers were late for 50% of the time" in why_invalid({"host_lateness": 0.5})
 
 
 SOFTWARE = {

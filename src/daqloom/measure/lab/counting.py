@@ -40,6 +40,10 @@ class Port:
     """Bytes of a frame that the kernel does not count."""
     ahead_bytes: int
     """What the port holds before anything waits in the queue."""
+    bytes_per_s: float
+    """The rate of the port in full frames, without what only the wire has."""
+    look_bytes: float
+    """What the port sends between two looks: of what came meanwhile, so much may have come last."""
     request: bytes
     sent_bytes: int = 0
     sent: int = 0
@@ -47,15 +51,28 @@ class Port:
     waiting: int = 0
     held_bytes: int = 0
     peak_bytes: int = 0
+    punctual_bytes: float = 0.0
+    """What the port would hold if it had sent at its rate what came to it."""
 
-    def update(self, reply: bytes) -> None:
-        """Take in a reply of the kernel."""
+    def update(self, reply: bytes, passed_s: float) -> None:
+        """Process a reply of the kernel, `passed_s` after the previous one."""
         basic, queue = _statistics(reply)
+        before_bytes = self._taken_bytes()
         self.sent_bytes, self.sent = _BASIC.unpack_from(basic)
         self.waiting, backlog, self.dropped, _, _ = _QUEUE.unpack_from(queue)
         self.held_bytes = backlog + self.unseen_bytes * self.waiting
         self.held_bytes += self.ahead_bytes if self.waiting else 0
         self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+        came_bytes = self._taken_bytes() - before_bytes
+        punctual_bytes = max(
+            self.punctual_bytes + came_bytes - self.bytes_per_s * passed_s,
+            min(came_bytes, self.look_bytes),
+        )
+        # A port that holds nothing has caught up; its bucket may let it send ahead of its rate.
+        self.punctual_bytes = min(punctual_bytes, self.held_bytes)
+
+    def _taken_bytes(self) -> int:
+        return self.sent_bytes + self.unseen_bytes * self.sent + self.held_bytes
 
 
 def request(device: int, handle: int) -> bytes:
@@ -99,18 +116,26 @@ class Counting:
         self._socket.settimeout(ANSWER_S)
         switches = 1 + max((port.switch for port in ports), default=-1)
         self.peaks = [0] * switches
+        self.punctual_peaks = [0.0] * switches
+        """Peaks if each port had sent at its rate what came to it (B)."""
         self.late_s = 0.0
         """Sum of what looks were late, of those that were later than they may be (s)."""
-        self._last_s = self._began_s = time.monotonic()
+        self._last_s = self._began_s = self._looked_s = time.monotonic()
 
     def look(self) -> None:
         """Read all ports once."""
-        held = [0] * len(self.peaks)
+        held, punctual = [0] * len(self.peaks), [0.0] * len(self.peaks)
+        now_s = time.monotonic()
+        passed_s, self._looked_s = now_s - self._looked_s, now_s
         for port in self.ports:
             self._socket.send(port.request)
-            port.update(self._socket.recv(65536))
+            port.update(self._socket.recv(65536), passed_s)
             held[port.switch] += port.held_bytes
+            punctual[port.switch] += port.punctual_bytes
         self.peaks = [max(pair) for pair in zip(self.peaks, held, strict=True)]
+        self.punctual_peaks = [
+            max(pair) for pair in zip(self.punctual_peaks, punctual, strict=True)
+        ]
         self._last_s = time.monotonic()
 
     def woken(self, late_s: float) -> None:
@@ -120,6 +145,7 @@ class Counting:
     def begin(self) -> None:
         """Forget all peaks."""
         self.peaks = [0] * len(self.peaks)
+        self.punctual_peaks = [0.0] * len(self.peaks)
         self.late_s = 0.0
         self._began_s = time.monotonic()
         for port in self.ports:
@@ -140,6 +166,7 @@ class Counting:
                 for port in self.ports
             },
             "peaks": self.peaks,
+            "punctual_peaks": [round(peak) for peak in self.punctual_peaks],
             "watched_s": self._last_s - self._began_s,
             "late_s": self.late_s,
         }
@@ -157,6 +184,8 @@ def main() -> int:
                 each["switch"],
                 each["unseen_bytes"],
                 each["ahead_bytes"],
+                each["bytes_per_s"],
+                each["bytes_per_s"] * asked["every_s"],
                 request(socket.if_nametoindex(each["device"]), each["handle"]),
             )
             for each in asked["ports"]

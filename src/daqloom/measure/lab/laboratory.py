@@ -17,6 +17,7 @@ from daqloom.measure.lab.network import (
 )
 from daqloom.measure.lab.software import RingCount, SoftwareSwitch
 from daqloom.measure.launch import Launcher
+from daqloom.scenario.links import WIRE_OVERHEAD_BYTES
 
 LOOK_S = 500e-6
 """Time from one look at all queues to the next."""
@@ -55,6 +56,9 @@ class LabCount:
     """Since counting began (s)."""
     late_s: float
     """Sum of what looks were late, of those that were later than a bucket lasts (s)."""
+    punctual_peaks: tuple[int | None, ...]
+    """`peaks` if each port had sent at its rate what came to it; None of a software switch, whose
+    ports are not watched."""
 
 
 class Laboratory:
@@ -134,12 +138,14 @@ class Laboratory:
 
     def _watched(self, queue: Queue) -> dict[str, Any]:
         mtu = self.network.mtu_bytes
+        wire_bytes = full_frame_bytes(mtu) + WIRE_OVERHEAD_BYTES
         return {
             "name": queue.link.name,
             "device": queue.device,
             "handle": kernel.FIFO,
             "switch": queue.switch,
             "unseen_bytes": CHECK_SEQUENCE_BYTES,
+            "bytes_per_s": queue.rate_bps / 8 * full_frame_bytes(mtu) / wire_bytes,
             "ahead_bytes": round(kernel.ahead_frames(queue, mtu) * full_frame_bytes(mtu)),
         }
 
@@ -147,14 +153,9 @@ class Laboratory:
         self._counting.say(what)
         told = self._counting.answer()
         ports = {name: PortCount(**count) for name, count in told["ports"].items()}
-        peaks = list(told["peaks"])
+        peaks, punctual = list(told["peaks"]), list(told["punctual_peaks"])
         for switch in self._software:
-            of_port = switch.read()
+            of_port, peaks[switch.number] = switch.read()
             ports |= {name: ports[name].with_ring(ring) for name, ring in of_port.items()}
-            peaks[switch.number] = switch.most_bytes(of_port.values())
-        return LabCount(
-            ports,
-            tuple(peaks),
-            told["watched_s"],
-            told["late_s"],
-        )
+            punctual[switch.number] = None
+        return LabCount(ports, tuple(peaks), told["watched_s"], told["late_s"], tuple(punctual))

@@ -1,5 +1,6 @@
 """The metrics of the network of a laboratory, under the names that a simulation gives them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,8 @@ from daqloom.measure.lab.balance import Balance
 from daqloom.measure.lab.kernel import UNSEEN_BYTES
 from daqloom.measure.lab.laboratory import LabCount, Laboratory
 from daqloom.measure.lab.network import LabNetwork
-from daqloom.measure.lab.validity import host_metrics, pressure_s
+from daqloom.measure.lab.validity import Evidence, evidence_of, host_metrics, pressure_s
+from daqloom.measure.result import Reading
 from daqloom.topology.links import means_by_kind, most_by_level
 
 
@@ -17,14 +19,20 @@ class Watch:
     def __init__(self, laboratory: Laboratory) -> None:
         """Begin. Raises MeasureError."""
         self._laboratory, self._waited_s = laboratory, pressure_s()
-        self._begin = laboratory.begin()
+        self._begin = self._end = laboratory.begin()
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the time until now. Raises MeasureError."""
         end, now_s = self._laboratory.read(), pressure_s()
         waited_s = None if now_s is None or self._waited_s is None else now_s - self._waited_s
+        self._end = end
         found = lab_metrics(self._laboratory.network, self._begin, end)
         return {**found, **host_metrics(end, waited_s)}
+
+    def evidence(self, found: Mapping[str, Any], readings: Sequence[Reading]) -> Evidence:
+        """Return what speaks for and against the metrics `found`, of which some were returned last;
+        for `readings` see `validity.evidence_of`."""
+        return evidence_of(found, self._end, readings)
 
 
 def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str, Any]:

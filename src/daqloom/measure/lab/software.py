@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
@@ -156,15 +155,10 @@ class SoftwareSwitch:
         """Let it count peaks from here on. Raises MeasureError."""
         self._told("forget-peaks")
 
-    def most_bytes(self, ports: Iterable[RingCount]) -> int:
-        """Return the most that the switch may have held, by the peaks of its ports, which need not
-        have been at one time."""
-        held, of = sum(port.peak_bytes for port in ports), self._rings.buffer
-        return min(held, of.buffer) if of.architecture == "shared-memory" else held
-
-    def read(self) -> dict[str, RingCount]:
-        """Return what the rings have counted, by the link that begins at their port. Raises
-        MeasureError."""
+    def read(self) -> tuple[dict[str, RingCount], int]:
+        """Return what the rings have counted, by the link that begins at their port, and the most
+        bytes that the switch held: at one time where its ports share a memory, else the sum of the
+        ports' peaks. Raises MeasureError."""
         status = json.loads(self._told("status", "--json"))
         found: dict[str, RingCount] = {}
         queues = self._network.queues_of(self._rings.switch)
@@ -184,7 +178,9 @@ class SoftwareSwitch:
                     f"the device {port['name']} of the software switch missed {missed} packets, as "
                     "its core was away for too long: lower the rates, or let nothing else run here"
                 )
-        return found
+        if self._rings.buffer.architecture == "shared-memory":
+            return found, status["memory"]["shared_peak_bytes"]
+        return found, sum(ring.peak_bytes for ring in found.values())
 
     def _told(self, *words: str) -> str:
         done = subprocess.run(

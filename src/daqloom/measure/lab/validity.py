@@ -1,24 +1,255 @@
-"""Whether a laboratory measured its network, or this machine's processors."""
+"""Which metrics of a laboratory are those of its network, and which of this machine's processors.
 
+Each metric is judged by its own evidence. Rates and means average over what a late timer does;
+percentiles near the end and peaks are its worst moments, so that few late timers spoil them.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import sqrt
 from pathlib import Path
+from typing import Any
 
+from daqloom._engine import latency_bucket
 from daqloom.measure.lab.laboratory import LabCount
+from daqloom.measure.result import HISTOGRAMS, Reading, difference, merged, window_s
+from daqloom.metrics import with_unit
 
-MOST_PRESSURE = 0.8
-"""Share of time in which some process waited for a core, up to which a network is measured."""
-MOST_LATENESS = 0.1
-"""Share of time by which timers were later than a bucket of the slowest port lasts."""
+AROUND_P99 = (0.9875, 0.9925)
+"""Shares of events between which the 99th percentile may not jump."""
+MOST_SPREAD = 6.0
+"""Standard errors by which two halves of a run may differ: events that wait for one another are not
+independent."""
 _PRESSURE = Path("/proc/pressure/cpu")
 
 
-def pressure_s() -> float | None:
-    """Return for how long some process has waited for a core since this machine started (s); None
-    where its kernel does not tell."""
-    try:
-        line = _PRESSURE.read_text().splitlines()[0]
-        return int(line.rpartition("total=")[2]) / 1e6
-    except (OSError, ValueError, IndexError):
+@dataclass(frozen=True)
+class Limits:
+    """Most evidence against metrics with which they hold."""
+
+    pressure: float
+    """Share of time in which some process waited for a core."""
+    lateness: float
+    """Share of time by which timers were later than a port's token bucket lasts."""
+    lateness_unwatched: float
+    """The same where no port is watched, so that lateness is the only evidence."""
+    excess: float
+    """See `Evidence.excess`."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Metrics that need the same evidence."""
+
+    name: str
+    """For people, in the plural."""
+    metrics: tuple[str, ...]
+    """Dotted names; empty: all metrics of the run."""
+    tolerance: float
+    """Relative error up to which a metric holds."""
+    limits: Limits
+
+
+RATES = Kind("rates", (), 0.05, Limits(1.0, 0.45, 0.2, 0.4))
+"""Where rates do not hold, nothing does."""
+MEANS = Kind(
+    "means of latencies and phases",
+    (
+        *(f"collection_latency_s.{part}" for part in ("min", "mean", "p50")),
+        *(f"barrier_s.{part}" for part in ("whole", "least", "most", "p50")),
+        "phase_s",
+        "barrier_share",
+    ),
+    0.05,
+    Limits(0.8, 0.1, 0.075, 0.15),
+)
+TAILS = Kind(
+    "99th percentiles and maxima of latencies",
+    tuple(f"{name}.{part}" for name in HISTOGRAMS for part in ("p99", "max")),
+    0.1,
+    Limits(0.7, 0.07, 0.05, 0.15),
+)
+PEAKS = Kind("peaks of buffers", ("buffer_peak_bytes",), 0.1, Limits(0.7, 0.07, 0.05, 0.08))
+KINDS = (RATES, MEANS, TAILS, PEAKS)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """One metric in the two halves of a run."""
+
+    values: tuple[float, float]
+    error: float
+    """Standard error of their difference, in units of the metric."""
+
+    def differ(self, tolerance: float) -> bool:
+        """Whether the halves differ by more than chance explains, in a way that moves the whole
+        run's value by more than a relative `tolerance`."""
+        apart, middle = abs(self.values[0] - self.values[1]), sum(self.values) / 2
+        return apart > 2 * tolerance * middle + MOST_SPREAD * self.error
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for and against the metrics of a run."""
+
+    lateness: float
+    pressure: float | None = None
+    """None: the kernel does not report it."""
+    excess: float | None = None
+    """Share of a switch's peak that its ports held because they sent below their rates; None: no
+    port was watched."""
+    rates: Halves | None = None
+    means: Halves | None = None
+    tail_s: tuple[float, float] | None = None
+    """Percentiles of latency around the 99th, at `AROUND_P99` (s)."""
+
+    def against(self, kind: Kind) -> str:
+        """Return why metrics of a kind are not those of the network; empty where they are."""
+        limits = kind.limits
+        if self.pressure is not None and self.pressure > limits.pressure:
+            return (
+                f"some process waited for a core {self.pressure:.0%} of the time, more than the "
+                f"{limits.pressure:.0%} at which they hold"
+            )
+        most = limits.lateness_unwatched if self.excess is None else limits.lateness
+        if self.lateness > most:
+            return (
+                f"timers were late for {self.lateness:.1%} of the time by more than a port's token "
+                f"bucket lasts, more than the {most:.1%} at which they hold"
+            )
+        if self.excess is not None and self.excess > limits.excess:
+            return (
+                f"ports that sent below their rates made {self.excess:.0%} of a switch's peak, and "
+                f"they hold up to {limits.excess:.0%}"
+            )
+        halves = {RATES.name: self.rates, MEANS.name: self.means}.get(kind.name)
+        if halves and halves.differ(kind.tolerance):
+            one, other = halves.values
+            return f"the halves of the run differ, {one:.3g} and {other:.3g}"
+        if kind is TAILS and self.tail_s and self.tail_s[1] > self.tail_s[0] * (1 + kind.tolerance):
+            low, high = (with_unit(s, "s") for s in self.tail_s)
+            return f"a single event in 400 moves the 99th percentile between {low} and {high}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is left of a run."""
+
+    metrics: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+    refusal: str = ""
+    """Why nothing is left; empty where something is."""
+
+
+def judge(found: Mapping[str, Any], evidence: Evidence) -> Judgement:
+    """Return the metrics that the evidence supports, and a warning for those left out."""
+    left, unsupported = dict(found), dict[str, list[str]]()
+    for kind in KINDS:
+        if not (why := evidence.against(kind)):
+            continue
+        if not kind.metrics:
+            what = "not a valid measurement of the network, as the processors were the limit"
+            return Judgement(dict(found), refusal=f"{what}: {why}; {_remedy()}")
+        if (given := _without(left, kind)) != left:
+            left = given
+            unsupported.setdefault(why, []).append(kind.name)
+    return Judgement(
+        left,
+        tuple(
+            f"{' and '.join(names)} are left out, as this machine may have made them, and not the "
+            f"network: {why}; {_remedy()}"
+            for why, names in unsupported.items()
+        ),
+    )
+
+
+def _without(found: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    left = dict(found)
+    for path in kind.metrics:
+        name, _, inner = path.partition(".")
+        if not inner:
+            left.pop(name, None)
+        elif isinstance(left.get(name), dict):
+            left[name] = {key: value for key, value in left[name].items() if key != inner}
+            if not left[name]:
+                del left[name]
+    return left
+
+
+def _remedy() -> str:
+    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    return (
+        f"the load is {load:.1f} on {cores} cores: let nothing else run here, lower the rates of "
+        "links and events in proportion, or measure longer"
+    )
+
+
+def evidence_of(found: Mapping[str, Any], count: LabCount, readings: Sequence[Reading]) -> Evidence:
+    """Return the evidence for the metrics `found` of a run: from what its ports counted, and from
+    what the units had counted at its begin, middle and end (none of the three: unknown)."""
+    watched = [
+        1 - punctual / peak if peak else 0.0
+        for peak, punctual in zip(count.peaks, count.punctual_peaks, strict=True)
+        if punctual is not None
+    ]
+    rates, means = None, None
+    if len(readings) == 3:
+        begin, middle, end = readings
+        halves = (difference(begin, middle), difference(middle, end))
+        rates, means = _rates(*halves), _means(*halves)
+    return Evidence(
+        lateness=found.get("host_lateness", 0.0),
+        pressure=found.get("host_pressure"),
+        excess=None if len(watched) < len(count.peaks) else max(watched, default=0.0),
+        rates=rates,
+        means=means,
+        tail_s=_tail_s(difference(readings[0], readings[-1])) if readings else None,
+    )
+
+
+def _rates(*halves: Reading) -> Halves | None:
+    """The events per second; their counts vary as those of a Poisson process at most."""
+    counts = [sum(unit.meps_delivered or 0 for unit in half.values()) for half in halves]
+    times_s = [window_s(half) for half in halves]
+    if not all(counts) or not all(times_s):
         return None
+    one, other = (count / time_s for count, time_s in zip(counts, times_s, strict=True))
+    error = sqrt(sum(count / time_s**2 for count, time_s in zip(counts, times_s, strict=True)))
+    return Halves((one, other), error)
+
+
+def _tail_s(counted: Reading) -> tuple[float, float] | None:
+    buckets = merged(HISTOGRAMS["collection_latency_s"](unit) for unit in counted.values())
+    up_to = list(accumulate(buckets.values()))
+    if not up_to:
+        return None
+    low, high = (
+        latency_bucket(bucket)[0]
+        for share in AROUND_P99
+        for bucket in [
+            next(b for b, n in zip(buckets, up_to, strict=True) if n >= share * up_to[-1])
+        ]
+    )
+    return low, high
+
+
+def _means(*halves: Reading) -> Halves | None:
+    """The mean latency in seconds, and its scatter."""
+    means, variances = [], []
+    for half in halves:
+        buckets = merged(HISTOGRAMS["collection_latency_s"](unit) for unit in half.values())
+        count = sum(buckets.values())
+        if not count:
+            return None
+        middles = {n: low + width / 2 for n in buckets for low, width in (latency_bucket(n),)}
+        mean = sum(middles[n] * times for n, times in buckets.items()) / count
+        square = sum((middles[n] - mean) ** 2 * times for n, times in buckets.items())
+        means.append(mean)
+        variances.append(square / count**2)
+    return Halves((means[0], means[1]), sqrt(sum(variances)))
 
 
 def host_metrics(count: LabCount, waited_s: float | None) -> dict[str, float]:
@@ -32,20 +263,11 @@ def host_metrics(count: LabCount, waited_s: float | None) -> dict[str, float]:
     return found
 
 
-def why_invalid(found: dict[str, float]) -> str:
-    """Return a sentence on why the numbers of a laboratory are not those of its network; empty
-    where they are."""
-    pressure, lateness = found.get("host_pressure", 0.0), found.get("host_lateness", 0.0)
-    what = ""
-    if pressure > MOST_PRESSURE:
-        what = f"some process waited for a core {pressure:.0%} of the time, more than the "
-        what += f"{MOST_PRESSURE:.0%} at which ports still keep their rates"
-    elif lateness > MOST_LATENESS:
-        what = f"timers were late for {lateness:.0%} of the time by more than a port's token "
-        what += f"bucket lasts, and {MOST_LATENESS:.0%} is the most"
-    if not what:
-        return ""
-    return (
-        f"not a valid measurement of the network, as the processors were the limit: {what}; lower "
-        "the rates of links and events, or let nothing else run here"
-    )
+def pressure_s() -> float | None:
+    """Return for how long some process has waited for a core since this machine started (s); None
+    where its kernel does not report it."""
+    try:
+        line = _PRESSURE.read_text().splitlines()[0]
+        return int(line.rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return None
