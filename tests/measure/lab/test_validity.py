@@ -92,8 +92,10 @@ def test_watched_ports_tell_good_late_runs_from_bad_ones(
 
 def test_a_late_machine_leaves_rates_whatever_its_ports_did() -> None:
     assert kept(Evidence(0.25, 0.6, 0.0)) == {"rate"}
-    assert kept(Evidence(0.05, 0.85, 0.0)) == {"rate"}
-    assert kept(Evidence(0.3, 1.0, 0.05)) == {"rate"}
+    assert kept(Evidence(0.09, 0.99, 0.02)) == {"rate", "mean"}
+    assert kept(Evidence(0.07, 0.99, 0.03)) == ALL
+    assert kept(Evidence(0.04, 0.75)) == {"rate", "mean"}
+    assert kept(Evidence(0.04, 0.85)) == {"rate"}
 
 
 def test_halves_that_chance_does_not_explain_speak_against_their_own_metric() -> None:
