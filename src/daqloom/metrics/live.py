@@ -42,8 +42,8 @@ host_pressure | 1 | processor pressure | measure (LAB) |
     and peaks of buffers, above 0.8 means of latencies. Absent where the kernel does not report it.
 host_lateness | 1 | lateness of the machine | measure (LAB) |
     Share of time by which a program that a timer wakes was woken late, where that was longer than
-    a token bucket of the slowest port of a laboratory lasts, 0 to 1. Above 0.08 a laboratory leaves
-    out 99th percentiles and peaks of buffers, above 0.1 means of latencies; above 0.45 the run
+    a token bucket of the slowest port of a laboratory lasts, 0 to 1. Above 0.07 a laboratory leaves
+    out 99th percentiles and peaks of buffers, above 0.075 means of latencies; above 0.45 the run
     fails. With a software switch the limits are lower.
 host_drops.* | packets | packets dropped in hosts | measure (LAB) |
     Packets that a laboratory's switches did not drop and no program got, over the whole run:

@@ -61,15 +61,15 @@ MEANS = Kind(
         "barrier_share",
     ),
     0.05,
-    Limits(0.1, 0.15, 0.075, 0.8),
+    Limits(0.075, 0.15, 0.075, 0.8),
 )
 TAILS = Kind(
     "99th percentiles and maxima of latencies",
     tuple(f"{name}.{part}" for name in HISTOGRAMS for part in ("p99", "max")),
     0.1,
-    Limits(0.08, 0.15, 0.05, 0.7),
+    Limits(0.07, 0.15, 0.05, 0.7),
 )
-PEAKS = Kind("peaks of buffers", ("buffer_peak_bytes",), 0.1, Limits(0.08, 0.08, 0.05, 0.7))
+PEAKS = Kind("peaks of buffers", ("buffer_peak_bytes",), 0.1, Limits(0.07, 0.08, 0.05, 0.7))
 KINDS = (RATES, MEANS, TAILS, PEAKS)
 
 
