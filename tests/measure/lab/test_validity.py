@@ -111,6 +111,11 @@ def test_a_percentile_between_two_kinds_of_events_is_left_out() -> None:
     assert kept(Evidence(0.0, tail_s=(0.1, 0.105))) == ALL
 
 
+def test_a_stall_in_one_half_leaves_rates() -> None:
+    assert kept(Evidence(0.0, tails_s=((0.1, 0.103), (0.2, 0.3)))) == {"rate"}
+    assert kept(Evidence(0.0, tails_s=((0.051, 0.103), (0.1, 0.11)))) == ALL
+
+
 def test_a_busy_machine_is_measured() -> None:
     assert host_metrics(COUNT, 1.0) == {"host_lateness": 0.05, "host_pressure": 0.5}
     assert host_metrics(COUNT, None) == {"host_lateness": 0.05}

@@ -104,6 +104,8 @@ class Evidence:
     means: Halves | None = None
     tail_s: tuple[float, float] | None = None
     """Percentiles of latency around the 99th, at `AROUND_P99` (s)."""
+    tails_s: tuple[tuple[float, float], tuple[float, float]] | None = None
+    """What the 99th percentile of latency is at least and at most, in each half of the run (s)."""
 
     def against(self, kind: Kind) -> str:
         """Return why metrics of a kind are not those of the network; empty where they are."""
@@ -128,9 +130,13 @@ class Evidence:
         if halves and halves.differ(kind.tolerance):
             one, other = halves.values
             return f"the halves of the run differ, {one:.3g} and {other:.3g}"
+        if kind is not RATES and self.tails_s:
+            (low, high), (other_low, other_high) = self.tails_s
+            if max(low, other_low) > (1 + TAILS.tolerance) * min(high, other_high):
+                return "the slowest events of one half of the run are slower than all of the other"
         if kind is TAILS and self.tail_s and self.tail_s[1] > self.tail_s[0] * (1 + kind.tolerance):
-            low, high = (with_unit(s, "s") for s in self.tail_s)
-            return f"a single event in 400 moves the 99th percentile between {low} and {high}"
+            near, far = (with_unit(s, "s") for s in self.tail_s)
+            return f"one event in 400 more or less moves the 99th percentile from {near} to {far}"
         return ""
 
 
@@ -195,18 +201,22 @@ def evidence_of(found: Mapping[str, Any], count: LabCount, readings: Sequence[Re
         for peak, punctual in zip(count.peaks, count.punctual_peaks, strict=True)
         if punctual is not None
     ]
-    rates, means = None, None
+    rates, means, tail_s, tails_s = None, None, None, None
     if len(readings) == 3:
         begin, middle, end = readings
         halves = (difference(begin, middle), difference(middle, end))
         rates, means = _rates(*halves), _means(*halves)
+        tail_s = _percentiles_s(difference(begin, end), *AROUND_P99)
+        one_s, other_s = (_percentiles_s(half, *_bounds(half)) for half in halves)
+        tails_s = (one_s, other_s) if one_s and other_s else None
     return Evidence(
         lateness=found.get("host_lateness", 0.0),
         pressure=found.get("host_pressure"),
         excess=None if len(watched) < len(count.peaks) else max(watched, default=0.0),
         rates=rates,
         means=means,
-        tail_s=_tail_s(difference(readings[0], readings[-1])) if readings else None,
+        tail_s=tail_s,
+        tails_s=tails_s,
     )
 
 
@@ -221,19 +231,24 @@ def _rates(*halves: Reading) -> Halves | None:
     return Halves((one, other), error)
 
 
-def _tail_s(counted: Reading) -> tuple[float, float] | None:
+def _bounds(half: Reading) -> tuple[float, float]:
+    """Shares of events between which the 99th percentile of many more lies (2 standard errors)."""
+    count = sum(unit.meps_delivered or 0 for unit in half.values())
+    error = 2 * sqrt(0.99 * 0.01 / max(count, 1))
+    return max(0.0, 0.99 - error), min(1.0, 0.99 + error)
+
+
+def _percentiles_s(counted: Reading, *shares: float) -> tuple[float, float] | None:
+    """The latencies below which two shares of the events are; None without events."""
     buckets = merged(HISTOGRAMS["collection_latency_s"](unit) for unit in counted.values())
     up_to = list(accumulate(buckets.values()))
     if not up_to:
         return None
     low, high = (
-        latency_bucket(bucket)[0]
-        for share in AROUND_P99
-        for bucket in [
-            next(b for b, n in zip(buckets, up_to, strict=True) if n >= share * up_to[-1])
-        ]
+        next(b for b, n in zip(buckets, up_to, strict=True) if n >= share * up_to[-1])
+        for share in shares
     )
-    return low, high
+    return latency_bucket(low)[0], latency_bucket(high)[0]
 
 
 def _means(*halves: Reading) -> Halves | None:
