@@ -244,11 +244,13 @@ def unused(scenario: Scenario, method: Method) -> Iterator[tuple[str, Unused]]:
 
 def unused_warnings(scenario: Scenario, method: Method) -> list[str]:
     """Return a sentence for each reason why keys that the scenario gives are not used."""
-    named: dict[str, dict[str, None]] = {}
-    for path, rule in unused(scenario, method):
-        if rule.why:
-            named.setdefault(rule.why, {})[rule.name(path)] = None
-    return [f"{method} does not use {', '.join(keys)}: {why}" for why, keys in named.items()]
+    named = {(rule.why, rule.name(path)) for path, rule in unused(scenario, method)}
+    by_reason: dict[str, list[str]] = {}
+    for rule in UNUSED[method]:
+        keys = [key for key in rule.keys if rule.why and (rule.why, key) in named]
+        if keys:
+            by_reason.setdefault(rule.why, []).extend(keys)
+    return [f"{method} does not use {', '.join(keys)}: {why}" for why, keys in by_reason.items()]
 
 
 def _is_default(scenario: Scenario, path: str) -> bool:
