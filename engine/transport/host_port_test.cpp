@@ -24,7 +24,7 @@ using base::Time;
 constexpr Time kByte{800};  ///< at 10 Gb/s
 constexpr Time kCable = base::microseconds(1);
 
-enum class Kind : std::uint8_t { tcp, udp, rdma };
+enum class TransportKind : std::uint8_t { tcp, udp, rdma };
 
 /// Frames as they leave host 0: when the last bit does, and bytes on the wire.
 class Departures final : public Listener, private ethernet::Observer {
@@ -35,8 +35,8 @@ class Departures final : public Listener, private ethernet::Observer {
         ethernet::TrafficClass of;
     };
 
-    Departures(Kind kind, const ethernet::NetworkConfig& network) : kind_(kind) {
-        if (kind == Kind::rdma) {
+    Departures(TransportKind kind, const ethernet::NetworkConfig& network) : kind_(kind) {
+        if (kind == TransportKind::rdma) {
             auto made = *RdmaOverEthernet::make(network, RdmaConfig{}, {});
             made->network().ethernet().observe(this);
             transport_ = std::move(made);
@@ -57,7 +57,7 @@ class Departures final : public Listener, private ethernet::Observer {
                           .bytes = bytes,
                           .tag = 0,
                           .service_level = level,
-                          .is_datagram = kind_ == Kind::udp},
+                          .is_datagram = kind_ == TransportKind::udp},
                          latency, Time::zero());
     }
     void run(Time until) { transport_->run(until, *this); }
@@ -80,7 +80,7 @@ class Departures final : public Listener, private ethernet::Observer {
         FAIL();
     }
 
-    Kind kind_;
+    TransportKind kind_;
     std::unique_ptr<Transport> transport_;
 };
 
@@ -88,7 +88,7 @@ class Departures final : public Listener, private ethernet::Observer {
 
 using Weights = std::array<std::uint32_t, 3>;
 
-class WeightsOfAHost : public testing::TestWithParam<std::tuple<Kind, Weights>> {
+class WeightsOfAHost : public testing::TestWithParam<std::tuple<TransportKind, Weights>> {
   protected:
     static ethernet::NetworkConfig network() {
         ethernet::NetworkConfig config = star(2);
@@ -127,7 +127,8 @@ class WeightsOfAHost : public testing::TestWithParam<std::tuple<Kind, Weights>> 
     }
 };
 INSTANTIATE_TEST_SUITE_P(OverEachTransport, WeightsOfAHost,
-                         testing::Combine(testing::Values(Kind::tcp, Kind::udp, Kind::rdma),
+                         testing::Combine(testing::Values(TransportKind::tcp, TransportKind::udp,
+                                                          TransportKind::rdma),
                                           testing::Values(Weights{1, 2, 5}, Weights{7, 1, 3})));
 
 TEST_P(WeightsOfAHost, ShareItsWire) { expect_shares(network()); }
@@ -161,9 +162,10 @@ TEST_P(WeightsOfAHost, ShareWhatStrictPriorityLeaves) {
 
 // --- token buckets -------------------------------------------------------------------------------
 
-class TokenBucketOfAHost : public testing::TestWithParam<std::tuple<Kind, Bytes>> {};
+class TokenBucketOfAHost : public testing::TestWithParam<std::tuple<TransportKind, Bytes>> {};
 INSTANTIATE_TEST_SUITE_P(OverEachTransport, TokenBucketOfAHost,
-                         testing::Combine(testing::Values(Kind::tcp, Kind::udp, Kind::rdma),
+                         testing::Combine(testing::Values(TransportKind::tcp, TransportKind::udp,
+                                                          TransportKind::rdma),
                                           testing::Values<Bytes>(0, 5'000, 14'000, 60'000)));
 
 /// RFC 2697 on paper: tokens, one for each byte on the wire, come at the rate of the link up to the
