@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import functools
+import os
 import signal
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import settings
 pytest.register_assert_rewrite("support")
 
 pytest_plugins = ["support.process_mark", "support.skips"]
+
+# Where the shell exports its width, tables would wrap for programs that read them.
+os.environ.pop("COLUMNS", None)
 
 # A machine that is busy is no reason to fail: no test depends on how long it takes.
 settings.register_profile("daqloom", deadline=None)

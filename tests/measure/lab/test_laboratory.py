@@ -110,7 +110,7 @@ def test_no_more_waits_in_a_port_than_static_windows_let_through() -> None:
 
 
 def test_a_machine_that_is_too_busy_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = replace(validity.RATES.limits, pressure=2.0, lateness=-1.0)
+    late = replace(validity.RATES.limits, lateness=-1.0, lateness_unwatched=-1.0)
     monkeypatch.setattr(validity, "KINDS", (replace(validity.RATES, limits=late),))
     with pytest.raises(MeasureError, match="not a valid measurement of the network"):
         measure(rack(measure__duration="2 s"))
