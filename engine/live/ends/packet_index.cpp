@@ -70,8 +70,10 @@ std::optional<std::vector<IndexEntry>> read_index(const std::string& path, base:
         return std::nullopt;
     }
     std::vector<IndexEntry> entries((bytes.size() - ends) / sizeof(IndexEntry));
-    std::memcpy(entries.data(), bytes.data() + sizeof kIndexHeader,
-                entries.size() * sizeof(IndexEntry));
+    if (!entries.empty()) {  // memcpy takes no null pointer
+        std::memcpy(entries.data(), bytes.data() + sizeof kIndexHeader,
+                    entries.size() * sizeof(IndexEntry));
+    }
     base::Bytes indexed = 0;
     for (const IndexEntry& entry : entries) {
         indexed += entry.bytes;

@@ -101,6 +101,8 @@ class InProcess:
     slots = 1
 
     def __init__(self, store: Store) -> None:
+        import daqloom.simulate.run  # noqa: F401 - a signal amid this import would abort the process
+
         self._store = store
         self._waiting: list[Cell] = []
 
