@@ -1,7 +1,7 @@
 """The run control in virtual time: single faults with their known ends, and faults by chance."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daqloom._engine import Counters, next_state, transitions
@@ -356,8 +356,14 @@ def commit(world: World, kind: str, a: int, b: int) -> None:
     world.act()
 
 
+TWO_RESETS = [(0.01, "stop_all", 0, 0), (0.0, "kill", 0, 0), (3.0, "reset", 0, 0)]
+TWO_RESETS += [(0.0, "reset", 0, 0)]
+"""A unit carries out both before it reports what the first of its two nodes has built."""
+
+
 @settings(max_examples=150)
 @given(st.lists(faults(), max_size=20), st.booleans(), st.booleans())
+@example(course=TWO_RESETS, restart=True, here=False)
 def test_whatever_breaks_the_run_goes_on(course, restart, here) -> None:
     world = World(4, restart=restart, here=here)
     control = world.control

@@ -93,7 +93,7 @@ class Unit:
         self._node: LiveNode | None = None
         self._configuration: Configure | None = None
         self._exporter: Exporter | None = None
-        self._shut_node: LiveNode | None = None
+        self._shut_nodes: list[LiveNode] = []
         self._next_mep = 0
         self._started = 0
         self._clock = clock
@@ -124,11 +124,11 @@ class Unit:
             here.lease(*leased)
 
     def last_words(self) -> Iterator[Heartbeat]:
-        """Return the final counters of a node that has been shut, once."""
-        shut, self._shut_node = self._shut_node, None
-        if shut:
+        """Return the final counters of each node that has been shut, once."""
+        while self._shut_nodes:
+            counters = self._shut_nodes.pop(0).counters().by_name
             pulse = Pulse(epoch=0, state=State.NOT_READY)
-            yield Heartbeat(pulse=pulse, counters=shut.counters().by_name, ended=self._started)
+            yield Heartbeat(pulse=pulse, counters=counters, ended=self._started)
 
     def traces(self) -> Iterator[Trace]:
         """Return the stages and arrivals that are kept, each once, and what there is of
@@ -176,7 +176,7 @@ class Unit:
         here, self._node = self._node, None
         if here:
             here.shut()
-            self._shut_node = here
+            self._shut_nodes.append(here)
         self.state, self.epoch = State.NOT_READY, 0
 
     def close(self) -> None:
