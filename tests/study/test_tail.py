@@ -110,7 +110,7 @@ def test_more_maxima_narrow_the_interval_as_foretold() -> None:
     random = np.random.default_rng(6)
     known = Gev(10.0, 2.0, 0.0)
     tail = Tail(draw(known, 40, random))
-    assert tail.half_width(1 / 3600) > HALF_WIDTH
+    assert tail.levels(1 / 3600).half_width > HALF_WIDTH
     times = tail.times_needed(1 / 3600)
-    halves = [Tail(draw(known, 40 * times, random)).half_width(1 / 3600) for _ in range(5)]
+    halves = [Tail(draw(known, 40 * times, random)).levels(1 / 3600).half_width for _ in range(5)]
     assert HALF_WIDTH / 2.5 < np.median(halves) < 1.2 * HALF_WIDTH

@@ -268,8 +268,9 @@ def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
         )
     if fit.scale == 0:
         return Level(fit.location, fit.location, fit.location, period_s, fit.warnings)
-    low, value, high = fit.tail.levels(block_s / period_s)
-    warnings = fit.warnings + _too_far(fit, block_s, period_s, (high - low) / 2 / abs(value))
+    found = fit.tail.levels(block_s / period_s)
+    low, value, high = found
+    warnings = fit.warnings + _too_far(fit, block_s, period_s, found.half_width)
     if fit.has_no_peak:
         return Level(value, math.nan, math.nan, period_s, warnings)
     return Level(value, low, high, period_s, warnings)

@@ -17,16 +17,11 @@ integrated in closed form. Maxima below the threshold count only as being below 
 """
 
 import math
-from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-LARGEST = 700.0
-"""Exponents above it overflow."""
+from daqloom.study.gev import LARGEST, Array
 
 HALF_WIDTH = 0.15
 """Half of the 95 % interval, as a share of the level, from which on data are said not to carry
@@ -59,8 +54,21 @@ def kept(count: int) -> int:
     return min(count, math.ceil(12 * math.sqrt(count)))
 
 
+class Interval(NamedTuple):
+    """2.5 %, median and 97.5 % of the distribution of a level."""
+
+    low: float
+    value: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval, as a share of the median."""
+        return (self.high - self.low) / (2 * abs(self.value)) if self.value else math.inf
+
+
 class Tail:
-    """What block maxima (shape (n,), with some spread) say of levels beyond them."""
+    """Distributions of the levels beyond block maxima (shape (n,), with some spread)."""
 
     def __init__(self, maxima: Array, count: int | None = None, scales: int = 48) -> None:
         """`count` is n where `maxima` are only the greatest of them. `scales` is the number of
@@ -99,7 +107,7 @@ class Tail:
         power = POWERS[:, None, None]
         ratio = top / self._threshold
         with np.errstate(all="ignore"):
-            t = (ratio**power - 1) * self._threshold / (power * scale[:, None])
+            t = _weibull(ratio, power, scale[:, None] / self._threshold)
             slope = (power - 1) * np.log(ratio) - np.log(scale[:, None])
             prior = (1 - SHARE) * _POWER_WEIGHTS / _POWER_WEIGHTS.sum()
             return _grid(POWERS, scale, t, slope, below, prior)
@@ -112,13 +120,12 @@ class Tail:
             if self._is_weibull.any():
                 ratio = np.maximum(x[:, None] / self._threshold, 0.0)
                 power = np.where(self._is_weibull, self._shape, 1.0)
-                weibull = (ratio**power - 1) * self._threshold / (power * self._scale)
+                weibull = _weibull(ratio, power, self._scale / self._threshold)
                 t = np.where(self._is_weibull, np.where(ratio > 0, weibull, -math.inf), t)
         return cast(Array, np.clip(t, -LARGEST, LARGEST))
 
-    def levels(self, probability: float) -> tuple[float, float, float]:
-        """The level that a block exceeds with `probability`: 2.5 %, median and 97.5 % of what the
-        data say of it."""
+    def levels(self, probability: float) -> Interval:
+        """The level that a block exceeds with `probability`."""
         from scipy.special import gammainc
 
         log_held = np.log(self._held) + math.log(-math.log1p(-probability))
@@ -139,17 +146,7 @@ class Tail:
             middle = (low + high) / 2
             above = share(middle) >= wanted
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        found = (low + high) / 2
-        return float(found[0]), float(found[1]), float(found[2])
-
-    def half_width(self, probability: float) -> float:
-        """Half of the interval of that level, as a share of it."""
-        low, value, high = self.levels(probability)
-        return (high - low) / (2 * abs(value)) if value else math.inf
-
-    @cached_property
-    def _likeliest(self) -> int:
-        return int(self._weight.argmax())
+        return Interval(*((low + high) / 2).tolist())
 
     def times_needed(self, probability: float, most: int = 1 << 14) -> int:
         """How many times as many blocks narrow the half-width of that level to HALF_WIDTH: of the
@@ -158,12 +155,12 @@ class Tail:
         times = 1
         while times < most:
             times *= 2
-            if self._expected(times * self.count).half_width(probability) <= HALF_WIDTH:
+            if self._expected(times * self.count).levels(probability).half_width <= HALF_WIDTH:
                 break
         return times
 
     def _expected(self, count: int) -> "Tail":
-        best = self._likeliest
+        best = int(self._weight.argmax())
         shape, scale = float(self._shape[best]), float(self._scale[best])
         ranks = np.arange(min(kept(count) + 1, count), 0, -1)
         # L at Weibull's plotting positions, then t, then x.
@@ -180,6 +177,11 @@ def _pareto(excess: Array, shape: Array, scale: Array) -> Array:
     """t of the generalised Pareto family; NaN outside the support."""
     z = excess / scale
     return cast(Array, np.where(np.abs(shape) < 1e-9, z, np.log1p(shape * z) / shape))
+
+
+def _weibull(ratio: Array, power: Array, scale: Array) -> Array:
+    """t of the Weibull family; `ratio` and `scale` are shares of the threshold."""
+    return (ratio**power - 1) / (power * scale)
 
 
 def _grid(
