@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from daqloom.scenario.building import PACKED
 from daqloom.scenario.document import given
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.switches import LEVELS
@@ -26,7 +27,7 @@ class Unused:
     """What the method takes instead. Empty for keys that no reader expects the method to use, such
     as the tables of other methods: warnings do not name them."""
     when: Callable[[Scenario], bool] = lambda _: True
-    """Whether that is so for a scenario."""
+    """Whether the keys have no effect for a scenario."""
     but: tuple[str, ...] = ()
     """Keys of these tables that the method does use."""
 
@@ -39,22 +40,6 @@ class Unused:
 
 def _is_in(path: str, key: str) -> bool:
     return path == key or (key.endswith(".*") and path.startswith(key[:-1]))
-
-
-def _is_push(scenario: Scenario) -> bool:
-    return scenario.building.protocol in ("shift", "daqpipe")
-
-
-def _is_daqpipe(scenario: Scenario) -> bool:
-    return scenario.building.protocol == "daqpipe"
-
-
-def _is_rack(scenario: Scenario) -> bool:
-    return scenario.is_rack
-
-
-def _no_windows(scenario: Scenario) -> bool:
-    return scenario.building.protocol != "shift" or scenario.building.change != "window"
 
 
 def _has_own_network(scenario: Scenario) -> bool:
@@ -112,13 +97,19 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             "closed forms take means",
         ),
         Unused(
-            ("hosts.clock_offset", "hosts.clock_drift"), "phases do not follow clocks", _no_windows
+            ("hosts.clock_offset", "hosts.clock_drift"),
+            "phases do not follow clocks",
+            lambda s: s.building.protocol != "shift" or s.building.change != "window",
         ),
-        Unused(("event.fragment_sizes",), "closed forms take means", _is_daqpipe),
+        Unused(
+            ("event.fragment_sizes",),
+            "closed forms take means",
+            lambda s: s.building.protocol == "daqpipe",
+        ),
         Unused(
             ("hosts.latency.*", "hosts.local_rate", "hosts.message_cost", "hosts.polling_delay"),
             "closed forms of a rack take readout.message_cost and builders.message_cost alone",
-            _is_rack,
+            lambda s: s.is_rack,
         ),
         Unused(
             ("readout.buffer", "readout.card.*"),
@@ -217,7 +208,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         Unused(
             ("builders.processing", "readout.card.*"),
             "live units of linear shifting and DAQPIPE process no events and have no cards",
-            _is_push,
+            lambda s: s.building.protocol in PACKED.among,
         ),
         Unused(
             ("faults.cables", "faults.routing", "faults.detection", "faults.sweep"),
