@@ -43,7 +43,8 @@ def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float 
     """
     height = min(event.height_bytes, port_cap_bytes)
     drained = event.output_bps / 8 / rate_hz
-    fall = event.size_bytes - event.output_bps * event.rise_of_s(height) / 8 if height else 0.0
+    rise_bps = event.input_bps - event.output_bps  # above 0 if the height is
+    fall = event.size_bytes - event.output_bps * (height / rise_bps) if height else 0.0
     n = math.floor(fall / drained) + 1
     cut = min(n, math.ceil((fall - height) / drained))
     peak_bytes = cut * height + (n - cut) * (fall - (n + cut - 1) / 2 * drained)

@@ -38,10 +38,6 @@ class Triangle:
         """S/I, the time until the last byte has arrived."""
         return 8 * self.size_bytes / self.input_bps
 
-    def rise_of_s(self, height_bytes: float) -> float:
-        """Time to rise to `height_bytes`, at most the peak: 8·height/(I − O). Requires I > O."""
-        return 8 * height_bytes / (self.input_bps - self.output_bps)
-
     @property
     def length_s(self) -> float:
         """Time until the last byte has left: S/O, or S/I where the input is the slower one."""
