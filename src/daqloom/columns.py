@@ -28,7 +28,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def width_of(console: Console) -> int:
-    """Of a terminal, or as COLUMNS says; else `UNLIMITED`."""
+    """Width of a terminal, or that of COLUMNS; else `UNLIMITED`."""
     return console.width if console.is_terminal or os.environ.get("COLUMNS") else UNLIMITED
 
 

@@ -376,7 +376,7 @@ def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(
         assert phase["failing"] == "requests are answered at once"
         [sentence] = [text for text in formula.warnings if "answers wait" in text]
         assert "% longer than the formula says" in sentence
-    # Where it matters: a tournament is the usual barrier.
+    # Tournaments, the usual barrier, are refused only where they have to be.
     if barrier == "tournament":
         odd_one_out = nodes in (6, 10, 20) and not lanes
         assert phase["valid"] != odd_one_out

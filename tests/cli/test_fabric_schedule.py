@@ -1,4 +1,4 @@
-"""What `daqloom topology check` is asked about: a scenario's units, orders, mended tables."""
+"""Schedules of `daqloom topology check`: a scenario's units, orders, mended tables."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_scenario_gets_the_rate_that_the_check_proposes(tmp_path: Path) -> Non
     assert "network.routing = mended" in said[0]
 
 
-def test_mended_that_changes_nothing_says_so(tmp_path: Path) -> None:
+def test_mended_that_changes_nothing_has_a_note(tmp_path: Path) -> None:
     done = invoke("check", "cluster64", "--routing", "mended")
     assert "network.routing = mended changes nothing" in done.stderr
     assert "nor is network.routing = mended" in printed("check", "cluster64")
@@ -161,7 +161,7 @@ def test_mended_that_changes_nothing_says_so(tmp_path: Path) -> None:
     assert said.startswith("network.routing = mended changes nothing")
 
 
-def test_routing_names_are_told_without_contradiction() -> None:
+def test_routing_names_are_listed_without_contradiction() -> None:
     said = refused("check", "lhcb", "--routing", "ftree")
     assert "mended, and in scenarios ecmp on Ethernet" in said
     said = refused("route", "lhcb", "H00-00", "H05-07", "--routing", "mended")

@@ -1,4 +1,4 @@
-"""What `daqloom switch` says where DPDK is missing."""
+"""Errors of `daqloom switch` without DPDK."""
 
 import importlib.util
 import sys

@@ -102,7 +102,7 @@ def test_all_keys_without_meaning_are_listed(tmp_path):
     assert note.startswith(f"{tmp_path}/it.toml: event.fragment_size means nothing")
 
 
-def test_each_mistake_of_an_option_is_told_as_one_of_the_option():
+def test_each_mistake_of_an_option_is_listed_as_one_of_the_option():
     with pytest.raises(ScenarioError) as caught:
         load("laptop", ["event.size=1 MB", "event.share=equal"])
     lines = [str(caught.value), *caught.value.__notes__]

@@ -236,7 +236,7 @@ def test_a_bounded_tail_is_named_and_a_heavy_one_is_not() -> None:
     assert "bounded" not in warnings_of(draw(Gev(100.0, 5.0, 0.4), 200, random))
 
 
-def test_data_that_do_not_carry_a_level_are_told_how_long_to_simulate() -> None:
+def test_data_that_do_not_carry_a_level_have_a_warning_with_the_time_to_simulate() -> None:
     random = np.random.default_rng(21)
     known = Gev(10.0, 2.0, 0.0)
     short = fit_gev(draw(known, 40, random))

@@ -46,7 +46,7 @@ def test_one_output_holds_what_the_formula_of_pollaczek_and_khinchine_gives(
     fluid = trial.Fluid(500, 5e6, 1, 40e9, uplink_bps=1e15)
     assert fluid.load == pytest.approx(0.5)
     bins = [fluid.maxima(200.0, seed) for seed in range(3)]
-    # Of bins of 5 ms with exactly one event, as a check of the scale: 1 ms of service is 5 MB.
+    # Bins of 5 ms with exactly one event check the scale: 1 ms of service is 5 MB.
     least = min(found[found > 0].min() for found in bins)
     assert least == pytest.approx(5e6, rel=1e-6)
     # P(work > x) of M/D/1 falls by exp(-theta) a service time, r (e^theta - 1) = theta: 1.2564.

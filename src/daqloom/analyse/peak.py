@@ -109,7 +109,7 @@ def published(event: Triangle, rate_hz: float, exact_bytes: float) -> Peak:
                 abs(peak_bytes - exact_bytes) <= PUBLISHED_TOLERANCE * exact_bytes,
                 f"the published formula gives {peak_bytes / 1e6:.4g} MB, more than 5 % away from "
                 f"the exact peak, {exact_bytes / 1e6:.4g} MB: it counts events that have left, and "
-                "knows no limit by windows or requests",
+                "ignores limits by windows and requests",
             ),
         ),
     )

@@ -30,7 +30,7 @@ class Command(TyperCommand):
 
 
 class Commands(typer.Typer):
-    """Whose commands are of the class `Command`."""
+    """A group whose commands are of the class `Command`."""
 
     def command(self, name: str | None = None, **options: Any) -> Any:
         """See `typer.Typer`."""

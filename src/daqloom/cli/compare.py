@@ -91,7 +91,7 @@ def compare(
 
 
 def _system(scenario: str, set_: Sequence[str], duration: str | None) -> System:
-    """What is compared. Elsewhere than in a rack, --duration may allow what --set sets."""
+    """The system to compare. Elsewhere than in a rack, --duration may allow what --set sets."""
     from daqloom.scenario.errors import ScenarioError
 
     try:

@@ -71,7 +71,7 @@ class GuessedWhere:
 
     holds: Callable[[Callable[[str], object]], bool]
     where: str
-    """What the test looks for, in words."""
+    """The test in words."""
     default: object
     """Text or number as in a file."""
 

@@ -31,13 +31,13 @@ def assumed_comment(scenario: Scenario) -> str:
         if key not in run.model_fields_set
     }
     steps = "events of each builder" if scenario.building.protocol == "pull" else "rounds"
-    told = {
+    sections = {
         "Assumed, as the scenario does not give:": scenario.assumed(),
         f"From the other keys, for so many {steps} as settle queues and count:": derived,
     }
     lines = [
         line
-        for head, values in told.items()
+        for head, values in sections.items()
         if values
         for line in (head, *(f"  {key} = {value}" for key, value in values.items()))
     ]

@@ -310,7 +310,7 @@ def _is_shaped(value: Callable[[str], object]) -> bool:
 
 
 MAY_DROP = (_may_drop, "a switch may drop, 1 Gb/s or more")
-"""Where hosts of an Ethernet are assumed not to keep a phase, for `GuessedWhere`."""
+"""Test for `GuessedWhere`: Ethernets whose hosts are assumed not to keep a phase."""
 
 
 class InfinibandSwitch(Part):

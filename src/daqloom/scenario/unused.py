@@ -24,8 +24,8 @@ class Unused:
     keys: tuple[str, ...]
     """Dotted names; `hosts.latency.*` stands for all keys of a table."""
     why: str
-    """What the method takes instead. Empty for keys that no reader expects the method to use, such
-    as the tables of other methods: warnings do not name them."""
+    """Reason: what the method takes instead. Empty for keys that no reader expects the method to
+    use, such as the tables of other methods: warnings do not name them."""
     when: Callable[[Scenario], bool] = lambda _: True
     """Whether the keys have no effect for a scenario."""
     but: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
                 "network.switch.head_of_queue_lifetime",
                 "network.lanes.*",
             ),
-            "closed forms know links, and of switches the latency and the buffer of the ToR",
+            "closed forms take links, and of switches the latency and the buffer of the ToR",
         ),
         Unused(
             (

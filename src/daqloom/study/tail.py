@@ -24,8 +24,8 @@ import numpy as np
 from daqloom.study.gev import LARGEST, Array
 
 HALF_WIDTH = 0.15
-"""Half of the 95 % interval, as a share of the level, from which on data are said not to carry
-the extrapolation."""
+"""Largest half of the 95 % interval, as a share of the level, without a warning that the data do
+not carry the extrapolation."""
 
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -40,7 +40,7 @@ _WEIGHTS = 0.7 * _normal(SHAPES, -0.05, 0.1) + 0.3 * _normal(SHAPES, 0.0, 0.3)
 """Queues have light tails, whose maxima have a shape of 0 or slightly below; a wide part lets
 clear data contradict."""
 SHARE = 0.45
-"""Of the generalised Pareto family, before data; that of Weibull has the rest."""
+"""Prior weight of the generalised Pareto family; that of Weibull has the rest."""
 POWERS = np.geomspace(0.3, 12.0, 37)
 _POWER_WEIGHTS = 0.8 * _normal(np.log(POWERS / 1.7), 0.0, 0.45) + 0.2 * _normal(
     np.log(POWERS / 1.7), 0.0, 0.9

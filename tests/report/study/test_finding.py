@@ -45,7 +45,7 @@ def test_levels_appear_whatever_is_shown_first() -> None:
     assert shares == [1.0] * 3
 
 
-def test_the_steps_of_an_axis_that_nobody_chose_are_told_side_by_side() -> None:
+def test_the_steps_of_an_axis_without_an_operating_point_are_listed_side_by_side() -> None:
     axis = "building.outstanding_fragments"
     dataset = with_course(study([12e3], [0.0, 4.0, 8.0]), gumbel())
     dataset = dataset.rename({"event.size": axis})

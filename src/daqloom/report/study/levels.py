@@ -28,7 +28,7 @@ HEADING = "Peaks expected in an hour, a day, a fill"
 MOST_POINTS = 60
 """More than these, and a report tells the levels along the operating point's axes alone."""
 MOST_STEPS = 8
-"""Steps of an axis whose levels are told in a sentence."""
+"""Most steps of an axis whose levels a sentence lists."""
 CURVE = 16
 """Periods at which the figure's curve is computed."""
 _TICKS = {

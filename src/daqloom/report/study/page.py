@@ -25,8 +25,8 @@ MOST_ROWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a page shows of one study. `pictures` are heading, caption and PNG each, `findings` have
-    theirs; `provenance` are names and values."""
+    """Contents of a page on one study. `pictures` are heading, caption and PNG each, `findings`
+    have theirs; `provenance` are names and values."""
 
     dataset: Dataset
     pictures: Sequence[tuple[str, str, bytes]]
@@ -37,7 +37,7 @@ class Part:
 
     @property
     def title(self) -> str:
-        """That of the study, else its name."""
+        """Title of the study, else its name."""
         about = self.dataset.attrs
         return str(about.get("title") or about.get("study") or "Study")
 
@@ -45,10 +45,10 @@ class Part:
 def render(parts: Sequence[Part]) -> str:
     """The page's text: conclusions, then figures and tables, then what they rest on; one study
     below the other."""
-    told = [text for part in parts for text in _fragments(part, named=len(parts) > 1)]
+    body = [text for part in parts for text in _fragments(part, named=len(parts) > 1)]
     title = " and ".join(part.title for part in parts)
     lead = [finding.sentences[0] for part in parts for finding, _ in part.findings]
-    return page(title, "; ".join(_subtitle(part.dataset) for part in parts), told, lead)
+    return page(title, "; ".join(_subtitle(part.dataset) for part in parts), body, lead)
 
 
 def _fragments(part: Part, *, named: bool) -> list[str]:

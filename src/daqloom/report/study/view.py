@@ -233,8 +233,8 @@ def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
 
 
 def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
-    """Where the steps of an axis lie on it, shape (n,), in its unit, and which step is there. What
-    has no limit lies behind all others, after a gap of NaN (step -1), so that no line leads to
+    """Places of the steps of an axis, shape (n,), in its unit, and the step at each place. The step
+    without a limit lies behind all others, after a gap of NaN (step -1), so that no line leads to
     it."""
     if not is_numeric(dataset, axis):
         return np.arange(dataset.sizes[axis]), list(range(dataset.sizes[axis]))
