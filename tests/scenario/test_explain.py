@@ -138,3 +138,12 @@ def test_a_misspelt_key_is_not_missing_as_well():
     error = refused(caught.value, "", {})
     assert str(error) == 'unknown key "flows.f.sorce"; did you mean "flows.f.source"?'
     assert not hasattr(error, "__notes__")
+
+
+def test_a_misspelt_key_behind_another_mistake_is_not_missing_as_well():
+    flow = {"sorce": 1, "destination": 2, "size": "1 MB"}
+    with pytest.raises(ValidationError) as caught:
+        Scenario.model_validate({"event": {"size": "5"}, "flows": {"f": flow}})
+    error = refused(caught.value, "", {})
+    assert str(error).startswith("event.size")
+    assert error.__notes__ == ['unknown key "flows.f.sorce"; did you mean "flows.f.source"?']

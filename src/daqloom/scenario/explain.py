@@ -31,11 +31,9 @@ def refused(
     do; one on each other mistake is a note of the error. Where: `source`, or `option` for a key in
     `overridden`."""
     mistakes = error.errors(include_url=False)
-    unknown = [each for each in mistakes if each["type"] == "extra_forbidden"]
-    if mistakes[0]["type"] == "missing":  # a key that is misspelt is missing as well
-        mistakes = [*unknown, *(each for each in mistakes if each not in unknown)]
-        tables = {each["loc"][:-1] for each in unknown}
-        mistakes = [e for e in mistakes if e["type"] != "missing" or e["loc"][:-1] not in tables]
+    # Misspelt keys are missing as well.
+    tables = {each["loc"][:-1] for each in mistakes if each["type"] == "extra_forbidden"}
+    mistakes = [e for e in mistakes if e["type"] != "missing" or e["loc"][:-1] not in tables]
     of_keys: dict[str, list[str]] = {}  # a key with several kinds of value has a mistake of each
     for each in mistakes:
         key = _key_at(each["loc"], system)
