@@ -63,20 +63,21 @@ class RandomStream {
     std::normal_distribution<double> standard_normal_;
 };
 
-/// A random sequence with eight bytes of state, for a process that every host has: SplitMix64
-/// (G. Steele, D. Lea and C. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014),
+/// Finaliser of SplitMix64 (G. Steele, D. Lea and C. Flood, "Fast Splittable Pseudorandom Number
+/// Generators", OOPSLA 2014): every bit of the value changes about half of the result.
+constexpr std::uint64_t mixed(std::uint64_t value) {
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+    value = (value ^ value >> 27) * 0x94d049bb133111eb;
+    return value ^ value >> 31;
+}
+
+/// A random sequence with eight bytes of state, for a process that every host has: SplitMix64,
 /// started by the first number of the RandomStream of that name.
 class SmallStream {
   public:
     SmallStream(std::uint64_t seed, std::string_view name) : state_(RandomStream(seed, name)()) {}
 
-    std::uint64_t operator()() {
-        state_ += 0x9e3779b97f4a7c15U;
-        std::uint64_t mixed = state_;
-        mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
-        mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
-        return mixed ^ (mixed >> 31);
-    }
+    std::uint64_t operator()() { return mixed(state_ += 0x9e3779b97f4a7c15U); }
     /// In [0, 1), a multiple of 2^-53.
     double uniform() { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
 

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "base/random.hpp"
+
 namespace daqloom::softswitch {
 
 namespace {
 
 constexpr std::size_t kFewest = 16;  ///< buckets
-
-std::uint64_t mixed(std::uint64_t value) {  // the end of SplitMix64
-    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-    value = (value ^ value >> 27) * 0x94d049bb133111eb;
-    return value ^ value >> 31;
-}
 
 /// The highest bits of a word, `bits` of them, at most all.
 std::uint64_t high_bits(int bits) {
@@ -78,7 +74,7 @@ namespace {
 std::size_t place_of(const std::array<std::uint64_t, 5>& key, std::size_t buckets) {
     std::uint64_t hash = 0;
     for (const std::uint64_t word : key) {
-        hash = mixed(hash ^ word) + 0x9e3779b97f4a7c15;
+        hash = base::mixed(hash ^ word) + 0x9e3779b97f4a7c15;
     }
     return hash & (buckets - 1);
 }

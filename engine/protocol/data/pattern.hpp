@@ -16,12 +16,9 @@ namespace daqloom::protocol {
 
 inline constexpr std::uint64_t pattern_step = 0x9e3779b97f4a7c15;  ///< 2^64 over the golden ratio
 
-/// Every bit of source id and event changes about half of the result: the finaliser of splitmix64.
+/// Every bit of source id and event changes about half of the result.
 constexpr std::uint64_t pattern_hash(std::uint16_t source_id, std::uint64_t event) {
-    std::uint64_t z = event + pattern_step * (std::uint64_t{source_id} + 1);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+    return base::mixed(event + pattern_step * (std::uint64_t{source_id} + 1));
 }
 
 /// The bytes of a stream's fragment of one event: 64-bit little-endian words w, w + c, w + 2c, …
