@@ -30,12 +30,13 @@ const MacTable::Entry* MacTable::known(std::uint64_t key) const {
     return nullptr;
 }
 
-const MacTable::Entry* MacTable::fixed(MacAddress address, std::uint16_t vlan) const {
+const MacTable::Entry* MacTable::valid(MacAddress address, std::uint16_t vlan) const {
     const Entry* entry = known(key_of(address, vlan));
-    if (entry != nullptr && entry->is_fixed) {
+    if (fixed_in_every_vlan_ == 0 || (entry != nullptr && entry->is_fixed)) {
         return entry;
     }
-    return fixed_in_every_vlan_ == 0 ? nullptr : known(key_of(address, kEveryVlan));
+    const Entry* everywhere = known(key_of(address, kEveryVlan));
+    return everywhere != nullptr ? everywhere : entry;
 }
 
 MacTable::Entry* MacTable::free_place(std::uint64_t key, Time now) {
@@ -75,20 +76,16 @@ MacTable::Entry* MacTable::place_of_most(std::uint64_t key, std::uint32_t than) 
 }
 
 std::optional<PortIndex> MacTable::find(MacAddress address, std::uint16_t vlan, Time now) const {
-    if (const Entry* entry = fixed(address, vlan)) {
-        return entry->port;
-    }
-    const Entry* entry = known(key_of(address, vlan));
+    const Entry* entry = valid(address, vlan);
     return entry == nullptr || is_old(*entry, now) ? std::nullopt : std::optional(entry->port);
 }
 
 MacTable::Learned MacTable::learn(MacAddress address, std::uint16_t vlan, PortIndex port,
                                   Time now) {
-    if (address.is_group() || fixed(address, vlan) != nullptr) {
+    auto* entry = const_cast<Entry*>(valid(address, vlan));
+    if (address.is_group() || (entry != nullptr && entry->is_fixed)) {
         return Learned::known;
     }
-    const std::uint64_t key = key_of(address, vlan);
-    Entry* entry = known(key);
     const bool has_moved = entry != nullptr && entry->port != port;
     if ((entry == nullptr || has_moved) && !may_learn_at(port)) {
         ++counters_.limited;
@@ -106,6 +103,7 @@ MacTable::Learned MacTable::learn(MacAddress address, std::uint16_t vlan, PortIn
         entry->told = is_news ? now : entry->told;
         return is_news ? Learned::news : Learned::known;
     }
+    const std::uint64_t key = key_of(address, vlan);
     entry = free_place(key, now);
     if (entry == nullptr && learned_[port.value()] < reserve_) {
         entry = place_of_most(key, reserve_);

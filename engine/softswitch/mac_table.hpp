@@ -96,8 +96,9 @@ class MacTable {
     [[nodiscard]] Entry* known(std::uint64_t key) {
         return const_cast<Entry*>(static_cast<const MacTable*>(this)->known(key));
     }
-    /// The one that was given of this address, for this VLAN or for each.
-    [[nodiscard]] const Entry* fixed(MacAddress address, std::uint16_t vlan) const;
+    /// Entry that applies to an address in a VLAN: the fixed one of the VLAN, else the fixed one of
+    /// every VLAN, else the learned one; null if there is none.
+    [[nodiscard]] const Entry* valid(MacAddress address, std::uint16_t vlan) const;
     /// Null: there is none. That of an address that is too old is free.
     Entry* free_place(std::uint64_t key, base::Time now);
     /// That of a learned address at the port that has most of them, if those are more than `than`;
