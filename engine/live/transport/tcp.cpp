@@ -156,13 +156,8 @@ void TcpTransport::lose(Connection& connection) {
     }
 }
 
-void TcpTransport::refuse(Connection& connection) {
-    ++counters_.refused_malformed;
-    lose(connection);
-}
-
-void TcpTransport::lose_damaged(Connection& connection) {
-    ++counters_.damaged_records;
+void TcpTransport::refuse(Connection& connection, Counter& cause) {
+    ++cause;
     lose(connection);
 }
 
@@ -209,7 +204,7 @@ bool TcpTransport::write(const Write& write) {
         return true;
     }
     if (!write.is_inside(connection->arena)) {
-        refuse(*connection);
+        refuse(*connection, counters_.refused_malformed);
         return true;
     }
     return connection->out.put_write(write);
@@ -271,7 +266,8 @@ std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
         const std::size_t in_place = std::min(bytes, place.size());
         received += bytes;
         if (!connection.in.take(in_place, std::span(behind_).first(bytes - in_place), receiving)) {
-            connection.in.is_damaged() ? lose_damaged(connection) : refuse(connection);
+            refuse(connection, connection.in.is_damaged() ? counters_.damaged_records
+                                                          : counters_.refused_malformed);
         }
     }
     connection.out.acknowledge(receiving.written);

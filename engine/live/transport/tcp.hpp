@@ -64,8 +64,7 @@ class TcpTransport final : public Transport {
 
     [[nodiscard]] Connection* reachable(UnitIndex unit);
     void lose(Connection& connection);
-    void refuse(Connection& connection);
-    void lose_damaged(Connection& connection);
+    void refuse(Connection& connection, Counter& cause);
     std::size_t send_some(Connection& connection, std::size_t most);
     std::size_t receive_some(Connection& connection, std::size_t most, TransportEvents& events);
     void look_at_sockets();
