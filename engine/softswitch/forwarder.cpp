@@ -170,12 +170,8 @@ bool Forwarder::set_meter(MeterIndex index, const MeterConfig& config) {
 bool Forwarder::may_flood(PortIndex ingress, Time now) {
     constexpr Time burst = base::milliseconds(100);
     Floods& floods = floods_[ingress.value()];
-    const Time next_at = std::max(floods.next_at, now);
-    if (floods.each > Time::zero() && next_at - now > std::max(burst, floods.each)) {
-        return false;
-    }
-    floods.next_at = next_at + floods.each;
-    return true;
+    return floods.each == Time::zero() ||
+           floods.bucket.takes(floods.each, std::max(burst, floods.each), now);
 }
 
 Forwarder::Decision Forwarder::decide(std::span<const std::uint8_t> frame, PortIndex ingress,

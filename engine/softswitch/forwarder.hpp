@@ -31,13 +31,14 @@
 #include "softswitch/headers.hpp"
 #include "softswitch/mac_table.hpp"
 #include "softswitch/match_table.hpp"
+#include "softswitch/meters.hpp"
 #include "softswitch/output_queues.hpp"
 #include "softswitch/packet.hpp"
 #include "softswitch/pauses.hpp"
 
 namespace daqloom::softswitch {
 
-/// Of what comes in by a port and concerns the other ports; 0: no limit.
+/// Limits on what comes in by a port and concerns the other ports; 0: no limit.
 struct PortLimits {
     std::uint32_t floods = 0;     ///< frames a second that go to all other ports
     std::uint32_t addresses = 0;  ///< learned at a time
@@ -233,8 +234,8 @@ class Forwarder {
                                       base::Time now) const;
     [[nodiscard]] Decision done(const Action& action, const Headers& headers) const;
     [[nodiscard]] bool is_there(const Action& action) const;
-    /// Whether one more frame of a port may go to all others now. A token bucket (ITU-T I.371) that
-    /// holds the frames of 100 ms.
+    /// Whether one more frame of a port may go to all others now, by a token bucket that holds the
+    /// frames of 100 ms.
     bool may_flood(PortIndex ingress, base::Time now);
 
     /// Counts a frame of an entry. False: its meter has dropped it.
@@ -371,8 +372,8 @@ class Forwarder {
     MatchTable rules_;
     std::vector<PortCounters> counters_;
     struct Floods {
-        base::Time each;     ///< at the limit; zero: there is none
-        base::Time next_at;  ///< without those that may come at once
+        base::Time each;  ///< time between frames at the limit; zero: no limit
+        TokenBucket bucket;
     };
     std::vector<Floods> floods_;  ///< of each port
 };

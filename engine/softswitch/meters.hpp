@@ -1,8 +1,4 @@
 // Meters of OpenFlow: what exceeds a rate is dropped, without a queue.
-//
-// A token bucket, as the generic cell rate algorithm has it (ITU-T I.371): each frame moves the
-// time at which the bucket would be full again, and one that would move it further ahead than a
-// burst takes is dropped, and moves nothing.
 #pragma once
 
 #include <algorithm>
@@ -30,6 +26,23 @@ struct MeterCounters {
     std::uint64_t dropped_bytes = 0;
 };
 
+/// A token bucket, as the generic cell rate algorithm has it (ITU-T I.371): each frame moves the
+/// time at which the bucket would be full again, and one that finds it further ahead than a burst
+/// takes is one too many, and moves nothing.
+class TokenBucket {
+  public:
+    /// `cost`, `burst`: times in which as many tokens come. False: this frame is one too many.
+    bool takes(base::Time cost, base::Time burst, base::Time now) {
+        const base::Time full_at = std::max(full_at_, now);
+        const bool is_within = full_at - now <= burst;
+        full_at_ = is_within ? full_at + cost : full_at;
+        return is_within;
+    }
+
+  private:
+    base::Time full_at_;
+};
+
 /// Nothing is allocated after construction.
 class Meters {
   public:
@@ -55,15 +68,14 @@ class Meters {
         Meter& meter = meters_[index.value()];
         ++meter.counted.packets;
         meter.counted.bytes += bytes;
-        meter.full_at = std::max(meter.full_at, now);
-        if (meter.full_at - now > meter.burst) {
-            ++meter.counted.dropped;
-            meter.counted.dropped_bytes += bytes;
-            return false;
-        }
         const double units = meter.unit == MeterConfig::Unit::bits ? 8.0 * bytes : 1.0;
-        meter.full_at += base::Time{static_cast<std::int64_t>(units * meter.ps_per_unit)};
-        return true;
+        const base::Time cost{static_cast<std::int64_t>(units * meter.ps_per_unit)};
+        if (meter.bucket.takes(cost, meter.burst, now)) {
+            return true;
+        }
+        ++meter.counted.dropped;
+        meter.counted.dropped_bytes += bytes;
+        return false;
     }
 
     [[nodiscard]] std::size_t size() const { return meters_.size(); }
@@ -74,7 +86,7 @@ class Meters {
   private:
     struct Meter {
         MeterCounters counted;
-        base::Time full_at;
+        TokenBucket bucket;
         base::Time burst;
         double ps_per_unit = 0;
         MeterConfig::Unit unit = MeterConfig::Unit::bits;
