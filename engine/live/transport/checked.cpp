@@ -44,15 +44,15 @@ CheckedTransport::CheckedTransport(const TransportConfig& config, std::unique_pt
 
 // ---- out ----------------------------------------------------------------------------------------
 
-std::vector<std::byte> CheckedTransport::sealed(Kind kind, std::span<const std::byte> bytes) {
+std::span<const std::byte> CheckedTransport::sealed(Kind kind, std::span<const std::byte> bytes) {
     const Tail tail{.kind = kind, .checksum = base::crc32c(bytes, base::crc32c(bytes_of(kind)))};
-    std::vector<std::byte> message(bytes.begin(), bytes.end());
+    sealed_.assign(bytes.begin(), bytes.end());
     const auto end = bytes_of(tail);
-    message.insert(message.end(), end.begin(), end.end());
-    return message;
+    sealed_.insert(sealed_.end(), end.begin(), end.end());
+    return sealed_;
 }
 
-/// Behind what is waiting: messages to a unit arrive in order.
+/// Messages to a unit arrive in order: those that wait are sent first.
 bool CheckedTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
     if (is_lost_[to.value()]) {
         return true;
@@ -63,8 +63,11 @@ bool CheckedTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
 
 template <class Content>
 void CheckedTransport::post(UnitIndex to, Kind kind, const Content& content) {
-    letters_.push_back({to, sealed(kind, bytes_of(content))});
-    post_all();
+    const bool is_first = post_all();
+    const auto message = sealed(kind, bytes_of(content));
+    if (!is_first || !inner_->send(to, message)) {
+        letters_.push_back({to, {message.begin(), message.end()}});
+    }
 }
 
 bool CheckedTransport::post_all() {
@@ -91,7 +94,7 @@ bool CheckedTransport::write(const Write& write) {
     return true;
 }
 
-/// To the transport, with its check. False: there is no room now.
+/// Gives a write and its check to the transport. False: there is no room now.
 bool CheckedTransport::give(std::uint64_t slot) {
     Slot& given = slots_[slot];
     Write write = given.write;
@@ -100,7 +103,6 @@ bool CheckedTransport::give(std::uint64_t slot) {
         return false;
     }
     ++given.under_way;
-    given.is_to_repeat = false;
     if (write.to != self_) {
         post(write.to, Kind::check,
              Check{.offset = static_cast<std::uint64_t>(write.offset),
@@ -127,12 +129,14 @@ void CheckedTransport::take_verdict(UnitIndex from, const Verdict& verdict) {
     Slot& slot = slots_[verdict.slot];
     if (verdict.is_right != 0) {
         slot.is_confirmed = true;
+        std::erase(to_repeat_, verdict.slot);
         finish(verdict.slot);
         return;
     }
     ++writes_repeated_;
-    slot.is_to_repeat = true;
-    static_cast<void>(give(verdict.slot));  // else the next poll does
+    if (!give(verdict.slot)) {
+        to_repeat_.push_back(verdict.slot);
+    }
 }
 
 void CheckedTransport::finish(std::uint64_t slot) {
@@ -227,10 +231,9 @@ bool CheckedTransport::poll(TransportEvents& events) {
     const std::size_t waiting = letters_.size();
     post_all();
     did |= letters_.size() != waiting;
-    for (std::uint64_t slot = 0; slot < slots_.size() && writes_repeated_ > 0; ++slot) {
-        const bool is_to_repeat = slots_[slot].is_taken && slots_[slot].is_to_repeat;
-        did |= is_to_repeat && !is_lost_[slots_[slot].write.to.value()] && give(slot);
-    }
+    did |= std::erase_if(to_repeat_, [&](std::uint64_t slot) {
+               return is_lost_[slots_[slot].write.to.value()] || give(slot);
+           }) > 0;
     const TransportCounters& inner = inner_->counters();
     TransportCounters::each(
         [&](const char*, auto member, const char*) { (counters_.*member).set(inner.*member); });

@@ -45,7 +45,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
         Kind kind{};
         std::uint32_t checksum = 0;  ///< of kind and message
     };
-    /// What is to be there when a write has come.
+    /// Place and checksum of the bytes of a write.
     struct Check {
         std::uint64_t offset = 0;
         std::uint64_t length = 0;
@@ -63,10 +63,9 @@ class CheckedTransport final : public Transport, private TransportEvents {
         std::uint32_t under_way = 0;  ///< times that it was given to the transport and is not done
         bool is_taken = false;
         bool is_confirmed = false;
-        bool is_to_repeat = false;
     };
     struct Arrived {
-        UnitIndex from{};  ///< none: the network does not tell
+        UnitIndex from{};  ///< none: not known to the transport
         std::uint32_t immediate = 0;
     };
     struct Announced {
@@ -83,7 +82,8 @@ class CheckedTransport final : public Transport, private TransportEvents {
     void on_write_done(std::uint64_t context) override;
     void on_unreachable(UnitIndex unit) override;
 
-    static std::vector<std::byte> sealed(Kind kind, std::span<const std::byte> bytes);
+    /// Message with its tail; valid until the next call.
+    std::span<const std::byte> sealed(Kind kind, std::span<const std::byte> bytes);
     template <class Content>
     void post(UnitIndex to, Kind kind, const Content& content);
     bool post_all();
@@ -99,6 +99,8 @@ class CheckedTransport final : public Transport, private TransportEvents {
     TransportEvents* events_ = nullptr;  ///< during a poll
     std::vector<Slot> slots_;
     std::vector<std::uint64_t> free_;
+    std::vector<std::uint64_t> to_repeat_;  ///< slots of damaged writes that found no room
+    std::vector<std::byte> sealed_;
     std::vector<Arrived> arrived_;      ///< without their checks
     std::vector<Announced> announced_;  ///< checks without their writes
     std::deque<Letter> letters_;        ///< that found no room
