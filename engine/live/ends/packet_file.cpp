@@ -118,7 +118,7 @@ base::expected<Bytes> PacketReader::size_of_next() const {
     return *size;
 }
 
-/// The packet of so many bytes, which is in the buffer, against the index.
+/// Compares the packet of so many bytes, which is in the buffer, with the index.
 base::expected<void> PacketReader::check_next(Bytes bytes) const {
     if (!index_) {
         return {};
@@ -138,7 +138,7 @@ base::expected<Bytes> PacketReader::skip() {
     const Bytes from = offset_;
     packet_ = 0;
     if (index_) {
-        const Bytes size = number_ < index_->size() ? Bytes{(*index_)[number_].bytes} : left();
+        DAQLOOM_TRY(size, size_of_next());
         ++number_;
         DAQLOOM_CHECK(go_to(from + std::min(size, left())));
         return offset_ - from;
@@ -335,7 +335,8 @@ bool PacketFileWriter::append(std::span<const std::uint8_t> packet) {
         rest = rest.subspan(static_cast<std::size_t>(count));
     }
     ++packets_;
-    if (packet.size() >= static_cast<std::size_t>(protocol::mfp_header_bytes) &&
+    if (index_.size() + 1 == packets_ &&
+        packet.size() >= static_cast<std::size_t>(protocol::mfp_header_bytes) &&
         protocol::mfp_size(packet).value_or(0) == static_cast<Bytes>(packet.size())) {
         index_.push_back(IndexEntry::of(packet));
     }
