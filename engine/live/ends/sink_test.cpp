@@ -122,6 +122,14 @@ class SinkTest : public testing::Test {
         FAIL() << "the sink takes nothing";
     }
     [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+    /// Writes MEPs to files with the prefix "run".
+    [[nodiscard]] std::unique_ptr<MepConsumer> file_consumer(
+        FileCounters& counters, base::Bytes bytes_per_file = FileSinkConfig().bytes_per_file) {
+        auto consumer =
+            write_meps({.prefix = path("run"), .bytes_per_file = bytes_per_file}, counters, unit_);
+        EXPECT_TRUE(consumer) << consumer.error().message;
+        return std::move(consumer.value());
+    }
     [[nodiscard]] std::vector<std::string> files() const {
         std::vector<std::string> names;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -271,9 +279,7 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
 TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
     const auto streams = streams_of(1);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 10'000}, counters, unit_);
-    ASSERT_TRUE(consumer) << consumer.error().message;
-    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    Sink sink(*buffer_, file_consumer(counters, 10'000), seen_, unit_);
     sink.start();
     for (std::uint64_t mep = 0; mep < 50; ++mep) {
         give(mep, mep_of(streams, mep));
@@ -307,14 +313,12 @@ TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
     EXPECT_EQ(files().size(), names.size() + 1);
 }
 
-/// What came damaged over a transport without checksums, or from a source: a byte of a header or of
-/// the sizes of one MFP in every other MEP.
+/// Damage by a transport without checksums or by a source: a byte of a header or of the sizes of
+/// one MFP in every other MEP.
 TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
     const auto streams = streams_of(2);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
-    ASSERT_TRUE(consumer);
-    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
     sink.start();
     constexpr std::array<std::size_t, 8> places = {0, 2, 5, 8, 15, 17, 18, 33};
     for (std::uint64_t mep = 0; mep < 2 * places.size(); ++mep) {
@@ -343,9 +347,7 @@ TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
 TEST_F(SinkTest, WritesWhatAReplayReads) {
     const auto streams = streams_of(2);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
-    ASSERT_TRUE(consumer);
-    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
     sink.start();
     for (std::uint64_t mep = 0; mep < 20; ++mep) {
         give(mep, mep_of(streams, mep, mep == 7 ? 1 : 99));
@@ -414,9 +416,7 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     ASSERT_GT(fit, 1U);
     ASSERT_LT(fit, 100U);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
-    ASSERT_TRUE(consumer);
-    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
     {
         const FileSizeLimit limit(20'000);
         sink.start();
@@ -447,9 +447,7 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
 TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
     const auto streams = streams_of(3);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
-    ASSERT_TRUE(consumer);
-    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
     {
         const FileSizeLimit limit(0);
         sink.start();
@@ -469,14 +467,13 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     // Two of three files cannot get their names: folders have them.
     const auto streams = streams_of(3);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
-    ASSERT_TRUE(consumer);
-    (*consumer)->consume(0, mep_of(streams, 0));
+    const auto consumer = file_consumer(counters);
+    consumer->consume(0, mep_of(streams, 0));
     for (const char* stream : {"0", "2"}) {
         std::filesystem::create_directory(path(fmt::format("run-source-{}-0001.mfp", stream)));
     }
-    (*consumer)->consume(1, mep_of(streams, 1, 2));
-    (*consumer)->finish();
+    consumer->consume(1, mep_of(streams, 1, 2));
+    consumer->finish();
     EXPECT_EQ(counters.files, 1U);
     EXPECT_EQ(counters.failed_files, 2U);
     EXPECT_EQ(counters.packets, 2U);
@@ -491,10 +488,9 @@ TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
     std::ofstream(path("run-source-0-0001.mfp.part")) << "half a file";
     const auto streams = streams_of(1);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
-    ASSERT_TRUE(consumer);
-    (*consumer)->consume(0, mep_of(streams, 0));
-    (*consumer)->finish();
+    const auto consumer = file_consumer(counters);
+    consumer->consume(0, mep_of(streams, 0));
+    consumer->finish();
     EXPECT_EQ(files(),
               (std::vector<std::string>{"run-source-0-0001.mfp.part", "run-source-0-0002.mfp"}));
     EXPECT_EQ(std::filesystem::file_size(path("run-source-0-0001.mfp.part")), 11U);
