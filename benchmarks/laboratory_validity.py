@@ -26,7 +26,7 @@ METRICS = {
     "collection_latency_s.p99": 0.1,
     "buffer_peak_bytes.tor": 0.1,
 }
-"""And the relative errors up to which they hold."""
+"""Metrics and the relative errors up to which they hold."""
 LOOP = (sys.executable, "-c", "while True: pass")
 
 

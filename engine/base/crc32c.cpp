@@ -65,7 +65,7 @@ constexpr std::uint32_t apply(const Advance& advance, std::uint32_t state) {
            advance[2][state >> 16 & 0xff] ^ advance[3][state >> 24];
 }
 
-/// Over 2^doublings zero bytes.
+/// Advance over 2^doublings zero bytes.
 constexpr Advance advance_by(int doublings) {
     std::array<std::uint32_t, 32> columns{};  // what each bit of a state becomes
     for (std::size_t bit = 0; bit < 32; ++bit) {
@@ -144,8 +144,8 @@ constexpr std::uint64_t power(int n) {
 }
 
 /// 256 bytes are folded into the next 256 as long as there are so many: Gopal and others, "Fast CRC
-/// computation for generic polynomials using PCLMULQDQ instruction", Intel 2009. What remains has
-/// the checksum of all.
+/// computation for generic polynomials using PCLMULQDQ instruction", Intel 2009. The 256 bytes that
+/// remain have the checksum of all.
 __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t by_folding(
     std::uint32_t before, const std::byte* bytes, std::size_t count) {
     constexpr std::size_t step = 256;

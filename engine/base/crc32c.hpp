@@ -19,7 +19,7 @@ struct Crc32cMethod {
         return ~state(~before, bytes.data(), bytes.size());
     }
 };
-/// Those that this processor has, the fastest first.
+/// Methods that this processor supports, the fastest first.
 std::span<const Crc32cMethod> crc32c_methods();
 
 }  // namespace daqloom::base

@@ -96,7 +96,7 @@ class alignas(64) FifoPort {
     [[nodiscard]] const LinkCounters& counters() const { return counters_; }
     [[nodiscard]] base::BitRate rate() const { return rate_; }
     [[nodiscard]] base::Time delay() const { return delay_; }
-    /// What a frame of `bytes` takes on a wire of this rate.
+    /// Time of a frame of `bytes` on a wire of this rate.
     [[nodiscard]] base::Time on_wire(base::Bytes bytes) const {
         return wire_(bytes + kWireOverhead);
     }

@@ -32,7 +32,7 @@ class HostJitter {
         const base::Time late{static_cast<std::int64_t>(share * static_cast<double>(wire.ps))};
         return free_at > now ? now : now + late;
     }
-    /// When that frame reaches the switch, which it does without a delay at `at`.
+    /// When that frame reaches the switch; `at`: without a delay.
     base::Time arrival(base::Time at, base::Time wire) {
         const auto step = static_cast<std::int64_t>(drawn_ % kOne) - kOne / 2;
         late_ = kOne - std::abs(kOne - std::abs(late_ + step));  // reflected at both ends

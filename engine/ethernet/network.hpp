@@ -325,7 +325,7 @@ class Network {
         return frame;
     }
 
-    /// The same of a host's frame, with jitter.
+    /// Appends a frame of a host, with jitter.
     Frame& append_late(FifoPort& port, LinkIndex index, base::Bytes bytes, base::Time now);
 
     /// Sends an admitted frame on.

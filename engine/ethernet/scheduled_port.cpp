@@ -72,9 +72,9 @@ ScheduledPort::Class* ScheduledPort::choose() {
     return shares ? &choose_by_deficit() : nullptr;
 }
 
-/// What the class whose turn it is has not used is lost if it has nothing more to send. The time
-/// for this is the next choice, not the departure of its last frame: an adapter hands over the next
-/// frame of a class only when the one before begins to leave.
+/// Deficit that the class whose turn it is has not used is lost if it has nothing more to send. The
+/// time for this is the next choice, not the departure of its last frame: an adapter hands over the
+/// next frame of a class only when the one before begins to leave.
 void ScheduledPort::end_turn_if_empty() {
     Class& its = classes_[round_turn_];
     its.deficit = its.waiting > 0 ? its.deficit : 0;

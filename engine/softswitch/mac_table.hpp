@@ -38,12 +38,12 @@ struct MacTableCounters {
 /// construction.
 class MacTable {
   public:
-    /// In place of a VLAN: a fixed address holds in each of them.
+    /// VLAN of a fixed address that holds in each of them.
     static constexpr std::uint16_t kEveryVlan = 0xffff;
 
     enum class Learned : std::uint8_t {
         known,
-        news,  ///< or not told for a while to those that have tables of their own
+        news,  ///< new, moved, or due again for cores that have tables of their own
         refused,
     };
 
@@ -54,7 +54,7 @@ class MacTable {
                                                 base::Time now) const;
     /// A frame from this address came in by this port. Addresses of groups are not learned.
     Learned learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
-    /// It stays where it is, in a VLAN or in each. False: there is no place.
+    /// Fixes an address at a port, in a VLAN or in each. False: there is no place.
     bool fix(MacAddress address, std::uint16_t vlan, PortIndex port);
     /// Addresses learned at a port from now on; 0: no limit of its own. Those that are there stay.
     void set_most(PortIndex port, std::uint32_t most) { most_of_port_[port.value()] = most; }
@@ -65,7 +65,7 @@ class MacTable {
 
     /// Those that are too old included, until their place is needed.
     [[nodiscard]] std::size_t size() const { return size_; }
-    /// Likewise of those learned at a port.
+    /// Addresses learned at a port, likewise.
     [[nodiscard]] std::uint32_t learned_at(PortIndex port) const { return learned_[port.value()]; }
     [[nodiscard]] const MacTableCounters& counters() const { return counters_; }
 
@@ -101,7 +101,7 @@ class MacTable {
     [[nodiscard]] const Entry* valid(MacAddress address, std::uint16_t vlan) const;
     /// Null: there is none. That of an address that is too old is free.
     Entry* free_place(std::uint64_t key, base::Time now);
-    /// That of a learned address at the port that has most of them, if those are more than `than`;
+    /// Place of a learned address at the port that has most of them, if those are more than `than`;
     /// null: there is none.
     Entry* place_of_most(std::uint64_t key, std::uint32_t than);
     [[nodiscard]] bool may_learn_at(PortIndex port) const {

@@ -161,8 +161,8 @@ class WriteFiles final : public MepConsumer {
     }
 
   private:
-    /// Whether each MFP is what the table says: a file of it can be read, and its events are
-    /// those of the MEP.
+    /// Whether each MFP agrees with the table: a file of it can be read, and its events are those
+    /// of the MEP.
     static bool is_readable(const protocol::MepView& mep) {
         for (std::uint32_t stream = 0; stream < mep.streams(); ++stream) {
             const auto mfp = mep.mfp(stream);

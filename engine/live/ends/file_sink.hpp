@@ -36,7 +36,7 @@ struct FileCounters {
 /// A file appears under its name when it is complete; existing files are kept. If no more can be
 /// written (a full disk), the file ends with its last whole packet, later packets are dropped and
 /// counted, and the next file is tried a second later: the builder unit is never blocked. A MEP
-/// with an MFP of another size, source or event than its table says is not written (EBADMSG).
+/// with an MFP of another size, source or event than in its table is not written (EBADMSG).
 /// `counters` and `unit`, in which it counts MEPs not written, must outlive the consumer.
 base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
                                                         FileCounters& counters, NodeCounters& unit);

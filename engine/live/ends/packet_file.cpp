@@ -29,7 +29,7 @@ constexpr Bytes largest_packet = Bytes{1} << 33;  ///< a sparse file may have an
 constexpr std::array<std::uint8_t, 2> mfp_begins = {0xce, 0x40};
 constexpr std::array<std::uint8_t, 4> mep_begins = {'M', 'E', 'P', '1'};
 
-/// A later MFP of the same stream, with as many fragments.
+/// Whether an MFP is a later one of the same stream, with as many fragments.
 bool mfp_follows(PacketFormat::Bytes before, PacketFormat::Bytes mfp) {
     using protocol::number_at;
     return number_at<std::uint16_t>(before, 2) == number_at<std::uint16_t>(mfp, 2) &&
@@ -143,7 +143,7 @@ base::expected<Bytes> PacketReader::skip() {
         DAQLOOM_CHECK(go_to(from + std::min(size, left())));
         return offset_ - from;
     }
-    // Where the damage is not in the size, the next packet is where this one says that it ends.
+    // Where the damage is not in the size, the next packet is where this one ends by its header.
     const auto front = bytes_at(from, format_->front);
     const auto size = front.empty() ? Bytes{0} : format_->size_of(front).value_or(0);
     if (size >= format_->front && size < left() && is_whole_at(from + size)) {
@@ -164,7 +164,7 @@ base::expected<Bytes> PacketReader::skip_from(Bytes offset) {
     return skip();
 }
 
-/// Goes on to the first bytes that a packet may begin with; false: to the end of the file.
+/// Advances to the first bytes that a packet may begin with; false: to the end of the file.
 base::expected<bool> PacketReader::find_magic() {
     const std::size_t length = format_->magic.size();
     while (true) {
@@ -185,7 +185,7 @@ base::expected<bool> PacketReader::find_magic() {
     }
 }
 
-/// Read beside the buffer; empty where the file has fewer.
+/// Bytes of the file, read past the buffer; empty where the file has fewer.
 std::vector<std::uint8_t> PacketReader::bytes_at(Bytes at, Bytes bytes) const {
     std::vector<std::uint8_t> found(static_cast<std::size_t>(bytes));
     const auto count = ::pread(file_.get(), found.data(), found.size(), at);
@@ -226,7 +226,7 @@ base::expected<void> PacketReader::rewind() {
     return go_to(0);
 }
 
-/// What the buffer has of it is kept.
+/// Bytes in the buffer from `offset` on are kept.
 base::expected<void> PacketReader::go_to(Bytes offset) {
     const Bytes further = offset - offset_;
     packet_ = 0;

@@ -21,18 +21,19 @@
 
 namespace daqloom::live {
 
-/// How packets of a kind are told from other bytes.
+/// Functions that distinguish packets of a kind from other bytes.
 struct PacketFormat {
     using Bytes = std::span<const std::uint8_t>;
 
     Bytes magic;            ///< first bytes of each
     base::Bytes front = 0;  ///< bytes of the header
-    /// A packet's size, from its header.
+    /// Size of a packet, from its header.
     base::expected<base::Bytes> (*size_of)(Bytes) = nullptr;
-    /// Its size if all that tells it agrees, from the bytes that this takes.
+    /// Number of first bytes that `size_from` needs, from the header.
     base::Bytes (*bytes_for_size)(Bytes) = nullptr;
+    /// Size of a packet, from its first bytes; none where header and table disagree.
     std::optional<base::Bytes> (*size_from)(Bytes) = nullptr;
-    /// Whether it may be behind another one in a file, from the headers of both.
+    /// Whether a packet may come after another one in a file, from the headers of both.
     bool (*follows)(Bytes before, Bytes packet) = nullptr;
 };
 
@@ -44,7 +45,7 @@ class PacketReader {
     static base::expected<PacketReader> open(std::string path, const PacketFormat& format);
 
     /// Valid until the next call; empty: the file is at its end. Fails for a packet that is cut
-    /// off, says that it is longer than the file or has another checksum than in the index; then
+    /// off, longer than the file by its header, or has another checksum than in the index; then
     /// every further call fails, until `skip`.
     base::expected<std::span<const std::uint8_t>> next();
     /// Leaves out the packet that came last, or did not come, and what is behind it up to the next
@@ -52,7 +53,7 @@ class PacketReader {
     base::expected<base::Bytes> skip();
     /// From the first packet on again.
     base::expected<void> rewind();
-    /// The same from this place on, for a file without index.
+    /// Like `skip`, from this place on, for a file without index.
     base::expected<base::Bytes> skip_from(base::Bytes offset);
 
     /// Of the packet that came last, or did not come.
@@ -86,7 +87,7 @@ class PacketReader {
     std::size_t number_ = 0;  ///< of the packet at `offset_`
     base::Bytes offset_ = 0;
     std::size_t packet_ = 0;                ///< size of the one that came last
-    std::vector<std::uint8_t> last_front_;  ///< header of the one before it
+    std::vector<std::uint8_t> last_front_;  ///< header of the packet before it
     std::unique_ptr<std::uint8_t[]> buffer_;
     std::size_t capacity_ = 0;
     std::size_t begin_ = 0;

@@ -172,7 +172,7 @@ void overwrite(const std::string& path, std::size_t at, std::uint8_t mask) {
     file.put(static_cast<char>(before ^ mask));
 }
 
-/// With an index any byte of a packet may be damaged; without, one of those that say where it ends.
+/// Any byte of a packet may be damaged with an index; without, one of those that give its size.
 TEST_F(PacketFiles, GoOnBehindWhatIsDamaged) {
     constexpr std::uint32_t kPackets = 12;
     const auto packets = mfps(kPackets, 6, 40);
@@ -182,9 +182,9 @@ TEST_F(PacketFiles, GoOnBehindWhatIsDamaged) {
         for (std::uint32_t damaged = 0; damaged < kPackets; ++damaged) {
             const std::size_t size = packets[damaged].size();
             for (std::size_t at = 0; at < size; ++at) {
-                const bool tells_size =
+                const bool gives_size =
                     at < 8 || at == 18 || (at >= sizes_at && at < sizes_at + 12);
-                if (!has_index && (!tells_size || at == 2 || at == 3)) {
+                if (!has_index && (!gives_size || at == 2 || at == 3)) {
                     continue;
                 }
                 std::size_t place = 0;

@@ -28,10 +28,11 @@ struct IndexEntry {
 
 inline constexpr const char* index_ending = ".index";
 
-/// None: there is no index, it is damaged, or it is that of a shorter file.
+/// Entries of the index of a file; none where the index is missing, damaged, or that of a shorter
+/// file.
 std::optional<std::vector<IndexEntry>> read_index(const std::string& path, base::Bytes file_bytes);
 
-/// Under its name and on the disk; false, and there is none, where that is not possible.
+/// Index of a file, complete under its name; false, and there is none, where that is not possible.
 bool write_index(const std::string& path, std::span<const IndexEntry> entries);
 
 }  // namespace daqloom::live

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using base::Bytes;
 using protocol::number_at;
 
-/// From header to header, or from entry to entry of the index.
+/// Walk through a file from header to header, or from entry to entry of its index.
 class Walk {
   public:
     Walk(const std::string& path, OwnedFd file, Bytes bytes, std::uint32_t packing)

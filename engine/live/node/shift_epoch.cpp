@@ -238,14 +238,14 @@ bool ShiftEpoch::waits_for_its_own() const {
            waits_for_consumer;
 }
 
-/// The builder unit has not answered sizes that this readout unit has announced.
+/// Whether a builder unit has not answered sizes that this readout unit has announced.
 bool ShiftEpoch::awaits_answer() const {
     const auto& counted = unit_->readout()->counters();
     return counted.announced > counted.granted + counted.discarded;
 }
 
-/// None unless the readout unit is in its sending stage. A builder unit answers when all readout
-/// units have data: one that lacks data itself waits for the sources, whoever else does.
+/// Cause, once the readout unit is in its sending stage; otherwise null. A builder unit answers
+/// when all readout units have data: a readout unit without data waits for its own sources.
 Counter* ShiftEpoch::cause_of_waiting() const {
     if (stage_ != ShiftStage::sending) {
         return nullptr;

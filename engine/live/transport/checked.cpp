@@ -171,7 +171,7 @@ void CheckedTransport::on_message(UnitIndex from, std::span<const std::byte> byt
                verdict && tail.kind == Kind::verdict) {
         take_verdict(from, *verdict);
     } else if (const auto check = content_of<Check>(content); check && tail.kind == Kind::check) {
-        const auto written = std::ranges::find(arrived_, check->immediate, &Arrived::immediate);
+        const auto written = std::ranges::find(arrived_, check->immediate);
         if (written == arrived_.end()) {
             announced_.push_back({from, *check});
         } else {
@@ -189,7 +189,7 @@ void CheckedTransport::on_written(UnitIndex from, std::uint32_t immediate) {
     const auto known = std::ranges::find_if(
         announced_, [&](const Announced& each) { return each.check.immediate == immediate; });
     if (known == announced_.end()) {
-        arrived_.push_back({from, immediate});
+        arrived_.push_back(immediate);
         return;
     }
     const Announced announced = *known;

@@ -64,10 +64,6 @@ class CheckedTransport final : public Transport, private TransportEvents {
         bool is_taken = false;
         bool is_confirmed = false;
     };
-    struct Arrived {
-        UnitIndex from{};  ///< none: not known to the transport
-        std::uint32_t immediate = 0;
-    };
     struct Announced {
         UnitIndex from{};
         Check check;
@@ -101,9 +97,9 @@ class CheckedTransport final : public Transport, private TransportEvents {
     std::vector<std::uint64_t> free_;
     std::vector<std::uint64_t> to_repeat_;  ///< slots of damaged writes that found no room
     std::vector<std::byte> sealed_;
-    std::vector<Arrived> arrived_;      ///< without their checks
-    std::vector<Announced> announced_;  ///< checks without their writes
-    std::deque<Letter> letters_;        ///< that found no room
+    std::vector<std::uint32_t> arrived_;  ///< immediate bits of writes without their checks
+    std::vector<Announced> announced_;    ///< checks without their writes
+    std::deque<Letter> letters_;          ///< that found no room
     std::vector<bool> is_lost_;
     std::vector<std::uint32_t> damaged_in_a_row_;  ///< writes from each unit
     std::uint64_t damaged_records_ = 0;

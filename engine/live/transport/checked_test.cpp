@@ -113,7 +113,7 @@ class CheckedTransportOver : public testing::TestWithParam<std::string> {
 };
 
 /// MFPs of a stream from unit 0 to places of unit 1's memory, each checked byte for byte when the
-/// transport says that it is there.
+/// transport reports the write.
 TEST_P(CheckedTransportOver, NoWrongMfpIsUsedAndEachDamageIsCounted) {
     constexpr std::uint32_t kPlaces = 64;
     constexpr std::uint64_t kMfps = 5'000;

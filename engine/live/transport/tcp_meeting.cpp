@@ -145,8 +145,8 @@ void TcpMeeting::call(Wanted& wanted) {
 }
 
 /// Without a free descriptor the listener stays readable: it is not watched until a guest has left,
-/// or, while units are met, until the next turn. A stranger may hold a seat for as long as nobody
-/// needs it.
+/// or, while units are met, until the next turn. A stranger may hold a seat until another guest
+/// needs one.
 void TcpMeeting::accept_guests(TransportCounters& counters) {
     OwnedFd socket = accept_one(listener_.get());
     if (!socket) {

@@ -92,7 +92,7 @@ class OutgoingStream {
     }
     /// The other side is to be told that so many more of its writes have come.
     void acknowledge(std::uint32_t writes) { owed_ += writes; }
-    /// The write behind those came damaged.
+    /// The write after those came damaged.
     void refuse_write() { refused_.push(std::exchange(owed_, 0)); }
 
     [[nodiscard]] bool empty() const {
@@ -172,7 +172,7 @@ class OutgoingStream {
 /// What comes from one unit: validated, and put where it belongs.
 class IncomingStream {
   public:
-    /// So many writes in a row that come damaged end the connection.
+    /// Limit on damaged writes in a row, which ends the connection.
     static constexpr std::uint32_t kMostDamaged = 16;
 
     IncomingStream(std::span<std::byte> arena, bool has_checksums)
@@ -205,7 +205,7 @@ class IncomingStream {
   private:
     using Kind = RecordHeader::Kind;
 
-    /// So many bytes of the place have come.
+    /// Bytes of the place that have come.
     void take_in(std::size_t bytes) {
         if (has_checksums_ || header_.kind == Kind::message) {
             content_ = base::crc32c(place_.first(bytes), content_);

@@ -1,5 +1,5 @@
 // What another process sends over a connection: records with any headers, cut into parts as the
-// input says. Every other header gets its checksum and number, so that what it says is looked at.
+// input says. Every other header gets its checksum and number, so that its content is validated.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -155,7 +155,7 @@ std::optional<Bytes> MepView::size_from(Memory front) {
     return is_right ? std::optional(*bytes) : std::nullopt;
 }
 
-/// From header and table of a MEP of so many bytes.
+/// Decodes header and table of a MEP of so many bytes.
 base::expected<MepView> MepView::decode_front(Memory memory, Bytes bytes) {
     const auto streams = number_at<std::uint32_t>(memory, 4);
     Places places(streams, bytes);

@@ -327,7 +327,7 @@ class RdmaEndpoints {
         supply(sender, now);
     }
 
-    /// Of a host's timer, which starts now.
+    /// Timeout of a host's timer that starts now.
     base::Time timeout(NodeIndex host) {
         const base::Time least = config_.retry_timeout;
         return timers_.empty()
