@@ -8,21 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
 from daqloom.recovery import Bin, Ending, Members, recovery
 
 MOST_BINS = 20_000
-
-
-class Lost(NamedTuple):
-    """MEPs of a run that were not built whole, by fate: see `events_accounted`."""
-
-    incomplete: int
-    dropped: int
-    discarded: int
-    unfinished: int
-    skipped: int
+LOST = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
+"""Fates of events that were not built whole: see `events_accounted`."""
 
 
 @dataclass

@@ -14,10 +14,11 @@ from dataclasses import replace
 from itertools import groupby
 
 from daqloom._engine import Balance
-from daqloom.course import Break, Lost
+from daqloom.course import LOST, Break
 from daqloom.measure.control import Control
 from daqloom.measure.fault_plan import OF_LINKS, Condition, Planned, agenda, condition
 from daqloom.measure.namespaces import Namespaces
+from daqloom.measure.result import accounts
 from daqloom.measure.run_log import RunEvent
 from daqloom.measure.states import Goal, Phase, Standing
 
@@ -110,15 +111,10 @@ class Injector:
 
     def events_lost(self, balance: Balance) -> int:
         """Return how many events were not built whole until now."""
-        totals = [unit.tally.totals for unit in self._control.run.units]
-        lost = Lost(
-            incomplete=sum(each.meps_incomplete or 0 for each in totals),
-            dropped=sum(each.meps_dropped or 0 for each in totals),
-            discarded=sum(each.meps_discarded or 0 for each in totals),
-            unfinished=balance.unfinished,
-            skipped=balance.skipped,
-        )
-        return self._packing * sum(lost)
+        totals = {unit.number: unit.tally.totals for unit in self._control.run.units}
+        # Losses in sinks, of events that were built, are not counted: "user".
+        ends = accounts(totals, balance, 0, self._packing, "user")
+        return sum(ends[fate] for fate in LOST)
 
     async def _run(self) -> None:
         for due_s, changes in groupby(agenda(self.plan), lambda change: change.time_s):

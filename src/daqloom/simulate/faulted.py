@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from daqloom import _engine
-from daqloom.course import Bins, Break, Lost, fault_metrics, series
+from daqloom.course import LOST, Bins, Break, fault_metrics, series
 from daqloom.recovery import Bin, Ending
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import regroups
@@ -194,7 +194,8 @@ class Regrouped:
     def events_lost(self) -> int:
         """Return how many events are lost until now, without those in flight."""
         all_of = self._engine.accounts()
-        return self._scenario.packing * sum(Lost(*(getattr(all_of, fate) for fate in Lost._fields)))
+        lost: int = sum(getattr(all_of, fate) for fate in LOST)
+        return self._scenario.packing * lost
 
     def members(self) -> list[tuple[float, int]]:
         """Return how many units build, from which time on."""
@@ -243,11 +244,9 @@ class Regrouped:
     def metrics(self) -> dict[str, Any]:
         """Return what has become of all events, and how often units were lost."""
         all_of, packing = self._engine.accounts(), self._scenario.packing
-        fates = ("begun", "built", "incomplete", "dropped", "discarded", "unfinished", "skipped")
+        fates = ("begun", "built", *LOST, "in_flight")
         return {
-            "events_accounted": {
-                fate: packing * getattr(all_of, fate) for fate in (*fates, "in_flight")
-            },
+            "events_accounted": {fate: packing * getattr(all_of, fate) for fate in fates},
             "units_lost": all_of.units_lost,
             "regroupings": all_of.regroupings,
         }
