@@ -375,7 +375,7 @@ async def _measure(
                 stack.enter_context(published(control.address, control.steering, control.token))
             control.want(Goal.RUNNING)
             begin, interrupted, failure = None, False, ""
-            meanwhile: list[Reading] = []
+            meanwhile: list[Reading] | None = [] if laboratory else None
             watch: Watch | DeviceWatch | None = None
             warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
             try:
@@ -413,7 +413,7 @@ async def _measure(
     result = _with_course(result, scenario, control, recorder, injector, began_s, ended_s)
     result = replace(result, metrics={**result.metrics, **in_network})
     if isinstance(watch, Watch):
-        middle = _middle(begin, meanwhile, end)
+        middle = _middle(begin, meanwhile or [], end)
         # Faults make halves of a run differ, and are no fault of this machine.
         readings = [begin, middle, end] if middle and not plan else []
         judgement = judge(result.metrics, watch.evidence(result.metrics, readings))
@@ -579,7 +579,7 @@ def _middle(begin: Reading, meanwhile: list[Reading], end: Reading) -> Reading |
     half_s = window_s(difference(begin, end)) / 2
     return min(
         meanwhile,
-        key=lambda reading: abs(window_s(difference(begin, reading)) - half_s),
+        key=lambda each: abs(window_s(difference(begin, each)) - half_s),
         default=None,
     )
 
@@ -668,8 +668,9 @@ def warnings(
     control: Control, scenario: Scenario, began_s: float, found: dict[str, Any]
 ) -> list[str]:
     """Return warnings about the numbers of a result."""
-    told = list(lost_events(reading(control), scenario.packing, scenario.measure.sink))
-    told += damage(reading(control))
+    totals = reading(control)
+    told = list(lost_events(totals, scenario.packing, scenario.measure.sink))
+    told += damage(totals)
     told += unfinished_files(scenario)
     told += unused_warnings(scenario, "measure")
     told += [
