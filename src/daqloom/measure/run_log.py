@@ -27,18 +27,22 @@ class RunEvent:
 def logged(event: _engine.RunEvent, machine: Machine) -> RunEvent:
     """Return an entry of the log; that of a unit which was late on a busy machine names the
     load."""
-    text, (load, cores) = event.text, machine.load()
-    if event.lost is not None and load > cores and any(reason in text for reason in LATE):
-        text += (
-            f"; load {load:.1f} on {counted(cores, 'core')}: raise measure.fault_timeout on busy "
-            "machines"
-        )
+    is_late = event.lost is not None and any(reason in event.text for reason in LATE)
     return RunEvent(
         time_s=event.time_s,
-        text=text,
+        text=event.text + (_busy(machine) if is_late else ""),
         about=event.about,
         phase=event.phase,
         members=event.members,
         lost=event.lost,
         tells_of_trouble=event.tells_of_trouble,
     )
+
+
+def _busy(machine: Machine) -> str:
+    """Return the end of a sentence about a busy machine; empty for one that is not."""
+    load, cores = machine.load()
+    if load <= cores:
+        return ""
+    means = f"load {load:.1f} on {counted(cores, 'core')}"
+    return f"; {means}: raise measure.fault_timeout on busy machines"
