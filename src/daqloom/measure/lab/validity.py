@@ -4,18 +4,19 @@ Each metric is judged by its own evidence. Rates and means average over what a l
 percentiles near the end and peaks are its worst moments, so that few late timers spoil them.
 """
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from daqloom._engine import latency_bucket
 from daqloom.measure.lab.laboratory import LabCount
-from daqloom.measure.result import HISTOGRAMS, Reading, difference, merged, window_s
+from daqloom.measure.machine import Machine
+from daqloom.measure.result import HISTOGRAMS, Buckets, Reading, difference, merged, window_s
 from daqloom.metrics import with_unit
+from daqloom.words import counted
 
 AROUND_P99 = (0.9875, 0.9925)
 """Shares of events between which the 99th percentile may not jump."""
@@ -32,7 +33,7 @@ class Limits:
     lateness: float
     excess: float
     lateness_unwatched: float
-    """Where no port is watched, so that only the machine gives evidence."""
+    """`lateness` where no port is watched, so that only the machine gives evidence."""
     pressure_unwatched: float
     """A watched port may keep its rate beside any number of other processes."""
 
@@ -42,7 +43,7 @@ class Kind:
     """Metrics that need the same evidence."""
 
     name: str
-    """For people, in the plural."""
+    """Plural noun, for messages."""
     metrics: tuple[str, ...]
     """Dotted names; empty: all metrics of the run."""
     tolerance: float
@@ -51,7 +52,7 @@ class Kind:
 
 
 RATES = Kind("rates", (), 0.05, Limits(0.45, 0.4, 0.2, 0.95))
-"""Where rates do not hold, nothing does."""
+"""All metrics depend on these."""
 MEANS = Kind(
     "means of latencies and phases",
     (
@@ -86,6 +87,11 @@ class Halves:
         run's value by more than a relative `tolerance`."""
         apart, middle = abs(self.values[0] - self.values[1]), sum(self.values) / 2
         return apart > 2 * tolerance * middle + MOST_SPREAD * self.error
+
+
+class _Estimate(NamedTuple):
+    value: float
+    variance: float
 
 
 @dataclass(frozen=True)
@@ -186,10 +192,10 @@ def _without(found: dict[str, Any], kind: Kind) -> dict[str, Any]:
 
 
 def _remedy() -> str:
-    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    load, cores = Machine().load()
     return (
-        f"the load is {load:.1f} on {cores} cores: let nothing else run here, lower the rates of "
-        "links and events in proportion, or measure longer"
+        f"the load is {load:.1f} on {counted(cores, 'core')}: let nothing else run here, lower the "
+        "rates of links and events in proportion, or measure longer"
     )
 
 
@@ -201,46 +207,54 @@ def evidence_of(found: Mapping[str, Any], count: LabCount, readings: Sequence[Re
         for peak, punctual in zip(count.peaks, count.punctual_peaks, strict=True)
         if punctual is not None
     ]
-    rates, means, tail_s, tails_s = None, None, None, None
-    if len(readings) == 3:
-        begin, middle, end = readings
-        halves = (difference(begin, middle), difference(middle, end))
-        rates, means = _rates(*halves), _means(*halves)
-        tail_s = _percentiles_s(difference(begin, end), *AROUND_P99)
-        one_s, other_s = (_percentiles_s(half, *_bounds(half)) for half in halves)
-        tails_s = (one_s, other_s) if one_s and other_s else None
-    return Evidence(
+    of_host = Evidence(
         lateness=found.get("host_lateness", 0.0),
         pressure=found.get("host_pressure"),
         excess=None if len(watched) < len(count.peaks) else max(watched, default=0.0),
-        rates=rates,
-        means=means,
-        tail_s=tail_s,
-        tails_s=tails_s,
+    )
+    if len(readings) != 3:
+        return of_host
+    begin, middle, end = readings
+    halves = (difference(begin, middle), difference(middle, end))
+    one_s, other_s = (_percentiles_s(half, *_bounds(half)) for half in halves)
+    return replace(
+        of_host,
+        rates=_compared(*map(_rate, halves)),
+        means=_compared(*map(_mean_s, halves)),
+        tail_s=_percentiles_s(difference(begin, end), *AROUND_P99),
+        tails_s=(one_s, other_s) if one_s and other_s else None,
     )
 
 
-def _rates(*halves: Reading) -> Halves | None:
-    """The events per second; their counts vary as those of a Poisson process at most."""
-    counts = [sum(unit.meps_delivered or 0 for unit in half.values()) for half in halves]
-    times_s = [window_s(half) for half in halves]
-    if not all(counts) or not all(times_s):
+def _compared(one: _Estimate | None, other: _Estimate | None) -> Halves | None:
+    if one is None or other is None:
         return None
-    one, other = (count / time_s for count, time_s in zip(counts, times_s, strict=True))
-    error = sqrt(sum(count / time_s**2 for count, time_s in zip(counts, times_s, strict=True)))
-    return Halves((one, other), error)
+    return Halves((one.value, other.value), sqrt(one.variance + other.variance))
+
+
+def _rate(half: Reading) -> _Estimate | None:
+    """The events per second; their counts vary as those of a Poisson process at most."""
+    count, time_s = _delivered(half), window_s(half)
+    return _Estimate(count / time_s, count / time_s**2) if count and time_s else None
+
+
+def _delivered(half: Reading) -> int:
+    return sum(unit.meps_delivered or 0 for unit in half.values())
 
 
 def _bounds(half: Reading) -> tuple[float, float]:
     """Shares of events between which the 99th percentile of many more lies (2 standard errors)."""
-    count = sum(unit.meps_delivered or 0 for unit in half.values())
-    error = 2 * sqrt(0.99 * 0.01 / max(count, 1))
+    error = 2 * sqrt(0.99 * 0.01 / max(_delivered(half), 1))
     return max(0.0, 0.99 - error), min(1.0, 0.99 + error)
 
 
-def _percentiles_s(counted: Reading, *shares: float) -> tuple[float, float] | None:
+def _latencies(part: Reading) -> Buckets:
+    return merged(HISTOGRAMS["collection_latency_s"](unit) for unit in part.values())
+
+
+def _percentiles_s(part: Reading, *shares: float) -> tuple[float, float] | None:
     """The latencies below which two shares of the events are; None without events."""
-    buckets = merged(HISTOGRAMS["collection_latency_s"](unit) for unit in counted.values())
+    buckets = _latencies(part)
     up_to = list(accumulate(buckets.values()))
     if not up_to:
         return None
@@ -251,20 +265,15 @@ def _percentiles_s(counted: Reading, *shares: float) -> tuple[float, float] | No
     return latency_bucket(low)[0], latency_bucket(high)[0]
 
 
-def _means(*halves: Reading) -> Halves | None:
-    """The mean latency in seconds, and its scatter."""
-    means, variances = [], []
-    for half in halves:
-        buckets = merged(HISTOGRAMS["collection_latency_s"](unit) for unit in half.values())
-        count = sum(buckets.values())
-        if not count:
-            return None
-        middles = {n: low + width / 2 for n in buckets for low, width in (latency_bucket(n),)}
-        mean = sum(middles[n] * times for n, times in buckets.items()) / count
-        square = sum((middles[n] - mean) ** 2 * times for n, times in buckets.items())
-        means.append(mean)
-        variances.append(square / count**2)
-    return Halves((means[0], means[1]), sqrt(sum(variances)))
+def _mean_s(half: Reading) -> _Estimate | None:
+    """The mean latency (s)."""
+    buckets = _latencies(half)
+    if not (count := sum(buckets.values())):
+        return None
+    middles = {n: low + width / 2 for n in buckets for low, width in (latency_bucket(n),)}
+    mean = sum(middles[n] * times for n, times in buckets.items()) / count
+    square = sum((middles[n] - mean) ** 2 * times for n, times in buckets.items())
+    return _Estimate(mean, square / count**2)
 
 
 def host_metrics(count: LabCount, waited_s: float | None) -> dict[str, float]:
