@@ -1,22 +1,24 @@
 """The software switch of a laboratory ends with the process that has started it."""
 
+import asyncio
 import os
 import subprocess
 import sys
 import tempfile
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from daqloom.claims import LIVE, claimed_folder
-from support.measure.controlled_runs import HUNG_S
+from support.measure.controlled_runs import HUNG_S, gone
 from support.namespaces import can_make_networks
 
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces"),
 ]
+LOOK_S = 0.02
 HOLDS = """
 import signal
 from daqloom.measure.lab.laboratory import Laboratory
@@ -42,13 +44,20 @@ def programs(mark: str) -> dict[int, str]:
     return found
 
 
-def until(holds, process) -> None:
-    deadline_s = time.monotonic() + HUNG_S
-    while not holds():
-        assert time.monotonic() < deadline_s
-        if process.poll() is not None and process.returncode != -9:
-            pytest.skip(process.stderr.read())  # DPDK cannot run here
-        time.sleep(0.02)
+def wait_for_switch(mark: str, process: subprocess.Popen[str]) -> None:
+    for _ in range(round(HUNG_S / LOOK_S)):
+        if any("switch run" in line for line in programs(mark).values()):
+            return
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_S)
+            pytest.skip(process.communicate()[1])  # DPDK cannot run here
+    raise AssertionError("the laboratory starts no switch")
+
+
+async def all_gone(mark: str) -> None:
+    async with asyncio.timeout(HUNG_S):
+        while left := programs(mark):
+            await gone(*left)
 
 
 @pytest.mark.parametrize("moment", ["the switch starts", "it runs"])
@@ -72,10 +81,10 @@ def test_nothing_is_left_of_a_laboratory_that_was_killed(tmp_path, monkeypatch, 
     try:
         if moment == "it runs":
             process.stdout.readline()
-        until(lambda: any("switch run" in line for line in programs(mark).values()), process)
+        wait_for_switch(mark, process)
         process.kill()
         process.wait()
-        until(lambda: not programs(mark), process)
+        asyncio.run(all_gone(mark))
     finally:
         process.kill()
         process.communicate()
