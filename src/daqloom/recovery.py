@@ -15,7 +15,7 @@ from typing import NamedTuple
 RECOVERED = 0.95
 """Share of the throughput before a fault at which the run has recovered."""
 BINS_BEFORE = 10
-"""Fewest bins before a fault that say what the throughput was."""
+"""Fewest bins before a fault that show its usual throughput."""
 MOST_BEFORE = 100
 UNLIKELY = 0.003
 """Probability with which chance is taken for a dip."""

@@ -8,7 +8,7 @@ from support.small_fabrics import small
 
 SPINES = 4
 HOSTS = range(8)
-"""Of a pod."""
+"""Hosts of a pod."""
 FLOWS = {
     f"flows__from{source}to{destination}__{key}": value
     for source in HOSTS
@@ -21,7 +21,7 @@ FLOWS = {
         "transport": "udp",
     }.items()
 }
-"""From each host of one pod to each of the other."""
+"""Flows from each host of one pod to each of the other."""
 
 
 def bytes_of_ports(**changes: object) -> dict[str, int]:

@@ -24,7 +24,7 @@ FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-"""What a shell shows for a program that SIGPIPE has ended."""
+"""Exit code that a shell shows for a program ended by SIGPIPE."""
 
 SILENT_S = 2.0
 """Progress is shown for runs longer than this (s)."""

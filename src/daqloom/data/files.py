@@ -43,7 +43,7 @@ class Skipped:
     nbytes: int
     """Bytes left out: up to the next whole packet or the end of the file (B)."""
     reason: str
-    """What is wrong at the first of them, in one sentence with file and offset."""
+    """Fault at the first of them, in one sentence with file and offset."""
 
 
 def warn(skipped: Skipped) -> None:

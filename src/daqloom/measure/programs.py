@@ -133,7 +133,7 @@ def _exchange(
                             waiting.unregister(process.stdin)
                             process.stdin.close()
                 for pipe, printed in pipes.items():
-                    # What is left in a pipe at the end is read whether or not it is open still.
+                    # The rest in a pipe is read at the end, whether or not the pipe is open still.
                     while pipe in waiting.get_map() and (pipe in ready or not is_running):
                         piece = pipe.read(PIECE_BYTES)
                         if piece is None:

@@ -419,8 +419,8 @@ async def _measure(
         judgement = judge(result.metrics, watch.evidence(result.metrics, readings))
         if judgement.refusal:
             raise MeasureError(judgement.refusal)
-        told = [*judgement.warnings, *result.warnings]
-        result = replace(result, metrics=judgement.metrics, warnings=told)
+        found = [*judgement.warnings, *result.warnings]
+        result = replace(result, metrics=judgement.metrics, warnings=found)
     if device and device.notes:
         result = replace(result, warnings=[*result.warnings, *device.notes])
     if interrupted or failure:

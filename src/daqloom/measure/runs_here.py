@@ -124,5 +124,5 @@ def _remove_abandoned(folder: Path) -> None:
     remove_abandoned(folder.glob("[0-9]*.*"))
     for path in folder.glob("*.socket"):
         with suppress(OSError), Socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK) as asking:
-            if asking.connect_ex(str(path)) == errno.ECONNREFUSED:  # nobody listens
+            if asking.connect_ex(str(path)) == errno.ECONNREFUSED:  # no listener
                 path.unlink()

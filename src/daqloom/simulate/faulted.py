@@ -71,7 +71,7 @@ class _Flow:
 
     def __init__(self, duration_s: float, messages: int) -> None:
         self.messages = messages
-        """Of all its sources; 0: unlimited."""
+        """Messages of all its sources; 0: unlimited."""
         self.bytes, self._done = _Counter(duration_s), _Counter(duration_s)
         self.ended_s: float | None = None
 

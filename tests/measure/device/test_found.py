@@ -67,9 +67,7 @@ def test_all_others_are_listed_beside_broken_ones(plugins):
     done = CliRunner().invoke(app, ["lab", "adapters"])
     assert done.exit_code == 0
     assert set(names()) == plugins
-    assert (
-        "Sets queue_packets, port_limit and reads counters" in done.output or "Sets" in done.output
-    )
+    assert "Sets" in done.output
     assert done.output.count("is broken") == len(BROKEN)
     assert "\x1b" not in done.output
 

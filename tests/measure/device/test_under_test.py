@@ -144,7 +144,7 @@ def left_by_kill(device, tmp_path, identity, ports, limit):
     scenario = rack(tmp_path / identity, file, network__switch__tor__port_limit=f"{limit} B")
     under_test = DeviceUnderTest(scenario)
     under_test.__enter__()
-    under_test._stack.pop_all()  # nobody sets it back, and its lock is free
+    under_test._stack.pop_all()  # not set back, and its lock is free
     assert device.buffers[ports[0]].limit_bytes == limit
 
 

@@ -200,7 +200,7 @@ def reply(sent: tuple[int, int], queue: tuple[int, int, int]) -> bytes:
 
 
 def watched_port(ahead_bytes: int = 2 * FRAME) -> Port:
-    """Of 10 full frames a second, looked at ten times a second."""
+    """A port of 10 full frames a second, looked at ten times a second."""
     return Port("access.0.down", 0, 4, ahead_bytes, 10 * FRAME, FRAME, request(7, 16))
 
 
@@ -224,7 +224,7 @@ def test_a_port_counts_what_it_would_hold_if_it_kept_its_rate() -> None:
         assert seen.punctual_bytes == punctual * FRAME
     seen.update(reply((20 * SEEN, 20), (0, 0, 0)), 0.1)
     assert seen.punctual_bytes == 0
-    # What comes between two looks may have come last.
+    # Frames between two looks may have come last.
     seen.update(reply((20 * SEEN, 20), (1, SEEN, 0)), 0.5)
     assert seen.punctual_bytes == FRAME
 

@@ -55,7 +55,7 @@ class DeviceFile(Part):
 
     @property
     def tables(self) -> list[dict[str, Any]]:
-        """Those of adapters that are given."""
+        """The tables of adapters that the file has."""
         return [table for table in (self.configure, self.count) if table]
 
     @model_validator(mode="after")

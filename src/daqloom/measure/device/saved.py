@@ -121,7 +121,7 @@ def left() -> list[Path]:
 
 
 def _saved_at(path: Path) -> datetime:
-    """Return when a file says that it was saved; a damaged one, when it was written."""
+    """Return the time that a file records; of a damaged one, the time of its last change."""
     with suppress(MeasureError, ValueError, OSError):
         return datetime.fromisoformat(read(path).at).astimezone(UTC)
     with suppress(OSError):

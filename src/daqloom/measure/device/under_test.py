@@ -164,15 +164,15 @@ class Restored:
 
     old: Saved
     identity: str
-    """Of the device that has answered."""
+    """Identity of the device that has answered."""
     is_had: bool = True
     """Whether the device has it; else it has that of an older one, which was restored later."""
     ports: Mapping[str, PortBuffer] = field(default_factory=dict)
-    """What the device has now."""
+    """Limits that the device has now, by port."""
 
     @property
     def sentence(self) -> str:
-        """What the device has now, for people."""
+        """The limits that the device has now, in words."""
         by_buffer: dict[str, list[str]] = {}
         for port, buffer in self.ports.items():
             shown = ", ".join(f"{name} {_shown(value)}" for name, value in buffer.given.items())

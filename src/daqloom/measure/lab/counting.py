@@ -43,7 +43,7 @@ class Port:
     bytes_per_s: float
     """The rate of the port in full frames, without what only the wire has."""
     look_bytes: float
-    """What the port sends between two looks: of what came meanwhile, so much may have come last."""
+    """Bytes sent between two looks: so many of those that came meanwhile may have come last."""
     request: bytes
     sent_bytes: int = 0
     sent: int = 0
@@ -52,7 +52,7 @@ class Port:
     held_bytes: int = 0
     peak_bytes: int = 0
     punctual_bytes: float = 0.0
-    """What the port would hold if it had sent at its rate what came to it."""
+    """Bytes that the port would hold if it had sent at its rate."""
 
     def update(self, reply: bytes, passed_s: float) -> None:
         """Process a reply of the kernel, `passed_s` after the previous one."""

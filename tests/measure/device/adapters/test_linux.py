@@ -140,7 +140,7 @@ def test_what_does_not_end_is_not_waited_for(tmp_path):
 
 
 def test_output_is_bounded_while_it_is_read(tmp_path):
-    # It prints without end: what is kept is bounded, and the time is not waited for.
+    # Endless output: memory is bounded, and the timeout does not have to pass.
     endless = stand_in(tmp_path, "exec yes", timeout="60 s")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert "prints more than 16 MiB" in check_refuses(endless.__enter__)

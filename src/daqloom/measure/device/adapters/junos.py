@@ -186,7 +186,7 @@ class Junos:
         text = " ".join((each.text or "").strip() for each in found)
         if found and not (_NUMBER.fullmatch(text) and int(text) <= most):
             raise AdapterError(
-                f"{self._where} tells {path.rpartition('/')[2]} = {one_line(text)} of its shared "
+                f"{self._where} reports {path.rpartition('/')[2]} = {one_line(text)} of its shared "
                 f"buffer; expected a whole number up to {most}"
             )
         return int(text) if found else None
