@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 PIECE_BYTES = 1 << 16
 MARK = "DAQLOOM_PROGRAM"
@@ -105,46 +106,52 @@ def _exchange(
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    pipes = {process.stdout: bytearray(), process.stderr: bytearray()}
+    outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
     left = memoryview(text)
+    for pipe in (process.stdin, *outputs):
+        os.set_blocking(pipe.fileno(), False)
     exited = os.pidfd_open(process.pid)
     try:
         with selectors.DefaultSelector() as waiting:
-            for pipe in pipes:
-                os.set_blocking(pipe.fileno(), False)
-                waiting.register(pipe, selectors.EVENT_READ)
-            os.set_blocking(process.stdin.fileno(), False)
-            waiting.register(process.stdin, selectors.EVENT_WRITE)
             waiting.register(exited, selectors.EVENT_READ)
+            waiting.register(process.stdin, selectors.EVENT_WRITE)
+            for pipe in outputs:
+                waiting.register(pipe, selectors.EVENT_READ)
             is_running = True
             while is_running:
-                left_s = ends_s - time.monotonic()
-                if left_s <= 0:
+                if (left_s := ends_s - time.monotonic()) <= 0:
                     raise TimeoutError
                 ready = {key.fileobj for key, _ in waiting.select(left_s)}
                 is_running = exited not in ready
-                if process.stdin in ready:
-                    with suppress(BlockingIOError):
-                        try:
-                            left = left[os.write(process.stdin.fileno(), left[:PIECE_BYTES]) :]
-                        except BrokenPipeError:
-                            left = left[:0]
-                        if not left:
-                            waiting.unregister(process.stdin)
-                            process.stdin.close()
-                for pipe, printed in pipes.items():
-                    # The rest in a pipe is read at the end, whether or not the pipe is open still.
-                    while pipe in waiting.get_map() and (pipe in ready or not is_running):
-                        piece = pipe.read(PIECE_BYTES)
-                        if piece is None:
-                            break
-                        printed += piece
-                        if len(printed) > most_bytes:
-                            raise TooLongError
-                        if not piece:
-                            waiting.unregister(pipe)
-                        elif time.monotonic() > ends_s:
-                            raise TimeoutError
+                if process.stdin in ready and not (left := _written(process.stdin, left)):
+                    waiting.unregister(process.stdin)
+                    process.stdin.close()
+                # The rest in a pipe is read at the end, whether or not the pipe is open still.
+                for pipe, printed in outputs.items():
+                    is_due = pipe in (ready if is_running else waiting.get_map())
+                    if is_due and _is_drained(pipe, printed, ends_s, most_bytes):
+                        waiting.unregister(pipe)
     finally:
         os.close(exited)
-    return bytes(pipes[process.stdout]), bytes(pipes[process.stderr])
+    return bytes(outputs[process.stdout]), bytes(outputs[process.stderr])
+
+
+def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
+    """Write a piece; return what is left of it, nothing if the pipe is closed at its other end."""
+    try:
+        return left[os.write(pipe.fileno(), left[:PIECE_BYTES]) :]
+    except BlockingIOError:
+        return left
+    except BrokenPipeError:
+        return left[:0]
+
+
+def _is_drained(pipe: IO[bytes], printed: bytearray, ends_s: float, most_bytes: int) -> bool:
+    """Read what a pipe has; return whether it has ended. Raises TooLongError and TimeoutError."""
+    while piece := pipe.read(PIECE_BYTES):
+        printed += piece
+        if len(printed) > most_bytes:
+            raise TooLongError
+        if time.monotonic() > ends_s:
+            raise TimeoutError
+    return piece is not None
