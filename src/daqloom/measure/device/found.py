@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from daqloom.measure import MeasureError
 from daqloom.measure.device.adapter import Adapter, AdapterOptions, Configures, Counts
-from daqloom.measure.device.credentials import Credentials, credentials_of
+from daqloom.measure.device.credentials import credentials_of
 from daqloom.measure.device.document import DeviceFile, build
 from daqloom.scenario.errors import ScenarioError
 from daqloom.words import did_you_mean, printable
@@ -51,12 +51,12 @@ def left_out(among: Collection[str] | None = None) -> list[str]:
 
 def _points() -> dict[str, EntryPoint]:
     """Return the entry points by name: of one name, that of daqloom, or else the first."""
-    others_first = sorted(sorted(entry_points(group=GROUP), key=_value, reverse=True), key=_is_own)
-    return {printable(point.name): point for point in others_first}
+    best_last = sorted(entry_points(group=GROUP), key=_rank, reverse=True)
+    return {printable(point.name): point for point in best_last}
 
 
-def _value(point: EntryPoint) -> str:
-    return point.value
+def _rank(point: EntryPoint) -> tuple[bool, str]:
+    return not _is_own(point), point.value
 
 
 def _is_own(point: EntryPoint) -> bool:
@@ -146,12 +146,8 @@ def _made(device: DeviceFile, name: str, source: str) -> Adapter | None:
     except Exception as error:  # whatever an adapter of others raises
         raise ScenarioError(
             f'{source}: {name}.adapter = "{table["adapter"]}" is broken: {type(error).__name__}: '
-            f"{_told(error, credentials)}"
+            f"{printable(credentials.without_secrets(str(error))[:300])}"
         ) from None
-
-
-def _told(error: Exception, credentials: Credentials) -> str:
-    return printable(credentials.without_secrets(str(error))[:300])
 
 
 _CONFIGURES = (
