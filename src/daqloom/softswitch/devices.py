@@ -78,8 +78,16 @@ def locked_as(name: str, where: str) -> Iterator[None]:
                 f"{where} is in use by another switch, {_holder(address)}; stop that one, or "
                 "choose another one here"
             ) from None
-        lock.listen(4096)  # those who ask for the holder, whom nobody accepts
+        lock.listen(4096)  # connections that ask for the holder; none is accepted
         yield
+
+
+def process_and_user(connection: socket.socket) -> tuple[int, int]:
+    """Return those at the other end of a socket of this machine. Raises OSError."""
+    size = _CREDENTIALS.size
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    process, user, _ = _CREDENTIALS.unpack(found)
+    return process, user
 
 
 def _interface(name: str) -> str:
@@ -95,7 +103,6 @@ def _holder(address: bytes) -> str:
         asking.setblocking(False)
         try:
             asking.connect(address)
-            data = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            return f"process {process_and_user(asking)[0]}"
         except OSError:
             return "whose process is not known"
-    return f"process {_CREDENTIALS.unpack(data)[0]}"

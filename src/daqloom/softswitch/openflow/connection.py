@@ -15,7 +15,6 @@ import os
 import socket
 import ssl
 import stat
-import struct
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -26,7 +25,7 @@ from typing import Any
 from daqloom.measure import MeasureError
 from daqloom.measure.connection import CONTROL, is_loopback, joined, split
 from daqloom.softswitch.configure import meters_of
-from daqloom.softswitch.devices import locked_as
+from daqloom.softswitch.devices import locked_as, process_and_user
 from daqloom.softswitch.openflow.datapath import Datapath
 from daqloom.softswitch.openflow.session import HungUpError, Session
 from daqloom.softswitch.openflow.statistics import Statistics
@@ -57,8 +56,6 @@ LOOKS_EVERY_S = 1.0
 """For time-outs of entries and for links of ports."""
 ENDS_S = 0.05
 """How often the thread of controllers looks whether it is to end (s)."""
-_CREDENTIALS = struct.Struct("3i")
-"""Process, user and group."""
 
 
 @dataclass(frozen=True)
@@ -293,9 +290,7 @@ class _Visits:
 def _peer_of(writer: asyncio.StreamWriter) -> str:
     connection = writer.get_extra_info("socket")
     if connection.family == socket.AF_UNIX:
-        size = _CREDENTIALS.size
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        return f"user {_CREDENTIALS.unpack(credentials)[1]}"
+        return f"user {process_and_user(connection)[1]}"
     return str((writer.get_extra_info("peername") or ("",))[0])
 
 
