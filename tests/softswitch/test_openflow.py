@@ -221,7 +221,7 @@ def test_entries_end_after_their_time_and_are_told_of():
         switch.engine.packets[used] = min(second, 3)  # in use until 3 s
         switch.sent.clear()
         removed = switch.table.expire()
-        switch.datapath.tell_removed(removed)
+        list(switch.datapath.notify_removed(removed))
         gone += [(second, each.entry.match.to.address & 255, each.reason) for each in removed]
         told = [unpack_message(each) for each in switch.sent]
         assert len(told) == sum(bool(each.entry.flags) for each in removed)

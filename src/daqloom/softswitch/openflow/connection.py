@@ -380,7 +380,7 @@ async def _look_after(datapath: Datapath) -> None:
     """Remove what is too old, and tell of links that come and go."""
     while True:
         await asyncio.sleep(LOOKS_EVERY_S)
-        for _ in datapath.telling_removed(datapath.table.expire()):
+        for _ in datapath.notify_removed(datapath.table.expire()):
             await asyncio.sleep(0)
         datapath.look_at_links()
 

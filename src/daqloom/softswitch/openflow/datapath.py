@@ -40,13 +40,9 @@ class Datapath:
         """Of the newest master."""
         self.sessions: list[Controller] = []
 
-    def tell_removed(self, removed: list[Removed]) -> None:
-        """Tell all controllers that may change the switch of entries that are gone."""
-        for _ in self.telling_removed(removed):
-            pass
-
-    def telling_removed(self, removed: list[Removed]) -> Iterator[None]:
-        """The same step by step, so that others may come between."""
+    def notify_removed(self, removed: list[Removed]) -> Iterator[None]:
+        """Notify all controllers that may change the switch of removed entries, step by step: other
+        work may run between two steps."""
         for each in removed:
             if each.entry.flags & FlowModFlags.OFPFF_SEND_FLOW_REM:
                 packed = _flow_removed(each, self.table.clock()).pack()

@@ -199,9 +199,9 @@ class Session:
                 def refuse(refused: RefusedError) -> None:
                     self._refuse(refused, xid, data)
 
-                yield from self._datapath.telling_removed(table.modify(message, refuse))
+                yield from self._datapath.notify_removed(table.modify(message, refuse))
             case Type.OFPT_METER_MOD:
-                yield from self._datapath.telling_removed(table.modify_meter(message))
+                yield from self._datapath.notify_removed(table.modify_meter(message))
             case Type.OFPT_MULTIPART_REQUEST:
                 yield from self._send_parts(message, xid)
             case _:
