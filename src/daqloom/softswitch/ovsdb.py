@@ -47,6 +47,7 @@ LOCK = "ovs_vswitchd"
 """Held by whoever serves a database, so that an `ovs-vswitchd` beside this switch does not."""
 ANSWER_S = 5.0
 """Time limit for each answer of the server (s)."""
+ANSWERS = (ovs.jsonrpc.Message.T_REPLY, ovs.jsonrpc.Message.T_ERROR)
 TURN_S = 0.1
 STATISTICS_EVERY_S = 5.0
 LOCAL_PORT = 65_534
@@ -97,7 +98,7 @@ class OvsdbClient:
 
 
 class _Follower:
-    """What a client does over one connection."""
+    """The client of one connection."""
 
     def __init__(self, running: RunningSwitch, database: Any, bridge: str) -> None:
         self.state = "connecting"
@@ -105,10 +106,10 @@ class _Follower:
         """Why a rate of a port was refused, by its name."""
         self._running, self._idl, self._bridge = running, database, bridge
         self._seen: int | None = None
-        self._told: Any = None
+        self._writing: Any = None
         """Transaction under way; None: there is none."""
-        self._told_s = float("-inf")
-        """When the last one began."""
+        self._begun_s = float("-inf")
+        """Time at which the last one began (s)."""
         self._is_due = True
 
     def run(self, thread: Supervised, where: str) -> None:
@@ -136,14 +137,14 @@ class _Follower:
         if self._idl.change_seqno != self._seen:
             self._seen = self._idl.change_seqno
             self._is_due |= self._set_rates()
-        if self._told is None and (self._is_due or now_s - self._told_s >= STATISTICS_EVERY_S):
-            self._told, self._told_s, self._is_due = self._transaction(), now_s, False
-        if self._told is None:
+        if self._writing is None and (self._is_due or now_s - self._begun_s >= STATISTICS_EVERY_S):
+            self._writing, self._begun_s, self._is_due = self._transaction(), now_s, False
+        if self._writing is None:
             return
-        if (status := self._told.commit()) != idl.Transaction.INCOMPLETE:
+        if (status := self._writing.commit()) != idl.Transaction.INCOMPLETE:
             self._is_due |= status == idl.Transaction.TRY_AGAIN
-            self._told = None
-        elif now_s - self._told_s > ANSWER_S:
+            self._writing = None
+        elif now_s - self._begun_s > ANSWER_S:
             raise MeasureError(
                 f"{where}: the server has not answered a transaction within {ANSWER_S:g} s"
             )
@@ -156,7 +157,8 @@ class _Follower:
         return {}
 
     def _set_rates(self) -> bool:
-        """Give rings the paces of the database. Return whether that is news for it."""
+        """Give rings the paces of the database. Return whether it must be
+        updated."""
         rates: dict[str, int] = {}
         owners: dict[str, str] = {}
         refused: dict[str, str] = {}
@@ -295,15 +297,7 @@ def _answer(rpc: Any, request: Any) -> Any:
     failed = rpc.send(request)
     while not failed and (left_s := deadline_s - time.monotonic()) > 0:
         failed, reply = rpc.recv()
-        if (
-            reply is not None
-            and reply.id == request.id
-            and reply.type
-            in (
-                ovs.jsonrpc.Message.T_REPLY,
-                ovs.jsonrpc.Message.T_ERROR,
-            )
-        ):
+        if reply is not None and reply.id == request.id and reply.type in ANSWERS:
             return reply
         if failed == errno.EAGAIN:
             failed = 0
