@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.softswitch.switches import DAQLOOM, switch, two_ports
+from support.softswitch.switches import DAQLOOM, database_rings, switch, two_ports
 
 pytestmark = pytest.mark.process
 
@@ -22,17 +22,6 @@ needs_server = pytest.mark.skipif(
     shutil.which("ovsdb-server", path=PATH) is None or not SCHEMA.exists(),
     reason="Open vSwitch's database is not installed",
 )
-RINGS = """
-[rings.one]
-port = "down"
-to = "10.0.0.1"
-[rings.two]
-port = "down"
-to = "10.0.0.2"
-[control]
-ovsdb = "unix:{folder}/db.sock"
-bridge = "daq"
-"""
 
 
 @contextmanager
@@ -68,7 +57,7 @@ def vsctl(folder: Path, *words: str) -> str:
 
 @needs_server
 def test_plain_vsctl_sets_paces_and_sees_ports(tmp_path):
-    file = two_ports(tmp_path, [], RINGS.format(folder=tmp_path))
+    file = two_ports(tmp_path, [], database_rings(f"unix:{tmp_path}/db.sock"))
     with database(tmp_path):
         vsctl(tmp_path, "--no-wait", "init")
         with switch(file) as running:
@@ -102,7 +91,7 @@ def test_plain_vsctl_sets_paces_and_sees_ports(tmp_path):
 
 @needs_server
 def test_a_database_that_is_not_there_is_named(tmp_path):
-    file = two_ports(tmp_path, [], RINGS.format(folder=tmp_path))
+    file = two_ports(tmp_path, [], database_rings(f"unix:{tmp_path}/db.sock"))
     done = subprocess.run(
         [*DAQLOOM, "switch", "run", str(file)], capture_output=True, text=True, timeout=60
     )

@@ -16,7 +16,7 @@ from daqloom.softswitch.load import build
 from daqloom.softswitch.ovsdb import SCHEMA, OvsdbClient
 from daqloom.softswitch.status import OvsdbStatus
 from support.softswitch.ovsdb_server import OvsdbServer, schema
-from support.softswitch.switches import switch, two_ports
+from support.softswitch.switches import database_rings, switch, two_ports
 
 pytestmark = pytest.mark.process
 
@@ -140,19 +140,8 @@ def test_a_server_that_never_answers_a_transaction_is_given_up(tmp_path, monkeyp
 
 
 def test_a_signal_ends_a_switch_whose_database_hangs_and_the_database_owns_its_rates(tmp_path):
-    rings = """
-[rings.one]
-port = "down"
-to = "10.0.0.1"
-[rings.two]
-port = "down"
-to = "10.0.0.2"
-[control]
-ovsdb = "{remote}"
-bridge = "daq"
-"""
     with OvsdbServer(tmp_path / "db", {1: "5000000"}, silent=("transact",)) as server:
-        file = two_ports(tmp_path, [], rings.format(remote=server.remote))
+        file = two_ports(tmp_path, [], database_rings(server.remote))
         with switch(file) as running:
             while "transact" not in server.asked:
                 pass

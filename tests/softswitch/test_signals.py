@@ -11,7 +11,7 @@ from support.measure.controlled_runs import HUNG_S
 pytestmark = pytest.mark.process
 
 WAITS = """
-import ctypes, sys, time
+import ctypes, signal, sys
 from daqloom.softswitch import signals
 signals.LONGEST_END_S = 100.0 if sys.argv[1] == "start" else 0.2
 with signals.watched_signals() as watched:
@@ -23,7 +23,8 @@ with signals.watched_signals() as watched:
         ctypes.CDLL(None).pthread_mutex_lock(mutex)
         ctypes.CDLL(None).pthread_mutex_lock(mutex)
     else:
-        time.sleep(1000)
+        while True:
+            signal.pause()
 """
 
 

@@ -159,3 +159,18 @@ device = "net_pcap1,rx_pcap={folder}/none.pcap,tx_pcap={folder}/down.pcap"
 {more}
 """)
     return path
+
+
+def database_rings(remote: str) -> str:
+    """Two rings of port `down` whose paces are those of bridge `daq` in a database."""
+    return f"""
+[rings.one]
+port = "down"
+to = "10.0.0.1"
+[rings.two]
+port = "down"
+to = "10.0.0.2"
+[control]
+ovsdb = "{remote}"
+bridge = "daq"
+"""
