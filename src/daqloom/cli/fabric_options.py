@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
     from daqloom.topology.fabric import Fabric
     from daqloom.topology.routes import Routes
+    from daqloom.topology.system import Scheduled
 
 CLOS = "clos"
 
@@ -90,21 +92,27 @@ class Given:
         """Lines of all files that were read."""
         return {**self.fabric.lines, **self.tables}
 
-    @property
-    def name_of_routing(self) -> str:
-        """The name of a scenario's routing."""
-        name = self.scenario.network.routing if self.scenario else ""
-        return f"{name}, of the scenario" if name else "of the scenario"
+    @cached_property
+    def own(self) -> Scheduled | None:
+        """Routes and slots of the scenario."""
+        from daqloom.topology.system import scheduled
+
+        if self.scenario is None:
+            return None
+        found = scheduled(self.scenario)
+        self.tables.update(found.network.fabric.lines)
+        return found
 
     def routes(self, name: str | None) -> tuple[str, Routes]:
         """The routing of a name, or the default one, and what it is called."""
         from daqloom.topology import TopologyError
         from daqloom.topology.load import load_tables
         from daqloom.topology.routing import D_MOD_K, IMPORTED, MINIMAL, default_routing, routing
-        from daqloom.topology.system import scheduled
 
-        if self.scenario and name is None:
-            return self.name_of_routing, scheduled(self.scenario).network.routes
+        if name is None and self.scenario and self.own:
+            given = self.scenario.network.routing
+            called = f"{given}, of the scenario" if given else "of the scenario"
+            return called, self.own.network.routes
         tables = None
         if self.path and name in (None, IMPORTED):
             tables, warnings = load_tables(self.path, self.fabric, self.tables)

@@ -25,7 +25,7 @@ from daqloom.topology.schedule import (
     read_order,
     shuffled,
 )
-from daqloom.topology.system import can_mend, scheduled, units_of
+from daqloom.topology.system import can_mend, units_of
 from daqloom.topology.wiring import wire
 
 if TYPE_CHECKING:
@@ -52,21 +52,18 @@ class Planned(NamedTuple):
 
 def planned(given: Given, routing: str | None, order: str | None, *, dummies: bool) -> Planned:
     """Return what `--routing`, `--order` and `--dummies` ask for. Raises TopologyError."""
-    scenario, fabric = given.scenario, given.fabric
-    if scenario and (routing, order, dummies) == (None, None, False):
-        own = scheduled(scenario)
-        given.tables.update(own.network.fabric.lines)
-        shifts = scenario.building.protocol == "shift"
-        readouts, builders = (own.readouts, own.builders) if shifts else (own.slots, own.slots)
-        name, units = given.name_of_routing, units_of(scenario, own)
-        what = OF_SCENARIO if shifts else f"{OF_SCENARIO}, which does not shift"
-        mends = can_mend(scenario) and scenario.network.routing != MENDED
-        return Planned(name, own.network.routes, what, readouts, builders, units, mends, [])
-    units, hosts, mends = folded, None, True
-    if scenario:
-        own = scheduled(scenario)
-        units, hosts, mends = units_of(scenario, own), own.slots, can_mend(scenario)
-    slots, what = _slots(given, order, hosts, dummies=dummies)
+    scenario, own, fabric = given.scenario, given.own, given.fabric
+    units: Units = folded
+    mends = True
+    if scenario and own:
+        units, mends = units_of(scenario, own), can_mend(scenario)
+        if (routing, order, dummies) == (None, None, False):
+            shifts = scenario.building.protocol == "shift"
+            readouts, builders = (own.readouts, own.builders) if shifts else (own.slots, own.slots)
+            what = OF_SCENARIO if shifts else f"{OF_SCENARIO}, which does not shift"
+            mends = mends and scenario.network.routing != MENDED
+            return Planned(*given.routes(None), what, readouts, builders, units, mends, [])
+    slots, what = _slots(given, order, dummies=dummies)
     if routing != MENDED:
         name, routes = given.routes(routing)
         return Planned(name, routes, what, *units(slots), units, mends, [])
@@ -84,11 +81,10 @@ def planned(given: Given, routing: str | None, order: str | None, *, dummies: bo
     )
 
 
-def _slots(
-    given: Given, order: str | None, own: Slots | None, *, dummies: bool
-) -> tuple[Slots, str]:
-    """`own`: the slots of a scenario's nodes, whose hosts are those of any order but a file's."""
-    fabric = given.fabric
+def _slots(given: Given, order: str | None, *, dummies: bool) -> tuple[Slots, str]:
+    """The slots of an order of nodes, and its name. Every order of a scenario's network but that of
+    a file has the scenario's hosts alone."""
+    fabric, own = given.fabric, given.own and given.own.slots
     wiring = wire(fabric)
     everyone = by_name(fabric, wiring)
     if own is not None:
