@@ -1,7 +1,7 @@
 """Names and numbers in sentences for people."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 TIMES_S = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
 """Units of long times, the longest first (s)."""
@@ -11,6 +11,12 @@ def counted(number: int, one: str, many: str = "") -> str:
     """`1 cable`, `2,000 cables`, `3 switches`; `many` where it is none of these."""
     many = many or f"{one}{'es' if one.endswith('ch') else 's'}"
     return f"{number:,} {one if number == 1 else many}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def closest(name: str, known: Iterable[str]) -> str:

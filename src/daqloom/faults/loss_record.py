@@ -8,7 +8,7 @@ from typing import Any
 from daqloom.faults.loss import CONFIDENCE, FEWEST_DAYS, MONTH_H, SAMPLES, Cost, Estimate, Way
 from daqloom.faults.network import HOST_LINK
 from daqloom.faults.throughput import Throughput
-from daqloom.words import counted, duration
+from daqloom.words import counted, duration, listed
 
 S_PER_H = 3600.0
 BITS = 8
@@ -103,9 +103,9 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
 def notes(cost: Cost) -> Iterator[str]:
     """Give what the result rests on, a sentence each."""
     own, last = cost.as_it_is, cost.as_it_is.numbers[-1]
-    between = [k for k in range(1, cost.most + 1) if own.origin(k) == "interpolated"]
+    between = [str(k) for k in range(1, cost.most + 1) if own.origin(k) == "interpolated"]
     if between:
-        yield f"throughput with {_listed(between)} broken is interpolated"
+        yield f"throughput with {listed(between)} broken is interpolated"
     if cost.most > last:
         beyond = sum(each.value for each in cost.at_once[last + 1 :])
         yield (
@@ -129,8 +129,3 @@ def notes(cost: Cost) -> Iterator[str]:
             f"{counted(long, 'failure')} outlasted {duration(block_s)}, the time that is drawn "
             "again as a whole: intervals are too narrow"
         )
-
-
-def _listed(numbers: list[int]) -> str:
-    *others, last = map(str, numbers)
-    return f"{', '.join(others)} and {last}" if others else last

@@ -5,6 +5,8 @@ A key that is not listed has its old name in the first new table of its old one 
 
 from collections.abc import Callable
 
+from daqloom.words import listed
+
 TABLES = {
     "fragments": ("event",),
     "nodes": ("building", "readout", "builders", "hosts", "transport"),
@@ -81,7 +83,7 @@ def moved(path: str, knows: Callable[[str], bool]) -> str:
     if path in KEYS:
         return KEYS[path]
     if path in TABLES:
-        return " and ".join(filter(None, [", ".join(TABLES[path][:-1]), TABLES[path][-1]]))
+        return listed(TABLES[path])
     table, _, key = path.rpartition(".")
     places = [f"{now}.{key}" for now in TABLES.get(table, ())]
     return next(filter(knows, places), (*places, "")[0])

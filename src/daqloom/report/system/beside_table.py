@@ -10,6 +10,7 @@ from daqloom.scenario.quantities import RATE
 from daqloom.scenario.switches import LEVELS
 from daqloom.study.beside import Beside
 from daqloom.topology.system import fabric_system
+from daqloom.words import listed
 
 NOTHING = "–"
 ROWS = (
@@ -159,9 +160,8 @@ def _work(found: Beside, units: int, cores: int) -> str:
         works.append("check every byte")
     if measure.sink == "file":
         works.append("write files")
-    listed = works[0] if len(works) == 1 else f"{', '.join(works[:-1])} and {works[-1]}"
     where = f" on {cores} cores" if measure.launch == "local" else ""
-    return f"{units} units{where} {listed}"
+    return f"{units} units{where} {listed(works)}"
 
 
 def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
