@@ -51,10 +51,9 @@ class CountedLines(Iterator[str]):
         """Count lines that the reader used."""
         self.counts[USED] += number
 
-    def ignore(self) -> None:
-        """Count a line that the format contains in normal operation and the reader has no use
-        for."""
-        self.counts[IGNORED] += 1
+    def ignore(self, number: int = 1) -> None:
+        """Count lines that the format contains in normal operation and the reader does not need."""
+        self.counts[IGNORED] += number
 
     def malformed(self, line: str, expected: str = "", number: int | None = None) -> None:
         """Count a line about the subject that was not understood. `number`: that of a line before

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from daqloom.line_counts import MALFORMED, CountedLines, NotUnderstoodError
+from daqloom.line_counts import MALFORMED, CountedLines
 from daqloom.scenario.files import read_text
 from daqloom.topology import TopologyError
-from daqloom.words import did_you_mean, natural_key
+from daqloom.topology.dump_lines import check_understood
+from daqloom.words import did_you_mean, listed, natural_key
 
 LARGEST_BYTES = 16 << 20
 KINDS = (
@@ -28,14 +29,17 @@ KINDS = (
 )
 LOWEST_ALPHA = 2.0**-7
 """Alpha of Junos' `dynamic-threshold` 0; each step doubles it."""
-THRESHOLDS = {"sonic": range(-8, 8), "junos": range(11)}
+MOST_LEVEL = 10
+"""The highest `dynamic-threshold` of Junos."""
+POWERS = range(-8, 8)
+"""Values of SONiC's `dynamic_th`."""
 NO_THRESHOLD = 1e6
 """Alpha that limits nothing, beside a static threshold."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the files do not tell, and which of their queues counts."""
+    """Values that the files do not contain, and which of their queues counts."""
 
     ports: int | None = None
     cell_bytes: int | None = None
@@ -84,17 +88,12 @@ def read_buffers(paths: Sequence[Path], asked: Asked) -> Buffers:
     """Return the buffers that files of one switch describe. Raises TopologyError where a file was
     not understood, and where a number is missing that `asked` does not have either."""
     texts = {path: _text(path) for path in paths}
-    try:
-        [first, *others] = texts
-        if texts[first].lstrip().startswith("{"):
-            if others:
-                raise TopologyError(
-                    f"{others[0]}: {first} describes the whole switch; give it alone"
-                )
-            return _sonic(first, texts[first], asked)
+    [first, *others] = texts
+    if not texts[first].lstrip().startswith("{"):
         return _junos(texts, asked)
-    except NotUnderstoodError as error:
-        raise TopologyError(str(error)) from None
+    if others:
+        raise TopologyError(f"{others[0]}: {first} describes the whole switch; give it alone")
+    return _sonic(first, texts[first], asked)
 
 
 def _text(path: Path) -> str:
@@ -117,9 +116,7 @@ def _ask(where: str, asked: Asked, ports: int | None, missing: str = "") -> tupl
     if asked.cell_bytes is None:
         wanted.append('the size of a cell (--cell-size "254 B", or "0 B" to count bytes)')
     if wanted or not ports or asked.cell_bytes is None:
-        *some, last = wanted
-        told = f"{', '.join(some)} and {last}" if some else last
-        raise TopologyError(f"{where} does not tell {told}; give what is missing")
+        raise TopologyError(f"{where} does not tell {listed(wanted)}; give what is missing")
     return ports, asked.cell_bytes
 
 
@@ -144,8 +141,7 @@ def _sonic(path: Path, text: str, asked: Asked) -> Buffers:
     rows = CountedLines(str(path), (), "buffers", KINDS)
     for name in filter(_OTHERS.fullmatch, tables):
         if name not in _TABLES and isinstance(tables[name], dict):
-            for _ in tables[name]:
-                rows.ignore()
+            rows.ignore(len(tables[name]))
     profile = asked.profile or _profile(path, tables["BUFFER_QUEUE"], asked.queue, rows)
     known = tables["BUFFER_PROFILE"]
     row = _row(path, "BUFFER_PROFILE", known, profile)
@@ -156,21 +152,20 @@ def _sonic(path: Path, text: str, asked: Asked) -> Buffers:
             f"{path}: profile {profile} takes from {pool}, which is for ingress; give the profile "
             "of a queue"
         )
-    for _ in range(len(known) + len(tables["BUFFER_POOL"]) - 2):
-        rows.ignore()
     rows.use(2)
-    rows.check()
+    rows.ignore(len(known) + len(tables["BUFFER_POOL"]) - 2)
+    check_understood(rows)
     where = f"{path}: BUFFER_PROFILE|{profile}"
-    reserved = _whole(where, row, "size", 0)
-    shared = _whole(f"{path}: BUFFER_POOL|{pool}", egress, "size", None)
+    reserved = _whole(where, row, "size", "0")
+    shared = _whole(f"{path}: BUFFER_POOL|{pool}", egress, "size")
     alpha, limit, threshold = NO_THRESHOLD, 0, "static"
     if "dynamic_th" in row:
-        power = _whole(where, row, "dynamic_th", None)
-        if power not in THRESHOLDS["sonic"]:
+        power = _whole(where, row, "dynamic_th")
+        if power not in POWERS:
             raise TopologyError(f"{where} has dynamic_th = {power}; expected -8 to 7")
         alpha, threshold = 2.0**power, f"alpha = 2^{power}"
     elif "static_th" in row:
-        limit = reserved + _whole(where, row, "static_th", None)
+        limit = reserved + _whole(where, row, "static_th")
     else:
         raise TopologyError(f"{where} has neither dynamic_th nor static_th; expected one of them")
     ports, cell_bytes = _ask(str(path), asked, _front_ports(tables.get("PORT")))
@@ -199,7 +194,7 @@ def _profile(path: Path, queues: _Rows, queue: int, rows: CountedLines) -> str:
             rows.ignore()
     if not found:
         if numbers or rows.counts[MALFORMED]:
-            rows.check()
+            check_understood(rows)
         known = ", ".join(map(str, sorted(numbers)[:16])) or "none"
         raise TopologyError(f"{path} has no profile for queue {queue}; --queue may be {known}")
     if len(found) > 1:
@@ -226,8 +221,8 @@ def _name(text: object) -> str:
     return found[1] if found else str(text or "")
 
 
-def _whole(where: str, row: _Rows, key: str, default: int | None) -> int:
-    text = str(row.get(key, "" if default is None else default)).strip()
+def _whole(where: str, row: _Rows, key: str, default: str = "") -> int:
+    text = str(row.get(key, default)).strip()
     if re.fullmatch("-?[0-9]{1,18}", text) and (key == "dynamic_th" or not text.startswith("-")):
         return int(text)
     if not text:
@@ -265,7 +260,7 @@ def _junos(texts: Mapping[Path, str], asked: Asked) -> Buffers:
             amounts |= _page(path, lines)
         else:
             lossy |= _configuration(lines, has_buffers=_SHARED[1] in text)
-        lines.check()
+        check_understood(lines)
         counts[path.name] = lines.counts
     where = " and ".join(path.name for path in texts)
     if not amounts:
@@ -333,7 +328,7 @@ def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
         elif words[:5] != (*_EGRESS, "buffer-partition", "lossy"):
             lines.ignore()
         elif len(words) == 7 and words[5] in ("percent", "dynamic-threshold"):
-            most = 100 if words[5] == "percent" else THRESHOLDS["junos"][-1]
+            most = 100 if words[5] == "percent" else MOST_LEVEL
             if not (words[6].isascii() and words[6].isdecimal() and int(words[6][:9]) <= most):
                 lines.malformed(line, f"{words[5]} 0 to {most}")
                 continue
