@@ -1,6 +1,6 @@
 """The result of `daqloom topology check`: routes, schedule, suggestions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -215,11 +215,11 @@ def check_fabric(
         )
     paths = trace(fabric, routes)
     receivers = slots if builders is None else builders
-    hosts = np.concatenate([slots[slots != DUMMY], receivers[receivers != DUMMY]])
-    if not len(hosts):
+    hosts = hosts_of(np.append(slots, receivers))
+    if not hosts:
         raise TopologyError(f"{fabric.name} has no hosts, which a schedule requires")
-    loose = hosts[paths.wiring.leaf[hosts] == NONE]
-    if len(loose):
+    loose = [host for host in hosts if paths.wiring.leaf[host] == NONE]
+    if loose:
         raise TopologyError(
             f"{fabric.hosts[loose[0]].name} is cabled to no switch and cannot have a slot; give "
             "an order without it"
@@ -260,7 +260,8 @@ def suggest(
     conflict, dummies for the leaves that pods lack are tried too. Empty if none is better.
     """
     wiring = paths.wiring
-    slots = slots_of(dict.fromkeys(_in_turn(given)))
+    by_slot = np.stack([given.slots, given.builders], axis=1).reshape(-1)
+    slots = slots_of(dict.fromkeys(hosts_of(by_slot)))
     orders = {
         "leaf after leaf, by port": by_port(fabric, wiring, slots, dummies=False),
         "same order of ports on every leaf": alike(wiring, slots, dummies=False),
@@ -285,12 +286,6 @@ def suggest(
         if new and other.rate_share > given.rate_share:
             better.append(other)
     return sorted(better, key=lambda other: -other.rate_share)
-
-
-def _in_turn(schedule: Schedule) -> Iterator[int]:
-    """The hosts of a schedule, those of one slot next to each other; some twice."""
-    for pair in zip(schedule.slots.tolist(), schedule.builders.tolist(), strict=True):
-        yield from (host for host in pair if host != DUMMY)
 
 
 def _mended(fabric: Fabric, routes: Routes, given: Schedule, best: float) -> list[Schedule]:
