@@ -19,7 +19,7 @@ MOST_LINES = 8
 """Of a kind: a fabric has hundreds of links, and one cable may spoil them all."""
 MOST_ANOMALIES = 40
 MOST_FILES = 4
-"""Whose lines are counted one by one."""
+"""Files whose lines are counted one by one; the lines of more files are added up."""
 
 KINDS: dict[Kind, tuple[str, str]] = {
     "missing link": ("missing link", "missing links"),
@@ -98,7 +98,7 @@ def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
 
 
 def print_lines(lines: FileCounts) -> None:
-    """What was read: of few files each, of many all together."""
+    """Lines that were read: of each file if they are few, else of all together."""
     if len(lines) > MOST_FILES:
         total: Counter[str] = Counter()
         for counts in lines.values():

@@ -1,4 +1,4 @@
-"""Routes and schedule of `daqloom topology check`: of a scenario its own, else of all hosts."""
+"""Routes and schedule of `daqloom topology check`: those of a scenario, else of all hosts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OF_SCENARIO = "units of the scenario"
 
 
 class Planned(NamedTuple):
-    """Routes and schedule, and what they are called."""
+    """Routes and schedule, with their names."""
 
     routing: str
     routes: Routes
@@ -44,7 +44,7 @@ class Planned(NamedTuple):
     readouts: Slots
     builders: Slots
     units: Units
-    """How an order of nodes becomes slots of units."""
+    """Function from an order of nodes to the slots of units."""
     mends: bool
     """Whether mended tables may be proposed."""
     notes: list[str]

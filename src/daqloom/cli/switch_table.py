@@ -60,7 +60,7 @@ def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
 
 
 def sentences(status: SwitchStatus) -> Iterator[str]:
-    """Who else steers the switch, and what is wrong with it."""
+    """State and failures of OpenFlow and OVSDB, a sentence each."""
     if status.openflow_failure:
         yield f"OpenFlow: {status.openflow_failure}"
     if (database := status.ovsdb) is not None:

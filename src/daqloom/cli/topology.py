@@ -283,7 +283,7 @@ def buffers(
 
     Egress is used: the pool or partition that a queue takes from, what is reserved for it, and the
     dynamic threshold. SONiC's dynamic_th n is alpha = 2^n, Junos' dynamic-threshold n is 2^(n - 7).
-    What the files do not tell is asked for.
+    Options give the values that the files do not contain.
 
     \b
     Examples:

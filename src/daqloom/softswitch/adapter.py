@@ -77,7 +77,7 @@ class Software:
         pass
 
     def identity(self) -> str:
-        """Return what the switch was given at its start and no other one has."""
+        """Return the identity that the switch drew at its start."""
         if not (found := self._ask(Ask()).identity):
             raise self._other_version("without its identity")
         return f"switch {found}"

@@ -36,7 +36,7 @@ LEAST_HZ, MOST_HZ = 10_000.0, 200e6
 TRIAL_S, SHORTEST_TRIAL_S = 0.5, 0.02
 """Length of a trial (s), and the shortest one of a short search."""
 TRIALS = 40
-"""That fit into the time of a search, about."""
+"""Trials that fit into the time of a search, about."""
 
 
 @dataclass
@@ -234,7 +234,7 @@ def search(
     clock: Callable[[], float] = time.monotonic,
 ) -> Throughput:
     """Search the highest load with at most `loss_ratio`, to within `width` of it, in `seconds` at
-    most. `said`: is told of each trial. Raises MeasureError."""
+    most. `said`: called after each trial. Raises MeasureError."""
     found = Throughput(frame_bytes, loss_ratio, 0.0)
     trial_s = min(TRIAL_S, max(SHORTEST_TRIAL_S, seconds / TRIALS))
     goal = SearchGoal(

@@ -21,8 +21,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def identities(device: str) -> Iterator[str]:
-    """Yield what a device of DPDK takes for itself: a card, interfaces, files that it writes, and
-    its end of a socket; devices that are memory take nothing."""
+    """Yield the resources that a device of DPDK uses alone: a card, interfaces, written files, and
+    its end of a socket; devices in memory have none."""
     driver, _, text = device.partition(",")
     if pci := _PCI.fullmatch(driver):
         yield f"card {(pci[1] or '0000').lower()}:{pci[2].lower()}"
@@ -91,7 +91,7 @@ def process_and_user(connection: socket.socket) -> tuple[int, int]:
 
 
 def _interface(name: str) -> str:
-    """Return what an interface is, whichever of its names is given."""
+    """Return the index of an interface, which is the same for all of its names."""
     try:
         return f"number {socket.if_nametoindex(name)}"
     except OSError:

@@ -55,7 +55,7 @@ LOCAL_PORT = 65_534
 LONGEST_RATE = 15
 """Most digits of a rate."""
 MOST_REFUSALS = 20
-"""That the status shows."""
+"""Refusals that the status shows."""
 
 
 class OvsdbClient:
@@ -190,8 +190,8 @@ class _Follower:
         )
 
     def _transaction(self) -> Any:
-        """Return a transaction that writes what ports count, and that all that was asked for has
-        been done."""
+        """Return a transaction that writes the statistics of ports and the number of the
+        configuration in effect."""
         by_name = {port.name: port for port in self._running.status().ports}
         numbers = {name: number for number, name in enumerate(by_name, 1)}
         transaction = idl.Transaction(self._idl)

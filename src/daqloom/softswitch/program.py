@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from daqloom.softswitch.ovsdb import OvsdbClient
 
 SIOCGIFFLAGS = 0x8913
-"""Asks for the flags of an interface, of which the first says that it is up: netdevice(7)."""
+"""Request for the flags of an interface, the first of which is set while it is up: netdevice(7)."""
 DRAIN_S = 0.8
 """How long a switch that is stopped by a signal may drain (s); a second signal ends that."""
 DRAIN_STEP_S = 0.1
@@ -58,7 +58,7 @@ GRACE_S = 0.2
 
 def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
     """Run a switch until SIGINT, SIGTERM or a request to stop; return its last status. To be called
-    in the main thread. `on_start`: is told the address at which it listens. Raises MeasureError."""
+    in the main thread. `on_start`: called with the address of the service. Raises MeasureError."""
     with (
         watched_signals() as signals,
         locked({name: port.device for name, port in file.ports.items()}),
@@ -72,7 +72,7 @@ def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> Swit
 
 
 def warnings(control: Control) -> Iterator[str]:
-    """Yield what nobody can reach here, as sentences."""
+    """Yield a sentence for each address that cannot be reached."""
     address = control.prometheus
     if address and is_loopback(split(address)[0]) and not _is_up("lo"):
         yield (
@@ -149,7 +149,7 @@ class _Program:
         )
         host, port = split(control.listen)
         async with AsyncExitStack() as stack:
-            # Whoever stopped it gets the answer.
+            # The answer reaches the operator who stopped the switch.
             stack.push_async_callback(service.close, grace_s=GRACE_S)
             # Loopback is another one in each network namespace; a socket is the same.
             path = "" if self._certificates else stack.enter_context(_socket())

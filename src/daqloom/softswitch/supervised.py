@@ -11,7 +11,7 @@ from daqloom.measure import MeasureError
 from daqloom.words import printable
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-"""Before failed work is begun again; doubled each time that it fails before it goes on."""
+"""Pauses before failed work is begun again; doubled each time that it fails before it goes on."""
 PATIENCE_S = 0.2
 """How long the end of the work is waited for: a peer that does not answer cannot prevent it."""
 
@@ -52,7 +52,7 @@ class Supervised:
         while not self.ends.is_set():
             try:
                 self._work(self)
-            except Exception as error:  # libraries raise whatever comes of a peer's answers
+            except Exception as error:  # libraries raise any error for a peer's answers
                 failure = self._sentence(error)
                 if not self._first.done():
                     self._first.set_exception(MeasureError(failure))
@@ -72,5 +72,5 @@ class Supervised:
 
 
 def _of(error: Exception) -> str:
-    """Return what an error of a library says, which may be nothing."""
+    """Return the message of an error of a library, which may have none."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

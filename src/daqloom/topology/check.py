@@ -45,7 +45,7 @@ class Schedule:
     """The hosts that send."""
     check: ShiftCheck
     builders: Slots
-    """The hosts that receive; `slots` where both are alike."""
+    """The hosts that receive; `slots` where each host does both."""
     routing: str = ""
     """The name of its tables; empty: those that are checked."""
 

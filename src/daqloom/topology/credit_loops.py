@@ -81,8 +81,8 @@ def _dependencies(paths: Paths, hosts: ArrayLike | None) -> NDArray[np.int64]:
 
 
 def _trimmed(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The dependencies without those that no circle has: their link is waited for by none, or waits
-    for none. What is left has a circle."""
+    """Return the dependencies without those of links that no other waits for, or that wait for no
+    other, again and again. Any that are left have a circle."""
     while edges.size:
         is_inner = np.isin(edges[0], edges[1]) & np.isin(edges[1], edges[0])
         if is_inner.all():

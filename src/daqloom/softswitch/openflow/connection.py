@@ -47,13 +47,13 @@ MOST_CONTROLLERS = 32
 MOST_OF_PEER = 16
 """Of these, from one address, or of one user of this machine."""
 GREETING_S = 2.0
-"""A controller that has not said which version it speaks within this is left (s)."""
+"""Time limit for a controller's hello, after which its connection is closed (s)."""
 QUIET_S = 5.0
 """A controller that says nothing for so long is asked whether it is there, and after three times as
 long left; so is one that reads nothing for so long."""
 SHORTEST_RETRY_S, LONGEST_RETRY_S = 0.5, 8.0
 LOOKS_EVERY_S = 1.0
-"""For time-outs of entries and for links of ports."""
+"""Interval of the checks for timeouts of entries and for links of ports (s)."""
 ENDS_S = 0.05
 """How often the thread of controllers looks whether it is to end (s)."""
 
@@ -112,7 +112,7 @@ class Controllers:
         return self._thread.failure
 
     def counts(self) -> dict[str, int]:
-        """Return what there is of OpenFlow; from any thread."""
+        """Return the counts of OpenFlow; from any thread."""
         return self._datapath.counts()
 
     def close(self) -> None:
@@ -196,7 +196,7 @@ def _listener_at(path: str) -> Iterator[socket.socket]:
         with suppress(FileNotFoundError):
             _remove_abandoned(path)
         listener.bind(path)
-        os.chmod(path, 0o600)  # before anybody is let in
+        os.chmod(path, 0o600)  # before the first connection
         own = os.stat(path)
         try:
             yield listener
@@ -207,7 +207,8 @@ def _listener_at(path: str) -> Iterator[socket.socket]:
 
 
 def _remove_abandoned(path: str) -> None:
-    """Remove the socket of a process that has ended. Raises OSError where somebody listens."""
+    """Remove the socket of a process that has ended. Raises OSError where a program
+    listens."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(GREETING_S)
         with suppress(ConnectionRefusedError):
@@ -261,7 +262,7 @@ class _Visits:
         try:
             await _talk(visit.session, reader, writer)
         except asyncio.CancelledError:
-            pass  # of one that has made room: nobody else waits for the task
+            pass  # cancelled to make room; no other task waits for this one
         finally:
             with suppress(ValueError):
                 self._visits.remove(visit)
@@ -272,7 +273,7 @@ class _Visits:
 
     def _has_room(self, peer: str) -> bool:
         """Return whether one more may come. The oldest that has asked for nothing makes room, first
-        of those that have not even said which version they speak."""
+        of those without a hello."""
         rivals = [visit for visit in self._visits if visit.peer == peer]
         if len(rivals) < MOST_OF_PEER:
             if len(self._visits) < MOST_CONTROLLERS:
@@ -347,7 +348,7 @@ async def _talk(
 
 
 async def _serve(session: Session, data: bytes, writer: asyncio.StreamWriter) -> None:
-    """Answer what came, in turns with others, and not faster than the answers are read. Raises
+    """Answer received data, in turns with others, and not faster than the answers are read. Raises
     HungUpError or OSError."""
     until_s = time.monotonic() + TURN_S
     for _ in session.steps(data):

@@ -41,7 +41,7 @@ _KNOWN_FLAGS = (
 
 
 Refuse = Callable[[RefusedError], None]
-"""Is told that an entry was refused after its message had been taken in."""
+"""Called with the refusal of an entry whose message had been accepted."""
 
 
 class Engine(Protocol):
@@ -109,7 +109,7 @@ class FlowTable:
         self._used: dict[int, tuple[int, float]] = {}
         """By index, packets when it was last in use, and when that was."""
         self._staged: list[tuple[Entry, Refuse]] = []
-        """New entries of which the switch does not know yet."""
+        """New entries that the switch does not have yet."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -129,8 +129,8 @@ class FlowTable:
         return self._remove(list(self.selected(message)), FlowRemovedReason.OFPRR_DELETE)
 
     def settle(self) -> None:
-        """Let the switch know of new entries: all of them between the same two turns, but for those
-        that it refuses."""
+        """Give the switch its new entries: all between the same two turns, except those that it
+        refuses."""
         while self._staged:
             staged, self._staged = self._staged, []
             changes = Changes()
