@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 from daqloom.line_counts import CountedLines, NotUnderstoodError
-from daqloom.scenario.files import open_regular
+from daqloom.scenario.files import open_regular, read_text
 from daqloom.topology import TopologyError
 from daqloom.words import printable, reason_of
 
@@ -44,6 +44,18 @@ def lines_of(
         raise TopologyError(f"{path} cannot be read: {reason_of(error)}") from None
     except ValueError:
         raise TopologyError("a file name cannot hold a null character") from None
+
+
+def whole_text(path: Path, largest_bytes: int, expected: str) -> str:
+    """The text of a file that is not read by lines. Raises TopologyError, for an empty file with
+    what was `expected`."""
+    try:
+        text = read_text(path, largest_bytes)
+    except ValueError as error:
+        raise TopologyError(str(error)) from None
+    if not text.strip():
+        raise TopologyError(f"{path} is empty; {expected}")
+    return text
 
 
 def counted_lines(

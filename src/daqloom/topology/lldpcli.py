@@ -19,27 +19,22 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.line_counts import IGNORED, USED
-from daqloom.scenario.files import read_text
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import whole_text
 from daqloom.topology.neighbours import FORWARDING, LARGEST_TABLE_BYTES, Neighbour, Table, text_of
+
+EXPECTED = "expected output of `lldpcli show neighbors -f json`"
 
 
 def read_lldpcli(path: Path, device: str) -> Table:
     """The table of a device; raises TopologyError."""
-    try:
-        text = read_text(path, LARGEST_TABLE_BYTES)
-    except ValueError as error:
-        raise TopologyError(str(error)) from None
-    if not text.strip():
-        raise TopologyError(f"{path} is empty; expected output of `lldpcli show neighbors -f json`")
+    text = whole_text(path, LARGEST_TABLE_BYTES, EXPECTED)
     try:
         document = json.loads(text, object_pairs_hook=_merged)
     except (ValueError, RecursionError) as error:
         raise TopologyError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(document, dict) or "lldp" not in document:
-        raise TopologyError(
-            f'{path} has no "lldp"; expected output of `lldpcli show neighbors -f json`'
-        )
+        raise TopologyError(f'{path} has no "lldp"; {EXPECTED}')
     reader = _Reader(path)
     heard = [
         list(reader.neighbour(port, each))

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.line_counts import MALFORMED, CountedLines
-from daqloom.scenario.files import read_text
 from daqloom.topology import TopologyError
-from daqloom.topology.dump_lines import check_understood
+from daqloom.topology.dump_lines import check_understood, whole_text
 from daqloom.words import did_you_mean, listed, natural_key
 
 LARGEST_BYTES = 16 << 20
@@ -87,23 +86,13 @@ class Buffers:
 def read_buffers(paths: Sequence[Path], asked: Asked) -> Buffers:
     """Return the buffers that files of one switch describe. Raises TopologyError where a file was
     not understood, and where a number is missing that `asked` does not have either."""
-    texts = {path: _text(path) for path in paths}
+    texts = {path: whole_text(path, LARGEST_BYTES, f"known are {KINDS}") for path in paths}
     [first, *others] = texts
     if not texts[first].lstrip().startswith("{"):
         return _junos(texts, asked)
     if others:
         raise TopologyError(f"{others[0]}: {first} describes the whole switch; give it alone")
     return _sonic(first, texts[first], asked)
-
-
-def _text(path: Path) -> str:
-    try:
-        text = read_text(path, LARGEST_BYTES)
-    except ValueError as error:
-        raise TopologyError(str(error)) from None
-    if not text.strip():
-        raise TopologyError(f"{path} is empty; known are {KINDS}")
-    return text
 
 
 def _ask(where: str, asked: Asked, ports: int | None, missing: str = "") -> tuple[int, int]:
