@@ -304,7 +304,7 @@ def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None
     period_s = told + asked + written + told
     assert found["event_rate_hz"] == pytest.approx(4096 / period_s, rel=1e-9)
     assert found["processor_share"] == pytest.approx(8 * 100e-9 / (2 * period_s), rel=1e-9)
-    assert result.warnings == ["analyse does not use event.fragment_sizes: closed forms take means"]
+    assert result.warnings == ["without effect: event.fragment_sizes; closed forms take means"]
 
 
 def test_more_credits_are_bound_by_the_link() -> None:

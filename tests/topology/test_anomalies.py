@@ -390,6 +390,23 @@ def test_a_ring_is_no_tree():
     assert named(cabling.fabric()) == [("no pattern", ((f"s{place}", 0),)) for place in range(3)]
 
 
+def test_a_rack_behind_one_core_is_regular():
+    """Two switches, with hosts at both and two cables between them, are a tree."""
+    cabling = Cabling(
+        Fabric(
+            "rack",
+            tuple(Node(f"H{place}", 1) for place in range(4)),
+            (Node("tor", 5), Node("core", 4)),
+            (
+                *(Cable(End(place, 1), End(4, 1 + place), EDR) for place in range(3)),
+                Cable(End(3, 1), End(5, 1), EDR),
+                *(Cable(End(4, 4 + link), End(5, 3 + link), EDR) for link in range(2)),
+            ),
+        )
+    )
+    assert "no pattern" not in {kind for kind, _ in named(cabling.fabric())}
+
+
 def test_empty_leaves_are_regular_but_lack_hosts():
     fabric = folded_clos(
         "t", leaves=6, spines=3, hosts_per_leaf=4, links=2, radix=14, rate_bps=EDR, hosts=17

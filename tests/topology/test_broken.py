@@ -109,6 +109,5 @@ def test_a_measurement_says_that_nothing_is_broken_for_real() -> None:
     assert "faults" not in " ".join(unused_warnings(load("laptop"), "measure"))
     broken = unused_warnings(load("laptop", {"faults.cables": 1}), "measure")
     assert broken[-1] == (
-        "measure does not use faults.cables: cables and routing tables of this machine stay as "
-        "they are"
+        "without effect: faults.cables; cables and routing tables of this machine stay as they are"
     )

@@ -60,7 +60,7 @@ def planned(given: Given, routing: str | None, order: str | None, *, dummies: bo
         if (routing, order, dummies) == (None, None, False):
             shifts = scenario.building.protocol == "shift"
             readouts, builders = (own.readouts, own.builders) if shifts else (own.slots, own.slots)
-            what = OF_SCENARIO if shifts else f"{OF_SCENARIO}, which does not shift"
+            what = OF_SCENARIO if shifts else f"{OF_SCENARIO}, as if they shifted"
             mends = mends and scenario.network.routing != MENDED
             return Planned(*given.routes(None), what, readouts, builders, units, mends, [])
     slots, what = _slots(given, order, dummies=dummies)

@@ -241,7 +241,7 @@ def unused_warnings(scenario: Scenario, method: Method) -> list[str]:
         keys = [key for key in rule.keys if rule.why and (rule.why, key) in named]
         if keys:
             by_reason.setdefault(rule.why, []).extend(keys)
-    return [f"{method} does not use {', '.join(keys)}: {why}" for why, keys in by_reason.items()]
+    return [f"without effect: {', '.join(keys)}; {why}" for why, keys in by_reason.items()]
 
 
 def _is_default(scenario: Scenario, path: str) -> bool:
