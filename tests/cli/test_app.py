@@ -225,6 +225,21 @@ def test_a_warm_up_is_checked_with_the_duration_of_the_option() -> None:
         load_with("small-rack", ["run.warmup=3 s"], {"run.duration": "2 s"})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("simulat", "laptop"), 'no command "simulat"; did you mean `daqloom simulate`?'),
+        (("topology", "mend"), 'no command "mend"; did you mean `daqloom topology check`?'),
+        (("faults", "read"), 'no command "read"; there are `daqloom faults log`, '),
+        (("switch", "a\x1b[2J"), r'no command "a\x1b[2J"; there are `daqloom switch '),
+    ],
+)
+def test_a_wrong_command_is_answered_by_what_it_may_mean(arguments, answer) -> None:
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code == 2
+    assert answer in found.stderr
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("limit", ["100000", "20"])
 def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path: Path, limit: str) -> None:

@@ -1,5 +1,6 @@
 """The set-up of all commands of daqloom: plain help, with commands grouped by purpose."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_name
 from typer.models import CommandInfo
+
+from daqloom.words import closest, listed, printable
 
 DESCRIBED = "Describe, analyse, simulate"
 STUDIES = "Studies"
@@ -39,6 +42,23 @@ class Commands(typer.Typer):
 
 class Group(TyperGroup):
     """A group of commands, whose help has a section per panel that the commands name."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """See `TyperGroup`. A name that is not a command is answered with those that it may mean:
+        by name, else by what their help is about."""
+        if not args or args[0].startswith("-") or self.get_command(ctx, args[0]):
+            return super().resolve_command(ctx, args)
+        known = [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
+        about = re.compile(rf"\b{re.escape(args[0])}", re.IGNORECASE)
+        close = closest(args[0], known)
+        meant = (
+            [close] if close else [k for k in known if about.search(self.commands[k].help or "")]
+        )
+        paths = [f"`{ctx.command_path} {name}`" for name in meant or known]
+        ctx.fail(
+            f'there is no command "{printable(args[0])}"; '
+            + (f"did you mean {' or '.join(paths)}?" if meant else f"there are {listed(paths)}")
+        )
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """See `TyperGroup`."""
