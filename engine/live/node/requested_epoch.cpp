@@ -70,7 +70,17 @@ class RequestedEpoch final : public UnitEpoch {
         closed_at_ = closed_at_ == Time::zero() ? now() : closed_at_;
         unit_->on_close(gone.readouts, gone.builders, now(), world);
     }
+    /// In the event manager: the time in which as many events come as wait there. Other units know
+    /// only when they last had to do with one.
     [[nodiscard]] Time unanswered() const override {
+        if constexpr (!is_daqpipe) {
+            const auto* manager = unit_->manager();
+            if (const double rate_hz = config().arrivals.rate_hz;
+                manager != nullptr && rate_hz > 0) {
+                const auto waiting = static_cast<double>(manager->backlog());
+                return Time::from_seconds(waiting / rate_hz);
+            }
+        }
         return active_at_ == Time::zero() ? Time::zero()
                                           : std::max(closed_at_ - active_at_, Time::zero());
     }
