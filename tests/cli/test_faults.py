@@ -99,7 +99,7 @@ def test_a_log_without_failures_says_so_and_draws(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("time,port,state\n")
     told = run("faults", "log", str(log), "--figure", str(tmp_path / "none.png"))
-    assert told.split("number")[1].split()[:2] == ["0", "a"]  # a day
+    assert told.split("number")[1].split()[:2] == ["0", "links"]  # and none a day
     assert "all = outside tests = flapping merged" in told
 
 

@@ -206,6 +206,11 @@ QUIET = {
         "##          98 ports checked, 0 ports have errors beyond threshold",
         "# ibqueryerrors",
     ],
+    "counters without an error": [
+        "## Summary: 42 nodes checked, 0 bad nodes found",
+        "##          98 ports checked, 0 ports have errors beyond threshold",
+    ],
+    "a table": ["# made by a script", "", "time,port,state"],
 }
 
 
@@ -238,6 +243,7 @@ STRANGE = {
         "    node 0x200000, prt number 1 and",
         "    node 0x100000, prt number 1",
     ],
+    "one row, of a decimal comma": ["time,port,downtime", '1000,leaf0/1,"1,5"'],
     "rows of other columns": ["time,port,state", "monday,a,down", "tuesday,a,up"],
     "unknown states": ["time,port,state", "1000,a,wobbly", "1001,a,fine"],
     "unknown counters": ['Errors for 0xb1 "leaf0"', *["   GUID 0xb1 port 1: Symbol=3"] * 2],
@@ -288,6 +294,12 @@ def test_dates(tmp_path: Path, rows: list[str], dates: str, begin: str) -> None:
     outage = told(tmp_path, "start_time,interface,duration_s", *rows, dates=dates).outages[0]
     assert outage.begin_s == datetime.fromisoformat(begin).replace(tzinfo=UTC).timestamp()
     assert outage.end_s == outage.begin_s + 60
+
+
+def test_states_of_snmp_below_a_comment(tmp_path: Path) -> None:
+    rows = ("# from ifOperStatus", "", "time,port,event", "1000,leaf0/1,2", "1060,leaf0/1,1")
+    down, up = told(tmp_path, *rows).changes
+    assert (down.is_up, up.is_up, up.at_s - down.at_s) == (False, True, 60)
 
 
 def test_a_row_whose_date_is_read_later_keeps_its_line(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[st
     each = list(kinds.values())
     rows = {
         "number": [f"{len(kind.failures):,}" for kind in each],
-        "a day": [f"{len(kind.failures) / kind.days:.3g}" if kind.days else "" for kind in each],
+        "a day": ["" if kind.per_day is None else f"{kind.per_day:.3g}" for kind in each],
         "links that failed": [f"{len(kind.totals):,}" for kind in each],
         "links that make half of them": [f"{most_of(kind.totals, MOST_SHARE):,}" for kind in each],
         "downtime of all links": [duration(sum(t.down_s for t in kind.totals)) for kind in each],
@@ -72,8 +72,8 @@ def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[st
     for time_out_s in time_outs_s:
         shares = [kind.durations.outlasting(time_out_s) for kind in each]
         rows[f"last longer than {duration(time_out_s)}"] = [
-            f"{share:.1%} ({low:.1%} to {high:.1%})" if kind.failures else ""
-            for kind, (share, low, high) in zip(each, shares, strict=True)
+            f"{found[0]:.1%} ({found[1]:.1%} to {found[2]:.1%})" if found else ""
+            for found in shares
         ]
     rows |= _between(each)
     if any(kind.dispersion for kind in each):
@@ -88,7 +88,7 @@ def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[st
         rows |= {
             f"cause: {cause}": [f"{kind.causes[cause]:,}" for kind in each] for cause in causes
         }
-    return rows
+    return {name: cells for name, cells in rows.items() if any(cells)}
 
 
 def _between(each: Sequence[Variant]) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ _COUNTER = re.compile(r"\[(\w{1,40}) == (\d{1,20})")
 _LID = re.compile(r"# Port (?:extended )?counters: Lid (\d{1,5}) port (\d{1,3})\b")
 _FIELD = re.compile(r"(\w{1,40}):\.*(\d{1,20})\s*")
 _OTHER_FIELD = re.compile(r"\w{1,40}:\.*0x[0-9a-fA-F]{1,16}\s*")
-_SUMMARY = re.compile(r"##|#|ibqueryerrors|.*\bports? checked\b")
+_SUMMARY = re.compile(r"##|#|ibqueryerrors|.*\bports? checked\b|.*\bbad nodes found\b")
 _NO_ERRORS = ("PortSelect", "CounterSelect", "PortXmit", "PortRcvData", "PortRcvPkts")
 """First letters of the fields of perfquery that count no errors; `PortXmitDiscards` and others of
 `_ERRORS` do."""
@@ -24,7 +24,8 @@ SUBJECT = "counters of ports"
 
 def is_it(line: str) -> bool:
     """Return whether a line is of such a dump."""
-    return any(each.match(line) for each in (_NODE, _PORT, _LID)) or "ibqueryerrors" in line
+    begins = any(each.match(line) for each in (_NODE, _PORT, _LID))
+    return begins or "ibqueryerrors" in line or "bad nodes found" in line
 
 
 def read(lines: CountedLines, told: Told, _year: int = 0, _dates: str = "") -> None:

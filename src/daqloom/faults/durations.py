@@ -33,9 +33,16 @@ class Distribution:
     high: Array
     failures: int
     """Of which they are shares."""
+    seen_s: float
+    """Longest time for which a failure was seen; shares of longer ones are not known unless all
+    have ended."""
 
-    def outlasting(self, time_s: float) -> tuple[float, float, float]:
-        """Return the share of failures that last longer than `time_s`, and its band."""
+    def outlasting(self, time_s: float) -> tuple[float, float, float] | None:
+        """Return the share of failures that last longer than `time_s`, and its band; None where the
+        log does not tell."""
+        has_all_ended = len(self.share) > 0 and self.share[-1] == 1
+        if time_s > self.seen_s and not has_all_ended:
+            return None
         place = int(np.searchsorted(self.duration_s, time_s, side="right")) - 1
         if place < 0:
             return 1.0, _least(self.failures), 1.0
@@ -53,7 +60,7 @@ def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
     ended, still = lasting[is_over], lasting[~is_over]
     if not len(ended):
         none = np.array([], dtype=float)
-        return Distribution(none, none, none, none, len(still))
+        return Distribution(none, none, none, none, len(still), still.max(initial=0.0))
     found = ecdf(CensoredData(uncensored=ended, right=still))
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # that a band is NaN at its ends
@@ -68,6 +75,7 @@ def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
         np.where(np.isnan(low), _least(count), low),
         np.where(np.isnan(high), 1.0, high),
         count,
+        lasting.max(),
     )
 
 

@@ -27,7 +27,7 @@ _UP = "Creating new link between:"
 # NVIDIA: osm_spst_rcv_process: Switch 0xb2 MF0;leaf1:MQM9700/U1 port 61 (sw7p1s1) changed state …
 _STATE = re.compile(
     r"\w+: (?:Switch|Router|Node|H?CA|Host) (?:(0x[0-9a-f]{1,16}) )?(.{0,200}?) ?"
-    r"port (?:number )?(\d{1,3})(?: \(.*\))? "
+    r"port (?:number )?(\d{1,3})(?: ?\(.*\))? "
     r"changed state from (\w+) to (\w+)",
     re.IGNORECASE,
 )

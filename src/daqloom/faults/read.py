@@ -26,6 +26,7 @@ MOST_CHANGES = 5_000_000
 MOST_EXPANDED = 400
 """Ratio of unpacked to packed bytes of a `.gz`, checked beyond `LARGE`."""
 LARGE = 256 << 20
+TABLE = "table"
 TRIED = 1000
 """Lines from which the format of a file is recognised."""
 KINDS = (
@@ -36,6 +37,7 @@ KINDS = (
 
 class _Format(NamedTuple):
     is_it: Callable[[str], bool]
+    """Whether a line is of the format."""
     read: Callable[[CountedLines, Told, int, str], None]
     """Takes the year in which a log without years begins, and the order of day and month."""
     subject: str
@@ -46,7 +48,7 @@ FORMATS = {
     "opensm": _Format(opensm_log.is_it, opensm_log.read, opensm_log.SUBJECT),
     COUNTERS: _Format(counters.is_it, counters.read, counters.SUBJECT),
     "syslog": _Format(syslog.is_it, syslog.read, syslog.SUBJECT),
-    "table": _Format(table_log.is_it, table_log.read, table_log.SUBJECT),
+    TABLE: _Format(lambda _: False, table_log.read, table_log.SUBJECT),
 }
 
 
@@ -107,8 +109,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 def _format(path: Path, first: Sequence[str]) -> str:
     """The name of the format that most of the first lines are in."""
-    if first and table_log.is_it(first[0]):
-        return "table"
+    if table_log.is_it(first):
+        return TABLE
     hits = {name: sum(map(each.is_it, first)) for name, each in FORMATS.items()}
     best = max(hits, key=lambda name: hits[name])
     if not hits[best]:

@@ -34,6 +34,8 @@ from daqloom.faults.intervals import Intervals, intervals
 ALL, OUTSIDE, MERGED = "all", "outside tests", "flapping merged"
 TIME_OUTS_S = (1.0, 10.0, 60.0, 600.0, 3600.0)
 MOST_SHARE = 0.5
+LEAST_DAYS = 1 / 24
+"""Length of a log from which a number of failures a day is given."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class Variant:
         """Length of the log without them."""
         begin_s, end_s = (time_without(at_s, self.tests) for at_s in self.observed)
         return (end_s - begin_s) / DAY_S
+
+    @property
+    def per_day(self) -> float | None:
+        """Mean number of failures a day; None for a log of less than `LEAST_DAYS`."""
+        return len(self.failures) / self.days if self.days >= LEAST_DAYS else None
 
     @cached_property
     def totals(self) -> tuple[LinkTotal, ...]:
@@ -100,11 +107,11 @@ class Variant:
         durations = self.durations
         outlasting = {}
         for time_out_s in time_outs_s:
-            share, low, high = durations.outlasting(time_out_s)
-            outlasting[f"{time_out_s:g}"] = {"share": share, "low": low, "high": high}
+            shares = durations.outlasting(time_out_s) or (None, None, None)
+            outlasting[f"{time_out_s:g}"] = dict(zip(("share", "low", "high"), shares, strict=True))
         return {
             "failures": len(self.failures),
-            "per_day": len(self.failures) / self.days if self.days else None,
+            "per_day": self.per_day,
             "not_ended": sum(each.end_s is None for each in self.failures),
             "links_failed": len(totals),
             "links_with_half": most_of(totals, MOST_SHARE),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from daqloom.faults import FaultsError
 from daqloom.faults.change import Change, Outage, Port, Told
@@ -31,9 +31,10 @@ COLUMNS = {
 """Meaning of a column and the names that it may have, in any case, with `-` or ` ` for `_`."""
 UPS = ("up", "active", "1", "true", "on", "online", "linkup", "operup", "ifup", "restored")
 DOWNS = (
-    "down", "inactive", "0", "false", "off", "offline", "linkdown", "operdown", "ifdown", "lost",
+    "down", "inactive", "0", "2", "false", "off", "offline", "linkdown", "operdown", "ifdown",
+    "lost",
 )  # fmt: skip
-"""States, without blanks, `-` and `_`."""
+"""States, without blanks, `-` and `_`; 1 and 2 are those of SNMP's ifOperStatus."""
 LONGEST_S = 1e10
 """Longest failure: some 300 years."""
 UNITS_S = {"us": 1e-6, "ms": 1e-3, **TIMES_S}
@@ -61,8 +62,13 @@ _ENDS = (
 EXPECTED = "a time, a port, and a state, a duration or an end"
 
 
-def is_it(line: str) -> bool:
-    """Return whether a line names the columns of such a table."""
+def _is_comment(line: str) -> bool:
+    return line.lstrip("\ufeff \t")[:1] in ("", "#")
+
+
+def is_it(first: Iterable[str]) -> bool:
+    """Return whether the first line that is no comment names the columns of such a table."""
+    line = next((each for each in first if not _is_comment(each)), "")
     return {"time", "port"} <= set(_meanings(line)) or {"time", "node"} <= set(_meanings(line))
 
 
@@ -85,8 +91,8 @@ def _mark(line: str) -> str:
 def read(lines: CountedLines, told: Told, year: int, dates: str = "") -> None:
     """Add the failures of the table. `dates`: `DAY_FIRST`, `MONTH_FIRST`, or empty: as the only
     reading of all dates. Raises FaultsError if columns are missing, or dates have two readings."""
-    head = next(lines, "")
-    lines.use()
+    head = next(line for line in lines if not _is_comment(line))
+    lines.ignore(lines.number)
     names, mark = _meanings(head), _mark(head)
     if not {"state", "duration", "end"} & set(names):
         given = printable(", ".join(_cells(head, mark))[:200])
@@ -143,7 +149,7 @@ def _take(
     told: Told,
     calendar: Calendar,
 ) -> None:
-    if not line.strip():
+    if _is_comment(line):
         lines.ignore()
         return
     found = _row(row, order, told)
