@@ -38,6 +38,7 @@ KEYS = {
 }
 SHARED = {"model": "shared-memory", "buffer": "1 MB", "cell_size": "256 B", "dedicated": "10 kB"}
 SOFTWARE = {"model": "software", "queue_packets": 100, "pace": "9 Gb/s", "packet_cost": "10 ns"}
+SLOW = {"packet_cost": "2 us", "batch_cost": "1 us", "descriptors": 8}
 DROP_TAIL = {"model": "drop-tail", "queue_packets": 50}
 VOQ = {"model": "voq", "buffer": "10 MB"}
 ECN = {
@@ -80,6 +81,10 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "pull, lhc": ("laptop-pull", {"event.arrivals": "lhc"}),
     "rack, shared": ("small-rack", tables("network.switch.tor", SHARED)),
     "rack, software": ("small-rack", tables("network.switch.tor", SOFTWARE)),
+    "rack, slow cores": (
+        "small-rack",
+        tables("network.switch.tor", SOFTWARE | SLOW) | {"network.links.uplink.count": 2},
+    ),
     "rack, drop-tail": ("small-rack", tables("network.switch.tor", DROP_TAIL)),
     "rack, voq": ("small-rack", tables("network.switch.tor", VOQ)),
     "rack, dctcp": ("small-rack", {"transport.congestion": "dctcp"} | ECN),

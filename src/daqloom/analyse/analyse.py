@@ -6,6 +6,7 @@ from daqloom.analyse.answer import Answer, Condition, evaluated, first_failing
 from daqloom.analyse.bottleneck import Incast, bandwidth_delay, incast
 from daqloom.analyse.bounds import event_rate_bounds_hz, unloaded_latency_s
 from daqloom.analyse.departures import departures
+from daqloom.analyse.drops import any_events_fit, regular_events_fit
 from daqloom.analyse.peak import back_to_back, exact, published
 from daqloom.analyse.system import System
 from daqloom.result import Result
@@ -45,6 +46,17 @@ def _answer(scenario: Scenario) -> Answer:
         for name, conditions in of_form.items()
         if (condition := first_failing(conditions))
     ]
+    fits = list(regular_events_fit(system, windows))
+    is_regular = (
+        system.is_in_turn
+        and scenario.event.arrivals == "deterministic"
+        and scenario.network.links.uplink.count == 1
+        and first_failing(of_form["exact"]) is None
+    )
+    of_form["exact"] += tuple(fits)
+    of_form["published"] += tuple(fits)
+    if not is_regular and first_failing(fits) is None:
+        fits = list(any_events_fit(system, windows))
     peak_bytes = by_rate.peak_bytes
     analysis = {
         name: {"value_bytes": peak.peak_bytes, "events": peak.events}
@@ -66,7 +78,8 @@ def _answer(scenario: Scenario) -> Answer:
         },
     }
     metrics = _metrics(system, peak_bytes, windows, bounds)
-    return Answer(metrics, analysis, of_form, [*failing, *departures(system, peak_bytes)])
+    drops = [condition.sentence for condition in fits if not condition.holds]
+    return Answer(metrics, analysis, of_form, [*failing, *departures(system), *drops])
 
 
 def _sustained(rate_hz: float, bounds: dict[str, float]) -> Condition:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from daqloom.analyse.system import System
 
 
-def departures(system: System, peak_bytes: float) -> Iterator[str]:
+def departures(system: System) -> Iterator[str]:
     """Return one sentence per departure of the system from periodic, equal triangles."""
     yield from _events(system)
     yield from _replies(system)
-    yield from _network(system, peak_bytes)
+    yield from _network(system)
 
 
 def _events(system: System) -> Iterator[str]:
@@ -56,18 +56,18 @@ def _replies(system: System) -> Iterator[str]:
         )
 
 
-def _network(system: System, peak_bytes: float) -> Iterator[str]:
-    scenario, tor = system.scenario, system.scenario.network.switch.tor
+def _network(system: System) -> Iterator[str]:
+    scenario = system.scenario
     slowest_s = 8 * max(system.fragments_bytes) / scenario.network.links.source.rate
     if slowest_s > 8 * scenario.event.size / system.input_bps * (1 + 1e-3):
         yield "event.share: the largest fragment arrives last, which the formulas ignore"
+    if scenario.network.switch.core.architecture == "software":
+        yield (
+            "network.switch.core.model = software: the formulas assume that its cores keep up with "
+            "all sources; its descriptors drop what they do not"
+        )
     if scenario.network.links.uplink.count > 1:
         yield (
             "network.links.uplink.count: the formulas treat the uplinks as one link, and ECMP may "
             "load them unequally"
-        )
-    if tor.buffer and peak_bytes > tor.buffer:
-        yield (
-            f"the exact peak, {peak_bytes / 1e6:.4g} MB, exceeds the buffer of the {tor.model}, "
-            f"{tor.buffer / 1e6:.4g} MB: expect drops"
         )

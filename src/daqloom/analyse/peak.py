@@ -19,6 +19,33 @@ class Peak:
     conditions: tuple[Condition, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Triangles when the youngest event has just come in: its port holds `height_bytes`, and that
+    of the j-th before it the lower of `height_bytes` and `fall_bytes` − j·`drained_bytes`."""
+
+    height_bytes: float
+    fall_bytes: float
+    drained_bytes: float
+
+    def above(self, level_bytes: float) -> tuple[float, int]:
+        """Return what the ports hold beyond a level each (B), and the events that add to it."""
+        height, fall = self.height_bytes - level_bytes, self.fall_bytes - level_bytes
+        if height <= 0:
+            return 0.0, 1
+        n = math.floor(fall / self.drained_bytes) + 1
+        cut = min(n, math.ceil((fall - height) / self.drained_bytes))
+        return cut * height + (n - cut) * (fall - (n + cut - 1) / 2 * self.drained_bytes), n
+
+
+def stacked(event: Triangle, rate_hz: float, port_cap_bytes: float = math.inf) -> Stack:
+    """Return triangles that start every 1/f, each no higher than a cap: see `exact`."""
+    height = min(event.height_bytes, port_cap_bytes)
+    rise_bps = event.input_bps - event.output_bps  # above 0 if the height is
+    fall = event.size_bytes - event.output_bps * (height / rise_bps) if height else 0.0
+    return Stack(height, fall, event.output_bps / 8 / rate_hz)
+
+
 def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float = math.inf) -> Peak:
     """Peak of the sum of triangles that start every 1/f. Windows or credits let the port of one
     builder hold at most `port_cap_bytes` (`bottleneck.Incast.peak_bytes`), at least 0.
@@ -41,13 +68,7 @@ def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float 
     the lower of c and S − c·O/(I − O) − j·O/f, which is h − j·O/f for c = h. Exact for one event at
     a time; ports of several need not be full together, and the sum is an upper bound.
     """
-    height = min(event.height_bytes, port_cap_bytes)
-    drained = event.output_bps / 8 / rate_hz
-    rise_bps = event.input_bps - event.output_bps  # above 0 if the height is
-    fall = event.size_bytes - event.output_bps * (height / rise_bps) if height else 0.0
-    n = math.floor(fall / drained) + 1
-    cut = min(n, math.ceil((fall - height) / drained))
-    peak_bytes = cut * height + (n - cut) * (fall - (n + cut - 1) / 2 * drained)
+    peak_bytes, n = stacked(event, rate_hz, port_cap_bytes).above(0.0)
     load_bps, at_once = 8 * event.size_bytes * rate_hz, event.length_s * rate_hz
     return Peak(
         peak_bytes=min(peak_bytes, builders * port_cap_bytes),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
 
+from daqloom.analyse.memory import Memory, memory_of
 from daqloom.analyse.triangles import Triangle
 from daqloom.scenario import Scenario
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
@@ -159,27 +160,28 @@ class System:
             return self.window_bytes
         return min(self.window_bytes, self.scenario.transport.initial_window * self.scenario.mss)
 
+    @property
+    def is_in_turn(self) -> bool:
+        """Whether events of one size go to the builders in turn."""
+        scenario = self.scenario
+        is_fixed = scenario.event.size_distribution == "fixed"
+        return is_fixed and scenario.building.assignment == "round-robin"
+
     @cached_property
     def port_buffer_bytes(self) -> float | None:
-        """Frames that one port of the ToR may hold while the others are empty; None if unlimited. A
-        port of a shared memory may take its dedicated part and alpha/(1 + alpha) of the pool: it
-        grows until it holds alpha times what is left. Partly filled cells are counted off."""
-        tor = self.scenario.network.switch.tor
-        if tor.architecture == "infinite":
-            return None
-        limits = [tor.port_limit or math.inf, tor.buffer or math.inf]
-        if tor.architecture == "shared-memory":
-            ports = (
-                tor.ports or self.scenario.builders.units + self.scenario.network.links.uplink.count
-            )
-            limits.append(tor.dedicated / ports + tor.alpha / (1 + tor.alpha) * tor.shared)
-        if tor.queue_packets:
-            limits.append(tor.queue_packets * self.event.mean_frame_bytes)
-        return min(limits) * self._cell_share
+        """What one port of the ToR may hold while the others are empty; None if unlimited."""
+        most = self.tor_memory(self.scenario.network.links.uplink.count).most_bytes(0.0)
+        return None if math.isinf(most) else most
 
-    @property
-    def _cell_share(self) -> float:
-        tor, frame = self.scenario.network.switch.tor, self.event.mean_frame_bytes
-        if not tor.cell_size:
-            return 1.0
-        return frame / (math.ceil((frame + tor.cell_metadata) / tor.cell_size) * tor.cell_size)
+    def tor_memory(self, inputs: int) -> Memory:
+        """What the ToR may hold of events that come in by so many of the uplinks alike."""
+        network = self.scenario.network
+        ports = self.scenario.builders.units + network.links.uplink.count
+        frame, is_paced = self.event.mean_frame_bytes, self.output_bps < network.links.access.rate
+        return memory_of(network.switch.tor, ports, inputs, frame, is_paced)
+
+    def core_memory(self, inputs: int) -> Memory:
+        """What the core switch may hold of events that come from so many sources alike."""
+        network = self.scenario.network
+        ports = self.scenario.readout.units + network.links.uplink.count
+        return memory_of(network.switch.core, ports, inputs, self.event.mean_frame_bytes, False)

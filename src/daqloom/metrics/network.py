@@ -4,9 +4,9 @@ NETWORK = """
 buffer_peak_bytes.tor | B | peak occupancy of the top-of-rack switch | analyse (INCAST), simulate
     (RACKS), measure (LAB_RACKS, DEVICE) |
     Peak buffer occupancy of the top-of-rack switch, in bytes of frames (with Ethernet header and
-    FCS, without preamble and gap). `analyse` gives the exact peak of the superposed triangles. Of a
-    device under test it is the sum of its ports' peaks, as it counts them; absent where it counts
-    none.
+    FCS, without preamble and gap). `analyse` gives the exact peak of the superposed triangles: what
+    the events need, also where the switch holds less, which is a warning. Of a device under test it
+    is the sum of its ports' peaks, as it counts them; absent where it counts none.
 buffer_peak_bytes.core | B | peak occupancy of a core switch | simulate (ETHERNET),
     measure (LAB, DEVICE) |
     Peak buffer occupancy, summed over outputs, of the core switch that had most.

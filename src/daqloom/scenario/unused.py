@@ -49,18 +49,8 @@ def _has_own_network(scenario: Scenario) -> bool:
 _COUNTED = ("network.technology", "network.shape", "network.racks")
 """Keys that decide on the number of units."""
 _TCP = ("transport.congestion", "transport.static_window")
-_OF_PACKETS = (
-    "rings",
-    "cores",
-    "packet_cost",
-    "batch_cost",
-    "descriptors",
-    "memory_bandwidth",
-    "pause_at",
-    "ecn_threshold",
-    "scheduling",
-    "weights",
-)
+_OF_PACKETS = ("rings", "ecn_threshold", "scheduling", "weights")
+_OF_CORES = ("cores", "packet_cost", "batch_cost", "memory_bandwidth", "pace", "pace_counts")
 _PRICES = Unused(tuple(f"network.switch.{level}.cost" for level in LEVELS), "")
 """Prices are printed by `daqloom demo` and by reports."""
 _MACHINE = "the network is that of this machine, unless measure.lab or measure.device is set"
@@ -143,7 +133,9 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
                 *(f"network.links.{link}.bucket" for link in ("source", "uplink", "access")),
                 "network.links.bucket",
                 *(f"network.switch.{level}.{key}" for level in LEVELS for key in _OF_PACKETS),
-                *(f"network.switch.{level}.*" for level in LEVELS if level != "tor"),
+                *(f"network.switch.core.{key}" for key in _OF_CORES),
+                "network.switch.leaf.*",
+                "network.switch.spine.*",
                 "network.hash_seed",
                 "network.switch.buffer",
                 "network.switch.crossbar_arbiter",
@@ -152,7 +144,12 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
                 "network.switch.head_of_queue_lifetime",
                 "network.lanes.*",
             ),
-            "closed forms take links, and of switches the latency and the buffer of the ToR",
+            "closed forms take links, latencies and what ports of switches hold",
+        ),
+        Unused(
+            ("network.switch.core.*",),
+            "closed forms take links, and of switches the latency",
+            lambda s: not s.is_rack,
         ),
         Unused(
             (

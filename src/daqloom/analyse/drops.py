@@ -1,0 +1,117 @@
+"""Whether the switches of a rack hold what events bring, or drop some of it."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from daqloom.analyse.answer import Condition
+from daqloom.analyse.bottleneck import Incast
+from daqloom.analyse.memory import Memory
+from daqloom.analyse.peak import Stack, stacked
+from daqloom.analyse.system import System
+from daqloom.scenario.links import WIRE_OVERHEAD_BYTES
+from daqloom.scenario.switches import Switch
+
+BATCH = 32
+"""Most frames that a core of a software switch takes from an input, or gives to an output."""
+
+
+def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
+    """Yield, for each limit of the ToR and the core switch, whether periodic events stay below
+    it."""
+    switches, sources = system.scenario.network.switch, system.scenario.readout.units
+    links, builders = system.scenario.network.links, system.scenario.builders.units
+    regular = stacked(system.triangle, system.rate_hz, windows.peak_bytes)
+    ports = _Ports(regular.height_bytes, builders, regular)
+    yield _fits("tor", switches.tor, system.tor_memory(links.uplink.count), ports, REGULAR)
+    yield _taken_in(system)
+    # An event is over in the core switch before the next one, and all uplinks hold the same.
+    waiting = min(system.event.frame_bytes, windows.windows_bytes) * _waiting_share(system)
+    alike = _Ports(waiting / links.uplink.count, links.uplink.count)
+    yield _fits("core", switches.core, system.core_memory(sources), alike, REGULAR)
+
+
+def any_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
+    """Yield, for the ToR and the core switch, whether it holds whatever windows and requests allow,
+    even if all of it comes by one input."""
+    scenario = system.scenario
+    switches, builders = scenario.network.switch, scenario.builders.units
+    ports = _Ports(windows.peak_bytes, builders)
+    if system.is_in_turn and system.input_bps <= builders * system.output_bps:
+        # Triangles that follow each other as fast as the input allows: see `peak.back_to_back`.
+        rate_hz = system.triangle.input_bps / (8 * system.triangle.size_bytes)
+        loaded = stacked(system.triangle, rate_hz, windows.peak_bytes)
+        ports = _Ports(loaded.height_bytes, builders, loaded)
+    yield _fits("tor", switches.tor, system.tor_memory(1), ports, ANY)
+    waiting = builders * windows.windows_bytes * _waiting_share(system)
+    yield _fits("core", switches.core, system.core_memory(1), _Ports(waiting, 1), ANY)
+
+
+REGULAR = "regular events bring {} MB to a port that may hold {} MB{}: expect {}"
+ANY = (
+    "events that are not regular, or uplinks that ECMP loads unequally, may bring {} MB to a port "
+    "that may hold {} MB{}: {} are possible"
+)
+
+
+class _Ports(NamedTuple):
+    """The fullest port (B) of so many; the others hold the same, or less by a stack."""
+
+    own_bytes: float
+    ports: int
+    stack: Stack | None = None
+
+    def others_bytes(self, level_bytes: float) -> float:
+        """Return what the others hold beyond a level each (B)."""
+        own = max(0.0, self.own_bytes - level_bytes)
+        most = (self.ports - 1) * own
+        return min(most, self.stack.above(level_bytes)[0] - own) if self.stack else most
+
+
+def _fits(level: str, switch: Switch, memory: Memory, ports: _Ports, sentence: str) -> Condition:
+    own, others = ports.own_bytes, ports.others_bytes(memory.dedicated_bytes)
+    most = memory.most_bytes(others)
+    beside = f" while others hold {others / 1e6:.4g} MB" if most < memory.port_bytes else ""
+    end = "pauses of its senders" if switch.pause_at else "drops"
+    text = sentence.format(f"{own / 1e6:.4g}", f"{most / 1e6:.4g}", beside, end)
+    return Condition(
+        f"port ≤ memory of the {level}",
+        own <= most * (1 + 1e-12),
+        f"network.switch.{level} ({switch.model}): {text}",
+    )
+
+
+def _taken_in(system: System) -> Condition:
+    """Whether the busiest core of a software switch takes an event from its descriptors in time,
+    beside acknowledgements (one for two segments) and what it gives to outputs."""
+    scenario, event, triangle = system.scenario, system.event, system.triangle
+    switch, uplinks = scenario.network.switch.tor, scenario.network.links.uplink.count
+    inputs = math.ceil(uplinks / switch.cores)
+    wire_bits = 8 * (event.mean_frame_bytes + WIRE_OVERHEAD_BYTES)
+    coming_hz = system.input_bps / wire_bits * inputs / uplinks
+    busy = min(
+        math.ceil(scenario.builders.units / switch.cores),
+        math.ceil(triangle.length_s * system.rate_hz),
+    )
+    leaving_hz = busy * system.output_bps / wire_bits
+    turns_hz = coming_hz / inputs / BATCH
+    batches_hz = inputs * turns_hz + min(turns_hz, leaving_hz / 2)
+    batches_hz += sum(min(busy * turns_hz, hz) for hz in (leaving_hz, leaving_hz / 2))
+    load = (coming_hz + leaving_hz / 2) * switch.packet_cost + batches_hz * switch.batch_cost
+    if switch.memory_bandwidth:  # which each byte crosses twice
+        load = max(load, 2 * system.input_bps * event.wire_share / switch.memory_bandwidth)
+    piled = event.packets * inputs / uplinks * max(0.0, 1 - 1 / load) if load else 0.0
+    return Condition(
+        "input ≤ core of a software switch",
+        switch.architecture != "software" or piled <= inputs * switch.descriptors / 2,
+        f"network.switch.tor ({switch.model}): packet_cost, batch_cost and memory_bandwidth let "
+        f"some {piled:,.0f} frames of an event wait for a core, and inputs have "
+        f"{switch.descriptors:,} descriptors: drops are likely",
+    )
+
+
+def _waiting_share(system: System) -> float:
+    """Part of what all sources send at once that waits for the uplinks."""
+    links = system.scenario.network.links
+    sent_bps = system.scenario.readout.units * links.source.rate
+    return 1 - min(1.0, links.uplink.rate * links.uplink.count / sent_bps)

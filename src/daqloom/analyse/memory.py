@@ -1,0 +1,54 @@
+"""Limits of the memory of an Ethernet switch (`engine/ethernet/switch_buffer.hpp`), in bytes of
+frames."""
+
+import math
+from dataclasses import dataclass
+
+from daqloom.scenario.switches import Switch
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A port holds at most `port_bytes`: first its own `dedicated_bytes`, then of the pool, up to
+    alpha times what is free of it."""
+
+    port_bytes: float
+    dedicated_bytes: float
+    pool_bytes: float
+    alpha: float
+
+    def most_bytes(self, used_bytes: float) -> float:
+        """Return what one port may hold while the others hold `used_bytes` of the pool.
+
+        A port that takes u of a pool P grows while u < alpha·(P − used − u), so up to
+        u = (P − used)·alpha/(1 + alpha). Of n equal ports each gets alpha·P/(1 + n·alpha).
+        """
+        free_bytes = max(0.0, self.pool_bytes - used_bytes)
+        return min(self.port_bytes, self.dedicated_bytes + free_bytes / (1 + 1 / self.alpha))
+
+
+def memory_of(
+    switch: Switch, ports: int, inputs: int, frame_bytes: float, is_paced: bool
+) -> Memory:
+    """Return the memory of a switch with so many connected `ports` for frames of a mean length (B);
+    partly filled cells are counted off.
+
+    voq: an output has a queue for each of `inputs`, all alike. software: a ring of frames, and
+    behind it, unless the ring is paced, the descriptors of the output; a ring that pauses its
+    senders holds no more than that threshold.
+    """
+    of_a_queue = switch.port_limit * (inputs if switch.architecture == "voq" else 1)
+    frames = switch.pause_at or switch.queue_packets
+    if switch.architecture == "software" and not is_paced:
+        frames += switch.descriptors
+    share = 1.0
+    if switch.cell_size:
+        cells = math.ceil((frame_bytes + switch.cell_metadata) / switch.cell_size)
+        share = frame_bytes / (cells * switch.cell_size)
+    is_shared = switch.architecture == "shared-memory"
+    return Memory(
+        port_bytes=min(of_a_queue * share or math.inf, frames * frame_bytes or math.inf),
+        dedicated_bytes=switch.dedicated / (switch.ports or ports) * share,
+        pool_bytes=switch.shared * share if switch.buffer else math.inf,
+        alpha=switch.alpha if is_shared else math.inf,
+    )
