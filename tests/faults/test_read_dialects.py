@@ -166,6 +166,27 @@ AT_S = datetime(2024, 3, 4, 8, tzinfo=UTC).timestamp()
             Port("ru7", "uplink"),
             False,
         ),
+        *(
+            (f"Mar  4 08:00:00 ru7 kernel: [131.4] {text}", Port("ru7", "ens1f0"), is_up)
+            for text, is_up in (
+                ("bond0: (slave ens1f0): link status definitely down, disabling slave", False),
+                (
+                    "bond0: (slave ens1f0): link status definitely up, 25000 Mbps full duplex",
+                    True,
+                ),
+                ("bond0: (slave ens1f0): interface is now down", False),
+                ("bond0: interface ens1f0 is now up", True),
+            )
+        ),
+        (
+            "<30>1 2024-03-04T08:00:00Z ru7 kernel - - - mlx5_core 0000:3b:00.0 ens1f0: Link up",
+            Port("ru7", "ens1f0"),
+            True,
+        ),
+        ("2024-03-04 08:00:00 ru7 kernel: eno1: Link is Down", Port("ru7", "eno1"), False),
+        ("2024-03-04T08:00:00+0000 kernel: eno1: Link is Down", Port("eno1", ""), False),
+        ("Mar  4 08:00:00 ru7 kern.info kernel: eth1: link down", Port("ru7", "eth1"), False),
+        ("Mar  4 08:00:00 ru7 teamd_t0[7]: eno1: ethtool-link went up.", Port("ru7", "eno1"), True),
     ],
 )  # fmt: skip
 def test_dialects(tmp_path: Path, line: str, port: Port | None, is_up: bool) -> None:
@@ -195,6 +216,35 @@ QUIET = {
         "Mar  4 08:00:02 ru7 kernel: ata1: SATA link down (SStatus 0 SControl 300)",
         "Mar  4 08:00:03 ru7 kernel: pcieport 0000:3a:00.0: pciehp: Slot(34): Link Down",
         "Mar  4 08:00:04 ru7 sshd[77]: Accepted publickey for root from 192.0.2.1 port 22",
+    ],
+    "RFC 3339": [
+        '2024-03-04T08:00:00.123456+01:00 ru7 rsyslogd: [origin software="rsyslogd"] start',
+        "2024-03-04T08:00:01.000000+01:00 ru7 anacron[12]: Job `cron.daily' terminated",
+        "<86>1 2024-03-04T08:00:02Z ru7 sudo 17 - - pam_unix(sudo:session): session opened",
+    ],
+    "repetitions": [
+        "Mar  4 08:00:00 ru7 smartd[7]: Device: /dev/sda [SAT], opened",
+        "Mar  4 08:00:01 ru7 last message repeated 3 times",
+        "Mar  4 08:00:02 ru7 -- MARK --",
+    ],
+    "switches": [
+        "2024 Mar  4 08:00:00 n9k-1 %$ VDC-1 %$ %VSHD-5-VSHD_SYSLOG_CONFIG_I: Configured by root",
+        "Mar  4 08:00:00.123456 leaf9 NOTICE swss#orchagent: :- addNeighbor: Created neighbor",
+        "Mar  4 08:00:00 leaf3 Cli: %SYS-5-CONFIG_I: Configured from console by admin",
+        "Mar  4 2024 08:00:00 ce68 %%01SSH/5/SSH_USER_LOGIN(s)[1]:The user logged in.",
+        "Mar  4 08:00:00 gw0 123: *Mar  4 08:00:00.1: %SYS-5-CONFIG_I: Configured from console",
+    ],
+    "journalctl --no-hostname": ["Mar  4 08:00:00 systemd[1]: Reached target Network."],
+    "bonds": [
+        f"Mar  4 08:00:00 ru7 kernel: bond0: {text}"
+        for text in (
+            "(slave ens1f0): Enslaving as a backup interface with an up link",
+            "enslaving ens1f0 as an active interface with a down link",
+            "(slave ens1f0): link status down for active interface, disabling it in 200 ms",
+            "(slave ens1f0): link status up again after 100 ms",
+            "active interface up!",
+            "now running without any active interface!",
+        )
     ],
     "OpenSM": [
         "Jan 11 09:00:00 100000 [3DA006C0] 0x03 -> OpenSM 3.3.23",
@@ -260,6 +310,48 @@ def test_a_log_that_is_not_understood_is_refused(tmp_path: Path, kind: str) -> N
     [sentence] = done.stderr.splitlines()
     assert "were not understood, the first is line " in sentence
     assert "; known are OpenSM's log, syslog" in sentence
+
+
+FOREIGN = {
+    "dpkg": [
+        "2024-03-04 08:00:00 status installed libc6:amd64 2.36",
+        "2024-03-04 08:00:00 startup archives unpack",
+    ],
+    "alternatives": ["update-alternatives 2024-03-04 08:00:00: run with --quiet --install"],
+    "apt": ["Start-Date: 2024-03-04  08:00:00", "Commandline: apt-get install link-up"],
+    "boot": ["[  OK  ] Started Network Manager.", "[FAILED] Failed to start link down."],
+    "nginx, access": ['192.0.2.1 - - [04/Mar/2024:08:00:00 +0000] "GET /down HTTP/1.1" 200 612'],
+    "nginx, errors": ["2024/03/04 08:00:00 [error] 7#7: *1 upstream link is down"],
+    "PostgreSQL": [
+        "2024-03-04 08:00:00.123 UTC [7] LOG:  database system is ready",
+        "2024-03-04 08:00:00.123 UTC LOG:  link eth0 is down",
+    ],
+    "Python": [
+        "2024-03-04 08:00:00,123 INFO daq.app link eth3 went down",
+        "2024-03-04 08:00:00,123 - daq.app - INFO - link eth3 is up",
+        "2024-03-04 08:00:00 INFO daq.app: link eth3 is up",
+        "2024-03-04 08:00:00 [INFO] daq.app: link eth3 is up",
+    ],
+    "Java": ["2024-03-04 08:00:00.123  INFO 7 --- [main] org.example.App: link eth3: Link up"],
+    "dnf": ["2024-03-04T08:00:00+0100 SUBDEBUG Installed: kernel-core"],
+    "Slurm": ["[2024-03-04T08:00:00.123] error: Node n12 now DOWN"],
+    "Kubernetes": ["2024-03-04T08:00:00.123456789Z stdout F eth0 is up"],
+    "MySQL": ["2024-03-04T08:00:00.123456Z 0 [System] [MY-010116] [Server] ready"],
+    "Munge": ["2024-03-04 08:00:00 +0000 Notice:    Running on host"],
+    "Open vSwitch": ["2024-03-04T08:00:00.123Z|00001|bridge|INFO|link state down"],
+    "OpenStack": ["2024-03-04 08:00:00.123 7 INFO nova.compute [-] eth0 is up"],
+    "fontconfig": ["/usr/share/fonts: caching, new cache contents: 0 fonts, 3 dirs"],
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_logs_of_other_programs_are_refused(tmp_path: Path, kind: str) -> None:
+    """A date alone makes no syslog: the answer is no count of zero failures."""
+    for line in FOREIGN[kind]:
+        with pytest.raises(FaultsError, match="is no log that daqloom knows"):
+            told(tmp_path, *[line] * 3)
+    with pytest.raises(FaultsError, match=r"no log that daqloom knows|were not understood"):
+        told(tmp_path, "2024-03-04T08:00:00Z ru7 cron[7]: started", *FOREIGN[kind] * 4)
 
 
 def test_only_what_is_malformed_is_left_out(tmp_path: Path) -> None:

@@ -15,7 +15,12 @@ from daqloom.line_counts import CountedLines
 
 _MONTH = r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2})"
 _TIME = r"(?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
-_HOST = r"(?P<host>\S{1,255})"
+_LEVEL = (
+    r"(?:TRACE|[A-Z]{0,3}DEBUG|INFO(?:RMATION)?|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRIT(?:ICAL)?|ALERT"
+    r"|EMERG|FATAL|PANIC|SEVERE|FINE|LOG|STATEMENT|DETAIL|HINT)\b"
+)
+_HOST = rf"(?P<host>(?!{_LEVEL}|UTC |GMT )\w\S{{0,254}})"
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _FRAMES = tuple(
     re.compile(frame + r"(?P<text>.*)")
     for frame in (
@@ -24,7 +29,7 @@ _FRAMES = tuple(
         r"(?: [A-Z]{2,5})?: (?=%)",
         # Mar  4 08:00:00 leaf1 …; SONiC may put the year first
         rf"(?:<\d{{1,3}}>)?(?:(?P<year>\d{{4}}) )?{_MONTH} {_TIME} +{_HOST} ",
-        rf"(?:<\d{{1,3}}>1? ?)?(?P<iso>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{{0,16}}) +{_HOST} ",
+        rf"(?:<\d{{1,3}}>1? ?)?(?P<iso>{_ISO}) +{_HOST} ",
         # Mar  4 2024 08:00:00 leaf1 …
         rf"(?:<\d{{1,3}}>)?{_MONTH} (?P<year>\d{{4}}) {_TIME} +{_HOST} ",
         # [Sun Apr 27 05:48:33 2025] mlx5_core 0000:3b:00.0 ens3f0: Link down
@@ -33,6 +38,16 @@ _FRAMES = tuple(
         rf"[A-Z][a-z]{{2}} {_MONTH} {_TIME} (?P<year>\d{{4}}) (?=[a-z0-9]+\.[a-z]+ )",
     )
 )
+_TAG = re.compile(
+    # kernel: sshd[123]: swss#orchagent: %ETHPORT-5-IF_UP: behind a facility or a level, if any
+    rf"(?::? ?|[a-z0-9]+\.[a-z]+ |{_LEVEL} )"
+    rf"(?:%|(?!{_LEVEL}:)[\w/(][^\s:\[\]]{{0,80}}(?:\[[^\]\s]{{1,40}}\])?:(?!\S))"
+    # RFC 5424: program, process, message and data
+    r"|\S{1,48} (?:\d+|-) \S{1,32} (?:-|\[)"
+    # syslogd itself
+    r"|(?:last )?message repeated \d+ times|-- MARK --"
+)
+"""Name of the program that a line of syslog is from; other logs with a date have none."""
 _SINCE_BOOT = re.compile(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\] ")
 _NAME = r"(?P<port>[A-Za-z][\w.-]{0,63})"
 """Name of an interface of Linux or FreeBSD."""
@@ -45,7 +60,11 @@ _STATES = tuple(
         # SONiC: updatePortOperStatus: Port Ethernet48 oper state set from up to down
         rf"Port {_PORT} oper state set from \w+ to {_UP_DOWN}",
         # bonding: link status definitely down for interface ens1f0
-        r"link status definitely (?P<state>up|down) for interface " + _NAME,
+        rf"link status definitely {_UP_DOWN} for interface {_NAME}",
+        # bond0: (slave ens1f0): link status definitely down, disabling slave
+        rf"\(slave {_NAME}\): (?:link status definitely|interface is now) {_UP_DOWN}",
+        # bond0: interface ens1f0 is now down
+        rf"\binterface {_NAME} is now {_UP_DOWN}",
         # EOS, IOS, IOS-XR, Onyx: Interface Ethernet3/1 (text), changed state to down
         rf"Interface {_PORT}(?: \(.{{0,200}}?\))?,? changed (?:\w+ )?state to (?:\w+ )?{_UP_DOWN}",
         # NX-OS: %ETHPORT-5-IF_DOWN_LINK_FAILURE: Interface Ethernet1/1 is down (Link failure)
@@ -85,7 +104,9 @@ _FOREIGN = re.compile(
     r"|wpa_supplicant|lldpd|snmpd|sshd|cron)(?:\[\d+\])?:"
     # Repetitions and administrative states of switches
     r"|setHostIntfsOperStatus|PORT_CHANNEL-\d|IF_ADMIN_|link is not ready|link status (?:up|down)"
-    r"|\badmin\w* (?:state )?(?:up|down)|up to date",
+    r"|\badmin\w* (?:state )?(?:up|down)|up to date"
+    # Bonds: the sum of their links, and links that join them
+    r"|\bactive interface up\b|\bEnslaving\b",
     re.IGNORECASE,
 )
 _CARRIER = (
@@ -93,6 +114,8 @@ _CARRIER = (
     re.compile(rf"{_NAME}: (?P<state>lost|gained) carrier", re.IGNORECASE),
     # NetworkManager: device (ens2): carrier: link disconnected
     re.compile(rf"device \({_NAME}\): (?:carrier: )?link (?P<state>(?:dis)?connected)"),
+    # teamd: ens2: ethtool-link went down.
+    re.compile(rf"{_NAME}: ethtool-link went {_UP_DOWN}"),
 )
 """Statements of daemons on what the kernel mostly reports, too."""
 _SUBJECT = re.compile(
@@ -108,26 +131,36 @@ SUBJECT = "links that go up or down"
 
 def is_it(line: str) -> bool:
     """Return whether a line is of such a log."""
-    return _framed(line) is not None or _SINCE_BOOT.match(line) is not None
+    part = _framed(line)
+    return bool(part and part["tagged"]) or _SINCE_BOOT.match(line) is not None
 
 
-def _framed(line: str) -> re.Match[str] | None:
-    return next((hit for each in _FRAMES if (hit := each.match(line))), None)
+def _framed(line: str) -> dict[str, str] | None:
+    """Return time, host and text of a line, and whether the text begins with the name of a program
+    ("tagged", empty if not); None for a line without a time."""
+    found = next((hit for each in _FRAMES if (hit := each.match(line))), None)
+    if not found:
+        return None
+    part = {name: value or "" for name, value in found.groupdict().items()}
+    if "host" not in part:
+        return part | {"host": "", "tagged": "yes"}
+    if part["host"].endswith(":"):  # journalctl --no-hostname
+        part |= {"host": "", "text": f"{part['host']} {part['text']}"}
+    return part | {"tagged": "yes" if _TAG.match(part["text"]) else ""}
 
 
 def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
     """Add the changes of links; clocks of several hosts need not agree."""
     calendars: dict[str, Calendar] = {}
     for line in lines:
-        found = _framed(line)
-        if not found:
+        part = _framed(line)
+        if part is None:
             expected = "a time and a host"
             if _SINCE_BOOT.match(line):
                 expected = "a date, as `dmesg -T` or `journalctl -k -o short-iso` print it"
             lines.outside(line, expected)
             continue
-        part = found.groupdict()
-        host, text = part.get("host") or "", part["text"]
+        host, text = part["host"], part["text"]
         calendar = calendars.setdefault(host, Calendar(year))
         if "month" in part:
             own_year = int(part["year"]) if part.get("year") else None
@@ -140,7 +173,7 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
         told.lines["clock step"] += calendar.steps_back(at_s)
         told.seen(at_s)
         if not _HINT.search(text):
-            lines.ignore()
+            _take_quiet(lines, line, part)
             continue
         state = next((hit for each in _STATES if (hit := each.search(text))), None)
         if state and not _FOREIGN.search(text[: state.start()] + state["port"]):
@@ -148,13 +181,21 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
             told.changes.append(Change(at_s, _port(host, state["port"]), is_up))
             lines.use()
         elif carrier := next((hit for each in _CARRIER if (hit := each.search(text))), None):
-            is_up = carrier["state"].lower() in ("gained", "connected")
+            is_up = carrier["state"].lower() in ("gained", "connected", "up")
             told.repeated.append(Change(at_s, _port(host, carrier["port"]), is_up))
             lines.ignore()
         elif _SUBJECT.search(text) and not _FOREIGN.search(text):
             lines.malformed(line)
         else:
-            lines.ignore()
+            _take_quiet(lines, line, part)
+
+
+def _take_quiet(lines: CountedLines, line: str, part: dict[str, str]) -> None:
+    """Count a line about something else."""
+    if part["tagged"]:
+        lines.ignore()
+    else:
+        lines.outside(line, "the name of a program behind time and host, such as `kernel:`")
 
 
 def _port(host: str, name: str) -> Port:
