@@ -55,6 +55,8 @@ def plan(
         from daqloom.study.store import Store
 
         study = load_study(file, quick=quick)
+        for sentence in study.notes:
+            note(sentence)
         if store.exists():
             with damage_told(Store.open(store, create=False)) as opened:
                 print_plan(study, make_plan(study, opened), store)
@@ -91,6 +93,8 @@ def run(
 
         study = load_study(file, quick=quick)
         share = _part(part)
+        for sentence in study.notes:
+            note(sentence)
         with damage_told(Store.open(store, create=True)) as opened:
             opened.prepare()
             executor = executor_for(study, opened, workers, scheduler, note)

@@ -55,7 +55,7 @@ def watch(study: Study, *, quiet: bool = False) -> Iterator[Report]:
     def report(progress: Progress) -> None:
         nonlocal told, spoken, announced
         for task, sentence in progress.failures[told:]:
-            point = [f"{key} = {value}" for key, value in study.overrides(task.index).items()]
+            point = [f"{key} = {value}" for key, value in study.steps(task.index).items()]
             where = ", ".join([task.method, f"seed {task.seed}", *point])
             say(f"daqloom: {where}: {sentence}")
         told = len(progress.failures)

@@ -13,7 +13,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys, knows, named_as, nearest
 from daqloom.scenario.filling import is_scheme
 from daqloom.scenario.models import FILES, Scenario
-from daqloom.scenario.switches import COMMON_KEYS, LEVELS, OF_A_PRODUCT, USUAL
+from daqloom.scenario.switches import COMMON_KEYS, LEVELS, OF_A_PRODUCT, USUAL, Switch
 from daqloom.scenario.toml import IntegerError, TomlError, parse_toml
 
 FILE_KEYS = FILES.keys() | {
@@ -88,6 +88,23 @@ def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
         for path, _ in list(Choices(document, Scenario).without_meaning()):
             if path not in changes:
                 forget(document, path)
+
+
+def meaningless(scenario: Scenario, changes: Mapping[str, Any]) -> dict[str, str]:
+    """Return those of `changes` that mean nothing beside the choices of `scenario` and the other
+    changes: dotted path → a sentence on it."""
+    document = scenario.model_dump(mode="json", exclude_unset=True)
+    merge(document, changes)
+    choices = Choices(document, Scenario)
+    found = dict(choices.without_meaning())
+    sentences = {path: choices.refusal(path, found[path]) for path in changes if path in found}
+    for table in (f"network.switch.{level}" for level in LEVELS):
+        given_keys = look(document, table)
+        if isinstance(given_keys, dict):
+            for key, refusal in Switch.foreign_keys(given_keys).items():
+                if f"{table}.{key}" in changes:
+                    sentences.setdefault(f"{table}.{key}", f"{table}.{refusal}")
+    return sentences
 
 
 def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ A model is an architecture of the buffer; products are models with their numbers
 Sources: "Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
@@ -104,6 +104,13 @@ sheet; 64 KiB for each port and virtual lane is what the flit-level study measur
 and is assumed of the other. Latencies are those of data sheets, from port to port."""
 
 
+def _keys_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the keys of the model of a table, with their defaults; None if there is no such
+    model."""
+    model = table.get("model", "infinite")
+    return DEFAULTS.get(model) if isinstance(model, str) else None
+
+
 class PacketBuffer(Part):
     """The packet buffer of an output-queued switch."""
 
@@ -196,26 +203,32 @@ class PacketBuffer(Part):
             room = min(room, self.port_limit // cell)
         return -(-(frame_bytes + self.cell_metadata) // cell) <= room
 
+    @classmethod
+    def foreign_keys(cls, table: Mapping[str, Any]) -> dict[str, str]:
+        """Return the keys of a table that its model does not have: key → a sentence on it."""
+        known, model = _keys_of(table), table.get("model", "infinite")
+        own = table.keys() if known is None else known.keys()
+        foreign = table.keys() & cls.model_fields.keys() - COMMON_KEYS - own
+        refusals = {}
+        for key in (key for key in table if key in foreign):
+            users = ", ".join(name for name, keys in DEFAULTS.items() if key in keys)
+            refusals[key] = (
+                f'{key} is not a key of model = "{model}"; leave it out, or choose a model '
+                f"that has it: {users}"
+            )
+        return refusals
+
     @model_validator(mode="wrap")
     @classmethod
     def _fill_in_model(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(data, dict):
             return handler(data)
-        model = data.get("model", "infinite")
-        known = DEFAULTS.get(model) if isinstance(model, str) else None
+        if refusals := cls.foreign_keys(data):
+            raise value_error(*refusals.values())
+        known = _keys_of(data)
         if known is None:
             return handler(data)
-        refusals = []
-        for key in data:
-            if key in cls.model_fields and key not in COMMON_KEYS and key not in known:
-                users = ", ".join(name for name, keys in DEFAULTS.items() if key in keys)
-                refusals.append(
-                    f'{key} is not a key of model = "{model}"; leave it out, or choose a model '
-                    f"that has it: {users}"
-                )
-        if refusals:
-            raise value_error(*refusals)
-        switch = handler(known | data)
+        switch = handler({**known, **data})
         # What the model filled in was not set by the user: another model may replace it.
         switch.model_fields_set.intersection_update(data)
         return switch

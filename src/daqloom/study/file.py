@@ -32,10 +32,11 @@ from daqloom.study.axis import (
 )
 from daqloom.study.bisection import tolerances
 from daqloom.study.cell import SEEDED
+from daqloom.study.common import CommonKeys, load_common
 from daqloom.study.condition import Condition, require_metric
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.study.saturation import Saturation
-from daqloom.topology.loaded import load, override
+from daqloom.topology.loaded import override
 from daqloom.words import did_you_mean
 
 LARGEST_STUDY_BYTES = 1 << 20
@@ -176,7 +177,7 @@ class StudyFile(_Table):
     """Methods applied to each point; measurements run one at a time, on the machine of the command,
     while nothing else is computed."""
     set: dict[str, Any] = {}
-    """Keys of the scenario set at all points."""
+    """Keys of the scenario set at all points where they mean something."""
     grid: dict[str, Any] = {}
     """Axes: all combinations of their values."""
     zip: tuple[dict[str, Any], ...] = ()
@@ -213,15 +214,20 @@ class Study:
     description: str
     figure: str
     base: Scenario
+    """The scenario with [set], as far as that is a system without the axes."""
     methods: tuple[str, ...]
     axes: tuple[Axis, ...]
     search: Search | None
     equilibrium: Equilibrium | None
     seeds: tuple[int, ...]
+    common: CommonKeys
+    """The keys of [set] that depend on the axes."""
     show: tuple[str, ...] = ()
     bars: str = "deviation"
     seed_sets: tuple[str, ...] = ()
     """Keys that a seed sets as well as run.seed."""
+    notes: tuple[str, ...] = ()
+    """Sentences on keys of [set] that mean nothing at some points."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -241,12 +247,17 @@ class Study:
         """Return whether a method has an answer for each seed, or one for all."""
         return method in SEEDED or bool(self.seed_sets)
 
-    def overrides(self, index: tuple[int, ...]) -> dict[str, Any]:
-        """Return the keys that a point sets, and their values."""
+    def steps(self, index: tuple[int, ...]) -> dict[str, Any]:
+        """Return the keys that the axes set at a point, and their values."""
         changes: dict[str, Any] = {}
         for axis, step in zip(self.axes, index, strict=True):
             changes |= axis.overrides(step)
         return changes
+
+    def overrides(self, index: tuple[int, ...]) -> dict[str, Any]:
+        """Return the keys that a point sets in `base`, and their values."""
+        changes = self.steps(index)
+        return self.common.at(changes) | changes
 
     def scenario(self, index: tuple[int, ...]) -> Scenario:
         """The system at a point. Raises ScenarioError."""
@@ -347,34 +358,40 @@ def _study(path: Path, file: StudyFile) -> Study:
     named = file.scenario
     if named.endswith(".toml") or "/" in named:
         named = str(path.parent / named)
-    changes = flatten(file.set)
-    try:
-        base = load(named, changes)
-    except ScenarioError as error:
-        raise StudyError(str(error)) from None
-    return study_of(base, file, path.stem)
+    axes = _axes(file)
+    common = load_common(named, flatten(file.set), axes)
+    return _checked(common, file, path.stem)
 
 
 def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
-    """What `file` asks of `base`, a scenario with its [set]. Raises StudyError, ScenarioError."""
+    """What `file` asks of `base`, in place of its scenario with [set]. Raises StudyError,
+    ScenarioError."""
+    return _checked(CommonKeys(base, {}, _axes(file)), file, name)
+
+
+def _axes(file: StudyFile) -> tuple[Axis, ...]:
     axes = [cartesian(key, values) for key, values in flatten(file.grid).items()]
     axes += [zipped(flatten(table)) for table in file.zip if table]
-    if file.variants:
-        axes.append(variants(file.variants))
+    return (*axes, variants(file.variants)) if file.variants else tuple(axes)
+
+
+def _checked(common: CommonKeys, file: StudyFile, name: str) -> Study:
     study = Study(
         name=name,
         title=file.title or name,
         description=file.description,
         figure=file.figure,
-        base=base,
+        base=common.base,
         methods=file.methods,
-        axes=tuple(axes),
+        axes=tuple(common.axes),
         search=file.search,
         equilibrium=file.equilibrium,
         seeds=_seeds(file.repeat.seeds),
         show=file.report.show,
         bars=file.report.bars,
         seed_sets=file.repeat.sets,
+        common=common,
+        notes=tuple(common.notes()),
     )
     _check(study)
     return study

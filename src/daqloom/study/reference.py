@@ -23,9 +23,12 @@ refused.
 VALUES = """
 ## `[set]`, `[grid]`, `[[zip]]`, `[variants]`
 
-`[set]` changes keys of the scenario everywhere. `[grid]` gives a key several values, and every axis
-is combined with every other; `[[zip]]` gives several keys lists that run side by side, one axis for
-each such table. `[variants]` is an axis of named steps, which may set different keys or none:
+`[set]` changes keys of the scenario at all points. A key that means nothing beside the values of
+the axes at some points, such as the buffer of a switch beside `model = "infinite"`, is left out
+there; one that means nothing at any point is refused. `[grid]` gives a key several values,
+and every axis is combined with every other; `[[zip]]` gives several keys lists that run side by
+side, one axis for each such table. `[variants]` is an axis of named steps, which may set different
+keys or none:
 
 ```toml
 [variants]
