@@ -122,7 +122,7 @@ def of_study(name: str) -> dict[str, Any]:
     indices = list(study.indices())
     found = {"points": len(indices), "tasks": sum(1 for _ in tasks(study))}
     for place, index in (("first", indices[0]), ("last", indices[-1])):
-        found[place] = list(study.overrides(index).values())
+        found[place] = list(study.steps(index).values())
     if study.search is not None:
         found["search"] = list(study.search.range)
     return found
