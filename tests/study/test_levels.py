@@ -10,7 +10,7 @@ import xarray
 
 from daqloom import methods
 from daqloom.report.study import levels as study_levels
-from daqloom.study import StudyError
+from daqloom.study import StudyError, as_json
 from daqloom.study.gev import draw, quantile
 from daqloom.study.levels import fit_blocks, levels, period
 from daqloom.study.return_levels import block_maxima, return_level
@@ -26,6 +26,8 @@ from support.peak_studies import (
     study,
     with_course,
 )
+
+MODEL = "network.switch.tor.model"
 
 
 def test_seeds_are_pooled_and_the_level_is_that_of_the_distribution() -> None:
@@ -53,7 +55,7 @@ def test_levels_are_of_the_buffer_that_the_switch_needed_where_that_is_known() -
     held = gumbel()
     dataset = with_course(study([12e3], [5e6]), held)
     ideal = levels(dataset, [period("hour")])
-    assert ideal.metric == PEAK
+    assert ideal.metrics == (PEAK,)
     [answer, meant] = study_levels.sentences(dataset, ideal, ideal.points[0])[:2]
     assert " an ideal buffer of " in answer
     assert "A shared-memory switch needs more" in meant
@@ -62,7 +64,7 @@ def test_levels_are_of_the_buffer_that_the_switch_needed_where_that_is_known() -
     factor = 1.5 * 7 * 256 / 1518
     dataset = with_needed(dataset, factor * held)
     nominal = levels(dataset, [period("hour")])
-    assert nominal.metric == NEEDED
+    assert nominal.metrics == (NEEDED,)
     [one], [other] = ideal.points[0].levels, nominal.points[0].levels
     assert other.value == pytest.approx(factor * one.value, rel=1e-3)
     [answer, meant] = study_levels.sentences(dataset, nominal, nominal.points[0])[:2]
@@ -71,18 +73,40 @@ def test_levels_are_of_the_buffer_that_the_switch_needed_where_that_is_known() -
     assert "buffer needed by the top-of-rack switch (MB)" in study_levels.head(dataset, nominal)
 
 
-def test_levels_are_not_of_two_kinds_of_buffer() -> None:
-    """A study of two switches, of which one tells what it needed: both are of what was held."""
-    dataset = with_course(study([6e3, 12e3], [5e6]), gumbel())
-    dataset = with_needed(dataset, gumbel())
-    assert levels(dataset, [period("hour")], replicas=0).metric == NEEDED
+def test_each_switch_of_a_grid_has_levels_of_its_own_buffer() -> None:
+    """One of two switches has what it needed, twice what it held; the other has what was held."""
+    held = gumbel()
+    switches = np.array(["infinite", "qfx5120-48y"])
+    dataset = with_needed(with_course(study([12e3], [5e6]), held), 2 * held)
+    dataset = dataset.expand_dims({MODEL: 2}, axis=1).assign_coords({MODEL: (MODEL, switches)})
+    is_real = dataset[MODEL] != "infinite"
+    dataset[f"course.{NEEDED}"] = dataset[f"course.{NEEDED}"].where(is_real)
+    found = levels(dataset, [period("hour")], replicas=0)
+    assert found.metrics == (NEEDED, PEAK)
+    ideal, real = found.points
+    assert (ideal.metric, real.metric) == (PEAK, NEEDED)
+    assert real.levels[0].value == pytest.approx(2 * ideal.levels[0].value, rel=1e-3)
+    assert as_json.levels("s", found)["metric"] is None
+
+    answer, along, of_the_switch, of_ideal = study_levels.sentences(dataset, found, real)[:4]
+    assert " a buffer of " in answer
+    assert "MB with qfx5120-48y, " in along
+    assert "MB with infinite (ideal buffer)." in along
+    assert of_the_switch.startswith('Levels marked "of the switch" in the table are of the total')
+    assert of_ideal.startswith('Levels marked "ideal" in the table are of an ideal buffer')
+    column = study_levels.head(dataset, found).index("buffer")
+    rows = study_levels.rows(dataset, found)
+    assert [row[column] for row in rows] == ["ideal", "of the switch"]
+    assert {len(row) for row in rows} == {len(study_levels.head(dataset, found))}
+
+
+def test_a_point_that_dropped_packets_needs_no_buffer_of_its_own() -> None:
+    dataset = with_needed(with_course(study([6e3, 12e3], [5e6]), gumbel()), gumbel())
     dataset[f"course.{NEEDED}"][{"event.rate": 0}] = math.nan
-    assert levels(dataset, [period("hour")], replicas=0).metric == PEAK
-    # But a point that dropped packets has no level, and need not tell.
     lossy = xarray.zeros_like(dataset[PEAK])
     lossy[{"event.rate": 0}] = 3
     dataset["packets_dropped"] = lossy
-    assert levels(dataset, [period("hour")], replicas=0).metric == NEEDED
+    assert levels(dataset, [period("hour")], replicas=0).metrics == (NEEDED,)
 
 
 def test_slices_that_are_alike_are_merged() -> None:

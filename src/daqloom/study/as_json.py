@@ -21,7 +21,7 @@ def levels(study: str, found: Levels) -> Object:
     return {
         "schema": SCHEMA,
         "study": study,
-        "metric": found.metric,
+        "metric": found.metrics[0] if len(found.metrics) == 1 else None,  # that of each point
         "periods": [{"name": each.name, "length_s": each.length_s} for each in found.periods],
         "points": [_point(one) for one in found.points],
         "left_out": [asdict(one) for one in found.left_out],
@@ -33,6 +33,7 @@ def _point(one: PointLevels) -> Object:
     return {
         "method": one.method,
         "at": one.at,
+        "metric": one.metric,
         "levels": [
             {
                 "period_s": level.period_s,

@@ -1,8 +1,8 @@
 """Return levels of a study: what the peak of every point exceeds once an hour, a day, a fill.
 
-The peak is the buffer that the simulated switch needed, where that is known, as of shared memory:
-cells and thresholds are accounted for. Else it is what was held: an ideal buffer, which is counted
-by the byte and which any output may fill.
+The peak of a point is the buffer that its simulated switch needed, where that is known, as of
+shared memory: cells and thresholds are accounted for. Else it is what was held: an ideal buffer,
+which is counted by the byte and which any output may fill.
 
 The seeds of a point are pooled. The slices of a run's course are its blocks; neighbouring slices
 are merged into longer blocks where shorter ones are alike.
@@ -37,7 +37,7 @@ from daqloom.study.return_levels import (
 from daqloom.words import TIMES_S
 
 if TYPE_CHECKING:
-    from xarray import DataArray, Dataset
+    from xarray import Dataset
 
 FILL_S = 36_000.0
 """Length of a fill of the LHC unless another is given: 10 h of collisions."""
@@ -96,6 +96,8 @@ class PointLevels:
 
     method: str
     at: dict[str, Any]
+    metric: str
+    """NEEDED where the point's switch has it, else PEAK, that of an ideal buffer."""
     fit: GevFit
     block_s: float
     observed_s: float
@@ -136,10 +138,15 @@ class LeftOut:
 class Levels:
     """Return levels of all points of a study that were asked for."""
 
-    metric: str
     periods: tuple[Period, ...]
     points: list[PointLevels]
     left_out: list[LeftOut]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics of the points, each once: NEEDED first, then PEAK."""
+        found = {one.metric for one in self.points}
+        return tuple(metric for metric in (NEEDED, PEAK) if metric in found)
 
 
 def levels(
@@ -151,7 +158,7 @@ def levels(
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
     """What the peak of the top-of-rack switch exceeds once in each period, at every point: of the
-    buffer needed where every point that can be trusted has it, else of what was held.
+    buffer needed where the point's switch has it, else of what was held.
 
     `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, such as
     `{"event.rate": [12e3]}`; of several such choices each point is taken that is in any. A point
@@ -159,15 +166,16 @@ def levels(
     lack a course is left out and named. `replicas` are those of `fit_gev`.
     Raises StudyError where no point has a course, and for a period no longer than a block.
     """
-    course = course_of(dataset)
+    _check_course(dataset)
     axes = axes_of(dataset)
     choices = [at] if isinstance(at, Mapping) else list(at) or [{}]
     indices: dict[tuple[int, ...], None] = {}
     for choice in choices:
         places = [steps(dataset, axis, choice.get(axis)) for axis in axes]
         indices |= dict.fromkeys(itertools.product(*places))
-    found = Levels(str(course.name).removeprefix(COURSE), tuple(periods), [], [])
-    methods = [str(m) for m in course["by"].values if course.sel({"by": m}).notnull().any()]
+    found = Levels(tuple(periods), [], [])
+    held = dataset[COURSE + PEAK]
+    methods = [str(m) for m in held["by"].values if held.sel({"by": m}).notnull().any()]
     chosen = [(method, index) for method in methods for index in sorted(indices)]
     for count, (method, index) in enumerate(chosen):
         place = dict(zip(axes, index, strict=True))
@@ -176,15 +184,19 @@ def levels(
         if reason:
             found.left_out.append(LeftOut(method, names, reason))
         else:
-            series = course.sel({"by": method}).isel(place).values
+            metric, series = _course(dataset, method, place)
             run_s = dataset["run_s"].sel({"by": method}).isel(place).values
-            found.points.append(_point(method, names, series, run_s, periods, replicas))
+            known = np.isfinite(series).all(axis=1)
+            fit, block_s = fit_blocks(series[known], run_s[known], replicas)
+            told = tuple(return_level(fit, block_s, each.length_s) for each in periods)
+            observed_s = float(run_s[known].sum())
+            found.points.append(PointLevels(method, names, metric, fit, block_s, observed_s, told))
         progress((count + 1) / len(chosen))
     return found
 
 
-def course_of(dataset: Dataset) -> DataArray:
-    """The peak in each slice. Raises StudyError where there is none, or a search moved the peak."""
+def _check_course(dataset: Dataset) -> None:
+    """Raises StudyError where no run has peaks over time, or a search moved the peak."""
     if "boundary" in dataset:
         raise StudyError(
             "return levels require runs at fixed points, and this study searches "
@@ -196,19 +208,18 @@ def course_of(dataset: Dataset) -> DataArray:
             "simulated racks record, and there is none; compute the study with `daqloom study run "
             "FILE` if that is not yet done (in Python open it with course=True)"
         )
-    needed = NEEDED in dataset and bool((_given(dataset, NEEDED) >= _whole(dataset)).all())
-    return dataset[COURSE + (NEEDED if needed else PEAK)]
 
 
-def _given(dataset: Dataset, metric: str) -> DataArray:
-    return dataset[COURSE + metric].notnull().all("slice")
-
-
-def _whole(dataset: Dataset) -> DataArray:
-    """Where all that was held is known, and nothing was dropped that would have been held."""
-    dropped = dataset.get("packets_dropped")
-    peaks = _given(dataset, PEAK)
-    return peaks if dropped is None else peaks & ~(dropped > 0)
+def _course(dataset: Dataset, method: str, place: Mapping[str, int]) -> tuple[str, Array]:
+    """The metric of a point, and its peak in each slice, shape (seeds, slices)."""
+    held, needed = (
+        dataset[COURSE + metric].sel({"by": method}).isel(place).values
+        if COURSE + metric in dataset
+        else np.empty((0, 0))
+        for metric in (PEAK, NEEDED)
+    )
+    has_needed = needed.size and not (np.isfinite(held) & ~np.isfinite(needed)).any()
+    return (NEEDED, needed) if has_needed else (PEAK, held)
 
 
 def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
@@ -220,22 +231,8 @@ def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
     dropped = dataset.get("packets_dropped")
     if dropped is not None and bool((dropped.sel({"by": method}).isel(place) > 0).any()):
         return "dropped packets"
-    course = course_of(dataset).sel({"by": method}).isel(place)
-    return "" if bool(course.notnull().all("slice").any()) else "not computed"
-
-
-def _point(
-    method: str,
-    at: dict[str, Any],
-    series: Array,
-    run_s: Array,
-    periods: Sequence[Period],
-    replicas: int,
-) -> PointLevels:
-    known = np.isfinite(series).all(axis=1)
-    fit, block_s = fit_blocks(series[known], run_s[known], replicas)
-    told = tuple(return_level(fit, block_s, each.length_s) for each in periods)
-    return PointLevels(method, at, fit, block_s, float(run_s[known].sum()), told)
+    held = dataset[COURSE + PEAK].sel({"by": method}).isel(place)
+    return "" if bool(held.notnull().all("slice").any()) else "not computed"
 
 
 def fit_blocks(series: Array, run_s: Array, replicas: int = 0) -> tuple[GevFit, float]:

@@ -6,17 +6,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.metrics import label
 from daqloom.report import style
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
 from daqloom.study.levels import USUAL, LeftOut, Levels, PointLevels, levels
-from daqloom.study.points import NEEDED, axes_of, is_numeric, operating_point
+from daqloom.study.points import NEEDED, PEAK, axes_of, is_numeric, operating_point
 from daqloom.study.return_levels import describe
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
     """The levels at one point in words, its doubts, what was left out of all."""
-    quantity = view.variable_quantity(dataset, found.metric)
+    quantity = view.variable_quantity(dataset, shown.metric)
     told = [_answer(quantity, view.place_text(dataset, shown.at), shown, found)]
-    told += [*_along(dataset, found, shown), _meant(found)]
+    told += [*_along(dataset, found, shown), *_meant(found)]
     if shown.limit is None:
         farthest = max(shown.levels, key=lambda level: level.period_s)
         told += [f"There {warning}." for warning in farthest.warnings]
@@ -133,7 +133,7 @@ def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Leve
             f"{at}peaks saturate near {quantity.text(shown.limit)}: a limit of the system, not "
             "chance, seems to determine them. With this limit, a longer run gives no higher peak."
         )
-    buffer = "A buffer" if found.metric == NEEDED else "An ideal buffer"
+    buffer = "A buffer" if shown.metric == NEEDED else "An ideal buffer"
     spoken = " ".join(
         describe(level, each.often, buffer)
         for level, each in zip(shown.levels, found.periods, strict=True)
@@ -164,9 +164,11 @@ def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
             values = {step: line[step].levels[place].value for step in known}
             divisor, unit = style.prefixed("B", max(values.values()))
             shown_as = view.Quantity("", unit, divisor)
+            is_mixed = len({line[step].metric for step in known}) > 1
+            ideal = {NEEDED: "", PEAK: " (ideal buffer)" if is_mixed else ""}
             parts = [
                 f"{shown_as.text(float(f'{values[step]:.3g}'))} with "
-                f"{view.step_text(dataset, axis, step)}"
+                f"{view.step_text(dataset, axis, step)}{ideal[line[step].metric]}"
                 for step in known
             ]
             sentences.append(
@@ -176,37 +178,58 @@ def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
     return sentences
 
 
-def _meant(found: Levels) -> str:
-    """Which buffer the levels are of."""
-    if found.metric == NEEDED:
-        return (
-            "This is the total buffer of the simulated switch: cells, dedicated buffers and "
-            "dynamic threshold are accounted for."
-        )
-    return (
-        "This is an ideal buffer, counted in bytes, which any output may fill. A shared-memory "
+_MEANT = {
+    NEEDED: (
+        "{these} the total buffer of the simulated switch: cells, dedicated buffers and dynamic "
+        "threshold are accounted for."
+    ),
+    PEAK: (
+        "{these} an ideal buffer, counted in bytes, which any output may fill. A shared-memory "
         "switch needs more because of its cells and thresholds: for its levels, set "
         "network.switch.tor.model to that switch, and network.switch.tor.buffer to more than it "
         'can fill, such as "1 GB".'
-    )
+    ),
+}
+"""What levels of each metric are of."""
+_OF = {NEEDED: "of the switch", PEAK: "ideal"}
+"""The same in a table of both."""
+
+
+def _meant(found: Levels) -> list[str]:
+    """Which buffer the levels are of, or the buffers."""
+    is_mixed = len(found.metrics) > 1
+    return [
+        _MEANT[metric].format(
+            these=f'Levels marked "{_OF[metric]}" in the table are of' if is_mixed else "This is"
+        )
+        for metric in found.metrics
+    ]
+
+
+def _table_quantity(dataset: Dataset, found: Levels) -> view.Quantity:
+    """The quantity of a table; that of what was held also where all points are left out."""
+    first, *others = found.metrics or (PEAK,)
+    quantity = view.variable_quantity(dataset, first)
+    return replace(quantity, name="peak of the top-of-rack switch") if others else quantity
 
 
 def head(dataset: Dataset, found: Levels) -> list[str]:
     """Names of the columns, with units."""
-    unit = view.variable_quantity(dataset, found.metric).unit
+    quantity = _table_quantity(dataset, found)
     return [
         *(view.key_name(axis) for axis in axes_of(dataset)),
         *(["method"] if _methods(found) > 1 else []),
-        f"{label(found.metric)} ({unit})",
+        *(["buffer"] if len(found.metrics) > 1 else []),
+        quantity.label,
         "observed",
-        *(f"{each.often} ({unit})" for each in found.periods),
+        *(f"{each.often} ({quantity.unit})" for each in found.periods),
         "notes",
     ]
 
 
 def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
     """One for each point, those left out with the reason in their place."""
-    quantity = view.variable_quantity(dataset, found.metric)
+    quantity, is_mixed = _table_quantity(dataset, found), len(found.metrics) > 1
     axes = axes_of(dataset)
     table: dict[tuple[int, ...], list[str]] = {}
     for one in _every(found):
@@ -214,6 +237,7 @@ def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
         cells = [view.step_text(dataset, axis, one.at[axis]) for axis in axes]
         cells += [view.LOOKS[one.method].label] if _methods(found) > 1 else []
         if isinstance(one, PointLevels):
+            cells += [_OF[one.metric]] if is_mixed else []
             cells += [
                 quantity.number(float(one.fit.maxima.max())),
                 style.round_seconds(one.observed_s),
@@ -221,7 +245,7 @@ def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
                 "; ".join(map(short, one.fit.warnings)) or NOTHING,
             ]
         else:
-            cells += [NOTHING] * (2 + len(found.periods)) + [one.reason]
+            cells += [NOTHING] * (is_mixed + 2 + len(found.periods)) + [one.reason]
         table[(list(dataset["by"].values).index(one.method), *place)] = cells
     return [table[place] for place in sorted(table)]
 
@@ -254,7 +278,7 @@ def short(warning: str) -> str:
 @style.in_style
 def figure(dataset: Dataset, found: Levels, shown: PointLevels) -> Figure:
     """Levels against the period at one point, with their interval and the observed maxima."""
-    quantity = view.variable_quantity(dataset, found.metric)
+    quantity = view.variable_quantity(dataset, shown.metric)
     drawn, (axes,) = view.panels_for(1)
     _curve(axes, shown, quantity, max(each.length_s for each in found.periods))
     for each in found.periods:
