@@ -346,6 +346,40 @@ def test_steps_that_crowd_a_logarithmic_axis_have_no_number_each():
     assert set(ticks) <= set(sources[1])
 
 
+@pytest.mark.parametrize(
+    ("key", "unit"),
+    [("building.outstanding_fragments", ""), ("network.switch.tor.port_limit", "B")],
+)
+def test_what_has_no_limit_lies_apart_from_a_single_limit(key: str, unit: str):
+    figure = study_figures.lines(study((key, [0, 8], unit), methods=("simulate",)))
+    [axes] = figure.axes
+    x = curve(axes, 0)[:, 0]
+    assert x[0] == pytest.approx(8)
+    assert np.isnan(x[1])
+    assert x[2] == pytest.approx(16)  # as far behind the limit as that is from 0
+    figure.draw_without_rendering()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["8", "no limit"]
+
+
+def test_a_map_names_the_step_without_a_limit():
+    requests = ("building.outstanding_fragments", [0, 4, 8], "")
+    figure = study_figures.heat_map(study(requests, RATES, methods=("simulate",)))
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    ticks = (*axes.get_xticklabels(), *axes.get_yticklabels())
+    assert "no limit" in {label.get_text() for label in ticks}
+
+
+def test_a_switch_without_a_value_is_marked_in_the_legend_and_in_its_panel():
+    dataset = with_latency(RATES, MODELS)
+    dataset[PEAK] = dataset[PEAK].where(dataset[MODELS[0]] != "acx7100-48l")
+    assert {"acx7100-48l (no value)", "qfx5120-48y"} <= set(texts(study_figures.lines(dataset)))
+    beside = study_figures.lines_beside(dataset, [PEAK, LATENCY])
+    titles = [axes.get_title(loc="left") for axes in beside.axes]
+    assert titles == ["no value: acx7100-48l", ""]
+    assert "acx7100-48l" in texts(beside)
+
+
 def test_what_has_no_limit_lies_behind_all_limits_and_no_line_leads_to_it():
     requests = ("building.outstanding_fragments", [0, 4, 8, 16, 32], "")
     figure = study_figures.lines(study(requests, methods=("simulate",)))

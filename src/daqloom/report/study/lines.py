@@ -95,7 +95,7 @@ class Lines:
             if panel:
                 place.set_title(f"{view.key_name(panel)} {text}")
         self.heights(places[0])
-        self.legend(figure, places[0])
+        self.legend(figure, places[0], self.without_value())
         figure.supylabel(self.y.label, fontsize=9)
         figure.supxlabel(self.x.label, fontsize=9)
         return figure
@@ -209,8 +209,15 @@ class Lines:
         colours = view.NAMED_COLOURS if named else _sequence(len(steps))
         return [(colour, *step) for colour, step in zip(colours, steps, strict=False)]
 
-    def legend(self, figure: Figure, axes: Axes) -> None:
-        """Beside the panels, where nothing can lie under it."""
+    def without_value(self) -> list[str]:
+        """Names of the colours without a line: steps at which the variable has no value."""
+        known, by = self.values.mean.notnull(), {"by": self.methods}
+        colours = self._colours() if self.roles.colour else []
+        return [text for _, step, text in colours if not bool(known.sel(by).isel(step).any())]
+
+    def legend(self, figure: Figure, axes: Axes, without_value: Sequence[str] = ()) -> None:
+        """Beside the panels, where nothing can lie under it. Names of colours `without_value` are
+        marked."""
         from matplotlib.lines import Line2D
 
         entries: list[Any] = []
@@ -221,7 +228,8 @@ class Lines:
             if points.is_numeric(self.dataset, self.roles.colour):
                 colours.reverse()  # the highest number above, as its line mostly is
             for colour, _, text in colours:
-                entries.append((Line2D([], [], color=colour, lw=3), text))
+                shown = f"{text} (no value)" if text in without_value else text
+                entries.append((Line2D([], [], color=colour, lw=3), shown))
             entries.append((blank, ""))
         for method in self.methods:
             coloured = self.roles.colour is None or method in self.alike
@@ -280,5 +288,7 @@ def lines_beside(dataset: Dataset, variables: Sequence[str]) -> Figure:
         one.panel(axes, {})
         one.heights(axes)
         axes.set(xlabel=one.x.label, ylabel=one.y.label)
+        if without := one.without_value():
+            axes.set_title(f"no value: {', '.join(without)}", color=style.GREY, weight="normal")
     drawn[0].legend(figure, places[0])
     return figure

@@ -12,6 +12,7 @@ import numpy as np
 
 from daqloom.metrics import described, label
 from daqloom.report import style
+from daqloom.scenario.switches import LEVELS
 from daqloom.study import StudyError
 from daqloom.study.points import axes_of, is_numeric, operating_point, spread
 from daqloom.words import key_in_words
@@ -77,8 +78,18 @@ _KEYS = {
 NO_LIMIT_AT_ZERO = (
     "building.outstanding_fragments",
     "event.rate",
-    "hosts.pcie_rate",
+    "hosts.local_rate",
     "hosts.memory_rate",
+    "hosts.pcie_rate",
+    "hosts.receive_rate",
+    "hosts.send_rate",
+    "measure.pacing",
+    "readout.buffer",
+    *(
+        f"network.switch.{level}.{key}"
+        for level in LEVELS
+        for key in ("port_limit", "queue_packets", "pace", "memory_bandwidth")
+    ),
 )
 """Keys of which 0 stands for no limit."""
 NO_LIMIT = "no limit"
@@ -107,6 +118,7 @@ class Quantity:
     unit: str
     divisor: float = 1.0
     values: Any = field(default=None, compare=False)
+    is_unlimited_at_zero: bool = False
 
     @property
     def label(self) -> str:
@@ -139,7 +151,7 @@ def axis_quantity(dataset: Dataset, axis: str) -> Quantity:
     divisor, unit = style.binary(unit, values) or style.prefixed(
         unit, float(np.abs(values).max(initial=0))
     )
-    return Quantity(key_name(axis), unit, divisor, values)
+    return Quantity(key_name(axis), unit, divisor, values, axis in NO_LIMIT_AT_ZERO)
 
 
 def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
@@ -245,10 +257,11 @@ def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
     free = places.tolist().index(0)
     order = [int(step) for step in np.argsort(places) if step != free]
     limits = places[order]
-    behind = limits[-1] + (limits[-1] - limits[0]) / max(1, limits.size - 1)
+    gap = (limits[-1] - limits[0]) / (limits.size - 1) if limits.size > 1 else limits[-1]
+    behind = limits[-1] + gap
     if is_log_spaced(limits):
         behind = limits[-1] * (limits[-1] / limits[0]) ** (1 / (limits.size - 1))
-    return np.array([*limits, np.nan, behind or 1.0]), [*order, -1, free]
+    return np.array([*limits, np.nan, behind]), [*order, -1, free]
 
 
 def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
@@ -328,7 +341,8 @@ def step_ticks(axis: Any, quantity: Quantity, places: Any = None) -> None:
         return
     axis.set_major_locator(FixedLocator(shown))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(lambda value, _: NO_LIMIT if value == free else f"{value:,.4g}")
+    unlimited = {free, 0.0} if quantity.is_unlimited_at_zero else {free}
+    axis.set_major_formatter(lambda value, _: NO_LIMIT if value in unlimited else f"{value:,.4g}")
 
 
 def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
