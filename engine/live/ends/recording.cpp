@@ -81,9 +81,11 @@ class Walk {
 
     base::expected<void> take(std::uint64_t event, Bytes size) {
         const auto source_id = number_at<std::uint16_t>(header_, 16);
-        if (number_at<std::uint16_t>(header_, 2) != packing_) {
-            return wrong(fmt::format("has {} fragments; expected the packing factor, {}",
-                                     number_at<std::uint16_t>(header_, 2), packing_));
+        if (const auto count = number_at<std::uint16_t>(header_, 2); count != packing_) {
+            const bool is_other_recording = is_first_ && count > 0;
+            return wrong(fmt::format(
+                "has {} fragments; expected the packing factor, {}{}", count, packing_,
+                is_other_recording ? fmt::format("; set event.packing = {}", count) : ""));
         }
         const std::uint64_t number = event / packing_;
         if (event % packing_ != 0 || (!is_first_ && number <= found_.last)) {

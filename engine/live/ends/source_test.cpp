@@ -350,7 +350,11 @@ TEST_F(Replay, RefusesWhatItCannotReplay) {
     EXPECT_FALSE(replay()) << "of another stream only";
     record("a.mfp", {4, 5});
     EXPECT_TRUE(replay());
-    EXPECT_FALSE(Recording::open(folder_, kPacking + 1));
+    const auto other = Recording::open(folder_, kPacking + 1);
+    ASSERT_FALSE(other);
+    EXPECT_TRUE(other.error().message.ends_with(
+        "has 10 fragments; expected the packing factor, 11; set event.packing = 10"))
+        << other.error().message;
     EXPECT_FALSE(Recording::open(folder_, 0));
     EXPECT_FALSE(Recording::open(folder_ / "nothing", kPacking));
     Buffer small = buffer_of(100);
