@@ -265,5 +265,6 @@ def test_a_machine_without_libfabric_gets_an_answer() -> None:
     command = ("measure", "laptop", "--transport", "libfabric:tcp")
     done = subprocess.run([*isolated, *command], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "libfabric.so.1 is not installed" in done.stderr
+    reason = f"libfabric cannot be loaded: {library}: file too short; install it"
+    assert reason in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

@@ -88,12 +88,12 @@ Endpoints::~Endpoints() {
 }
 
 base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_t longest) {
-    auto wanted = needs();
-    if (!wanted) {
+    if (!ofi::library()) {
         return base::failure(
-            "the library libfabric.so.1 is not installed (Debian and Ubuntu: libfabric1); install "
-            "it, or use another transport");
+            fmt::format("{}; install it (Debian and Ubuntu: libfabric1), or use another transport",
+                        ofi::library().error().message));
     }
+    auto wanted = needs();
     wanted->fabric_attr->prov_name = ::strdup(config.provider.c_str());
     if (!config.provider.empty()) {
         info_ = look_for(*wanted);

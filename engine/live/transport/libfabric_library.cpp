@@ -1,8 +1,7 @@
 #include "live/transport/libfabric_library.hpp"
 
 #include <dlfcn.h>
-
-#include <optional>
+#include <fmt/format.h>
 
 namespace daqloom::live::ofi {
 
@@ -14,7 +13,14 @@ bool resolve(void* handle, const char* name, Function& function) {
     return function != nullptr;
 }
 
-std::optional<Library> load() {
+/// The loader's reason for what failed last, which names the library.
+tl::unexpected<base::Error> load_failure() {
+    const char* reason = ::dlerror();
+    return base::failure(fmt::format("libfabric cannot be loaded: {}",
+                                     reason != nullptr ? reason : "a function is missing"));
+}
+
+base::expected<Library> load() {
     void* handle = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
     Library library{};
     if (handle == nullptr || !resolve(handle, "fi_version", library.version) ||
@@ -23,16 +29,16 @@ std::optional<Library> load() {
         !resolve(handle, "fi_freeinfo", library.freeinfo) ||
         !resolve(handle, "fi_fabric", library.fabric) ||
         !resolve(handle, "fi_strerror", library.strerror)) {
-        return std::nullopt;
+        return load_failure();
     }
     return library;
 }
 
 }  // namespace
 
-const Library* library() {
-    static const std::optional<Library> loaded = load();
-    return loaded ? &*loaded : nullptr;
+const base::expected<Library>& library() {
+    static const base::expected<Library> loaded = load();
+    return loaded;
 }
 
 }  // namespace daqloom::live::ofi

@@ -4,6 +4,8 @@
 
 #include <rdma/fabric.h>
 
+#include "base/expected.hpp"
+
 namespace daqloom::live::ofi {
 
 /// The functions that libfabric exports; all others go through the objects that these return.
@@ -16,7 +18,8 @@ struct Library {
     decltype(&::fi_strerror) strerror;
 };
 
-/// The library of this machine, loaded once and kept; null if libfabric.so.1 cannot be loaded.
-const Library* library();
+/// The library of this machine, loaded once and kept; fails with the loader's reason if
+/// libfabric.so.1 cannot be loaded.
+const base::expected<Library>& library();
 
 }  // namespace daqloom::live::ofi

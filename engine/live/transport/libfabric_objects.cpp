@@ -13,7 +13,7 @@ namespace daqloom::live {
 namespace ofi {
 
 Info needs() {
-    if (library() == nullptr) {
+    if (!library()) {
         return nullptr;
     }
     Info wanted(library()->dupinfo(nullptr));
