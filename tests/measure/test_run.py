@@ -230,7 +230,7 @@ def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("fault_timeout", "100 ms", "a unit would be lost for one late heartbeat"),
+        ("fault_timeout", "100 ms", r"is less than 3 × heartbeat \(50 ms\) = 150 ms; a"),
         ("transport", "udp", "is not a transport"),
         ("transport", "libfabric:", "is not a transport"),
         ("launch", "ssh", "requires hosts"),
@@ -247,6 +247,11 @@ def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
 def test_what_cannot_be_is_one_sentence(key, value, sentence) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         small(**{key: value})
+
+
+def test_the_least_fault_timeout_is_three_heartbeats() -> None:
+    # 3 × 0.05 is more than 0.15 in binary.
+    assert small(fault_timeout="150 ms").measure.fault_timeout == 0.15
 
 
 def test_cores_are_numbers_and_ranges() -> None:

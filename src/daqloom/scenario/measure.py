@@ -269,11 +269,12 @@ class Measure(Part):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        if self.fault_timeout < HEARTBEATS_PER_TIMEOUT * self.heartbeat:
+        least = round(HEARTBEATS_PER_TIMEOUT * self.heartbeat, 12)
+        if self.fault_timeout < least:
             raise ValueError(
                 f"fault_timeout = {TIME.format(self.fault_timeout)} is less than "
-                f"{HEARTBEATS_PER_TIMEOUT} × heartbeat = {TIME.format(self.heartbeat)}; a unit "
-                "would be lost for one late heartbeat"
+                f"{HEARTBEATS_PER_TIMEOUT} × heartbeat ({TIME.format(self.heartbeat)}) = "
+                f"{TIME.format(least)}; a unit would be lost for one late heartbeat"
             )
         if self.warmup >= self.duration:
             raise ValueError(
