@@ -281,6 +281,21 @@ def test_a_stopped_unit_is_left_out_and_damages_nothing_when_it_goes_on() -> Non
     assert metrics["units_lost"] >= 1
 
 
+def test_a_replay_that_loops_is_checked_by_its_recording(tmp_path: Path) -> None:
+    """A recording from another seed than the run's and without indices: what a generator would make
+    of the event numbers, the sink does not expect."""
+    recorded, replay = tmp_path / "recorded", ("--set", "measure.source=replay")
+    generate = ("data", "generate", "laptop", "-o", str(recorded), "--mfps", "7", "--seed", "9")
+    packed = [word for given in PACKED for word in ("--set", given)]
+    subprocess.run([*DAQLOOM, *generate, *packed, "-q"], check=True, timeout=HUNG_S)
+    replay += ("--set", f"measure.source_files={recorded}", *FAULTLESS)
+    with Live("1 s", *replay) as run:
+        metrics = run.metrics()
+    assert metrics["events_wrong"] == 0
+    assert metrics["events_checked"] > 2 * 7 * 20
+    assert "events_unchecked" not in metrics
+
+
 OWN_NETWORK = ("unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 
 

@@ -10,7 +10,7 @@ from daqloom.measure import wire
 from daqloom.measure.messages import Configure, Exit, Heartbeat, Pulse
 from daqloom.measure.result import accounts
 from daqloom.measure.states import Goal, Phase, State
-from daqloom.measure.told import failures, lost_events, unfinished_files
+from daqloom.measure.told import failures, lost_events, unchecked, unfinished_files
 from daqloom.measure.unit import Unit
 from daqloom.result import Result
 from daqloom.topology.loaded import load, override
@@ -61,6 +61,13 @@ def test_events_that_a_killed_unit_took_with_it_are_a_fate_of_their_own() -> Non
     assert told == (
         "100 events were built and then lost: unit 0 ended before the sink had processed them"
     )
+
+
+def test_replayed_events_without_a_checksum_are_a_warning() -> None:
+    totals = {0: Counters({"meps_unchecked": 12}), 1: Counters({"meps_unchecked": 3})}
+    [told] = unchecked(totals, PACKING)
+    assert told.startswith("150 replayed events were not checked: ")
+    assert list(unchecked({0: Counters({"meps_unchecked": 0}), 1: Counters()}, PACKING)) == []
 
 
 def test_a_users_consumer_keeps_what_a_killed_unit_had_built() -> None:

@@ -1,5 +1,6 @@
 #include "live/ends/check_sink.hpp"
 
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -9,13 +10,15 @@ namespace daqloom::live {
 
 namespace {
 
+using CheckMep = std::function<protocol::DataCheck(std::span<const std::uint8_t>)>;
+
 class Check final : public MepConsumer {
   public:
-    Check(std::vector<protocol::MfpGenerator> streams, CheckCounters& counters)
-        : streams_(std::move(streams)), counters_(&counters) {}
+    Check(CheckMep check_mep, CheckCounters& counters)
+        : check_mep_(std::move(check_mep)), counters_(&counters) {}
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
-        const protocol::DataCheck check = protocol::check_mep(streams_, bytes);
+        const protocol::DataCheck check = check_mep_(bytes);
         counters_->mfps.add(check.mfps);
         counters_->fragments.add(check.fragments);
         counters_->fragment_bytes.add(static_cast<std::uint64_t>(check.fragment_bytes));
@@ -23,6 +26,8 @@ class Check final : public MepConsumer {
             counters_->wrong[static_cast<std::size_t>(check.fault)].add(1);
         } else if (!is_mep(mep, bytes)) {
             counters_->wrong_number.add(1);
+        } else if (check.unknown > 0) {
+            counters_->unchecked.add(1);
         } else {
             counters_->right.add(1);
             counters_->incomplete.add(check.absent > 0 ? 1 : 0);
@@ -38,7 +43,7 @@ class Check final : public MepConsumer {
                view->header().event_id == mep * view->header().events;
     }
 
-    std::vector<protocol::MfpGenerator> streams_;
+    CheckMep check_mep_;
     CheckCounters* counters_;
 };
 
@@ -46,7 +51,20 @@ class Check final : public MepConsumer {
 
 std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> streams,
                                         CheckCounters& counters) {
-    return std::make_unique<Check>(std::move(streams), counters);
+    return std::make_unique<Check>(
+        [streams = std::move(streams)](std::span<const std::uint8_t> bytes) {
+            return protocol::check_mep(streams, bytes);
+        },
+        counters);
+}
+
+std::unique_ptr<MepConsumer> check_replayed_meps(std::shared_ptr<const RecordedChecksums> recorded,
+                                                 std::uint32_t streams, CheckCounters& counters) {
+    return std::make_unique<Check>(
+        [recorded = std::move(recorded), streams](std::span<const std::uint8_t> bytes) {
+            return recorded->check_mep(streams, bytes);
+        },
+        counters);
 }
 
 }  // namespace daqloom::live

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "live/ends/recorded_checksums.hpp"
 #include "live/ends/sink.hpp"
 #include "live/memory/counter.hpp"
 #include "protocol/data/mep_check.hpp"
@@ -24,6 +25,7 @@ struct CheckCounters {
     Counter absent_mfps;
     Counter fragments;
     Counter fragment_bytes;
+    Counter unchecked;     ///< MEPs with an MFP of which nothing is known
     Counter wrong_number;  ///< MEPs that say another number than the builder
     /// MEPs that are wrong, by their first fault; at `none`: nothing.
     std::array<Counter, data_faults> wrong{};
@@ -32,5 +34,9 @@ struct CheckCounters {
 /// `streams`: those of the run, by ascending source id. `counters` outlive the consumer.
 std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> streams,
                                         CheckCounters& counters);
+
+/// The same for a replay, of so many streams: what is expected is what the recording has.
+std::unique_ptr<MepConsumer> check_replayed_meps(std::shared_ptr<const RecordedChecksums> recorded,
+                                                 std::uint32_t streams, CheckCounters& counters);
 
 }  // namespace daqloom::live

@@ -198,6 +198,8 @@ inline constexpr CounterName kPlacesSkipped{"places_skipped",
 inline constexpr CounterName kMepsChecked{"meps_checked",
                                           "MEPs checked, every byte of them correct."};
 inline constexpr CounterName kMepsWrong{"meps_wrong", "MEPs checked, some bytes of them wrong."};
+inline constexpr CounterName kMepsUnchecked{
+    "meps_unchecked", "MEPs of a replay, some packet of which has no checksum in the recording."};
 inline constexpr CounterName kFragmentsChecked{"fragments_checked", "Fragments checked."};
 inline constexpr CounterName kFragmentBytesChecked{"fragment_bytes_checked",
                                                    "Bytes of fragments checked."};
@@ -214,6 +216,7 @@ inline constexpr std::array kSingle = {kElapsed,
                                        kPlacesSkipped,
                                        kMepsChecked,
                                        kMepsWrong,
+                                       kMepsUnchecked,
                                        kFragmentsChecked,
                                        kFragmentBytesChecked,
                                        kFilesWritten,

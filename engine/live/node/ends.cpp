@@ -67,6 +67,7 @@ void see_checked(const CheckCounters& checked, const SeeCount& see) {
     }
     see(fmt::format("{}MEP number", counter_names::kWrong.name), checked.wrong_number);
     see(counter_names::kMepsWrong.name, wrong);
+    see(counter_names::kMepsUnchecked.name, checked.unchecked);
     see(counter_names::kFragmentsChecked.name, checked.fragments);
     see(counter_names::kFragmentBytesChecked.name, checked.fragment_bytes);
 }
@@ -123,9 +124,8 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::Read
     if (config.source == SourceKind::user) {
         return {};
     }
-    if (config.source == SourceKind::replay && !recording_) {
-        DAQLOOM_TRY(recording, Recording::open(config.replay, config.packing));
-        recording_.emplace(std::move(recording));
+    if (config.source == SourceKind::replay) {
+        DAQLOOM_CHECK(open_recording(config));
     }
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         Buffer& buffer = streams_[stream];
@@ -136,6 +136,14 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::Read
             SourceConfig{.mfps_per_second = config.event_rate_hz / config.packing});
         const std::lock_guard lock(mutex_);
         sources_.push_back(std::move(source));
+    }
+    return {};
+}
+
+base::expected<void> Ends::open_recording(const NodeConfig& config) {
+    if (!recording_) {
+        DAQLOOM_TRY(recording, Recording::open(config.replay, config.packing));
+        recording_.emplace(std::move(recording));
     }
     return {};
 }
@@ -168,6 +176,16 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::make_consumer(const NodeConfi
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self.value()),
                            .bytes_per_file = config.output_file},
                           written_, counters_);
+    }
+    if (config.source == SourceKind::replay) {
+        if (!checksums_) {  // a builder's machine may lack the recording
+            const auto packing = static_cast<std::uint16_t>(config.packing);
+            checksums_ = std::make_shared<const RecordedChecksums>(
+                open_recording(config) ? RecordedChecksums(*recording_, packing)
+                                       : RecordedChecksums(packing));
+        }
+        return check_replayed_meps(
+            checksums_, static_cast<std::uint32_t>(config.fragment_bytes.size()), checked_);
     }
     std::vector<protocol::MfpGenerator> expected;
     for (std::uint32_t stream = 0; stream < config.fragment_bytes.size(); ++stream) {

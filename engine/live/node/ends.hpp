@@ -53,6 +53,8 @@ class Ends {
     void each_count(const SeeCount& see) const;
 
   private:
+    /// Opens the recording, unless it is open.
+    base::expected<void> open_recording(const NodeConfig& config);
     base::expected<std::unique_ptr<MepConsumer>> make_consumer(const NodeConfig& config);
     void end_sources();
     void end_output();
@@ -61,7 +63,8 @@ class Ends {
     std::vector<Buffer> streams_;
     protocol::ReadoutIndex reads_out_ = protocol::ReadoutIndex::none();
     std::optional<Recording> recording_;  ///< to be replayed
-    mutable std::mutex mutex_;            ///< of the next four, which other threads read
+    std::shared_ptr<const RecordedChecksums> checksums_;
+    mutable std::mutex mutex_;  ///< of the next four, which other threads read
     std::vector<std::unique_ptr<Source>> sources_;
     std::uint64_t blocked_before_ = 0;  ///< MFPs, as earlier sources counted them
     std::uint64_t late_before_ = 0;

@@ -34,6 +34,7 @@ struct DataCheck {
     base::Bytes offset = 0;             ///< of the fault, from the first byte of what was checked
     std::uint32_t mfps = 0;             ///< that are right
     std::uint32_t absent = 0;           ///< MFPs of streams: missing, empty, or not in the table
+    std::uint32_t unknown = 0;          ///< MFPs with which there is nothing to compare
     std::uint64_t fragments = 0;        ///< that are right, without those behind a fault
     base::Bytes fragment_bytes = 0;     ///< of these, without headers and padding
 };

@@ -61,7 +61,7 @@ from daqloom.measure.run_log import RunEvent
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.timeline import measured_spans
-from daqloom.measure.told import damage, lost_events, unfinished_files, wrong
+from daqloom.measure.told import damage, lost_events, unchecked, unfinished_files, wrong
 from daqloom.metrics import with_unit
 from daqloom.output import write_text
 from daqloom.result import Result, StoppedError
@@ -671,6 +671,7 @@ def warnings(
     totals = reading(control)
     told = list(lost_events(totals, scenario.packing, scenario.measure.sink))
     told += damage(totals)
+    told += unchecked(totals, scenario.packing)
     told += unfinished_files(scenario)
     told += unused_warnings(scenario, "measure")
     told += [

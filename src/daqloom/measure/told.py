@@ -59,6 +59,16 @@ def damage(counted: Mapping[int, Counters]) -> Iterator[str]:
         )
 
 
+def unchecked(counted: Mapping[int, Counters], packing: int) -> Iterator[str]:
+    """Return a sentence if the check could not judge some replayed events of the whole run."""
+    if meps := sum(each.meps_unchecked or 0 for each in counted.values()):
+        yield (
+            f"{meps * packing:,} replayed events were not checked: their builder units lack files "
+            "of the recording, or indices of more than 250 MB of them; give each machine all files "
+            "with their indices"
+        )
+
+
 def wrong(result: Result) -> Iterator[str]:
     """Return the checks of built events that failed."""
     if damaged := result.metric("events_wrong"):

@@ -17,9 +17,13 @@ events_not_processed | events | events not processed | measure |
 events_not_written | events | events not written | measure |
     Events built but not written to files, or without some sources, over the whole run.
 events_checked | events | events checked, every byte | measure |
-    Events checked byte by byte and found correct.
+    Events checked byte by byte and found correct: compared with what the generator makes, or, of a
+    replay, with the checksums of the recording.
 events_wrong | events | events wrong | measure |
     Events with a wrong byte.
+events_unchecked | events | events not checked | measure |
+    Replayed events that could not be checked: files of the recording are not at their builder unit,
+    or those without indices are larger than 250 MB together. Absent if there were none.
 events_repeated | events | duplicate events | measure |
     Duplicates: events delivered to a consumer again.
 fragments_checked | fragments | fragments checked | measure |

@@ -194,8 +194,9 @@ class Measure(Part):
     """Generator: whether it fills each packet anew, or its buffer only once, so that filling costs
     no time in the measurement."""
     sink: Literal["check", "discard", "file", "user"] = "check"
-    """Sink of built events: checked byte for byte and discarded, discarded unread, written to
-    `sink_files`, or passed to a process of yours through shared memory."""
+    """Sink of built events: checked byte for byte (a replay by the checksums of the recording) and
+    discarded, discarded unread, written to `sink_files`, or passed to a process of yours through
+    shared memory."""
     sink_files: str = Field(default="", max_length=4096)
     """File: folder of the files, which can be replayed later."""
     when_unwritable: Literal["count", "stop"] = "count"

@@ -1,0 +1,167 @@
+#include "live/ends/recorded_checksums.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "live/ends/packet_file.hpp"
+#include "protocol/data/little_endian.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mfp.hpp"
+
+namespace daqloom::live {
+namespace {
+
+using protocol::DataFault;
+using Packet = std::vector<std::uint8_t>;
+
+constexpr std::uint16_t kPacking = 3;
+
+/// An MFP of any bytes, which no generator has made.
+Packet mfp_of(std::uint16_t source_id, std::uint64_t number) {
+    const Packet payload(5 + number % 7, static_cast<std::uint8_t>(number * 31 + source_id));
+    const std::vector<protocol::MfpFragment> fragments(kPacking, {.type = 9, .payload = payload});
+    Packet mfp(1'000);
+    const auto bytes = protocol::encode_mfp({.event_id = number * kPacking, .source_id = source_id},
+                                            fragments, mfp);
+    EXPECT_TRUE(bytes);
+    mfp.resize(static_cast<std::size_t>(*bytes));
+    return mfp;
+}
+
+/// The MFP as a replay sends it under another number.
+Packet replayed(Packet mfp, std::uint64_t number) {
+    protocol::put_number<std::uint64_t>(mfp, 8, number * kPacking);
+    return mfp;
+}
+
+Packet mep_of(std::uint64_t number, const std::vector<Packet>& mfps) {
+    auto at = protocol::mep_overhead(static_cast<std::uint32_t>(mfps.size()));
+    std::vector<protocol::MepEntry> entries;
+    for (std::uint16_t source_id = 0; const Packet& mfp : mfps) {
+        entries.push_back(
+            {.offset = at,
+             .bytes = static_cast<base::Bytes>(mfp.size()),
+             .source_id = source_id++,
+             .state = mfp.empty() ? protocol::MepState::missing : protocol::MepState::complete});
+        at += (static_cast<base::Bytes>(mfp.size()) + 63) / 64 * 64;
+    }
+    Packet mep(static_cast<std::size_t>(at));
+    for (std::size_t i = 0; i < mfps.size(); ++i) {
+        std::ranges::copy(mfps[i], mep.begin() + entries[i].offset);
+    }
+    EXPECT_TRUE(protocol::encode_mep(
+        {.mep = protocol::MepId{number}, .event_id = number * kPacking, .events = kPacking},
+        entries, mep));
+    return mep;
+}
+
+/// Numbers 4 to 8 of two streams; the first is in two files, and lacks number 7.
+class RecordedChecksumsTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        folder_ = std::filesystem::temp_directory_path() /
+                  ("daqloom-checksums-" + std::to_string(::getpid()) + "-" +
+                   testing::UnitTest::GetInstance()->current_test_info()->name());
+        std::filesystem::create_directory(folder_);
+        record("unit-0-source-0.mfp", 0, {4, 6, 8});
+        record("unit-1-source-0.mfp", 0, {5, 6});
+        record("unit-0-source-1.mfp", 1, {4, 5, 6, 7, 8});
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    void record(const std::string& name, std::uint16_t source_id,
+                const std::vector<std::uint64_t>& numbers) const {
+        auto file = PacketFileWriter::create(folder_ / name);
+        ASSERT_TRUE(file);
+        for (const std::uint64_t number : numbers) {
+            EXPECT_TRUE(file->append(mfp_of(source_id, number)));
+        }
+        ASSERT_TRUE(file->commit());
+    }
+    [[nodiscard]] RecordedChecksums checksums(base::Bytes most_read = 1'000'000) const {
+        const auto recording = Recording::open(folder_, kPacking);
+        EXPECT_TRUE(recording) << recording.error().message;
+        return {*recording, kPacking, most_read};
+    }
+    /// The MEP with this number of a replay in a loop of 4 to 8.
+    static Packet replayed_mep(std::uint64_t number) {
+        const std::uint64_t recorded = 4 + number % 5;
+        return mep_of(number, {recorded == 7 ? Packet() : replayed(mfp_of(0, recorded), number),
+                               replayed(mfp_of(1, recorded), number)});
+    }
+
+    std::filesystem::path folder_;
+};
+
+TEST_F(RecordedChecksumsTest, AreThoseOfTheReplayedPacketsInEveryLap) {
+    const auto recorded = checksums();
+    for (std::uint64_t number = 0; number < 100; ++number) {
+        const std::uint32_t mfps = number % 5 == 3 ? 1 : 2;
+        const auto found = recorded.check_mep(2, replayed_mep(number));
+        EXPECT_EQ(found.fault, DataFault::none) << number;
+        EXPECT_EQ(found.mfps, mfps);
+        EXPECT_EQ(found.absent, 2 - mfps);
+        EXPECT_EQ(found.unknown, 0U);
+        EXPECT_EQ(found.fragments, mfps * kPacking);
+        EXPECT_EQ(found.fragment_bytes,
+                  static_cast<base::Bytes>(mfps * kPacking * (5 + (4 + number % 5) % 7)));
+    }
+}
+
+TEST_F(RecordedChecksumsTest, DifferForAnyChangedByteOfAPacket) {
+    const auto recorded = checksums();
+    constexpr std::uint64_t number = 7;
+    const Packet right = replayed_mep(number);
+    const auto entry = protocol::MepView::decode(right)->entry(1);
+    for (base::Bytes at = 0; at < entry.bytes; ++at) {
+        Packet damaged = right;
+        damaged[static_cast<std::size_t>(entry.offset + at)] ^= 4;
+        EXPECT_NE(recorded.check_mep(2, damaged).fault, DataFault::none) << at;
+    }
+}
+
+TEST_F(RecordedChecksumsTest, DifferForAnyPacketButTheOneOfTheNumber) {
+    const auto recorded = checksums();
+    const auto fault = [&](std::uint64_t number, const std::vector<Packet>& mfps) {
+        return recorded.check_mep(2, mep_of(number, mfps)).fault;
+    };
+    EXPECT_EQ(fault(5, {replayed(mfp_of(0, 4), 5)}), DataFault::none);
+    EXPECT_EQ(fault(5, {replayed(mfp_of(0, 5), 5)}), DataFault::pattern) << "of the next number";
+    EXPECT_EQ(fault(3, {replayed(mfp_of(0, 7), 3)}), DataFault::pattern) << "not recorded";
+    EXPECT_EQ(fault(5, {replayed(mfp_of(0, 4), 6)}), DataFault::event);
+    EXPECT_EQ(fault(5, {replayed(mfp_of(1, 4), 5)}), DataFault::source_id);
+    EXPECT_EQ(fault(5, {Packet(), Packet(), replayed(mfp_of(2, 4), 5)}), DataFault::source_id);
+    EXPECT_EQ(recorded.check_mep(2, Packet(10)).fault, DataFault::malformed_mep);
+}
+
+TEST_F(RecordedChecksumsTest, AreUnknownForFilesThatAreNotHereOrWereNotRead) {
+    const auto unknown = [](const RecordedChecksums& recorded, std::uint64_t number) {
+        const auto found = recorded.check_mep(2, replayed_mep(number));
+        EXPECT_EQ(found.fault, DataFault::none);
+        EXPECT_EQ(found.absent, number == 3 ? 1U : 0U);
+        return found.unknown;
+    };
+    std::filesystem::remove(folder_ / "unit-1-source-0.mfp.index");  // 5 and 6
+    EXPECT_EQ(unknown(checksums(), 1), 0U) << "the file was read";
+    EXPECT_EQ(unknown(checksums(10), 0), 0U);
+    EXPECT_EQ(unknown(checksums(10), 1), 1U);
+    EXPECT_EQ(unknown(checksums(10), 2), 0U) << "the other file has it";
+    std::filesystem::remove(folder_ / "unit-0-source-1.mfp");
+    EXPECT_EQ(unknown(checksums(), 0), 1U);
+    EXPECT_EQ(unknown(checksums(), 3), 1U);
+    EXPECT_EQ(unknown(RecordedChecksums(kPacking), 0), 2U);
+    Packet malformed = replayed_mep(0);
+    malformed[static_cast<std::size_t>(protocol::mep_overhead(2))] ^= 1;
+    EXPECT_EQ(RecordedChecksums(kPacking).check_mep(2, malformed).fault, DataFault::malformed_mfp);
+}
+
+}  // namespace
+}  // namespace daqloom::live
