@@ -29,6 +29,7 @@ KINDS: dict[Kind, tuple[str, str]] = {
     "uneven links": ("pair with uneven links", "pairs with uneven links"),
     "no pattern": ("switch without pattern", "switches without pattern"),
     "other rate": ("link of another rate", "links of another rate"),
+    "separate part": ("separate part", "separate parts"),
     "unexpected host": ("unexpected host", "unexpected hosts"),
     "missing host": ("missing host", "missing hosts"),
 }
@@ -112,8 +113,9 @@ def print_lines(lines: FileCounts) -> None:
 
 def _print_capacity(summary: Summary) -> None:
     print("\nCapacity")
-    print(f"  full bisection  {_yes(summary.tree.full_bisection)}")
-    print(f"  non-blocking    {_yes(summary.tree.non_blocking)}")
+    words = {True: "yes", False: "no", None: "not known" if summary.fabric.hosts else "no hosts"}
+    print(f"  full bisection  {words[summary.tree.full_bisection]}")
+    print(f"  non-blocking    {words[summary.tree.non_blocking]}")
     for balance in summary.tree.blocking[:MOST_LINES]:
         name = summary.fabric.switches[balance.switch].name
         down, up = (RATE.format(bps) for bps in (balance.down_bps, balance.up_bps))
@@ -228,7 +230,7 @@ def _print_suggestions(check: FabricCheck) -> None:
         print(f"\nSuggestions: none; no other node order that was tried is better{mended}")
     else:
         print(f"\nSuggestions, each checked{'' if cleared else '; none clears all conflicts'}")
-    if not cleared and not check.summary.tree.full_bisection:
+    if not cleared and check.summary.tree.full_bisection is False:
         print(
             "  the fabric has no full bisection: a phase in which one half of the hosts sends to "
             "the other shares links"
@@ -264,7 +266,3 @@ def _link(check: FabricCheck, link: int) -> str:
 def _print_rest(count: int, shown: int = MOST_LINES, where: str = "--json") -> None:
     if count > shown:
         print(f"  … and {count - shown} more; {where} has all")
-
-
-def _yes(verdict: bool) -> str:
-    return "yes" if verdict else "no"

@@ -16,7 +16,7 @@ from itertools import chain, product
 from typing import Literal, get_args
 
 from daqloom.topology.fabric import Cable, End, Fabric
-from daqloom.topology.levels import HOST, UNREACHED, node_levels, switch_links
+from daqloom.topology.levels import HOST, UNREACHED, node_levels, parts, switch_links
 from daqloom.topology.pattern import UNKNOWN, agrees, fit, groups
 from daqloom.words import counted
 
@@ -28,6 +28,7 @@ Kind = Literal[
     "uneven links",
     "no pattern",
     "other rate",
+    "separate part",
     "unexpected host",
     "missing host",
 ]
@@ -42,7 +43,8 @@ class Anomaly:
 
     For cables these are, one after the other, the lower end and the upper end that it goes to;
     for a missing link the end it should go to (its port is 0 where the pattern tells only the
-    switch); for uneven links two switches, ports 0; for no pattern one switch, port 0.
+    switch); for uneven links two switches, ports 0; for no pattern and a separate part one switch,
+    port 0.
     """
 
     kind: Kind
@@ -53,7 +55,12 @@ class Anomaly:
 def anomalies(fabric: Fabric) -> tuple[Anomaly, ...]:
     """All irregularities, by kind and then in the order of switches and ports."""
     level = node_levels(fabric)
-    found = [*_hosts(fabric, level), *_links(fabric, level), *_other_rates(fabric, level)]
+    found = [
+        *_hosts(fabric, level),
+        *_links(fabric, level),
+        *_other_rates(fabric, level),
+        *_separate_parts(fabric, level),
+    ]
     kinds = get_args(Kind)
     return tuple(sorted(found, key=lambda anomaly: (kinds.index(anomaly.kind), anomaly.ends)))
 
@@ -261,6 +268,19 @@ def _other_rates(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
                     f"{fabric.end_name(cable.a)} – {fabric.end_name(cable.b)} runs at "
                     f"{cable.rate_bps / 1e9:.5g} Gb/s; most such links at {usual / 1e9:.5g} Gb/s",
                 )
+
+
+def _separate_parts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
+    """Parts with hosts that no cable connects to the largest one."""
+    links = switch_links(fabric)
+    found = parts([switch for switch in links if level[switch] > UNREACHED], links)
+    largest, *others = sorted(found, key=lambda part: (-len(part), part)) or [[]]
+    for part in others:
+        first, main = (fabric.nodes[min(each)].name for each in (part, largest))
+        more = f" and {counted(len(part) - 1, 'other switch')} have" if len(part) > 1 else " has"
+        yield Anomaly(
+            "separate part", (End(min(part), UNKNOWN),), f"{first}{more} no way to {main}"
+        )
 
 
 def _extra(fabric: Fabric, lower: End, upper: End) -> Anomaly:

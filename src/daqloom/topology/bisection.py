@@ -1,111 +1,167 @@
-"""Whether any half of the hosts can send to the other half at full rate, where cables join switches
-of one level: stacks, rings, meshes.
+"""Whether any half of the hosts can send to the other half at full rate.
 
-In a tree the cables upwards of each pod decide. Here a cut does: for a set of leaves, the cables to
-all others must carry what its hosts send, or what all others can take (max-flow min-cut: Ford and
-Fulkerson 1956; the flow by Dinic 1970). All sets cannot be tried; tried are each leaf, the leaves
-around each leaf by distance, and halves in the order of names.
+A fabric has that full bisection if the cables between any set of switches and all others carry what
+the hosts of the set send, or what all other hosts can take (max-flow min-cut: Ford and Fulkerson
+1956). No fast method decides that for every fabric, so the answer is yes, no, or not known:
+
+- up to `MOST_TRIED` switches that matter, all sets are tried, and the answer is exact;
+- a larger fabric has none if a cut is too narrow: those of leaves, of pods, and of sets that grow
+  along the cables are tried;
+- it has it if all leaves can spread what they send over the top switches in the same shares: any
+  exchange then fits by way of the top (Valiant and Brebner 1981).
 """
 
-from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
 
 Rates = Mapping[int, Mapping[int, int]]
 """For each switch its neighbours, and the rate of all cables to each (b/s)."""
-MOST_STARTS = 64
+Sent = Mapping[int, int]
+"""For each switch with hosts the rate of these (b/s), above 0."""
+MOST_TRIED = 20
+"""Switches of which all sets are tried."""
+MOST_STARTS = 16
 """Leaves from which sets grow."""
+NONE = Fraction(0)
+"""Share of a rate."""
 
 
-def has_full_bisection(rates: Rates, sent: Mapping[int, int]) -> bool:
-    """Return whether the cables between switches carry any half's rate. `sent`: the rate of the
-    hosts of each leaf (b/s)."""
-    total = sum(sent.values())
-    tried: set[frozenset[int]] = set()
-    for leaves in _sets(rates, sent):
-        if leaves in tried:
+def has_full_bisection(
+    rates: Rates, sent: Sent, level: Mapping[int, int], pods: Iterable[Collection[int]]
+) -> bool | None:
+    """Return whether the cables between switches carry any half's rate; None: not known. `level`
+    of each switch (1: leaf) and `pods` guide the search in large fabrics."""
+    if len(sent) < 2:
+        return True
+    inner, outer = decisive(rates, sent)
+    if len(inner) <= MOST_TRIED:
+        return every_cut_carries(rates, sent, inner, outer)
+    cuts = (*([switch] for switch in sent), *pods)
+    if not all(_carries(rates, sent, set(cut)) for cut in cuts):
+        return False
+    if spreads_evenly(rates, sent, level):
+        return True
+    orders = _orders(rates, sorted(sent))
+    return None if all(_growing_cuts_carry(rates, sent, outer, each) for each in orders) else False
+
+
+def decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
+    """Return the switches that decide a cut: those with hosts, and of the others so many that the
+    rest, returned second, have no cable to each other. Each of these joins the side to which it
+    has more."""
+    free = {switch: [o for o in near if o not in sent] for switch, near in rates.items()}
+    inner = dict.fromkeys(switch for switch in rates if switch in sent)
+    for switch in sorted(rates.keys() - sent.keys(), key=lambda s: (-len(free[s]), s)):
+        if not inner.keys() >= set(free[switch]):
+            inner[switch] = None
+    return list(inner), [switch for switch in rates if switch not in inner]
+
+
+def every_cut_carries(rates: Rates, sent: Sent, inner: Sequence[int], outer: Sequence[int]) -> bool:
+    """Return whether each cut carries the smaller side's rate. Sets of `inner` without its first
+    switch are numbered in binary; the sets with it are their complements."""
+    cut = np.zeros(1, np.int64)
+    for place, switch in enumerate(inner[1:], start=1):
+        near = [rates[switch].get(other, 0) for other in inner[:place]]
+        inside = _sums(near[1:])
+        cut = np.concatenate([cut + inside, cut + sum(near) - inside])
+    alike = Counter(tuple(rates[switch].get(other, 0) for other in inner) for switch in outer)
+    for row, times in alike.items():
+        inside = _sums(row[1:])
+        cut += times * np.minimum(inside, sum(row) - inside)
+    own = _sums([sent.get(switch, 0) for switch in inner[1:]])
+    return bool((cut >= np.minimum(own, sum(sent.values()) - own)).all())
+
+
+def _sums(values: Iterable[int]) -> NDArray[np.int64]:
+    """The sum of each set of the values; bit n of a set's number stands for value n."""
+    sums = np.zeros(1, np.int64)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums
+
+
+def _carries(rates: Rates, sent: Sent, side: Collection[int]) -> bool:
+    cut = sum(rate for s in side for other, rate in rates[s].items() if other not in side)
+    own = sum(sent.get(switch, 0) for switch in side)
+    return cut >= min(own, sum(sent.values()) - own)
+
+
+def spreads_evenly(rates: Rates, sent: Sent, level: Mapping[int, int]) -> bool:
+    """Return whether all hosts are at leaves, and the cables upwards let each leaf send the same
+    shares of its rate to the switches of some level, shares that add up to all of it."""
+    if any(level[switch] != 1 for switch in sent):
+        return False
+    groups = [(bps, {leaf: Fraction(1)}) for leaf, bps in sent.items()]
+    for height in range(2, max(level.values()) + 1):
+        joined: list[tuple[int, dict[int, Fraction]]] = []
+        for bps, below in groups:
+            shares = _passed_up(rates, bps, below, level, height)
+            apart = [each for each in joined if each[1].keys().isdisjoint(shares)]
+            for other_bps, other in joined:
+                if not other.keys().isdisjoint(shares):
+                    bps += other_bps
+                    shares = {
+                        s: min(shares.get(s, NONE), other.get(s, NONE)) for s in shares | other
+                    }
+            joined = [*apart, (bps, shares)]
+        groups = joined
+        if len(groups) == 1 and sum(groups[0][1].values()) >= 1:
+            return True
+    return False
+
+
+def _passed_up(
+    rates: Rates, bps: int, below: Mapping[int, Fraction], level: Mapping[int, int], height: int
+) -> dict[int, Fraction]:
+    """The shares of a rate that reach the switches of a level, from shares at the level below."""
+    found: dict[int, Fraction] = {}
+    for switch, share in below.items():
+        up = {other: rate for other, rate in rates[switch].items() if level[other] == height}
+        if up:
+            carried = min(Fraction(1, bps), share / sum(up.values()))
+            found |= {other: found.get(other, NONE) + rate * carried for other, rate in up.items()}
+    return found
+
+
+def _orders(rates: Rates, leaves: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Switches in orders that begin with sets which a narrow cut may set apart."""
+    yield leaves
+    yield [*leaves[::2], *leaves[1::2]]
+    for leaf in leaves[:MOST_STARTS]:
+        order = dict.fromkeys([leaf])
+        for switch in (reached := [leaf]):
+            near = sorted(rates[switch], key=lambda other: -rates[switch][other])
+            reached += [other for other in near if other not in order]
+            order |= dict.fromkeys(near)
+        yield reached
+
+
+def _growing_cuts_carry(
+    rates: Rates, sent: Sent, outer: Sequence[int], order: Sequence[int]
+) -> bool:
+    """Return whether the first so many switches of an order carry the smaller side's rate, each of
+    `outer` on the side to which it has more."""
+    total, own, cut = sum(sent.values()), 0, 0
+    full = {switch: sum(rates[switch].values()) for switch in outer}
+    inside: Counter[int] = Counter()
+    taken: set[int] = set()
+    for switch in order:
+        if switch in full:
             continue
-        tried.add(leaves)
-        own = sum(sent[leaf] for leaf in leaves)
-        if most_flow(rates, sent, leaves) < min(own, total - own):
+        taken.add(switch)
+        own += sent.get(switch, 0)
+        for other, rate in rates[switch].items():
+            if other in full:
+                before = min(inside[other], full[other] - inside[other])
+                inside[other] += rate
+                cut += min(inside[other], full[other] - inside[other]) - before
+            else:
+                cut += -rate if other in taken else rate
+        if cut < min(own, total - own):
             return False
     return True
-
-
-def _sets(rates: Rates, sent: Mapping[int, int]) -> Iterator[frozenset[int]]:
-    leaves = sorted(leaf for leaf in sent if sent[leaf])
-    yield from (frozenset([leaf]) for leaf in leaves)
-    yield frozenset(leaves[: len(leaves) // 2])
-    yield frozenset(leaves[::2])
-    for leaf in leaves[:MOST_STARTS]:
-        near = [switch for switch in _by_distance(rates, leaf) if sent.get(switch)]
-        yield from (frozenset(near[:count]) for count in range(2, len(near) // 2 + 1))
-
-
-def _by_distance(rates: Rates, first: int) -> list[int]:
-    order, seen = [first], {first}
-    for switch in order:
-        for other in sorted(rates[switch], key=lambda other: -rates[switch][other]):
-            if other not in seen:
-                seen.add(other)
-                order.append(other)
-    return order
-
-
-def most_flow(rates: Rates, sent: Mapping[int, int], leaves: Collection[int]) -> int:
-    """Return the largest rate (b/s) from the hosts of `leaves` to those of all other leaves, each
-    host at no more than its own rate."""
-    source, sink = -1, -2
-    left: dict[int, Counter[int]] = {switch: Counter(near) for switch, near in rates.items()}
-    left[source] = Counter({leaf: sent[leaf] for leaf in leaves})
-    left[sink] = Counter()
-    for leaf, rate in sent.items():
-        if leaf not in leaves:
-            left[leaf][sink] = rate
-    flow = 0
-    while level := _levels(left, source, sink):
-        turn = {node: iter(list(near)) for node, near in left.items()}
-        while pushed := _push(left, level, turn, source, sink):
-            flow += pushed
-    return flow
-
-
-def _levels(left: Mapping[int, Counter[int]], source: int, sink: int) -> dict[int, int]:
-    """Distance from the source of all that it reaches; empty if the sink is out of reach."""
-    level = {source: 0}
-    queue = deque([source])
-    while queue:
-        node = queue.popleft()
-        for other, rate in left[node].items():
-            if rate > 0 and other not in level:
-                level[other] = level[node] + 1
-                queue.append(other)
-    return level if sink in level else {}
-
-
-def _push(
-    left: Mapping[int, Counter[int]],
-    level: Mapping[int, int],
-    turn: Mapping[int, Iterator[int]],
-    source: int,
-    sink: int,
-) -> int:
-    """Send along one way by rising levels as much as it carries; 0 if none is left."""
-    path = [source]
-    while path[-1] != sink:
-        node = path[-1]
-        step = next(
-            (o for o in turn[node] if left[node][o] > 0 and level.get(o) == level[node] + 1), None
-        )
-        if step is not None:
-            path.append(step)
-        elif len(path) == 1:
-            return 0
-        else:
-            path.pop()  # a dead end: the node before goes on with its next neighbour
-    steps = list(pairwise(path))
-    rate = min(left[a][b] for a, b in steps)
-    for a, b in steps:
-        left[a][b] -= rate
-        left[b][a] += rate
-    return rate

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric, natural_order
-from daqloom.topology.levels import UNREACHED, tree
+from daqloom.topology.levels import UNREACHED, tree_levels
 from daqloom.topology.routes import Routes, no_routes
 from daqloom.topology.wiring import FAR, NONE, Wiring, leaf_distances, wire
 
 LEAF, CORE = 1, 3
-"""Levels, as `levels.tree` counts them."""
+"""Levels, as `tree_levels` counts them."""
 
 
 def port_index(wiring: Wiring) -> NDArray[np.int32]:
@@ -105,7 +105,7 @@ class _Tree:
 
 def _tree(fabric: Fabric, wiring: Wiring) -> _Tree:
     used = _used(wiring)
-    level = tuple(np.where(used, tree(fabric).level, UNREACHED).tolist())
+    level = tuple(np.where(used, tree_levels(fabric), UNREACHED).tolist())
     hosts = len(fabric.hosts)
     for host in np.flatnonzero(wiring.leaf != NONE).tolist():
         if level[wiring.leaf[host]] != LEAF:

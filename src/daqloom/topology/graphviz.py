@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.levels import tree
+from daqloom.topology.levels import tree_levels
 
 
 def to_dot(fabric: Fabric, *, each_host: bool = False) -> str:
@@ -18,7 +18,7 @@ def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
     yield f"graph {quoted(fabric.name)} {{"
     yield "  graph [rankdir=BT, ranksep=2, splines=line]; node [shape=box]; edge [fontsize=8];"
     ranks: dict[int, list[int]] = {0: list(range(hosts))} if each_host else {}
-    for place, level in enumerate(tree(fabric).level):
+    for place, level in enumerate(tree_levels(fabric)):
         ranks.setdefault(level, []).append(hosts + place)
     for level, nodes in sorted(ranks.items()):
         yield "  { rank=same;" if level or each_host else "  {"

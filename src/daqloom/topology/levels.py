@@ -41,10 +41,10 @@ class Tree:
     blocking: tuple[Balance, ...]
     """The switches below the top that have less capacity upwards than downwards, and those whose
     cables to switches of their own level carry less than their hosts send."""
-    full_bisection: bool
-    """Any half of the hosts can send to the other half at full rate, as far as capacity goes. Every
-    leaf and pod passes on what its hosts can send, or what all others can take; where cables join
-    switches of one level, a maximum flow decides (`bisection`)."""
+    full_bisection: bool | None
+    """Any half of the hosts can send to the other half at full rate, as far as capacity goes: the
+    cables around each set of switches carry what its hosts send, or what all others can take. None:
+    not known (`bisection`), or there are no hosts."""
     hosts_bps: int
     """All hosts' cables together."""
 
@@ -54,32 +54,43 @@ class Tree:
         return dict(sorted(Counter(self.level).items()))
 
     @property
-    def non_blocking(self) -> bool:
+    def non_blocking(self) -> bool | None:
         """Every switch below the top has no less capacity up than down, and no cut is too narrow.
+        None: not known, as the bisection is not.
         That is necessary for any permutation of hosts to run at full rate, and sufficient (with the
         right routes) where the cabling is regular: where `anomalies` has nothing to say."""
-        return not self.blocking and self.full_bisection
+        return False if self.blocking else self.full_bisection
 
 
 def tree(fabric: Fabric) -> Tree:
-    """Levels by distance from the leaves, and capacities.
+    """Levels and capacities."""
+    links = switch_links(fabric)
+    return _weigh(fabric, _levels(fabric, links), links)
+
+
+def _levels(fabric: Fabric, links: Links) -> dict[int, int]:
+    """The level of each switch by its distance from the leaves.
 
     A leaf is a switch with hosts, unless it has more cables to switches than hosts and a neighbour
     with twice as many hosts: a server at a spine makes no leaf of it. Leaves and pods without
     hosts, which are reached from above, are put to the level of the switches that are cabled alike.
     """
-    links = switch_links(fabric)
     level = dict.fromkeys(links, UNREACHED) | _distances(_inhabited(fabric, links), links)
     for top in range(2, MOST_LEVELS):
-        for part in _parts([switch for switch in links if level[switch] > top], links):
+        for part in parts([switch for switch in links if level[switch] > top], links):
             if _stands_below(part, top, level, links):
                 level |= {switch: 2 * top - level[switch] for switch in part}
-    return _weigh(fabric, level, links)
+    return level
+
+
+def tree_levels(fabric: Fabric) -> tuple[int, ...]:
+    """The level of each switch, in the order of `fabric.switches`."""
+    return tuple(_levels(fabric, switch_links(fabric)).values())
 
 
 def node_levels(fabric: Fabric) -> tuple[int, ...]:
     """The level of each node, `HOST` of hosts."""
-    return (HOST,) * len(fabric.hosts) + tree(fabric).level
+    return (HOST,) * len(fabric.hosts) + tree_levels(fabric)
 
 
 def level_name(level: int) -> str:
@@ -123,7 +134,7 @@ def _distances(leaves: Iterable[int], links: Links) -> dict[int, int]:
     return level
 
 
-def _parts(switches: Collection[int], links: Links) -> Iterator[list[int]]:
+def parts(switches: Collection[int], links: Links) -> Iterator[list[int]]:
     """These switches in groups that cables between them connect."""
     return connected(switches, lambda switch: {end.node for end in links[switch].values()})
 
@@ -179,28 +190,21 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
             elif level[there.node] > level[here.node]:
                 up[here.node] += cable.rate_bps
     top, hosts_bps = max(level.values(), default=0), sum(sent.values())
-    subtrees = (  # what its hosts can send, what it can pass on to the next level
-        (
-            sum(sent[switch] for switch in part),
-            sum(up[switch] for switch in part if level[switch] == height),
-        )
-        for height in range(1, min(top, MOST_LEVELS))
-        for part in _parts([s for s in links if UNREACHED < level[s] <= height], links)
-    )
     beside = _beside(fabric, level)
-    full = all(up_bps >= min(own_bps, hosts_bps - own_bps) for own_bps, up_bps in subtrees)
-    if full and beside:
-        leaves = {switch: sent[switch] for switch in links if sent[switch]}
-        full = has_full_bisection(_rates(fabric, links), leaves)
+    pods = (
+        part
+        for height in (*range(1, min(top, MOST_LEVELS)), top)
+        for part in parts([s for s in links if UNREACHED < level[s] <= height], links)
+    )
     return Tree(
-        tuple(level[hosts + place] for place in range(len(fabric.switches))),
+        tuple(level.values()),
         tuple(
             Balance(node - hosts, down[node], up[node] + beside[node])
             for node in sorted(level)
             if (level[node] < top and up[node] + beside[node] < down[node])
             or (beside[node] and up[node] + beside[node] < min(sent[node], hosts_bps - sent[node]))
         ),
-        full,
+        has_full_bisection(_rates(fabric, links), sent, level, pods) if sent else None,
         hosts_bps,
     )
 

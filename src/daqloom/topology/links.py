@@ -12,7 +12,7 @@ from daqloom.scenario.links import AccessLink, LevelLink, SourceLink, Uplink
 from daqloom.scenario.network import Network
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric, checked
-from daqloom.topology.levels import tree
+from daqloom.topology.levels import tree_levels
 
 
 class LinkName(NamedTuple):
@@ -53,7 +53,7 @@ def switch_levels(network: Network, fabric: Fabric) -> list[str]:
     if network.is_racks:
         return [switch.name.partition(".")[0] for switch in fabric.switches]
     names = {0: "leaf", 1: "leaf", 2: "spine"}
-    return [names.get(level, "core") for level in tree(fabric).level]
+    return [names.get(level, "core") for level in tree_levels(fabric)]
 
 
 def means_by_kind(links: Iterable[LinkName], values: Iterable[float]) -> dict[str, float]:
@@ -129,7 +129,7 @@ def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
             f"network.links.named has a cable at {unknown[0]}, where {fabric.name} has none; "
             f'expected a host, such as {min(ends)}, or a switch and its port, as "leaf0 port 3"'
         )
-    level = tree(fabric).level
+    level = tree_levels(fabric)
     for cable in fabric.cables:
         told: list[LevelLink] = [
             named[name] for name in map(fabric.end_name, (cable.a, cable.b)) if name in named

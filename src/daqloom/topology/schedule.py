@@ -13,7 +13,7 @@ from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric import Fabric, natural_order
 from daqloom.topology.host_names import HostNames, expanded
-from daqloom.topology.levels import switch_links, tree
+from daqloom.topology.levels import switch_links, tree_levels
 from daqloom.topology.wiring import NONE, Wiring
 
 Slots = NDArray[np.int32]
@@ -71,7 +71,7 @@ def alike(wiring: Wiring, slots: Slots, *, dummies: bool) -> Slots:
 def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
     """Leaf after leaf by port, with dummies for missing ports and for the leaves without host in a
     pod that has hosts. A pod is the leaves that share all switches above them."""
-    level = tree(fabric).level
+    level = tree_levels(fabric)
     pods: dict[frozenset[int], list[int]] = defaultdict(list)
     for leaf, ends in switch_links(fabric).items():
         place = leaf - len(fabric.hosts)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from daqloom.topology import TopologyError
 from daqloom.topology.anomalies import Anomaly
 from daqloom.topology.fabric import End, Fabric
-from daqloom.topology.levels import tree
+from daqloom.topology.levels import tree_levels
 
 FONT = 7.5
 LETTER = 0.64 * FONT
@@ -114,7 +114,7 @@ def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False
 def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:
     """Nodes of each level from below."""
     rows: dict[int, list[int]] = defaultdict(list)
-    for place, level in enumerate(tree(fabric).level):
+    for place, level in enumerate(tree_levels(fabric)):
         rows[level].append(len(fabric.hosts) + place)
     if each_host:
         below = [
@@ -143,6 +143,7 @@ def _notes(
         "unexpected host": "unexpected",
         "other rate": "other rate",
         "no pattern": "odd cabling",
+        "separate part": "apart",
     }
     odd: dict[int, Counter[str]] = defaultdict(Counter)
     for anomaly in found:

@@ -12,7 +12,7 @@ from daqloom.report.system.link_load import loads
 from daqloom.report.system.link_load_map import plural
 from daqloom.report.system.sheet import Sheet
 from daqloom.simulate.fabric_rates import BUILT_AT_ONCE
-from daqloom.topology.levels import level_name, tree
+from daqloom.topology.levels import level_name, tree_levels
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _about(scenario: Scenario, system: FabricSystem) -> str:
         switches = Counter(system.levels)
         levels = f"{switches['core']} core, {switches['tor']} top-of-rack"
         return f"{system.nodes} nodes, switches: {levels}; {how}"
-    switches = Counter(map(level_name, tree(system.fabric).level))
+    switches = Counter(map(level_name, tree_levels(system.fabric)))
     levels = ", ".join(
         f"{count} {level if count == 1 else plural(level)}" for level, count in switches.items()
     )
