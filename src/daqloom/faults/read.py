@@ -15,7 +15,7 @@ from daqloom.faults import FaultsError, counters, opensm_log, syslog, table_log
 from daqloom.faults.change import COUNTERS, Told
 from daqloom.faults.clock import MONTHS
 from daqloom.line_counts import IGNORED, USED, CountedLines, NotUnderstoodError
-from daqloom.scenario.files import open_regular
+from daqloom.scenario.files import open_regular, without_mark
 from daqloom.words import printable, reason_of
 
 LONGEST_LINE = 16_384
@@ -93,10 +93,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with open_regular(path) as file:
             if path.suffix != ".gz":
-                yield file
+                yield without_mark(file)
                 return
             with gzip.open(file) as unpacked:
-                yield cast(BinaryIO, unpacked)
+                yield without_mark(cast(BinaryIO, unpacked))
     except (zlib.error, gzip.BadGzipFile, EOFError) as error:
         raise FaultsError(
             f"{name} cannot be unpacked: {str(error).lower()}; the file is damaged or no .gz"

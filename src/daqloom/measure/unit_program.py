@@ -9,7 +9,7 @@ from daqloom.measure.connection import read_certificates
 from daqloom.measure.lifeline import end_with_input, end_with_parent
 from daqloom.measure.messages import MOST_UNITS
 from daqloom.measure.unit import MakeNode, serve
-from daqloom.scenario.files import open_regular
+from daqloom.scenario.files import open_text
 from daqloom.words import reason_of
 
 TOKEN = "DAQLOOM_TOKEN"
@@ -62,7 +62,7 @@ def read_token(environment: Mapping[str, str], file: Path | None) -> bytes:
     an argument, which every user of the machine could read. Raises MeasureError."""
     if file is not None:
         try:
-            with open_regular(file) as opened:
+            with open_text(file) as opened:
                 text = opened.read(200).decode(errors="replace")
         except (OSError, ValueError) as error:
             reason = reason_of(error) if isinstance(error, OSError) else "its name is not valid"

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,10 +32,28 @@ def _check_regular(mode: int, path: Path) -> None:
         raise OSError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
 
 
+def without_mark(file: BinaryIO) -> BinaryIO:
+    """Return a text file just opened, unpacked or not, behind the byte order mark of UTF-8 that
+    programs of Windows write. Raises OSError."""
+    if file.read(len(BOM_UTF8)) != BOM_UTF8:
+        file.seek(0)
+    return file
+
+
+def open_text(path: Path) -> BinaryIO:
+    """Open a regular file as `open_regular` does, and skip a byte order mark."""
+    file = open_regular(path)
+    try:
+        return without_mark(file)
+    except OSError:
+        file.close()
+        raise
+
+
 def read_text(path: Path, largest_bytes: int) -> str:
     """Return the text of a regular file. Raises ValueError where it cannot be read."""
     try:
-        with open_regular(path) as file:
+        with open_text(path) as file:
             content = file.read(largest_bytes + 1)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {reason_of(error)}") from None

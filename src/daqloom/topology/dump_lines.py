@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 from daqloom.line_counts import CountedLines, NotUnderstoodError
-from daqloom.scenario.files import open_regular, read_text
+from daqloom.scenario.files import open_text, read_text
 from daqloom.topology import TopologyError
 from daqloom.words import printable, reason_of
 
@@ -22,7 +22,7 @@ def lines_of(
     choice: a line that is not UTF-8 is read as Latin-1."""
     size, most = 0, largest_bytes or LARGEST_DUMP_BYTES
     try:
-        with open_regular(path) as file:
+        with open_text(path) as file:
             for number in count(1):
                 line = file.readline(LONGEST_LINE + 1)
                 size += len(line)

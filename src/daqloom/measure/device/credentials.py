@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.files import open_regular
+from daqloom.scenario.files import open_text
 from daqloom.words import reason_of
 
 PREFIX = "DAQLOOM_DEVICE_"
@@ -60,7 +60,7 @@ def _read_own(file: Path) -> str:
     """Return the text of a file that this user owns, or root, and others cannot read. Raises
     ScenarioError."""
     try:
-        with open_regular(file) as opened:
+        with open_text(file) as opened:
             found = os.fstat(opened.fileno())
             content = opened.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
