@@ -103,9 +103,32 @@ def test_a_scenario_keeps_the_collision_point(tmp_path: Path) -> None:
     assert scenario.event.lhc.pattern.count(1) == 2
 
 
+def test_a_json_may_list_all_buckets(tmp_path: Path) -> None:
+    """Ten buckets are a slot; bunches are in the first one."""
+    one, two = bytearray(10 * SLOTS), bytearray(10 * SLOTS)
+    one[10 * 5] = two[10 * (5 + 891)] = two[10 * 7] = 1
+    (tmp_path / "rf.json").write_text(json.dumps({"beam1": [*one], "beam2": [*two]}))
+    pattern = pattern_of("rf.json:ip2", tmp_path)
+    assert (len(pattern), pattern.find(1), pattern.count(1)) == (SLOTS, 5, 1)
+    one[11] = 1
+    (tmp_path / "rf.json").write_text(json.dumps({"beam1": [*one], "beam2": [*two]}))
+    with pytest.raises(ValueError, match="filled between the slots"):
+        pattern_of("rf.json", tmp_path)
+
+
+def test_numbers_of_bunches_are_no_buckets(tmp_path: Path) -> None:
+    write(tmp_path, [1, 5], [1, 5], "csv")
+    path = tmp_path / "scheme.csv"
+    path.write_text("B1 bunches,2741\nB2 bunches,2741\n" + path.read_text())
+    assert pattern_of(path.name, tmp_path).count(1) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
+        ("a.json:IP8", '{"beam1": [1, 1], "beam2": [1, 1]}', "lists 2 slots; :IP8 is known for"),
+        ("a.json:IP3", '{"beam1": [1, 1], "beam2": [1, 1]}', "expected IP1, IP2, IP5 or IP8"),
+        ("a.csv:IP2", "B1 buckets,1\nB2 buckets,1\n", "expected beams that collide at IP2"),
         ("a.json", '{"beam1": [1]}', 'expected "beam1" and "beam2"'),
         ("a.json", '{"beam1": [1], "beam2": [1, 0]}', "of one length"),
         ("a.json", '{"beam1": [2], "beam2": [1]}', "lists of 0 and 1"),

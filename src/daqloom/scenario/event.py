@@ -56,9 +56,10 @@ class Lhc(Part):
     )
     """Filling scheme as run lengths of bunches (b) and empty crossings (e), groups repeated by a
     number before a bracket, such as "3(72b 8e) 30e"; or a file with such a scheme; or the JSON
-    (beam1, beam2) or CSV (filled buckets) of the accelerator's tool, with the collision point:
-    "scheme.json:IP8" (IP1, the default, IP2, IP5 or IP8). The pattern repeats for ever. Default:
-    the nominal 2808 bunches in 3564 crossings (LHC Design Report, 25 ns)."""
+    (beam1, beam2: 3564 slots or 35640 buckets) or CSV (filled buckets) of the accelerator's tool,
+    with the collision point: "scheme.json:IP8" (IP1, the default, IP2, IP5 or IP8). The pattern
+    repeats for ever. Default: the nominal 2808 bunches in 3564 crossings (LHC Design Report,
+    25 ns)."""
     bunch_spacing: Annotated[PositiveSeconds, ASSUMED] = Field(
         default=25e-9, ge=SHORTEST_BUNCH_SPACING_S, le=LONGEST_BUNCH_SPACING_S
     )
@@ -119,8 +120,9 @@ class Event(Part):
         default="", max_length=4096
     )
     """File of the histogram distribution, relative to the scenario's folder: a size (B) and a
-    weight a line, or both edges of a bin, which counts with its middle, and a weight; a head line
-    may name the unit, such as `size_kB,count`. `size` is then replaced by their mean."""
+    weight a line, or both edges of a bin, which counts with its middle, and a weight; bins do not
+    overlap. A head line may name the unit, such as `size_kB,count`. `size` is then replaced by
+    their mean."""
     fragment_size: Annotated[PositiveBytes, PACKED, ASSUMED] = 133
     """Mean size of one source's fragment of one event (B)."""
     fragment_sizes: Annotated[Literal["poisson", "fixed"], PACKED, ASSUMED] = "poisson"

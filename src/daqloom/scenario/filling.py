@@ -22,24 +22,42 @@ BUCKETS_PER_SLOT = 10
 """Buckets of the LHC's radio frequency; buckets are numbered from 1."""
 OFFSETS = {"IP1": 0, "IP5": 0, "IP2": 891, "IP8": 2670}
 """Slots by which beam 2 lags at a collision point: ATLAS and CMS, ALICE, LHCb."""
-_FILE = re.compile(r"(.+?)(?::(IP[1258]))?")
+DEFAULT_POINT = "IP1"
+_FILE = re.compile(r"(.+?)(?::(IP\d+))?", re.IGNORECASE)
 _RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")
-_BUCKETS = re.compile(r"\s*(?:b|beam ?)([12])\b[^,;]*[,;](.*)", re.IGNORECASE)
+_BUCKETS = re.compile(
+    r"\s*(?:b|beam ?)([12])(?:\s+(?:filled|rf|buckets?))+\s*[,;\t](.*)", re.IGNORECASE
+)
 
 
 def pattern_of(text: str, folder: Path) -> bytes:
     """Return one byte per bunch crossing, 1 filled or 0 empty, from run lengths or from a file. A
     collision point may stand behind the name of a file with both beams. Raises ValueError."""
-    where = "lhc.filling"
+    where, expected = "lhc.filling", "expected run lengths such as 72b 8e"
     if is_scheme(text):
         pattern = _expand(text, where)
     else:
         name, point = _parts(text)
         path = resolve(name, folder)
         where = str(path)
-        pattern = _from_file(path, read_text(path, LARGEST_FILE_BYTES), point)
+        if point and point not in OFFSETS:
+            raise ValueError(
+                f"{where}:{point} names no collision point; expected IP1, IP2, IP5 or IP8"
+            )
+        content = read_text(path, LARGEST_FILE_BYTES)
+        if beams := _beams(path, content):
+            pattern = _collisions(path, *beams, point or DEFAULT_POINT)
+            expected = f"expected beams that collide at {point or DEFAULT_POINT}"
+        elif point:
+            raise ValueError(
+                f"{path} does not list both beams; leave :{point} out, or give the JSON or CSV of "
+                "the accelerator's tool"
+            )
+        else:
+            lines = (line.split("#")[0].strip() for line in content.splitlines())
+            pattern = _expand(" ".join(filter(None, lines)), where)
     if not pattern.count(1):
-        raise ValueError(f"{where} fills no bunch; expected run lengths such as 72b 8e")
+        raise ValueError(f"{where} fills no bunch; {expected}")
     return pattern
 
 
@@ -56,30 +74,33 @@ def resolved(text: str, folder: Path) -> str:
 
 def _parts(text: str) -> tuple[str, str]:
     found = _FILE.fullmatch(text)
-    return (found[1], found[2] or "") if found else (text, "")
+    return (found[1], (found[2] or "").upper()) if found else (text, "")
 
 
-def _from_file(path: Path, content: str, point: str) -> bytes:
-    beams = None
+def _beams(path: Path, content: str) -> tuple[bytes, bytes] | None:
+    """Return the slots of both beams; None for a file that does not list beams."""
     if content.lstrip().startswith("{"):
-        beams = _of_json(path, content)
-    elif any(_BUCKETS.fullmatch(line) for line in content.splitlines()):
-        beams = _of_csv(path, content)
-    if beams:
-        one, two = beams
-        offset = OFFSETS[point or "IP1"]
-        return bytes(one[slot] & two[(slot + offset) % len(two)] for slot in range(len(one)))
-    if point:
+        return _of_json(path, content)
+    if any(_BUCKETS.fullmatch(line) for line in content.splitlines()):
+        return _of_csv(path, content)
+    return None
+
+
+def _collisions(path: Path, one: bytes, two: bytes, point: str) -> bytes:
+    """Return where bunches of both beams meet at a point of the LHC, or of a ring of another length
+    where both beams count alike."""
+    offset = OFFSETS[point]
+    if offset and len(one) != SLOTS:
         raise ValueError(
-            f"{path} does not list both beams; leave :{point} out, or give the JSON or CSV of the "
-            "accelerator's tool"
+            f"{path} lists {len(one)} slots; :{point} is known for {SLOTS} slots, or "
+            f"{SLOTS * BUCKETS_PER_SLOT} buckets, of the LHC"
         )
-    lines = (line.split("#")[0].strip() for line in content.splitlines())
-    return _expand(" ".join(filter(None, lines)), str(path))
+    return bytes(one[slot] & two[(slot + offset) % len(two)] for slot in range(len(one)))
 
 
 def _of_json(path: Path, content: str) -> tuple[bytes, bytes]:
-    """Both beams as lists of 0 and 1: `{"beam1": […], "beam2": […]}`, other keys ignored."""
+    """Both beams as lists of 0 and 1, of slots or of all buckets: `{"beam1": […], "beam2": […]}`,
+    other keys ignored."""
     try:
         document = json.loads(content)
         beams = [document[name] for name in ("beam1", "beam2")]
@@ -90,7 +111,21 @@ def _of_json(path: Path, content: str) -> tuple[bytes, bytes]:
             f'{path}: expected "beam1" and "beam2", lists of 0 and 1 of one length, up to '
             f"{MOST_CROSSINGS} slots"
         )
-    return bytes(map(int, beams[0])), bytes(map(int, beams[1]))
+    one, two = (_slots(path, bytes(map(int, beam))) for beam in beams)
+    return one, two
+
+
+def _slots(path: Path, beam: bytes) -> bytes:
+    """Return the slots of a beam; where a list has all buckets of the LHC, a slot is its first."""
+    if len(beam) != SLOTS * BUCKETS_PER_SLOT:
+        return beam
+    slots = beam[::BUCKETS_PER_SLOT]
+    if slots.count(1) != beam.count(1):
+        raise ValueError(
+            f"{path} lists {len(beam)} buckets, some of which are filled between the slots; "
+            f"expected bunches in buckets 1, 11, … {(SLOTS - 1) * BUCKETS_PER_SLOT + 1} only"
+        )
+    return slots
 
 
 def _is_beam(beam: object) -> bool:

@@ -10,6 +10,7 @@ import hashlib
 import math
 import re
 from array import array
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,11 @@ def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
     bin and a weight; a bin counts with its middle. Blanks, commas or semicolons part the columns. A
     head line may name the unit of sizes, such as `size_kB,count`."""
     sizes, weights = array("q"), array("d")
+    bins: list[tuple[float, float, int, str]] = []
     path = resolve(name, folder)
-    lines = _lines(path)
-    unit_bytes = 1.0
+    texts = read_text(path, LARGEST_FILE_BYTES).splitlines()
+    lines = _numbered(texts)
+    unit_bytes = _commented_unit(path, texts[: lines[0][0] - 1]) if lines else None
     if lines and (head := _histogram_head(path, *lines[0])):
         unit_bytes, lines = head, lines[1:]
     columns = 0
@@ -64,11 +67,12 @@ def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
             *edges, weight = map(_finite, fields)
         except ValueError:
             raise ValueError(_at(path, number, line, HISTOGRAM_LINE)) from None
-        size = sum(edges) / len(edges) * unit_bytes
+        size = sum(edges) / len(edges) * (unit_bytes or 1)
         if edges[-1] < edges[0] or (len(edges) == 2 and edges[0] < 0):
             raise ValueError(_at(path, number, line, "the edges of a bin must ascend from 0"))
         if len(edges) == 2:
             size = max(1.0, round(size))
+            bins.append((edges[0], edges[1], number, line))
         if not 1 <= size <= LARGEST_SIZE_BYTES or abs(size - round(size)) > 1e-9 * size:
             raise ValueError(
                 _at(path, number, line, "the size must be whole bytes, 1 to 1e12; leave others out")
@@ -81,35 +85,63 @@ def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
         weights.append(weight)
     if not sizes:
         raise ValueError(f"{path} has no sizes; {HISTOGRAM_LINE}, one a line")
+    for (_, end, before, _), (begin, _, number, line) in pairwise(sorted(bins)):
+        if begin < end * (1 - 1e-9):
+            expected = f"{HISTOGRAM_LINE}; this bin overlaps that of line {before}"
+            raise ValueError(_at(path, number, line, expected))
     if sum(weights) == 0:
         raise ValueError(f"{path} has only zero weights")
     return sizes, weights
 
 
 HISTOGRAM_LINE = "expected `bytes weight`, or `low high weight` of a bin"
-_UNITS_BYTES = {"b": 1, "byte": 1, "bytes": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9}
-_UNITS_BYTES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_UNIT = re.compile(rf"(?:.*[\W_])?({'|'.join(_UNITS_BYTES)})\W*", re.IGNORECASE)
+HISTOGRAM_HEAD = "expected a title with a unit of bytes, such as size_kB, and a title of counts"
+_PREFIXES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+_PREFIXES |= {"kilo": 1e3, "mega": 1e6, "giga": 1e9}
+_PREFIXES |= {"kibi": 1 << 10, "mebi": 1 << 20, "gibi": 1 << 30}
+_UNIT = re.compile(rf"(?i:({'|'.join(_PREFIXES)}))(?:B|(?i:bytes?))")
+"""A unit of bytes; `kb` may be bits as well."""
+_LARGE_UNIT = re.compile(
+    rf"(?<![a-z])({'|'.join(filter(None, _PREFIXES))}|ti?|tera|tebi)(b|bits?|bytes?)(?![a-z])",
+    re.IGNORECASE,
+)
+_SIZE_WORDS = "size sizes event fragment message packet payload data total in of the"
+_EDGE_WORDS = "low lower left min from begin high upper right max to end edge bin x"
 
 
 def _histogram_head(path: Path, number: int, line: str) -> float | None:
-    """Return the unit (B) that a line of titles names; None for a line without titles."""
+    """Return the unit (B) that a line of titles names; None for a line without titles. Titles of
+    sizes have words of sizes and units alone, as others may be of counts or of other units."""
     titles = [each.strip() for each in re.split(r"[,;\t]|\s{2,}", line)]
-    title = titles[0]
+    titles = titles if len(titles) > 1 else line.split()
     if any(_is_number(word) for each in titles for word in each.split()):
         return None
-    if found := _UNIT.fullmatch(title):
-        return _UNITS_BYTES[found[1].lower()]
-    if title.lower().split()[0] in ("size", "low", "edge", "min"):
-        return 1
-    raise ValueError(_at(path, number, line, "expected a title with a unit, such as size_kB"))
+    words = [re.findall(r"[^\W_]+", title) for title in titles[:-1] or titles]
+    units = [found for title in words for word in title if (found := _UNIT.fullmatch(word))]
+    edges = set(_EDGE_WORDS.split())
+    known = edges | {*_SIZE_WORDS.split(), *(found[0].lower() for found in units)}
+    factors = {_PREFIXES[found[1].lower()] for found in units}
+    is_size = all(words) and not (titles[1:] and _LARGE_UNIT.search(titles[-1]))
+    is_size &= {word.lower() for title in words for word in title} <= known
+    has_bins = len(words) == 1 or all(edges & {word.lower() for word in each} for each in words)
+    if not is_size or not has_bins or len(factors) > 1:
+        raise ValueError(_at(path, number, line, HISTOGRAM_HEAD))
+    return factors.pop() if factors else 1.0
+
+
+def _commented_unit(path: Path, comments: list[str]) -> float | None:
+    """Return the unit (B) that the comments above the first line name; None without one."""
+    for number, line in enumerate(comments, start=1):
+        if _LARGE_UNIT.search(line):
+            return _histogram_head(path, number, line.strip("# \t"))
+    return None
 
 
 def trace(name: str, folder: Path) -> array[float]:
     """Read arrival times (s) from a file with one a line, not decreasing."""
     times = array("d")
     path = resolve(name, folder)
-    for number, line in _lines(path):
+    for number, line in _numbered(read_text(path, LARGEST_FILE_BYTES).splitlines()):
         try:
             time = _finite(line)
         except ValueError:
@@ -152,8 +184,15 @@ def latencies(name: str, folder: Path) -> tuple[array[float], array[float]]:
             raise ValueError(
                 _at(path, number, line, f"the latency must be 0 to {LONGEST_LATENCY_US:g} us")
             )
-        if not 0 <= count <= LARGEST_WEIGHT:
-            raise ValueError(_at(path, number, line, "the count must be 0 to 1e18"))
+        if not 0 <= count <= LARGEST_WEIGHT or count % 1:
+            raise ValueError(
+                _at(
+                    path,
+                    number,
+                    line,
+                    "expected a latency in us and its count, a whole number up to 1e18",
+                )
+            )
         counts[latency_us] = counts.get(latency_us, 0.0) + count
     if not rows:
         raise ValueError(f"{path} has no latencies; expected one in us a line")
@@ -168,8 +207,10 @@ def _perftest_samples(path: Path, lines: list[tuple[int, str]]) -> list[tuple[in
     tables = [(n, line, m[1]) for n, line in lines if (m := _PERFTEST_TABLE.fullmatch(line))]
     for number, line, columns in tables:
         if not columns.startswith("t_"):
+            other = "bandwidths of another program, such as ib_write_bw; "
+            other = other if columns.startswith("BW") else ""
             raise ValueError(
-                _at(path, number, line, "expected latencies; measure with ib_write_lat -U")
+                _at(path, number, line, other + "expected latencies; measure with ib_write_lat -U")
             )
     headers = [(n, match) for n, line in lines if (match := _PERFTEST_HEADER.fullmatch(line))]
     for number, match in headers:
@@ -227,9 +268,9 @@ def _latency_rows(path: Path, lines: list[tuple[int, str]]) -> list[tuple[int, s
     return rows
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
+def _numbered(texts: list[str]) -> list[tuple[int, str]]:
     """Return numbered lines without comments (from # on) and blanks."""
-    lines = enumerate(read_text(path, LARGEST_FILE_BYTES).splitlines(), start=1)
+    lines = enumerate(texts, start=1)
     return [(number, text) for number, line in lines if (text := line.split("#")[0].strip())]
 
 
