@@ -186,6 +186,43 @@ AT_S = datetime(2024, 3, 4, 8, tzinfo=UTC).timestamp()
         ("2024-03-04 08:00:00 ru7 kernel: eno1: Link is Down", Port("ru7", "eno1"), False),
         ("2024-03-04T08:00:00+0000 kernel: eno1: Link is Down", Port("eno1", ""), False),
         ("Mar  4 08:00:00 ru7 kern.info kernel: eth1: link down", Port("ru7", "eth1"), False),
+        *(
+            (f"Mar  4 08:00:00 sw1 {text}", Port("sw1", port), is_up)
+            for text, port, is_up in (
+                ("00077 ports: port 3 is now off-line", "3", False),
+                ("00077 ports: port A3 is now on-line", "A3", True),
+                ("tmnx: 7 Base: Port 1/1/1 operational state changed to up", "1/1/1", True),
+                ("chassisd: Port Ethernet3 went DOWN", "Ethernet3", False),
+                ("mgd: port_state: et-0/0/3 -> DOWN", "et-0/0/3", False),
+                ("switchd[7]: swp3 lost link", "swp3", False),
+                ("TRAPMGR[7]: Link Up: Unit: 1 Slot: 0 Port: 3", "Unit: 1 Slot: 0 Port: 3", True),
+                ("%LINK-W-Down:  gi1/0/3", "gi1/0/3", False),
+                ("%IFMGR-5-OSTATE_DN: Changed interface state to down: Te 0/1", "Te 0/1", False),
+                ("System: Interface ethernet 1/1/1, state up", "1/1/1", True),
+                ("kernel: Generic PHY: eth0 - Link is Down", "eth0", False),
+                ("kernel: bnx2x 0000:02:00.0 eth0: NIC Copper Link is Up", "eth0", True),
+                ("keepalived[3]: Netlink reports eth0 down", "eth0", False),
+                ("rpd[7]: EVENT <UpDown> et-0/0/1 index 70 <Broadcast>", "et-0/0/1", False),
+                ("rpd[7]: EVENT <UpDown> et-0/0/1.0 index 70 <Up Broadcast>", "et-0/0/1", True),
+            )
+        ),
+        (
+            "Mar  4 08:00:00.000 2024  tor2 mib2d[4086]: SNMP_TRAP_LINK_UP: ifIndex 551, "
+            "ifOperStatus up(1), ifName et-0/0/12",
+            Port("tor2", "et-0/0/12"),
+            True,
+        ),
+        (
+            "2024-03-04T08:00:00,000000+00:00 mlx5_core 0000:3b:00.0 ens3f0: Link down",
+            Port("ens3f0", ""),
+            False,
+        ),
+        (
+            "Mar  4 08:00:00 sm1 opensm[7]: osm_spst_rcv_process: Switch 0xb1 leaf0 port 3(Port 3) "
+            "changed state from ACTIVE to DOWN",
+            Port("0xb1", "3"),
+            False,
+        ),
         ("Mar  4 08:00:00 ru7 teamd_t0[7]: eno1: ethtool-link went up.", Port("ru7", "eno1"), True),
     ],
 )  # fmt: skip
@@ -233,6 +270,33 @@ QUIET = {
         "Mar  4 08:00:00 leaf3 Cli: %SYS-5-CONFIG_I: Configured from console by admin",
         "Mar  4 2024 08:00:00 ce68 %%01SSH/5/SSH_USER_LOGIN(s)[1]:The user logged in.",
         "Mar  4 08:00:00 gw0 123: *Mar  4 08:00:00.1: %SYS-5-CONFIG_I: Configured from console",
+    ],
+    "logical and virtual interfaces": [
+        f"Jul  7 07:42:49 leaf3 {text}"
+        for text in (
+            *(
+                f"Ebra: %LINK-3-UPDOWN: Interface {name}, changed state to down"
+                for name in ("Vlan100", "Management1", "Loopback0", "Port-Channel7", "Tunnel3")
+            ),
+            "mib2d[7]: SNMP_TRAP_LINK_DOWN: ifIndex 550, ifOperStatus down(2), ifName ae0",
+            *(
+                f"kernel: {name}: link down"
+                for name in ("docker0", "veth1a2b3c4d", "wlan0", "usb0")
+            ),
+        )
+    ],
+    "links that are not of the network, and changes that are none": [
+        f"Mar  4 08:00:00 ru7 {text}"
+        for text in (
+            "kernel: fibre host7: link down",
+            "kernel: pci 0000:00:1c.0 Slot4: link down",
+            "kernel: drbd r0: link down",
+            "kernel: dlm: node3 link down",
+            "kernel: sd0: link down",
+            "kernel: tipc: Lost link <1.1.1:eth0-1.1.2:eth0> on network plane A",
+            "orchagent: :- updatePortOperStatus: Port Ethernet48 oper state set from down to down",
+            "%ETHPORT-5-IF_DOWN_ADMIN_DOWN: Interface Ethernet1/1 is down (Administratively down)",
+        )
     ],
     "journalctl --no-hostname": ["Mar  4 08:00:00 systemd[1]: Reached target Network."],
     "bonds": [

@@ -83,7 +83,7 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
                 continue
             lines.use(2)
         else:
-            changes = _changes(text, at_s, told)
+            changes = changes_of(text, at_s, told)
         if is_first_sweep:
             # After a restart, links that are found end the failures that were open.
             changes = [each for each in changes or () if each.is_up and had_sweep] or None
@@ -108,8 +108,8 @@ def _link(ends: tuple[str, str], at_s: float, told: Told) -> list[Change] | None
     return [Change(at_s, one, is_up=True)]
 
 
-def _changes(text: str, at_s: float, told: Told) -> list[Change] | None:
-    """The changes of a line, None for one of other subjects or that was not understood."""
+def changes_of(text: str, at_s: float, told: Told) -> list[Change] | None:
+    """Return the changes of a line, None for one of other subjects or that was not understood."""
     if down := _DOWN.match(text):
         return [Change(at_s, Port(down[1], down[2]), is_up=False)]
     if gone := _GONE.match(text):

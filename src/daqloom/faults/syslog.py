@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from daqloom.faults import opensm_log
 from daqloom.faults.change import Change, Port, Told
 from daqloom.faults.clock import Calendar, iso_s
 from daqloom.line_counts import CountedLines
@@ -27,9 +28,13 @@ _FRAMES = tuple(
         # 000123: *Mar  4 2024 08:00:00.123 CET: %LINK-3-UPDOWN: Interface …
         rf"(?:<\d{{1,3}}>)?(?:\d{{1,10}}: )?[*.]?{_MONTH}(?: (?P<year>\d{{4}}))? {_TIME}"
         r"(?: [A-Z]{2,5})?: (?=%)",
+        # Mar  4 08:00:00.123 2024  tor2 …: Junos with `time-format year millisecond`
+        rf"(?:<\d{{1,3}}>)?{_MONTH} {_TIME} (?P<year>\d{{4}}) +{_HOST} ",
         # Mar  4 08:00:00 leaf1 …; SONiC may put the year first
         rf"(?:<\d{{1,3}}>)?(?:(?P<year>\d{{4}}) )?{_MONTH} {_TIME} +{_HOST} ",
         rf"(?:<\d{{1,3}}>1? ?)?(?P<iso>{_ISO}) +{_HOST} ",
+        # 2025-04-27T05:48:33,123456+01:00 mlx5_core …: dmesg --time-format iso
+        r"(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d) ",
         # Mar  4 2024 08:00:00 leaf1 …
         rf"(?:<\d{{1,3}}>)?{_MONTH} (?P<year>\d{{4}}) {_TIME} +{_HOST} ",
         # [Sun Apr 27 05:48:33 2025] mlx5_core 0000:3b:00.0 ens3f0: Link down
@@ -38,9 +43,11 @@ _FRAMES = tuple(
         rf"[A-Z][a-z]{{2}} {_MONTH} {_TIME} (?P<year>\d{{4}}) (?=[a-z0-9]+\.[a-z]+ )",
     )
 )
+_OPENSM = re.compile(r"\bopensm(?:\[\d{1,9}\])?: (.*)", re.IGNORECASE)
 _TAG = re.compile(
-    # kernel: sshd[123]: swss#orchagent: %ETHPORT-5-IF_UP: behind a facility or a level, if any
-    rf"(?::? ?|[a-z0-9]+\.[a-z]+ |{_LEVEL} )"
+    # kernel: sshd[123]: swss#orchagent: %ETHPORT-5-IF_UP: behind a facility, a level or a number of
+    # the event, if any
+    rf"(?::? ?|\d{{5}} |[a-z0-9]+\.[a-z]+ |{_LEVEL} )"
     rf"(?:%|(?!{_LEVEL}:)[\w/(][^\s:\[\]]{{0,80}}(?:\[[^\]\s]{{1,40}}\])?:(?!\S))"
     # RFC 5424: program, process, message and data
     r"|\S{1,48} (?:\d+|-) \S{1,32} (?:-|\[)"
@@ -58,7 +65,24 @@ _STATES = tuple(
     re.compile(statement, re.IGNORECASE)
     for statement in (
         # SONiC: updatePortOperStatus: Port Ethernet48 oper state set from up to down
-        rf"Port {_PORT} oper state set from \w+ to {_UP_DOWN}",
+        rf"Port {_PORT} oper state set from (?!down to down|up to up)\w+ to {_UP_DOWN}",
+        # Port 1:3 link down; Port 12 link is down; Port 1/1/1 operational state changed to down
+        rf"\bPort (?P<port>[A-Za-z]*\d[\w:/.-]{{0,31}})(?: (?:link(?: state)?|oper\w*(?: state)?))?"
+        rf"(?: (?:is(?: now)?|went|goes|changed to))? {_UP_DOWN}",
+        # port 3 is now off-line
+        r"\bport (?P<port>[A-Za-z]{0,3}\d[\w/]{0,15}) is now (?P<state>on|off)-?line",
+        # port_state: et-0/0/3 -> DOWN
+        rf"\bport_?state: {_PORT} -> {_UP_DOWN}",
+        # swp3 lost link
+        r"\b(?P<port>[A-Za-z][\w.-]{0,62}\d[\w./-]{0,62}) (?P<state>lost|gained) link\b",
+        # Link Down: Unit: 1 Slot: 0 Port: 3
+        rf"\bLink {_UP_DOWN}: (?P<port>Unit: \d{{1,3}} Slot: \d{{1,3}} Port: \d{{1,4}})",
+        # %LINK-W-Down:  gi1/0/3
+        rf"%LINK-[A-Z]-{_UP_DOWN}: +{_PORT}",
+        # %IFMGR-5-OSTATE_DN: Changed interface state to down: Te 0/1
+        rf"Changed interface state to {_UP_DOWN}: (?P<port>\w{{2,20}} [\d/]{{1,20}})",
+        # System: Interface ethernet 1/1/1, state down
+        rf"Interface (?:\w+ )?(?P<port>[A-Za-z]*\d[\w./:-]{{0,63}}), state {_UP_DOWN}",
         # bonding: link status definitely down for interface ens1f0
         rf"link status definitely {_UP_DOWN} for interface {_NAME}",
         # bond0: (slave ens1f0): link status definitely down, disabling slave
@@ -68,7 +92,7 @@ _STATES = tuple(
         # EOS, IOS, IOS-XR, Onyx: Interface Ethernet3/1 (text), changed state to down
         rf"Interface {_PORT}(?: \(.{{0,200}}?\))?,? changed (?:\w+ )?state to (?:\w+ )?{_UP_DOWN}",
         # NX-OS: %ETHPORT-5-IF_DOWN_LINK_FAILURE: Interface Ethernet1/1 is down (Link failure)
-        rf"IF_(?:DOWN|UP)\w*: +Interface {_PORT} is {_UP_DOWN}",
+        rf"IF_(?:DOWN|UP)(?!_ADMIN)\w*: +Interface {_PORT} is {_UP_DOWN}",
         # Junos: SNMP_TRAP_LINK_DOWN: ifIndex 550, …, ifName et-0/0/12
         rf"SNMP_TRAP_LINK_{_UP_DOWN}.{{0,200}}\bifName {_PORT}",
         # FreeBSD: igb1: link state changed to DOWN
@@ -83,11 +107,10 @@ _STATES = tuple(
         rf"Network device '{_NAME}' link is {_UP_DOWN}",
         # qede: [qede_link_update:2424(ens1f0)]Link is down
         rf"_link_update:\d+\({_NAME}\)\] ?Link is {_UP_DOWN}",
-        # Extreme: Port 1:3 link down
-        rf"\bPort (?P<port>\d[\d:/]{{0,15}}) link {_UP_DOWN}",
-        # mlx5_core 0000:3b:00.0 ens3f0: Link down; igb: eno1 NIC Link is Up 1000 Mbps
-        r"(?<![\w.:-])(?P<port>[A-Za-z][\w.-]{0,62}?\d[\w.-]{0,62}):? (?:NIC )?link (?:is )?"
-        rf"{_UP_DOWN}(?! to date| event)",
+        # mlx5_core 0000:3b:00.0 ens3f0: Link down; igb: eno1 NIC Link is Up 1000 Mbps; Generic PHY:
+        # eth0 - Link is Down
+        r"(?<![\w.:-])(?P<port>[A-Za-z][\w.-]{0,62}?\d[\w.-]{0,62})(?::| -)? (?:NIC )?(?:Copper )?"
+        rf"link (?:is )?{_UP_DOWN}(?! to date| event)",
         # the same with a name without a number: r8169 0000:02:00.0 uplink: Link is Down
         r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d "
         rf"{_NAME}: (?:NIC )?link (?:is )?{_UP_DOWN}(?! to date| event)",
@@ -98,13 +121,16 @@ _STATES = tuple(
 _FOREIGN = re.compile(
     # Links that are not of the network: disks, buses, displays
     r"\b(?:s?ata\d*|usb|pcie\w*|pciehp|scsi|lpfc|qla\w*|sas\w*|hpsa|megaraid\w*|nvme\w*|rport\S*"
-    r"|thunderbolt|typec|drm|i915|hdmi|phy\d*|snd\w*|mei\w*|firmware|loop)\b"
+    r"|thunderbolt|typec|drm|i915|hdmi|phy-?\d\S*|snd\w*|mei\w*|firmware|loop|drbd|dmar\d*|slot\(?\d+"
+    r"|host\d+|sd[a-z\d]\w*|\w*fcoe|fnic|bnx2fc|iscsi\w*|multipath\w*)\b"
+    # Connections of clusters
+    r"|\b(?:corosync|knet|tipc|dlm|node\d+)\b"
     # Daemons
     r"|\b(?:systemd[\w-]*|NetworkManager|ifup|ifdown|dh[\w-]+|ntpd|chronyd|avahi[\w-]*|kubelet"
     r"|wpa_supplicant|lldpd|snmpd|sshd|cron)(?:\[\d+\])?:"
     # Repetitions and administrative states of switches
     r"|setHostIntfsOperStatus|PORT_CHANNEL-\d|IF_ADMIN_|link is not ready|link status (?:up|down)"
-    r"|\badmin\w* (?:state )?(?:up|down)|up to date"
+    r"|\badmin\w* (?:state )?(?:up|down)|up to date|\bfrom (?P<same>up|down) to (?P=same)\b"
     # Bonds: the sum of their links, and links that join them
     r"|\bactive interface up\b|\bEnslaving\b",
     re.IGNORECASE,
@@ -116,15 +142,33 @@ _CARRIER = (
     re.compile(rf"device \({_NAME}\): (?:carrier: )?link (?P<state>(?:dis)?connected)"),
     # teamd: ens2: ethtool-link went down.
     re.compile(rf"{_NAME}: ethtool-link went {_UP_DOWN}"),
+    # keepalived: Netlink reports ens2 down
+    re.compile(rf"Netlink reports {_NAME} {_UP_DOWN}"),
+    # Junos: rpd: EVENT <UpDown> et-0/0/1 index 1 <Up Broadcast Multicast>
+    re.compile(rf"EVENT <UpDown> {_PORT} index \d{{1,9}} <(?P<state>Up |)"),
 )
 """Statements of daemons on what the kernel mostly reports, too."""
 _SUBJECT = re.compile(
     r"%\S*(?:UP_?DOWN|LINK_?STATE|(?:IF|LINK|PORT)_(?:UP|DOWN)|LINK(?:UP|DOWN))"
     r"|\b(?:link|interface|carrier|line protocol)\b.{0,80}?\b(?:up|down|lost|off-?line|on-?line)\b"
-    r"|\b(?:up|down)\b.{0,20}\b(?:link|interface)\b",
+    r"|\b(?:up|down)\b.{0,20}\b(?:link|interface)\b"
+    r"|\bport\b.{0,80}?\b(?:(?:is|now|went|goes|oper|state)\b.{0,20}?\b(?:up|down|off-?line|on-?line)"
+    r"|changed state from \w+ to)\b"
+    r"|\b(?:lost|lose|gained) link\b",
     re.IGNORECASE,
 )
-_HINT = re.compile(r"up|down|ready|carrier|connected|lost|off-?line|on-?line|link_?state", re.I)
+_DOWN = ("down", "off", "lost", "disconnected", "")
+_LOGICAL = re.compile(
+    r"(?:vlan(?:-?interface)?|bdi|irb|loopback|lo|management|mgmt|mgmteth|oob|vme|fxp|tunnel|nve|vxlan"
+    r"|port-channel|po|bundle-ether|ae|bond|team|docker|br|bridge|virbr|veth|vnet|tap|tun|wlan|wlp|usb"
+    r"|dummy|cali|flannel|cni|vti|gre|sit|ifb|ppp)(?:[-\d]\S*|[\da-f]{6,})?",
+    re.IGNORECASE,
+)
+"""Interfaces that are no links of the network: logical, virtual, for management, wireless."""
+_HINT = re.compile(
+    r"up|down|ready|carrier|connected|lost|gained|off-?line|on-?line|link_?state|changed state",
+    re.I,
+)
 """A word of each of these statements: most lines of a log have none and need no closer look."""
 SUBJECT = "links that go up or down"
 
@@ -176,15 +220,25 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
             _take_quiet(lines, line, part)
             continue
         state = next((hit for each in _STATES if (hit := each.search(text))), None)
-        if state and not _FOREIGN.search(text[: state.start()] + state["port"]):
-            is_up = state["state"].lower() != "down"
+        is_foreign = bool(_FOREIGN.search(text[: state.start()] + state["port"] if state else text))
+        carrier = next((hit for each in _CARRIER if (hit := each.search(text))), None)
+        found = carrier if is_foreign or not state else state
+        if found and _LOGICAL.fullmatch(found["port"]):
+            lines.ignore()
+        elif (sent := _OPENSM.search(text)) and (
+            changes := opensm_log.changes_of(sent[1], at_s, told)
+        ):
+            told.changes += changes
+            lines.use()
+        elif found and found is state:
+            is_up = state["state"].lower() not in _DOWN
             told.changes.append(Change(at_s, _port(host, state["port"]), is_up))
             lines.use()
-        elif carrier := next((hit for each in _CARRIER if (hit := each.search(text))), None):
-            is_up = carrier["state"].lower() in ("gained", "connected", "up")
+        elif carrier:
+            is_up = carrier["state"].lower() not in _DOWN
             told.repeated.append(Change(at_s, _port(host, carrier["port"]), is_up))
             lines.ignore()
-        elif _SUBJECT.search(text) and not _FOREIGN.search(text):
+        elif _SUBJECT.search(text) and not is_foreign:
             lines.malformed(line)
         else:
             _take_quiet(lines, line, part)
