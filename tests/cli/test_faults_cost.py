@@ -120,6 +120,20 @@ def test_json_is_one_object_and_what_python_gives(usual: list[str], folder: Path
     assert cost(month, network, reached).ways[0].hours.value == lost["value"]
 
 
+@pytest.mark.parametrize("command", ["cost", "draw"])
+def test_a_log_of_another_network_is_refused(folder: Path, command: str) -> None:
+    """Two networks number their leaves alike, so some ports of the log exist in both."""
+    rows = [f"2024-03-0{day}T00:00,2024-03-0{day}T06:00,leaf07 port {day}" for day in range(1, 6)]
+    other = folder / f"{command}.csv"
+    other.write_text("\n".join([*LOG.splitlines(), *rows]) + "\n")
+    # leaf00, spine01, H01-00 and leaf01 are known; leaf07 with ports 1 to 5 is not.
+    output = ["--compress", "10", "-o", str(folder / "drawn.toml")] if command == "draw" else []
+    system = str(folder / "tree.toml")
+    result = CliRunner().invoke(app, ["faults", command, system, "--log", str(other), *output])
+    assert result.exit_code == 2
+    assert "only 4 of the 9 ports of the logs, and no leaf07 port 5;" in result.output
+
+
 def test_what_is_in_the_store_is_not_simulated_again(usual: list[str], folder: Path) -> None:
     run(*usual, "-q")
     with Store.open(folder / "store", create=False) as store:

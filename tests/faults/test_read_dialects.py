@@ -485,4 +485,4 @@ def test_a_network_that_has_none_of_the_ports_is_refused() -> None:
     path = CASES / "20-syslogs" / "eos.log"
     done = CliRunner().invoke(app, ["faults", "log", str(path), "--network", "lhcb"])
     assert done.exit_code == 2
-    assert "the network has none of the ports of the logs, such as leaf3 port" in done.stderr
+    assert "the network has none of the ports of the logs, and no leaf3 port" in done.stderr

@@ -419,7 +419,8 @@ def _merged(
     told: Told, links: Links, periods: list[Period], gap_s: float, quiet: bool
 ) -> tuple[Found, Variant]:
     """Return all failures, and those outside test periods with the failures of a flapping link as
-    one. What cannot be used is noted. Raises FaultsError for logs without link changes."""
+    one. What cannot be used is noted. Raises FaultsError for logs without link changes, and for
+    logs of another network."""
     from daqloom.faults import FaultsError
     from daqloom.faults.failure import failures_of
     from daqloom.faults.summary import MERGED, variants
@@ -430,24 +431,31 @@ def _merged(
             "and come up"
         )
     found = failures_of(told, links)
-    _check_ports(told, links)
+    _check_ports(told, links, least=0.5)
     if not quiet:
         _tell(told, found, links)
     return found, variants(found, periods, gap_s, len(links.names))[MERGED]
 
 
-def _check_ports(told: Told, links: Links) -> None:
-    """Raises FaultsError where the network has none of the ports that the logs name."""
+def _check_ports(told: Told, links: Links, least: float = 0.0) -> None:
+    """Raises FaultsError where the network has none of the ports that the logs name, or less than a
+    share of them."""
     from daqloom.faults import FaultsError
 
-    ports = [each.port for each in told.changes]
-    ports += [each.port for each in told.outages] + [each.port for each in told.counters]
-    if links.names and ports and all(links.of(port) is None for port in ports):
-        name = f"{ports[0].node} port {ports[0].port}" if ports[0].port else ports[0].node
-        raise FaultsError(
-            f"the network has none of the ports of the logs, such as {printable(name)}; give the "
-            f"network of these logs, whose links have names such as {links.names[0]}"
-        )
+    ports = {each.port: links.of(each.port) for each in told.changes}
+    ports |= {each.port: links.of(each.port) for each in told.outages}
+    ports |= {each.port: links.of(each.port) for each in told.counters}
+    known = sum(link is not None for link in ports.values())
+    if not links.names or not ports or (known and known >= least * len(ports)):
+        return
+    first = next(port for port, link in ports.items() if link is None)
+    share = f"only {known:,} of the {len(ports):,}" if known else "none of the"
+    raise FaultsError(
+        f"the network has {share} ports of the logs, and no "
+        f"{printable(f'{first.node} port {first.port}' if first.port else first.node)}; give the "
+        f"network of these logs, whose links have names such as {links.names[0]}, or the lines of "
+        "its links alone"
+    )
 
 
 def _periods(given: list[str], file: Path | None) -> list[Period]:
