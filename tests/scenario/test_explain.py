@@ -35,6 +35,7 @@ def refusal(folder: Path, text: str) -> ScenarioError:
         ("tor.pfc", "tor.pause_at"),
         ("tor.dynamic_th", "tor.alpha"),
         ("tor.memory", "tor.buffer"),
+        ("tor.shared", "tor.buffer"),
     ],
 )
 def test_an_unknown_key_is_most_likely_one_that_begins_like_it_or_has_the_meaning(key, meaning):
@@ -48,6 +49,25 @@ def test_a_synonym_is_looked_for_in_the_table_of_the_key():
 
 
 @pytest.mark.parametrize(
+    ("key", "meaning"),
+    [
+        ("network.switch.tor.bufer", "network.switch.tor.buffer"),
+        ("network.switch.tor.rate", "network.links.source.rate"),
+        ("tor.buffer", "network.switch.tor.buffer"),
+        ("netwrk.switch.tor.buffer", "network.switch.tor.buffer"),
+        ("event.units", "readout.units"),
+    ],
+)
+def test_the_last_part_of_a_key_decides_what_it_means(key, meaning):
+    assert nearest(key) == f'; did you mean "{meaning}"?'
+
+
+@pytest.mark.parametrize("key", ["network.switch.tor.xyz", "network.switch.tor.depth", "event.foo"])
+def test_the_name_of_its_table_makes_no_key_similar(key):
+    assert nearest(key) == "; `daqloom show` prints every key"
+
+
+@pytest.mark.parametrize(
     ("value", "known", "meaning"),
     [
         ("reno", ["newreno", "cubic"], "newreno"),
@@ -55,6 +75,9 @@ def test_a_synonym_is_looked_for_in_the_table_of_the_key():
         ("CUBIC", ["newreno", "cubic"], "cubic"),
         ("RoCE", ["tcp", "rdma"], "rdma"),
         ("normal", ["fixed", "gaussian"], "gaussian"),
+        ("linear-shift", ["pull", "shift", "daqpipe"], "shift"),
+        ("Linear", ["pull", "shift", "daqpipe"], "shift"),
+        ("tcp_cubic", ["newreno", "cubic"], "cubic"),
     ],
 )
 def test_an_unknown_value_is_answered_with_the_one_that_it_may_mean(value, known, meaning):

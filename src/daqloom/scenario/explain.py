@@ -108,7 +108,9 @@ def meant(value: object, known: Collection[str]) -> str:
     if not isinstance(value, str):
         return ""
     other_name = next((v for v in synonyms.VALUES.get(value.lower(), ()) if v in known), "")
-    close = other_name or closest(value.lower(), known)
+    # Longer than the known one: "linear-shift", "tcp cubic".
+    inside = max((v for v in known if len(v) > 3 and v in value.lower()), key=len, default="")
+    close = other_name or closest(value.lower(), known) or inside
     return f'; did you mean "{close}"?' if close else ""
 
 
@@ -161,11 +163,25 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     table, _, last = path.rpartition(".")
     beside = (name if "." in name else f"{table}.{name}" for name in synonyms.KEYS.get(last, ()))
     close = next((name for name in beside if knows(name, system)), "")
-    close = close or closest(path, [*known, *sorted(tables)])
+    close = close or _most_similar(path, known, tables)
     if not close:
-        close = next((name for name in known if name.rpartition(".")[2] == last), "")
+        parts = set(path.split("."))
+        alike = (name for name in known if name.rpartition(".")[2] == last)
+        close = max(alike, key=lambda name: len(parts & set(name.split("."))), default="")
     everything = "; `daqloom show` prints every key" if system is Scenario else ""
     return f'; did you mean "{close}"?' if close else everything
+
+
+def _most_similar(path: str, known: Sequence[str], tables: Collection[str]) -> str:
+    """Return the key or table most like a path; empty without one. In a table that is known the
+    last part decides: the table's name would make any of its keys similar."""
+    table, _, last = path.rpartition(".")
+    if table not in tables:
+        whole = next((key for key in known if key.endswith(f".{path}")), "")
+        return whole or closest(path, [*known, *sorted(tables)])
+    beside = {key.removeprefix(f"{table}."): key for key in (*known, *sorted(tables))}
+    names = {name: key for name, key in beside.items() if name != key and "." not in name}
+    return names.get(closest(last, names), "")
 
 
 def _is_beside(path: str, key: str) -> bool:
