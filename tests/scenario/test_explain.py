@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from daqloom.scenario import ScenarioError, synonyms
-from daqloom.scenario.explain import MOST_MISTAKES, known_keys, meant, nearest, refused
+from daqloom.scenario.errors import MOST_MISTAKES
+from daqloom.scenario.explain import known_keys, meant, nearest, refused
 from daqloom.scenario.load import load
 from daqloom.scenario.models import Scenario
 
@@ -170,3 +171,42 @@ def test_a_misspelt_key_behind_another_mistake_is_not_missing_as_well():
     error = refused(caught.value, "", {})
     assert str(error).startswith("event.size")
     assert error.__notes__ == ['unknown key "flows.f.sorce"; did you mean "flows.f.source"?']
+
+
+def test_a_key_without_meaning_hides_no_other_mistake(tmp_path):
+    error = refusal(
+        tmp_path,
+        RACK
+        + """
+[event]
+size = "5"
+[network.links]
+rate = "50 Gb/s"
+[network.switch.tor]
+model = "voq"
+alpha = 3.0
+reserved = "2 MB"
+buffer = "x"
+""",
+    )
+    lines = [line.split(": ", 1)[1] for line in (str(error), *error.__notes__)]
+    assert [line.split("; ")[0] for line in lines] == [
+        'network.links.rate means nothing with network.shape = "rack"',
+        'event.size = "5" has no unit',
+        'network.switch.tor: alpha is not a key of model = "voq"',
+        'network.switch.tor.buffer = "x" is not a quantity',
+        'unknown key "network.switch.tor.reserved"',
+    ]
+
+
+def test_contradictions_of_tables_are_listed_together():
+    changes = {
+        "run.warmup": "2 s",
+        "run.duration": "1 s",
+        "event.size": "2 B",
+        "transport.receive_window": "100 B",
+    }
+    with pytest.raises(ScenarioError) as caught:
+        load("small-rack", changes)
+    starts = [line.split(" =")[0] for line in (str(caught.value), *caught.value.__notes__)]
+    assert starts == ["run.warmup", "transport.receive_window", "event.size"]

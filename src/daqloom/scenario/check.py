@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from operator import attrgetter
 
-from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.errors import ScenarioError, value_error
 from daqloom.scenario.hosts import UnitPlace
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
 from daqloom.scenario.quantities import SIZE, TIME
@@ -18,21 +18,25 @@ from daqloom.scenario.transport import (
 
 
 def check(scenario: Tables) -> None:
-    """Raise ValueError where parts of a scenario contradict one another."""
-    _check_run(scenario)
-    _check_units(scenario)
+    """Raise ValueError where parts of a scenario contradict one another; each further contradiction
+    is a note of the error."""
+    checks = [_check_run, _check_units]
     if scenario.network.technology == "ethernet":
-        _check_ethernet(scenario)
-        _check_classes(scenario)
+        checks += [_check_ethernet, _check_classes]
     else:
-        _check_lanes(scenario)
-        _check_buffer(scenario)
-    if scenario.building.protocol == "pull":
-        _check_event(scenario)
-    else:
-        _check_groups(scenario)
-    _check_flows(scenario)
-    _check_mended(scenario)
+        checks += [_check_lanes, _check_buffer]
+    checks += [_check_event if scenario.building.protocol == "pull" else _check_groups]
+    mistakes: list[str] = []
+    has_units = True
+    for each in (*checks, _check_flows, _check_mended):
+        if has_units or each not in _OF_UNITS:
+            try:
+                each(scenario)
+            except ValueError as error:
+                mistakes.append(str(error))
+                has_units &= each is not _check_units
+    if mistakes:
+        raise value_error(*mistakes)
 
 
 def _check_mended(scenario: Tables) -> None:
@@ -307,6 +311,10 @@ def _check_flows(scenario: Tables) -> None:
                 f"flows.{name}.start = {TIME.format(flow.start)} is not before the end of the "
                 f"run, run.duration = {TIME.format(scenario.run.duration)}"
             )
+
+
+_OF_UNITS = (_check_ethernet, _check_event, _check_groups)
+"""Checks of systems that have the units that they need."""
 
 
 def check_possible(scenario: Tables) -> None:

@@ -1,6 +1,17 @@
 """The error of a scenario that its user can correct."""
 
-from daqloom.words import printable
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, InitErrorDetails
+
+from daqloom.words import counted, printable
+
+MOST_MISTAKES = 10
+"""Most mistakes of a file that are listed."""
+
+T = TypeVar("T")
 
 
 def value_error(first: str, *others: str) -> ValueError:
@@ -11,10 +22,40 @@ def value_error(first: str, *others: str) -> ValueError:
     return error
 
 
+def validated(handler: Callable[[Any], T], data: Any, refusals: Collection[str]) -> T:
+    """Validate `data` by the handler of a validator, and raise `refusals` of other keys of the same
+    table with the mistakes that it finds."""
+    if not refusals:
+        return handler(data)
+    mistakes = [
+        InitErrorDetails(
+            type="value_error", loc=(), input=data, ctx={"error": value_error(*refusals)}
+        )
+    ]
+    try:
+        handler(data)
+    except ValidationError as error:
+        mistakes += [_again(each) for each in error.errors(include_url=False)]
+    raise ValidationError.from_exception_data("", mistakes)
+
+
+def _again(mistake: ErrorDetails) -> InitErrorDetails:
+    """Return a mistake as pydantic takes it to raise it once more."""
+    details = InitErrorDetails(type=mistake["type"], loc=mistake["loc"], input=mistake["input"])
+    if "ctx" in mistake:
+        details["ctx"] = mistake["ctx"]
+    return details
+
+
 class ScenarioError(Exception):
     """Input that cannot be used; the text is one sentence: what, where, what was expected. The text
     is one line of printable characters, whatever the input held; each note of the error is such a
-    line on another mistake."""
+    line on another mistake, up to MOST_MISTAKES in all."""
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, sentence: str, *others: str) -> None:
         super().__init__(printable(sentence))
+        self.mistakes = (sentence, *others)
+        for other in others[: MOST_MISTAKES - 1]:
+            self.add_note(printable(other))
+        if more := len(others[MOST_MISTAKES - 1 :]):
+            self.add_note(f"and {counted(more, 'other mistake')}")

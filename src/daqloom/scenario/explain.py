@@ -14,10 +14,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.moved import KEYS, TABLES, moved
 from daqloom.scenario.quantities import Dimension, dimension_of
 from daqloom.scenario.show import toml_value
-from daqloom.words import closest, counted, printable
-
-MOST_MISTAKES = 10
-"""Most mistakes of a file that are listed."""
+from daqloom.words import closest
 
 
 def refused(
@@ -30,24 +27,30 @@ def refused(
     """Return the error whose text is a sentence on the first mistake: where, key, value, what to
     do; one on each other mistake is a note of the error. Where: `source`, or `option` for a key in
     `overridden`."""
-    mistakes = error.errors(include_url=False)
-    # Misspelt keys are missing as well.
-    tables = {each["loc"][:-1] for each in mistakes if each["type"] == "extra_forbidden"}
-    mistakes = [e for e in mistakes if e["type"] != "missing" or e["loc"][:-1] not in tables]
+    mistakes = mistakes_of(error)
     of_keys: dict[str, list[str]] = {}  # a key with several kinds of value has a mistake of each
     for each in mistakes:
         key = _key_at(each["loc"], system)
+        if _is_across_keys(each):  # a table may have several
+            key += f": {each['ctx']['error']}"
         if key not in of_keys:
             of_keys[key] = [
                 _sentence(one, source, overridden, option, system) for one in _apart(each)
             ]
     first, *others = (text for texts in of_keys.values() for text in texts)
-    refusal = ScenarioError(first)
-    for text in others[: MOST_MISTAKES - 1]:
-        refusal.add_note(printable(text))
-    if more := len(others[MOST_MISTAKES - 1 :]):
-        refusal.add_note(f"and {counted(more, 'other mistake')}")
-    return refusal
+    return ScenarioError(first, *others)
+
+
+def mistakes_of(error: ValidationError) -> list[ErrorDetails]:
+    """Return the mistakes of an error, without missing keys of tables with a misspelt one."""
+    mistakes = error.errors(include_url=False)
+    tables = {each["loc"][:-1] for each in mistakes if each["type"] == "extra_forbidden"}
+    return [e for e in mistakes if e["type"] != "missing" or e["loc"][:-1] not in tables]
+
+
+def _is_across_keys(mistake: ErrorDetails) -> bool:
+    """Return whether a mistake is one of a whole table; its sentence begins with a key."""
+    return mistake["type"] == "value_error" and isinstance(mistake["input"], dict | BaseModel)
 
 
 def _key_at(place: Sequence[str | int], system: type[BaseModel]) -> str:
@@ -74,8 +77,7 @@ def _sentence(
     path = ".".join(str(part) for part in first["loc"])
     kind, context = first["type"], first.get("ctx", {})
     is_overridden = any(path == key or path.startswith(f"{key}.") for key in overridden)
-    if kind == "value_error" and isinstance(first["input"], dict | BaseModel):
-        # A mistake across several keys: the sentence begins with one of them.
+    if _is_across_keys(first):
         named = str(context["error"]).split(" ", 1)[0]
         is_overridden |= f"{path}.{named}".lstrip(".") in overridden
     where = option if is_overridden else f"{source}: " if source else ""

@@ -11,8 +11,8 @@ from pydantic_core import PydanticSerializationError
 from daqloom.scenario import inputs
 from daqloom.scenario.check import check
 from daqloom.scenario.choices import Choices, assumptions
-from daqloom.scenario.document import forget, given, put, without_empty_tables
-from daqloom.scenario.errors import value_error
+from daqloom.scenario.document import copy_of, forget, given, put, without_empty_tables
+from daqloom.scenario.errors import validated
 from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.tables import Tables
 
@@ -79,10 +79,15 @@ class Scenario(Tables):
         if not isinstance(data, dict):
             return handler(data)
         choices = Choices(data, cls)
-        if refusals := [choices.refusal(*each) for each in choices.without_meaning()]:
-            raise value_error(*refusals)
+        foreign = dict(choices.without_meaning())
+        refusals = [choices.refusal(*each) for each in foreign.items()]
+        if foreign:
+            data = copy_of(data)
+            for path in foreign:
+                forget(data, path)
+            choices = Choices(data, cls)
         document, filled = choices.with_defaults()
-        scenario = handler(document)
+        scenario = validated(handler, document, refusals)
         # What the choices filled in was not set by the user: others may replace it.
         for path in filled:
             _unset(scenario, path, data)

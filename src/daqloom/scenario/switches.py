@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
-from daqloom.scenario.errors import value_error
+from daqloom.scenario.errors import validated
 from daqloom.scenario.links import MOST_PORTS
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import (
@@ -223,12 +223,12 @@ class PacketBuffer(Part):
     def _fill_in_model(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(data, dict):
             return handler(data)
-        if refusals := cls.foreign_keys(data):
-            raise value_error(*refusals.values())
         known = _keys_of(data)
         if known is None:
             return handler(data)
-        switch = handler({**known, **data})
+        foreign = cls.foreign_keys(data)
+        data = {key: value for key, value in data.items() if key not in foreign}
+        switch = validated(handler, {**known, **data}, foreign.values())
         # What the model filled in was not set by the user: another model may replace it.
         switch.model_fields_set.intersection_update(data)
         return switch

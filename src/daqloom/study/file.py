@@ -4,15 +4,17 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from daqloom.metrics import Parts
 from daqloom.scenario import ScenarioError
+from daqloom.scenario.explain import mistakes_of
 from daqloom.scenario.files import read_text
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.part import meanings
@@ -36,7 +38,7 @@ from daqloom.study.common import CommonKeys, load_common
 from daqloom.study.condition import Condition, require_metric
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.study.saturation import Saturation
-from daqloom.topology.loaded import override
+from daqloom.topology.loaded import load, override
 from daqloom.words import did_you_mean
 
 LARGEST_STUDY_BYTES = 1 << 20
@@ -330,9 +332,9 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
         document = parse_toml(text)
         return _study(path, StudyFile.model_validate(_quick(document) if quick else document))
     except ValidationError as error:
-        raise StudyError(f"{path}: {sentence_of(error)}") from None
+        raise StudyError(*(f"{path}: {each}" for each in sentences_of(error))) from None
     except ScenarioError as error:
-        raise StudyError(f"{path}: {error}") from None
+        raise StudyError(*(f"{path}: {each}" for each in error.mistakes)) from None
     except RecursionError:
         raise StudyError(f"{path} is nested too deeply; expected tables of keys") from None
     except ValueError as error:  # TomlError is one
@@ -358,9 +360,21 @@ def _study(path: Path, file: StudyFile) -> Study:
     named = file.scenario
     if named.endswith(".toml") or "/" in named:
         named = str(path.parent / named)
-    axes = _axes(file)
+    try:
+        axes = _axes(file)
+    except StudyError as error:
+        raise StudyError(*error.mistakes, *_mistakes_of_set(named, flatten(file.set))) from None
     common = load_common(named, flatten(file.set), axes)
     return _checked(common, file, path.stem)
+
+
+def _mistakes_of_set(scenario: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return sentences on what is wrong with the scenario and [set], without the axes."""
+    try:
+        load(scenario, values)
+    except ScenarioError as error:
+        return error.mistakes
+    return ()
 
 
 def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
@@ -370,9 +384,20 @@ def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
 
 
 def _axes(file: StudyFile) -> tuple[Axis, ...]:
-    axes = [cartesian(key, values) for key, values in flatten(file.grid).items()]
-    axes += [zipped(flatten(table)) for table in file.zip if table]
-    return (*axes, variants(file.variants)) if file.variants else tuple(axes)
+    """Return the axes of a study. Raises StudyError with the mistakes of all of them."""
+    makers = [partial(cartesian, key, values) for key, values in flatten(file.grid).items()]
+    makers += [partial(zipped, flatten(table)) for table in file.zip if table]
+    makers += [partial(variants, file.variants)] if file.variants else []
+    axes: list[Axis] = []
+    mistakes: list[str] = []
+    for make in makers:
+        try:
+            axes.append(make())
+        except StudyError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise StudyError(*mistakes)
+    return tuple(axes)
 
 
 def _checked(common: CommonKeys, file: StudyFile, name: str) -> Study:
@@ -497,17 +522,26 @@ def _si(key: str, value: str | int | float, where: str) -> float:
         raise StudyError(f'{where}: "{value}" {error}') from None
 
 
-def sentence_of(error: ValidationError) -> str:
-    """Return a sentence on what is wrong with a `StudyFile`."""
-    first = error.errors(include_url=False)[0]
-    path = ".".join(str(part) for part in first["loc"])
-    table = TABLES.get(str(next(iter(first["loc"]), "")), StudyFile)  # none: of the whole file
-    if first["type"] == "extra_forbidden":
+def sentences_of(error: ValidationError) -> list[str]:
+    """Return a sentence on each key of a `StudyFile` that is wrong."""
+    mistakes = mistakes_of(error)
+    inside = {each["loc"][:-1] for each in mistakes}  # a list of wrong values counts as empty
+    kept = [e for e in mistakes if e["type"] != "too_short" or e["loc"] not in inside]
+    of_keys = {each["loc"][:2]: each for each in reversed(kept)}
+    return [_sentence(each) for each in reversed(of_keys.values())]
+
+
+def _sentence(mistake: ErrorDetails) -> str:
+    table = TABLES.get(str(next(iter(mistake["loc"]), "")), StudyFile)  # none: of the whole file
+    place = mistake["loc"] if table is StudyFile else mistake["loc"][:2]  # less a kind of value
+    path = ".".join(str(part) for part in place)
+    if mistake["type"] == "extra_forbidden":
         return f'unknown key "{path[:80]}"; known are {", ".join(table.model_fields)}'
-    if first["type"] == "value_error":
-        return str(first["ctx"]["error"])
-    if first["type"] == "missing":
-        meaning = meanings(table).get(str(first["loc"][-1]), "")
+    if mistake["type"] == "value_error":
+        return str(mistake["ctx"]["error"])
+    if mistake["type"] == "missing":
+        meaning = meanings(table).get(str(mistake["loc"][-1]), "")
         expected = f"; expected the {meaning[:1].lower()}{meaning[1:]}" if meaning else ""
         return f"{path} is missing{expected}"
-    return f"{path} = {str(first['input'])[:80]!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    message = mistake["msg"]
+    return f"{path} = {str(mistake['input'])[:80]!r}: {message[:1].lower()}{message[1:]}"

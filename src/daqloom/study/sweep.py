@@ -17,7 +17,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.study import StudyError
 from daqloom.study.dataset import to_dataset
 from daqloom.study.executor import executor_for
-from daqloom.study.file import Method, Study, StudyFile, sentence_of, study_of
+from daqloom.study.file import Method, Study, StudyFile, sentences_of, study_of
 from daqloom.study.runner import Progress, replay, run
 from daqloom.study.store import Store
 
@@ -85,9 +85,9 @@ def _study(
         )
         return study_of(base, file, f"sweep of {base.name}")
     except ValidationError as error:
-        raise StudyError(sentence_of(error)) from None
+        raise StudyError(*sentences_of(error)) from None
     except ScenarioError as error:
-        raise StudyError(str(error)) from None
+        raise StudyError(*error.mistakes) from None
 
 
 def _share(progress: Callable[[float], None] | None) -> Callable[[Progress], None]:
