@@ -9,8 +9,10 @@ import pytest
 
 import daqloom
 from daqloom.metrics import described
+from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.store import Store
+from support.repository import ROOT
 
 QUICK = {"run.duration": "60 ms", "run.warmup": "10 ms"}
 AXES = {"event.rate": ["1 kHz", "2 kHz"], "event.size": ["200 kB", "400 kB"]}
@@ -28,6 +30,19 @@ def test_a_sweep_holds_what_each_point_gives() -> None:
             assert simulated[name] == there.simulate(seed=seed).metric(name)
     analysed = found.sel({"by": "analyse", "seed": 1, **point})
     assert analysed["buffer_peak_bytes.tor"] == there.analyse().metric("buffer_peak_bytes.tor")
+
+
+def test_a_sweep_takes_the_name_or_the_path_of_a_scenario(tmp_path: Path) -> None:
+    axes = {"event.rate": ["1 kHz", "2 kHz"]}
+    loaded = daqloom.sweep(daqloom.load("small-rack"), axes, method="analyse")
+    path = tmp_path / "mine.toml"
+    path.write_text((ROOT / "scenarios" / "small-rack.toml").read_text())
+    for named in ("small-rack", path):
+        found = daqloom.sweep(named, axes, method="analyse")
+        peaks = found["buffer_peak_bytes.tor"].values
+        assert peaks.tolist() == loaded["buffer_peak_bytes.tor"].values.tolist()
+    with pytest.raises(ScenarioError, match='did you mean "small-rack"'):
+        daqloom.sweep("smal-rack", axes, method="analyse")
 
 
 def test_a_range_is_an_axis_and_one_method_is_the_simulation() -> None:

@@ -20,6 +20,7 @@ from daqloom.study.executor import executor_for
 from daqloom.study.file import Method, Study, StudyFile, sentences_of, study_of
 from daqloom.study.runner import Progress, replay, run
 from daqloom.study.store import Store
+from daqloom.topology.loaded import load
 
 if TYPE_CHECKING:
     import xarray
@@ -34,7 +35,7 @@ class HasScenario(Protocol):
 
 
 def sweep(
-    system: HasScenario,
+    system: HasScenario | str | PathLike[str],
     axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
     *,
     method: Method | Sequence[Method] = "simulate",
@@ -46,7 +47,8 @@ def sweep(
 ) -> xarray.Dataset:
     """Every value of each axis with every other, by one method or several.
 
-    An axis is a key of `system` with a list of values, as a scenario file has them (`"2 MB"`), or
+    `system` is what `daqloom.load` returns or takes: the name or the path of a scenario. An axis is
+    a key of it with a list of values, as a scenario file has them (`"2 MB"`), or
     `{"from": "1 kHz", "to": "9 kHz", "step": "2 kHz"}`. `seeds` are how many, from 1, or which.
     `workers` are processes of this machine; 0 is one for each core. A script that asks for more
     than one does so under `if __name__ == "__main__":`, for its workers import it.
@@ -55,9 +57,11 @@ def sweep(
     `progress` is called with the share done, 0 to 1.
 
     The dataset is that of `daqloom.study.dataset.open_study`; what failed is NaN, and a warning
-    says why. Raises StudyError where the sweep makes no sense, or nothing of it could be computed.
+    says why. Raises ScenarioError where there is no such scenario, and StudyError where the sweep
+    makes no sense, or nothing of it could be computed.
     """
-    study = _study(system.scenario, axes, method, seeds)
+    base = load(system) if isinstance(system, str | PathLike) else system.scenario
+    study = _study(base, axes, method, seeds)
     with ExitStack() as stack:
         folder = Path(store or stack.enter_context(claimed_folder()))
         opened = stack.enter_context(Store.open(folder, create=True))
