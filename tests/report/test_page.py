@@ -11,6 +11,15 @@ def test_a_page_of_pictures_alone_carries_no_script() -> None:
     assert len(text) < 10_000
 
 
+def test_a_figure_without_a_caption_has_no_empty_paragraph() -> None:
+    from plotly.graph_objects import Figure
+
+    parts = [picture("Bars", "", b"png", "Bars"), section("Turn", "", Figure())]
+    assert "<p></p>" not in page("A title", "and more", parts)
+    captioned = picture("Bars", "High & low.", b"png", "Bars", answer=True)
+    assert '<p class="answer">High &amp; low.</p>' in captioned
+
+
 def test_names_from_a_scenario_cannot_break_out_of_the_page() -> None:
     from plotly.graph_objects import Figure, Scatter
 

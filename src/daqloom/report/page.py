@@ -144,7 +144,7 @@ def section(heading: str, text: str, figure: Figure) -> str:
     solid = " solid" if "scene" in figure.layout.to_plotly_json() else ""
     data = str(figure.to_json()).replace("</", "<\\/")
     return (
-        f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(text)}</p>\n"
+        f"<h2>{html.escape(heading)}</h2>\n{_paragraph(text)}"
         f'{_FIGURE}{solid}"><script type="application/json">{data}</script></div>'
     )
 
@@ -153,11 +153,16 @@ def picture(heading: str, text: str, png: bytes, described: str, *, answer: bool
     """A heading, a sentence and a picture; `described` is for those who cannot see it. A sentence
     that is an `answer` stands out."""
     data = base64.b64encode(png).decode()
-    look = ' class="answer"' if answer else ""
     return (
-        f"<h2>{html.escape(heading)}</h2>\n<p{look}>{html.escape(text)}</p>\n"
+        f"<h2>{html.escape(heading)}</h2>\n{_paragraph(text, answer=answer)}"
         f'<img alt="{html.escape(described)}" src="data:image/png;base64,{data}">'
     )
+
+
+def _paragraph(text: str, *, answer: bool = False) -> str:
+    """A paragraph and the end of its line; empty without a text."""
+    look = ' class="answer"' if answer else ""
+    return f"<p{look}>{html.escape(text)}</p>\n" if text else ""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
