@@ -18,6 +18,7 @@ import daqloom
 from daqloom import methods
 from daqloom.cli.main import app
 from daqloom.output import OutputError
+from daqloom.report import style
 from daqloom.report.system import event_figure, fabric_result_figure, write_latency
 from daqloom.report.system.event_figure import Bar
 from daqloom.report.system.link_load import blocks, loads
@@ -325,6 +326,16 @@ def test_the_histogram_has_the_shares_of_its_buckets() -> None:
     assert axes.get_ylim()[1] == 1
     assert axes.get_xscale() == "linear"
     assert "median 1.50 µs\n99 % 2.50 µs\nslowest 9.00 µs" in texts(axes.figure)
+
+
+def test_the_histogram_states_the_numbers_of_the_result() -> None:
+    scenario = small(**BRIEF)
+    result = methods.simulate(scenario)
+    told = [
+        f"{text} {style.seconds(float(result.metric(f'write_latency_s.{key}') or 0))}"
+        for text, key in (("median", "p50"), ("99 %", "p99"), ("slowest", "max"))
+    ]
+    assert "\n".join(told) in texts(fabric_result_figure.draw(scenario, result))
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])

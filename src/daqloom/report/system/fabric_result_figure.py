@@ -82,9 +82,10 @@ def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
     phases, events, latency = (
         result.series.get(name, {}) for name in ("phases", "events", "write_latency")
     )
-    titles = write_latency.WRITES
+    titles, metric = write_latency.WRITES, "write_latency_s"
     if not latency.get("count"):
         latency, titles = result.series.get("collection_latency", {}), write_latency.EVENTS
+        metric = "collection_latency_s"
     beside = BESIDE if any(latency.get("count", ())) else 0.0
     width = WIDTH - beside
     given = scenario.measure if result.method == "measure" else scenario.run
@@ -97,7 +98,8 @@ def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
     if beside:
         left, high = (width, height - BELOW) if height else (0.0, LOW)
         axes = sheet.axes(left + AXIS, WIDTH - left - AXIS, high)
-        write_latency.draw(axes, latency, titles)
+        exact = {each: result.metric(f"{metric}.{each}") for each in ("p50", "p99", "max")}
+        write_latency.draw(axes, latency, titles, exact)
         height = high + BELOW
     sheet.down(height + 24 if height else 0)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from daqloom.report import style
 from daqloom.report.system.fabric_layout import FONT
+from daqloom.result import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +28,14 @@ EVENTS = "Time to collect an event", "latency from assignment to completion"
 """Title, and what the axis of times is."""
 
 
-def draw(axes: Axes, histogram: Histogram, titles: tuple[str, str] = WRITES) -> None:
-    """The share of all in each of equal bins; median, 99 % and slowest in words."""
+def draw(
+    axes: Axes,
+    histogram: Histogram,
+    titles: tuple[str, str] = WRITES,
+    exact: Mapping[str, Number | None] | None = None,
+) -> None:
+    """The share of all in each of equal bins; median, 99 % and slowest in words: `exact` "p50",
+    "p99" and "max" (s) of the result, else as the buckets have them."""
     lowest, width, count = (
         np.asarray(histogram[name], float) for name in ("lowest_s", "width_s", "count")
     )
@@ -47,7 +54,10 @@ def draw(axes: Axes, histogram: Histogram, titles: tuple[str, str] = WRITES) -> 
     if not wide:
         axes.locator_params(axis="x", nbins=5)
     axes.tick_params(labelsize=FONT + 0.5)
-    marks = "\n".join(f"{text} {style.seconds(at)}" for text, at in _marks(lowest, highest, count))
+    marks = "\n".join(
+        f"{text} {style.seconds((exact or {}).get(key) or of_buckets)}"
+        for text, key, of_buckets in _marks(lowest, highest, count)
+    )
     axes.text(0.98, 0.98, marks, transform=axes.transAxes, ha="right", va="top", fontsize=FONT + 1)
     title, times = titles
     axes.set_xlabel(times)
@@ -64,9 +74,9 @@ def reached(at: Any, lowest: Any, highest: Any, count: Any) -> NDArray[np.float6
     return found
 
 
-def _marks(lowest: Any, highest: Any, count: Any) -> Iterator[tuple[str, float]]:
+def _marks(lowest: Any, highest: Any, count: Any) -> Iterator[tuple[str, str, float]]:
     total = np.cumsum(count)
-    for text, share in (("median", 0.5), ("99 %", 0.99)):
+    for text, key, share in (("median", "p50", 0.5), ("99 %", "p99", 0.99)):
         bucket = int(np.searchsorted(total, share * total[-1]))
-        yield text, (lowest[bucket] + highest[bucket]) / 2
-    yield "slowest", highest[-1]
+        yield text, key, (lowest[bucket] + highest[bucket]) / 2
+    yield "slowest", "max", highest[-1]
