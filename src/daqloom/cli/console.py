@@ -26,6 +26,8 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 """Exit code that a shell shows for a program ended by SIGPIPE."""
 
+FILE_SUFFIXES = {".html", ".htm", ".pdf", ".png", ".svg", ".jpg", ".json", ".csv", ".parquet"}
+"""Endings that no folder for results has."""
 SILENT_S = 2.0
 """Progress is shown for runs longer than this (s)."""
 SPOKEN_EVERY_S = 10.0
@@ -157,6 +159,19 @@ def check_figures(paths: Sequence[Path], suffixes: tuple[str, ...]) -> None:
     """`check_writable` for each --figure."""
     for path in paths:
         check_writable(path, "--figure", suffixes)
+
+
+def check_folder(path: Path, option: str, page: str) -> None:
+    """Refuse the name of a file for a folder, and a folder in which `page` cannot be written;
+    raises ScenarioError."""
+    from daqloom.scenario.errors import ScenarioError
+
+    if path.suffix.lower() in FILE_SUFFIXES and not path.is_dir():
+        raise ScenarioError(
+            f"{option} {path} is the name of a file; expected a folder, which gets {page} and the "
+            f'figures as files of their own, such as "{path.with_suffix("")}"'
+        )
+    check_writable(path / page, option)
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:

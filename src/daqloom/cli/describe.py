@@ -16,6 +16,7 @@ from daqloom import load
 from daqloom.cli.app import DESCRIBED, group
 from daqloom.cli.console import (
     check_figures,
+    check_folder,
     check_writable,
     plain_failures,
     present,
@@ -263,7 +264,7 @@ def demo(
     Gives a table with formula and simulation of three switches, and figures.
     """
     with plain_failures("complete figures stay in the output folder"):
-        check_writable(output / "figure.png", "--output")
+        check_folder(output, "--output", "figure.png")
         from rich.console import Console
 
         from daqloom.report.system.demo import run

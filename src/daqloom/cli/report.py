@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from daqloom.cli import complete, options
-from daqloom.cli.console import check_writable, plain_failures, progress
+from daqloom.cli.console import check_folder, plain_failures, progress
 from daqloom.cli.options import argument, option
 
 
@@ -45,7 +45,7 @@ def report(
         if len({file.stem for file in files}) < len(files):
             raise StudyError("two of the studies have the same name, of which each needs its own")
         folder = output or Path(f"{'-'.join(file.stem for file in files)}-report")
-        check_writable(folder / "report.html", "--output")
+        check_folder(folder, "--output", "report.html")
         from daqloom.cli.store import read_study
         from daqloom.report.study import provenance as study_provenance
         from daqloom.report.study import report as study_report
