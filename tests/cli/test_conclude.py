@@ -70,6 +70,29 @@ def test_the_commands_tell_people_sentences_and_draw(computed: list[str], tmp_pa
         assert drawn.stat().st_size > 10_000
 
 
+def test_notes_of_levels_are_footnotes(
+    computed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    done = CliRunner().invoke(app, ["study", "levels", *computed])
+    assert done.exit_code == 0, done.output
+    table, _, footnotes = done.stdout.rstrip().rpartition("\n\n")
+    known = dict(line.split("  ", 1) for line in footnotes.splitlines())
+    assert "the tail may be bounded" in known.values()
+    assert list(known) == [str(number) for number in range(1, len(known) + 1)]
+    assert len(set(known.values())) == len(known)
+    [*_, last] = table.splitlines()
+    assert re.search(r"  (–|[0-9]+(, [0-9]+)*)$", last.rstrip())
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "page.html", "figure.PNG"])
+def test_a_report_is_a_folder(computed: list[str], tmp_path: Path, name: str) -> None:
+    done = CliRunner().invoke(app, ["report", *computed, "--output", str(tmp_path / name)])
+    assert done.exit_code == 2
+    assert f"{name} is the name of a file; expected a folder" in done.stderr
+    assert not (tmp_path / name).exists()
+
+
 def test_a_report_shows_its_progress_without_a_terminal(
     computed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +117,7 @@ def test_a_report_shows_its_progress_without_a_terminal(
         (["fit", "--below", "1 Hz"], '--below "1 Hz" is not in B'),
         (["fit", "--below", "1 B"], "0 points are too few"),
         (["fit", "--show", "nonsense"], 'no metric "nonsense"'),
+        (["fit", "--show", "cost"], "the relative cost of switches is no metric but a column"),
         (["compare", "--show", "event_rate_hz"], "no two methods"),
     ],
 )

@@ -260,10 +260,25 @@ def _print_json(found: dict[str, Any], damages: list[Damage]) -> None:
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> None:
-    """With `names` columns that say what a row is; words at the end may wrap."""
-    told = [len(head) - 1] if head[-1] in ("notes", "verdict") else []
+    """With `names` columns that say what a row is. Notes, which many rows share, become footnotes;
+    a verdict at the end may wrap."""
+    footnotes: dict[str, int] = {}
+    if head[-1] == "notes":
+        rows = [[*row[:-1], _footnoted(row[-1], footnotes)] for row in rows]
     print()
-    print_table(head, rows, names=names, words=told)
+    print_table(head, rows, names=names, words=[len(head) - 1] * (head[-1] == "verdict"))
+    if footnotes:
+        print("\n" + "\n".join(f"{number}  {note}" for note, number in footnotes.items()))
+
+
+def _footnoted(notes: str, footnotes: dict[str, int]) -> str:
+    """The numbers of the notes in a cell, which new ones join; a dash stays as it is."""
+    from daqloom.report.study.finding import NOTHING
+
+    if notes == NOTHING:
+        return notes
+    numbers = {footnotes.setdefault(note, len(footnotes) + 1) for note in notes.split("; ")}
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _draw(paths: Sequence[Path], figure: Figure) -> None:

@@ -83,8 +83,13 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
     ]
     if show is not None:
         if show not in known:
+            cost = (
+                "the relative cost of switches is no metric but a column of the table, where the "
+                "study varies network.switch.tor.model; "
+            )
             raise StudyError(
-                f'there is no metric "{show[:80]}" in this study; known are {", ".join(known)}'
+                f'there is no metric "{show[:80]}" in this study; '
+                f"{cost if 'cost' in show else ''}known are {', '.join(known)}"
             )
         _check_dimensions(dataset, show)
         return [show]
