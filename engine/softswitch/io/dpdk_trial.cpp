@@ -13,6 +13,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <ctime>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -76,6 +77,16 @@ base::expected<void> check(const TrialConfig& config) {
     }
     return {};
 }
+
+Time time_of(clockid_t clock) {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
+}
+
+/// A number that grows by the time in which this thread does not run. One that never sleeps does
+/// not run where its core is taken away: by another thread, or by the host of a virtual machine.
+Time time_away() { return time_of(CLOCK_MONOTONIC) - time_of(CLOCK_THREAD_CPUTIME_ID); }
 
 /// A thread of DPDK's own has a cache of buffers.
 struct OwnThread {
@@ -179,14 +190,18 @@ struct Trials::Set {
 
     /// While another core runs the switch.
     TrialResult trial(double frames_per_second, Time duration, Time change_every) {
-        std::thread switches([this] {
+        Time switch_away;
+        std::thread switches([this, &switch_away] {
             const OwnThread thread;
+            const Time begin = time_away();
             loop->run(Time::zero());
+            switch_away = std::max(Time::zero(), time_away() - begin);
         });
         const OwnThread thread;
-        const TrialResult result = send_and_receive(frames_per_second, duration, change_every);
+        TrialResult result = send_and_receive(frames_per_second, duration, change_every);
         loop->stop();
         switches.join();
+        result.away += switch_away;
         return result;
     }
 
@@ -194,6 +209,7 @@ struct Trials::Set {
         const double cycles = static_cast<double>(rte_get_tsc_hz());
         const double per_cycle = frames_per_second / cycles;
         TrialResult result;
+        const Time away_before = time_away();
         result.intended = static_cast<std::uint64_t>(frames_per_second * duration.seconds());
         const std::uint64_t begin = rte_rdtsc();
         const auto end = begin + static_cast<std::uint64_t>(cycles * duration.seconds());
@@ -216,6 +232,7 @@ struct Trials::Set {
             }
         }
         result.duration = Time::from_seconds(static_cast<double>(now - begin) / cycles);
+        result.away = std::max(Time::zero(), time_away() - away_before);
         bool is_empty = false;
         while (!is_empty || rte_ring_count(out[1]) > 0) {
             result.forwarded += receive();

@@ -25,14 +25,14 @@ struct TrialConfig {
 };
 
 struct TrialResult {
-    DAQLOOM_FIELDS(TrialResult, (std::uint64_t, intended, "Frames that were to be sent."),
-                   (std::uint64_t, offered,
-                    "Frames sent, those that found the wire full included."),
-                   (std::uint64_t, missed,
-                    "Frames that found the wire full: the switch was too slow."),
-                   (std::uint64_t, forwarded, "Frames that came back, until the switch was empty."),
-                   (std::uint64_t, changes, "Times that the paces of all rings were changed."),
-                   (base::Time, duration, "From the first frame sent to the last."))
+    DAQLOOM_FIELDS(
+        TrialResult, (std::uint64_t, intended, "Frames that were to be sent."),
+        (std::uint64_t, offered, "Frames sent, those that found the wire full included."),
+        (std::uint64_t, missed, "Frames that found the wire full: the switch was too slow."),
+        (std::uint64_t, forwarded, "Frames that came back, until the switch was empty."),
+        (std::uint64_t, changes, "Times that the paces of all rings were changed."),
+        (base::Time, duration, "From the first frame sent to the last."),
+        (base::Time, away, "Time in which the switch or the generator did not run, both together."))
 };
 
 /// One for a process and its life: DPDK starts once.

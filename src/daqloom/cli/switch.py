@@ -284,7 +284,7 @@ def benchmark(
     are rings in memory in place of network cards. A trial counts if what was sent differs from what
     was to be sent by no more than a thousandth, and is read when the switch has drained. A machine
     whose cores are taken away for longer than the descriptors last loses at any rate: allow some
-    --loss there. When the time is up, or most trials are not valid, the result is a lower bound.
+    --loss there. When the time is up, or cores were taken away, the result is a lower bound.
 
     \b
     Examples:
@@ -345,7 +345,8 @@ def benchmark(
                 print(
                     f"{long.lost:,} of {long.offered:,} frames lost in {long.duration_s:.0f} s at "
                     f"{long.load_hz / 1e6:.3f} million a second, with {long.changes:,} changes of "
-                    "all paces" + ("; it was not sent as asked for" if long.rejected else "")
+                    f"all paces; cores taken away for {long.away_s / (2 * long.duration_s):.1%} of "
+                    "the time" + ("; it was not sent as asked for" if long.rejected else "")
                 )
                 if long.power_w is not None:
                     bits = 8 * frame_size * long.forwarded / long.duration_s
@@ -355,7 +356,7 @@ def benchmark(
                     )
         else:
             reason = f" ({found.reason})" if found.reason else ""
-            print(f"no rate is forwarded with a loss of at most {loss:g}{reason}; see --loss")
+            print(f"no rate was found with a loss of at most {loss:g}{reason}; see --loss")
 
 
 @app.command()

@@ -1,10 +1,12 @@
 """How many frames a second the switch forwards without loss on this machine, by MLRsearch
 (draft-ietf-bmwg-mlrsearch): trials at loads that a search chooses, until the highest load is known
-at which at least half of the trials lose nothing. A search whose time is up, or whose trials are
-mostly not valid, ends with a lower bound.
+at which at least half of the trials lose nothing. A search whose time is up, or whose trials lose
+frames while the machine takes the cores away, ends with a lower bound.
 """
 
+import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -27,11 +29,16 @@ STRETCHED = 0.001
 """Share by which what was sent may differ from what was to be sent, or a trial is not one."""
 MOST_REPEATS = 3
 """Trials at a load, if they are not what was asked for."""
-MOST_INVALID = 10
+MOST_INVALID = 20
 """Trials that are not valid after which a search gives up where they are more than half of all."""
 CAN_SEND = 0.9
 """Share of the highest rate that the generator has reached up to which it can send any load: it was
 held up where it did not."""
+AWAY_LOSS = 2.0
+"""Share of the frames due while a core was taken away up to which a loss is due to that: those of
+the time itself, and as many while the switch catches up."""
+MOST_AWAY = 0.01
+"""Share of a trial's time for which cores may be taken away, or its loss proves no limit."""
 LEAST_HZ, MOST_HZ = 10_000.0, 200e6
 TRIAL_S, SHORTEST_TRIAL_S = 0.5, 0.02
 """Length of a trial (s), and the shortest one of a short search."""
@@ -44,14 +51,23 @@ class Trial:
     """A trial and what came of it."""
 
     load_hz: float
+    intended: int
     offered: int
     missed: int
     forwarded: int
     rejected: bool
     """What was sent differed from what was to be sent by more than a thousandth."""
     was_held_up: bool
-    """Whether it was rejected although the generator can send so much."""
+    """Whether it lost frames, or was rejected, because a core was taken away."""
     forwarded_hz: float
+    duration_s: float
+    away_s: float
+    """Time in which the switch or the generator did not run, both together."""
+
+    @property
+    def proves_a_limit(self) -> bool:
+        """Whether its loss is that of a switch that had its core."""
+        return not self.was_held_up and self.away_s <= MOST_AWAY * self.duration_s
 
 
 SOAK_SHARE = 0.9
@@ -75,6 +91,8 @@ class Soak:
     forwarded: int
     rejected: bool
     """What was sent differed from what was to be sent by more than a thousandth."""
+    away_s: float
+    """Time in which the switch or the generator did not run, both together."""
     power_w: float | None = None
     """Mean power of all processor packages (W); None: this machine does not count it."""
 
@@ -96,20 +114,32 @@ class Throughput:
     trials: list[Trial] = field(default_factory=list)
     soak: Soak | None = None
     is_lower_bound: bool = False
-    """Whether the search ended before the highest load was known."""
+    """Whether the search ended before the highest load was known, or cores were taken away in the
+    trials that it rests on."""
+    is_busy: bool = False
+    """Whether it is a lower bound because cores were taken away."""
+    load_average: float = 0.0
+    """Threads of this machine that ran or waited for a core in the minute before (getloadavg)."""
+
+    @property
+    def away_share(self) -> float:
+        """Share of the trials' time for which the cores of switch and generator were taken away."""
+        time_s = 2 * sum(trial.duration_s for trial in self.trials)
+        return sum(trial.away_s for trial in self.trials) / time_s if time_s else 0.0
 
     @property
     def reason(self) -> str:
         """Why the result is a lower bound; empty: it is none."""
         if not self.is_lower_bound:
             return ""
-        held_up = sum(trial.was_held_up for trial in self.trials)
-        if 2 * held_up > len(self.trials):
-            return (
-                f"{held_up} of {len(self.trials)} trials were not valid because this machine was "
-                "busy: a lower bound"
-            )
-        return "the time was up: a lower bound"
+        if not self.is_busy:
+            return "the time was up: a lower bound"
+        held_up = sum(not trial.proves_a_limit for trial in self.trials)
+        return (
+            f"{held_up} of {len(self.trials)} trials prove no limit because this machine was busy "
+            f"(cores taken away for {self.away_share:.1%} of the time, load average "
+            f"{self.load_average:.1f} on {os.cpu_count()} cores): a lower bound"
+        )
 
     @property
     def wire_bps(self) -> float:
@@ -127,6 +157,8 @@ class Throughput:
             "wire_rate_bps": self.wire_bps,
             "is_lower_bound": self.is_lower_bound,
             "reason": self.reason,
+            "load_average": self.load_average,
+            "cores_away_share": self.away_share,
             "trials": [vars(trial) for trial in self.trials],
             "soak": None if self.soak is None else vars(self.soak),
         }
@@ -162,12 +194,19 @@ def soak(
         missed=result.missed,
         forwarded=result.forwarded,
         rejected=_differs(result),
+        away_s=result.away_s,
         power_w=power_w,
     )
 
 
 def _differs(result: Any) -> bool:
     return bool(abs(result.offered - result.intended) > STRETCHED * result.intended)
+
+
+def _is_lost_by_pauses(result: Any, load_hz: float) -> bool:
+    """Return whether frames were lost, no more than pauses of the cores explain."""
+    lost = result.intended - result.forwarded
+    return bool(0 < lost <= AWAY_LOSS * load_hz * result.away_s)
 
 
 Run = Callable[[float, float], Any]
@@ -189,6 +228,8 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
         self._run, self._found, self._said, self._is_time = run, found, said, is_time
         self._most_hz = 0.0
         """Highest rate that the generator has reached."""
+        self.counted: list[Trial] = []
+        """Trials that the search knows: the last at its load of those in a row."""
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
         """Run a trial until it is the one that was asked for. Raises _EndedError."""
@@ -199,19 +240,24 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
             result = self._run(intended_load, intended_duration)
             self._most_hz = max(self._most_hz, result.offered / max(1e-9, result.duration_s))
             differs = _differs(result)
+            is_held_up = differs and intended_load < CAN_SEND * self._most_hz
             trial = Trial(
                 intended_load,
+                result.intended,
                 result.offered,
                 result.missed,
                 result.forwarded,
                 rejected=differs,
-                was_held_up=differs and intended_load < CAN_SEND * self._most_hz,
+                was_held_up=is_held_up or _is_lost_by_pauses(result, intended_load),
                 forwarded_hz=result.forwarded / max(1e-9, result.duration_s),
+                duration_s=result.duration_s,
+                away_s=result.away_s,
             )
             self._found.trials.append(trial)
             self._said(trial)
             if not trial.was_held_up:
                 break
+        self.counted.append(trial)
         # A trial that was never as asked for counts what was not sent as lost.
         return MeasurementResult(
             intended_duration=intended_duration,
@@ -235,7 +281,7 @@ def search(
 ) -> Throughput:
     """Search the highest load with at most `loss_ratio`, to within `width` of it, in `seconds` at
     most. `said`: called after each trial. Raises MeasureError."""
-    found = Throughput(frame_bytes, loss_ratio, 0.0)
+    found = Throughput(frame_bytes, loss_ratio, 0.0, load_average=os.getloadavg()[0])
     trial_s = min(TRIAL_S, max(SHORTEST_TRIAL_S, seconds / TRIALS))
     goal = SearchGoal(
         loss_ratio=loss_ratio,
@@ -258,7 +304,9 @@ def search(
     try:
         result = MultipleLossRatioSearch(config).search(measurer)
     except _EndedError:
+        proving = sum(trial.proves_a_limit for trial in found.trials)
         found.is_lower_bound = True
+        found.is_busy = 2 * proving < len(found.trials) or found.away_share > MOST_AWAY
         found.forwarded_hz = _lower_bound_hz(found)
         return found
     except RuntimeError as error:
@@ -266,22 +314,43 @@ def search(
     best = result[goal]
     throughput = None if best is None else best.conditional_throughput
     found.forwarded_hz = 0.0 if throughput is None else float(throughput)
+    if best is not None and not _is_proven(best, measurer.counted, loss_ratio):
+        found.is_lower_bound = found.is_busy = True
+        found.forwarded_hz = max(found.forwarded_hz, _lower_bound_hz(found))
     return found
+
+
+def _is_proven(best: Any, counted: list[Trial], loss_ratio: float) -> bool:
+    """Return whether, of the trials that lost frames and decided on a bound, most prove a limit:
+    those that lost too many at the upper bound, those that passed at the lower one."""
+    bounds = ((best.relevant_lower_bound, True), (best.relevant_upper_bound, False))
+    for bound, passes in bounds:
+        lossy = [
+            trial
+            for trial in counted
+            if bound is not None
+            and trial.load_hz == float(bound)
+            and trial.forwarded < trial.intended
+            and passes == (trial.forwarded >= (1 - loss_ratio) * trial.intended)
+        ]
+        if 2 * sum(trial.proves_a_limit for trial in lossy) < len(lossy):
+            return False
+    return True
 
 
 def _lower_bound_hz(found: Throughput) -> float:
     """Return the most that was forwarded at a load at which at least half of the trials lost no
-    more than they may of what was sent, be it less than was asked for."""
-    by_load: dict[float, list[Trial]] = {}
+    more than they may of what was sent, be it less than was asked for. Trials that were held up and
+    lost more do not count."""
+    passed_hz: dict[float, list[float]] = {}
+    failed: Counter[float] = Counter()
     for trial in found.trials:
-        by_load.setdefault(trial.load_hz, []).append(trial)
+        if trial.forwarded >= (1 - found.loss_ratio) * trial.offered:
+            passed_hz.setdefault(trial.load_hz, []).append(trial.forwarded_hz)
+        else:
+            failed[trial.load_hz] += not trial.was_held_up
     best_hz = 0.0
-    for trials in by_load.values():
-        passed = [
-            trial.forwarded_hz
-            for trial in trials
-            if trial.forwarded >= (1 - found.loss_ratio) * trial.offered
-        ]
-        if 2 * len(passed) >= len(trials):
+    for load_hz, passed in passed_hz.items():
+        if len(passed) >= failed[load_hz]:
             best_hz = max(best_hz, min(passed))
     return best_hz
