@@ -3,6 +3,7 @@ left out with a note."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -217,8 +218,8 @@ em0                -                   00:1c:0f:00:00:c0   Gi3/36             mg
 """
 
 
-def leaves(folder: Path, table: str, fars: list[str], spines: tuple[str, str]) -> Path:
-    """The tables of two leaves, each with a host of its own."""
+def leaves(folder: Path, table: str, fars: list[str], spines: tuple[str, ...]) -> Path:
+    """The tables of leaves, each with a host of its own."""
     for leaf, (far, spine) in enumerate(zip(fars, spines, strict=True)):
         text = table.replace("FAR____________", far.ljust(15)).replace("spine0", spine)
         text = text.replace("HOST____________", f"ru{leaf}.daq.example".ljust(16))
@@ -251,6 +252,35 @@ def test_a_device_with_two_names_is_one_device(tmp_path: Path) -> None:
     """The leaves call the spine by two names; its chassis ID is the same."""
     folder = leaves(tmp_path, JUNOS, ["et-0/0/0", "et-0/0/1"], ("spine0", "s0.xy"))
     assert names(load_cabling(folder)[0])[1] == ["leaf0", "leaf1", "spine0"]
+
+
+LONG_NAME = """\
+Device ID            Local Intf      Hold-time  Capability  Port ID
+spine-zero.of-a-very-long-domain.example
+                     Eth1/49         120        BR          Ethernet1/1
+ru01                 Eth1/1          120                    ens1f0
+Total entries displayed: 2
+"""
+
+
+def test_a_name_on_a_line_of_its_own_belongs_to_the_row_below(tmp_path: Path) -> None:
+    """NX-OS writes those that are wider than their column so."""
+    path = tmp_path / "leaf0.lldp.txt"
+    path.write_text(LONG_NAME)
+    fabric, _ = load_cabling(path)
+    assert names(fabric) == (["ru01"], ["leaf0", "spine-zero.of-a-very-long-domain.example"])
+    path.write_text(re.sub("^  *Eth1/49.*\n", "", LONG_NAME, flags=re.MULTILINE))
+    with pytest.raises(TopologyError, match='line 3: expected the rest of the row of "spine-zero'):
+        load_cabling(path)
+
+
+@pytest.mark.parametrize("table", [EOS, JUNOS], ids=["EOS", "Junos"])
+def test_a_neighbour_with_the_port_of_a_switch_is_one(tmp_path: Path, table: str) -> None:
+    """These tables list no capabilities, and from one leaf a spine has one cable."""
+    far = "Ethernet1" if table is EOS else "et-0/0/0"
+    fabric, notes = load_cabling(leaves(tmp_path, table, [far], ("spine0",)))
+    assert names(fabric) == (["ru0.daq.example"], ["leaf0", "spine0"])
+    assert any('switch "spine0" has no table of its own' in note for note in notes)
 
 
 # ---- refusals -----------------------------------------------------------------------------------

@@ -186,6 +186,14 @@ def test_who_says_nothing_is_a_switch_if_it_has_several_neighbours(lldpcli):
     assert [node.name for node in fabric.nodes] == ["a", "b", "s"]
 
 
+def test_one_chassis_is_one_device_however_its_address_is_written(lldpcli):
+    spellings = "BB:00:00:00:00:01", "bb00.0000.0001", "bb00-0000-0001", "bb-00-00-00-00-01"
+    interfaces = [heard(f"swp{n}", "", f"x{n}", chassis=each) for n, each in enumerate(spellings)]
+    named = [heard("swp1", "up", "x9", chassis=spellings[0])]
+    fabric, _ = load_cabling(lldpcli(s=interfaces, t=named))
+    assert {node.name for node in fabric.nodes} == {"s", "t", "up"}
+
+
 def test_other_protocols_are_passed_over(lldpcli):
     folder = lldpcli(
         s=[heard("p1", "a", "x"), heard("p1", "other", "y", via="CDPv2"), heard("p2", "b", "x")]

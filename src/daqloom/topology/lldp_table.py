@@ -8,8 +8,8 @@
     Total entries displayed:  2
 
 Columns begin where their dashes do, or their titles in a table without dashes. A line that has
-nothing in the first column continues the one before. What precedes the table, such as a prompt, is
-ignored.
+nothing in the first column continues the one before; NX-OS writes a long name on a line of its own.
+What precedes the table, such as a prompt, is ignored.
 """
 
 import re
@@ -67,7 +67,7 @@ def read_lldp_table(path: Path, device: str) -> Table:
     has_rule = False
     neighbours: list[Neighbour] = []
     is_over = False
-    first = ""
+    first = wrapped = ""
     lines = counted_lines(path, "neighbours", KNOWN, LARGEST_TABLE_BYTES, in_columns=True)
     for line in lines:
         where = f"{path}, line {lines.number}"
@@ -93,9 +93,15 @@ def read_lldp_table(path: Path, device: str) -> Table:
             columns, has_rule = dashes, True
         elif neighbours and _PROMPT.fullmatch(line):
             is_over = True
+        elif titles is _NX_OS and not wrapped and len(line.split()) == 1:
+            wrapped = text_of(line, where)
         elif cells := _cells(line, columns, where, has_rule):
-            neighbour = _neighbour(dict(zip(titles.values(), cells, strict=True)), where)
-            if neighbour:
+            row = dict(zip(titles.values(), cells, strict=True))
+            if wrapped and row["device"]:
+                raise TopologyError(f'{where}: expected the rest of the row of "{wrapped[:60]}"')
+            row["device"] = row["device"] or wrapped
+            wrapped = ""
+            if neighbour := _neighbour(row, where):
                 neighbours.append(neighbour)
     if titles is None:
         what = f'its first line is "{first[:60]}"' if first else "it is empty"

@@ -36,9 +36,11 @@ _OF_SWITCHES = re.compile(r"eth0|em[01]|fxp0|me0|vme|bme\d")
 _SWITCH_PORT = re.compile(
     r"Ethernet\d|Eth\d+/|etp\d|swp\d|(?:et|xe|ge)-\d+/|(?:Gigabit|\w+Gig\w*|Te|Hu|Fo)(?:Ethernet)?\d"
 )
-_NO_NAME = re.compile(
-    r"(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|[0-9]*", re.IGNORECASE
+_MAC = re.compile(
+    r"(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}|(?:[0-9a-f]{4}[.-]){2}[0-9a-f]{4}|[0-9a-f]{6}-?[0-9a-f]{6}",
+    re.IGNORECASE,
 )
+_NO_NAME = re.compile(rf"{_MAC.pattern}|[0-9]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,14 @@ def is_management(port: str) -> bool:
     return _MANAGEMENT.fullmatch(port) is not None
 
 
+def one_spelling(text: str) -> str:
+    """Return a MAC address as pairs of small digits between colons; any other text unchanged.
+    `AA-BB-CC-00-00-01`, `aabb.cc00.0001` and `aabb-cc00-0001` are one address."""
+    if not _MAC.fullmatch(text):
+        return text
+    return ":".join(re.findall("..", re.sub("[:.-]", "", text.lower())))
+
+
 def text_of(value: str, where: str) -> str:
     """A text that a neighbour sent, fit for a terminal; raises TopologyError."""
     if len(value) > LONGEST_TEXT:
@@ -103,8 +113,8 @@ def fabric_of_tables(
 ) -> tuple[Fabric, list[str]]:
     """The fabric and warnings; raises TopologyError where tables contradict one another. A switch
     is a device whose own table has ports named as those of switches; one that forwards (bridge,
-    router) and has such ports or several cables; or one without capabilities that has several
-    neighbours. All others are hosts. `rate_bps`: of all cables."""
+    router) and has such ports or several cables; or one without capabilities that has such ports or
+    several neighbours. All others are hosts. `rate_bps`: of all cables."""
     match = _Match()
     lines = {}
     for table in tables:
@@ -134,6 +144,16 @@ class _Match:
         self.warnings: list[str] = []
 
     def add(self, table: Table) -> None:
+        neighbours = [
+            replace(
+                each,
+                device=one_spelling(each.device),
+                ids=tuple(map(one_spelling, each.ids)),
+                chassis=one_spelling(each.chassis),
+            )
+            for each in table.neighbours
+        ]
+        table = replace(table, neighbours=neighbours)
         other = self.tables.setdefault(table.device, table)
         if other is not table:
             raise TopologyError(
@@ -329,7 +349,8 @@ class _Match:
                 return True
             if (device, True) in said:  # as hosts with a bridge for containers do
                 return degree[device] > 1 or device in with_switch_ports
-            return (device, False) not in said and len(near[device]) > 1
+            many = len(near[device]) > 1 or device in with_switch_ports
+            return many and (device, False) not in said
 
         switches = {device for device in degree if is_switch(device)}
         if not switches:
