@@ -56,7 +56,22 @@ def test_ranges_of_slurm(text: str, names: list[str]) -> None:
     assert list(expanded(text, "here")) == names
 
 
-@pytest.mark.parametrize("text", ["n[1-]", "n[a-b]", "n[1-999999999]", "n[0-999]x[0-999]"])
+def test_what_follows_a_name_leads_to_its_host() -> None:
+    """Host files of MPI; `node090` is as near by letters."""
+    for name in ("node001:4", "node001 slots=4", "node001x", "node001-ib0"):
+        with pytest.raises(TopologyError, match='did you mean "node001 HCA-1"'):
+            NAMES.place(name, "here")
+    with pytest.raises(TopologyError, match=r'did you mean "two mlx5_[01]"'):
+        NAMES.place("two slots=8", "here")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n[1-]", "n[a-b]", "n[1-999999999]", "n[0-999]x[0-999]", "n[1-2],m[4-3]", "n1,m2]", "n]",
+        "n[1,[2]]",
+    ],
+)  # fmt: skip
 def test_ranges_that_are_none_or_too_long_are_refused(text: str) -> None:
     with pytest.raises(TopologyError, match="here: "):
         list(expanded(text, "here"))

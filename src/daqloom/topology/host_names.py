@@ -11,7 +11,8 @@ from daqloom.words import did_you_mean
 
 _RANGE = re.compile(r"\[([0-9,-]{1,4000})\]")
 _EXPECTED = "a range such as node[001-096,100]"
-_LISTED = re.compile(r"(?:[^,\[\]]|\[[^\]]*\])+")
+_BETWEEN_PARTS = re.compile(r",(?![^\[\]]*\])")
+"""A comma outside of brackets."""
 
 
 class HostNames:
@@ -39,18 +40,20 @@ class HostNames:
             raise TopologyError(
                 f'{where}: host "{name[:80]}" has several adapters; give {adapters}'
             )
-        hint = did_you_mean(name, self._place, "give the name of one of its hosts")
+        start = max((bare for bare in self._adapters if name.startswith(bare)), key=len, default="")
+        known = self._adapters[start] if start else self._place
+        hint = did_you_mean(start or name, known, "give the name of one of its hosts")
         raise TopologyError(f'{where}: there is no host "{name[:80]}" in {self._fabric}; {hint}')
 
 
 def expanded(text: str, where: str) -> Iterator[str]:
     """The names of a list as Slurm writes it: `node[001-096,100],login1`. Raises TopologyError that
     begins with `where`."""
-    if "[" not in text and "," not in text:
+    if not set("[],").intersection(text):
         yield text
         return
     count = 0
-    for part in _LISTED.findall(text):
+    for part in filter(str.strip, _BETWEEN_PARTS.split(text)):
         pieces = _RANGE.split(part.strip())
         if bad := next((each for each in pieces[::2] if "[" in each or "]" in each), None):
             raise TopologyError(f'{where}: cannot read "{bad[:60]}"; expected {_EXPECTED}')
@@ -72,6 +75,8 @@ def _numbers(text: str, where: str) -> Iterator[str]:
         if not first.isdecimal() or (dash and not last.isdecimal()) or len(first + last) > 18:
             raise TopologyError(f'{where}: cannot read "[{text[:60]}]"; expected {_EXPECTED}')
         end = int(last or first)
+        if end < int(first):
+            raise TopologyError(f'{where}: "[{text[:60]}]" runs backwards; expected {_EXPECTED}')
         if end - int(first) > MOST_NODES:
             raise TopologyError(f"{where}: more than {MOST_NODES} hosts; expected a shorter list")
         yield from (str(number).zfill(len(first)) for number in range(int(first), end + 1))
