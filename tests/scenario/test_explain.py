@@ -33,7 +33,6 @@ def refusal(folder: Path, text: str) -> ScenarioError:
         ("tor.cell", "tor.cell_size"),  # `tor.pace` is nearer by letters
         ("tor.reserved", "tor.dedicated"),
         ("core.headroom", "core.dedicated"),
-        ("tor.pfc", "tor.pause_at"),
         ("tor.dynamic_th", "tor.alpha"),
         ("tor.memory", "tor.buffer"),
         ("tor.shared", "tor.buffer"),
@@ -41,6 +40,19 @@ def refusal(folder: Path, text: str) -> ScenarioError:
 )
 def test_an_unknown_key_is_most_likely_one_that_begins_like_it_or_has_the_meaning(key, meaning):
     assert nearest(f"network.switch.{key}") == f'; did you mean "network.switch.{meaning}"?'
+
+
+@pytest.mark.parametrize("key", ["switch.tor.pfc", "pfc", "switch.tor.xoff"])
+def test_a_key_of_lossless_ethernet_is_answered_with_what_there_is(key):
+    """Only one model of switches has `pause_at`: a hint to the key alone leads to a refusal."""
+    assert nearest(f"network.{key}").startswith("; PFC is not simulated; a switch of model ")
+
+
+def test_dcqcn_is_not_dctcp():
+    assert meant("dcqcn", ["newreno", "cubic", "dctcp"]).startswith("; DCQCN is not simulated")
+    assert nearest("transport.dcqcn").startswith("; DCQCN is not simulated")
+    with pytest.raises(ScenarioError, match="DCQCN is not simulated"):
+        load("lhcb-ethernet", ["transport.congestion=dcqcn"])
 
 
 def test_a_synonym_is_looked_for_in_the_table_of_the_key():

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from daqloom.scenario.document import ABSENT, copy_of, given, look, put
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, GuessedWhere, Part, When
 from daqloom.scenario.quantities import dimension_of
+from daqloom.scenario.synonyms import NOT_SIMULATED
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ class Choices:
 
     def refusal(self, path: str, condition: When) -> str:
         """Return a sentence on a key that means nothing."""
+        if absent := NOT_SIMULATED.get(str(self.value(path)).lower()):
+            return f"{path} means nothing here: {absent}; leave it out"
         value = self.value(condition.key)
         shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
         wanted = " or ".join(f'"{each}"' for each in condition.among)

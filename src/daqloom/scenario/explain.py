@@ -109,6 +109,8 @@ def meant(value: object, known: Collection[str]) -> str:
     """Return the end of a sentence about an unknown value: the known one that it may mean."""
     if not isinstance(value, str):
         return ""
+    if absent := synonyms.NOT_SIMULATED.get(value.lower()):
+        return f"; {absent}"
     other_name = next((v for v in synonyms.VALUES.get(value.lower(), ()) if v in known), "")
     # Longer than the known one: "linear-shift", "tcp cubic".
     inside = max((v for v in known if len(v) > 3 and v in value.lower()), key=len, default="")
@@ -163,6 +165,8 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     known = [named_as(path, key) for key in known_keys(system) if _is_beside(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
     table, _, last = path.rpartition(".")
+    if system is Scenario and (absent := synonyms.NOT_SIMULATED.get(last.lower())):
+        return f"; {absent}"
     beside = (name if "." in name else f"{table}.{name}" for name in synonyms.KEYS.get(last, ()))
     close = next((name for name in beside if knows(name, system)), "")
     close = close or _most_similar(path, known, tables)
