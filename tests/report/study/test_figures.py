@@ -361,6 +361,14 @@ def test_what_has_no_limit_lies_apart_from_a_single_limit(key: str, unit: str):
     assert [label.get_text() for label in axes.get_xticklabels()] == ["8", "no limit"]
 
 
+def test_a_surface_names_the_step_without_a_limit():
+    requests = ("building.outstanding_fragments", [0, 4, 8], "")
+    scene = study_interactive.surface(study(requests, RATES)).layout.scene
+    assert scene.xaxis.ticktext == ("no limit", "4", "8")
+    assert scene.xaxis.tickvals == (0, 4, 8)
+    assert scene.yaxis.ticktext is None
+
+
 def test_a_map_names_the_step_without_a_limit():
     requests = ("building.outstanding_fragments", [0, 4, 8], "")
     figure = study_figures.heat_map(study(requests, RATES, methods=("simulate",)))

@@ -160,8 +160,8 @@ class _Surface:
             "legend": {"x": 0.8, "y": 0.92, "title": {"text": _escape(legend)}},
             "scene": {
                 "domain": {"x": [0, 0.79]},
-                "xaxis": {"title": {"text": _escape(self.x.label)}},
-                "yaxis": {"title": {"text": _escape(self.y.label)}},
+                "xaxis": _axis(self.x),
+                "yaxis": _axis(self.y),
                 "zaxis": {"title": {"text": _escape(self.z.label)}} | kinds,
                 "camera": {"eye": {"x": -1.5, "y": -1.6, "z": 0.75}},
                 "aspectmode": "manual",
@@ -179,6 +179,15 @@ class _Surface:
         parts = ((self.x, "x", ".4g"), (self.y, "y", ".4g"), (self.z, "z", ".4g"))
         lines = [f"{_escape(q.name)} %{{{v}:{form}}} {q.unit}" for q, v, form in parts]
         return "<br>".join(lines)
+
+
+def _axis(quantity: view.Quantity) -> dict[str, Any]:
+    """Title, and the steps as ticks where one of them is no number."""
+    axis: dict[str, Any] = {"title": {"text": _escape(quantity.label)}}
+    places = np.asarray(quantity.values, dtype=float) / quantity.divisor
+    if quantity.is_unlimited_at_zero and 0 in places:
+        axis |= {"tickvals": places.tolist(), "ticktext": [*map(quantity.place_text, places)]}
+    return axis
 
 
 def _called(label: str, step: str) -> str:

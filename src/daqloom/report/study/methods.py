@@ -128,7 +128,7 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
     if by_load:
         _bands(axes, x)
     else:
-        x, label = _along(dataset, found)
+        x, label = _along(dataset, found, axes)
     k = found.scale.k
     low, high = found.scale.interval()
     axes.axhspan(low, high, color=style.ORANGE, alpha=0.2, lw=0)
@@ -144,11 +144,12 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
     return drawn
 
 
-def _along(dataset: Dataset, found: Agreement) -> tuple[Any, str]:
-    """The first axis of numbers, else the points in their order."""
+def _along(dataset: Dataset, found: Agreement, drawn: Axes) -> tuple[Any, str]:
+    """The first axis of numbers, whose ticks `drawn` gets, else the points in their order."""
     for axis in axes_of(dataset):
         if is_numeric(dataset, axis) and dataset.sizes[axis] > 1:
             quantity = view.axis_quantity(dataset, axis)
+            drawn.xaxis.set_major_formatter(quantity.place_text)
             return np.array([at[axis] for at in found.at]) / quantity.divisor, quantity.label
     return np.arange(len(found.at)), "point"
 

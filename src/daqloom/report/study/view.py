@@ -125,6 +125,10 @@ class Quantity:
         """For an axis of a figure: `event rate (kHz)`."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
+    def place_text(self, place: float, _: object = None) -> str:
+        """The number at a place of its axis, in its unit: `12`, `no limit`; also a formatter."""
+        return NO_LIMIT if self.is_unlimited_at_zero and place == 0 else f"{place:,.4g}"
+
     def text(self, value: float) -> str:
         """A number with its unit: `12 kHz`."""
         if not np.isfinite(value):
@@ -341,8 +345,9 @@ def step_ticks(axis: Any, quantity: Quantity, places: Any = None) -> None:
         return
     axis.set_major_locator(FixedLocator(shown))
     axis.set_minor_locator(NullLocator())
-    unlimited = {free, 0.0} if quantity.is_unlimited_at_zero else {free}
-    axis.set_major_formatter(lambda value, _: NO_LIMIT if value in unlimited else f"{value:,.4g}")
+    axis.set_major_formatter(
+        lambda value, _: NO_LIMIT if value == free else quantity.place_text(value)
+    )
 
 
 def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
