@@ -42,7 +42,7 @@ ROWS: tuple[Row, ...] = (
     Row("events_discarded", lambda c: c.meps_discarded, "sum", "events"),
     Row("events_checked", lambda c: c.meps_checked, "sum", "events"),
     Row("events_wrong", lambda c: c.meps_wrong, "sum", "events"),
-    Row("events_unchecked", lambda c: c.meps_unchecked or None, "sum", "events"),
+    Row("events_unchecked", lambda c: c.meps_unchecked, "sum", "events"),
     Row("events_repeated", lambda c: c.meps_repeated, "sum", "events"),
     Row("fragments_checked", lambda c: c.fragments_checked, "sum"),
     Row("checked_bytes", lambda c: c.fragment_bytes_checked, "sum"),

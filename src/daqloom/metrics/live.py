@@ -23,7 +23,7 @@ events_wrong | events | events wrong | measure |
     Events with a wrong byte.
 events_unchecked | events | events not checked | measure |
     Replayed events that could not be checked: files of the recording are not at their builder unit,
-    or those without indices are larger than 250 MB together. Absent if there were none.
+    or those without indices are larger than 250 MB together.
 events_repeated | events | duplicate events | measure |
     Duplicates: events delivered to a consumer again.
 fragments_checked | fragments | fragments checked | measure |
