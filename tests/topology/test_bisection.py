@@ -112,12 +112,12 @@ def test_a_small_fabric_is_judged_by_all_its_cuts(
 def test_a_large_fabric_is_judged_rightly_or_not_at_all(
     graph: tuple[dict[int, dict[int, int]], dict[int, int]], data: st.DataObject
 ) -> None:
-    """As if it had more switches than all sets are tried of; any levels may only cost an answer."""
+    """As if it had too many sets to try all; wrong levels may only cost an answer."""
     rates, sent = graph
     level = {switch: data.draw(st.integers(1, 3)) for switch in rates}
     pods = data.draw(st.lists(st.sets(st.sampled_from(sorted(rates)))))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bisection, "MOST_TRIED", 0)
+        patch.setattr(bisection, "MOST_SETS", 0)
         found = has_full_bisection(rates, sent, level, pods)
     assert found in (None, every_set_carries(rates, sent))
 
@@ -145,10 +145,11 @@ def trees(draw: st.DrawFn) -> tuple[dict[int, dict[int, int]], dict[int, int], d
 
 
 @given(trees())
-def test_what_spreads_evenly_has_full_bisection(
+def test_a_tree_is_judged_by_all_its_cuts(
     fabric: tuple[dict[int, dict[int, int]], dict[int, int], dict[int, int]],
 ) -> None:
     rates, sent, level = fabric
+    assert has_full_bisection(rates, sent, {}, []) is every_set_carries(rates, sent)
     assert every_set_carries(rates, sent) or not spreads_evenly(rates, sent, level)
 
 
@@ -158,6 +159,18 @@ def test_a_large_regular_tree_is_known(cables: int, full: bool) -> None:
     pairs = [(leaf, 30 + spine) for leaf in range(30) for spine in range(4)] * cables
     found = tree(cabled([8] * 30 + [0] * 4, pairs))
     assert (found.full_bisection, found.non_blocking) == (full, full)
+
+
+@pytest.mark.parametrize(("spare", "full"), [(0, True), (1, False)])
+def test_a_large_tree_with_a_dead_cable_and_a_server_at_a_spine_is_known(
+    spare: int, full: bool
+) -> None:
+    """30 leaves of 8 hosts, two cables to each of 4 spines, of which one is dead: its leaf has 8
+    hosts, or 7. A spine has a server."""
+    pairs = [(leaf, 30 + spine) for leaf in range(30) for spine in range(4)] * 2
+    found = tree(cabled([7 + spare] + [8] * 29 + [1, 0, 0, 0], pairs[1:]))
+    assert found.level == (1,) * 30 + (2,) * 4
+    assert found.full_bisection is full
 
 
 @pytest.mark.parametrize(("cables", "full"), [(1, False), (16, None)])

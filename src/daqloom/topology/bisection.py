@@ -4,7 +4,8 @@ A fabric has that full bisection if the cables between any set of switches and a
 the hosts of the set send, or what all other hosts can take (max-flow min-cut: Ford and Fulkerson
 1956). No fast method decides that for every fabric, so the answer is yes, no, or not known:
 
-- up to `MOST_TRIED` switches that matter, all sets are tried, and the answer is exact;
+- all sets are tried where they are few, and the answer is exact: those of 20 switches, or of any
+  number of which most are cabled alike;
 - a larger fabric has none if a cut is too narrow: those of leaves, of pods, and of sets that grow
   along the cables are tried;
 - it has it if all leaves can spread what they send over the top switches in the same shares: any
@@ -14,6 +15,7 @@ the hosts of the set send, or what all other hosts can take (max-flow min-cut: F
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,8 @@ Rates = Mapping[int, Mapping[int, int]]
 """For each switch its neighbours, and the rate of all cables to each (b/s)."""
 Sent = Mapping[int, int]
 """For each switch with hosts the rate of these (b/s), above 0."""
-MOST_TRIED = 20
-"""Switches of which all sets are tried."""
+MOST_SETS = 1 << 19
+"""Sets that are tried one by one."""
 MOST_STARTS = 16
 """Leaves from which sets grow."""
 NONE = Fraction(0)
@@ -37,9 +39,10 @@ def has_full_bisection(
     of each switch (1: leaf) and `pods` guide the search in large fabrics."""
     if len(sent) < 2:
         return True
-    inner, outer = decisive(rates, sent)
-    if len(inner) <= MOST_TRIED:
-        return every_cut_carries(rates, sent, inner, outer)
+    inner, outer = _decisive(rates, sent)
+    twins = _twins(rates, sent, inner)
+    if prod(count + 1 for _, count in twins) <= 2 * MOST_SETS:
+        return _every_cut_carries(rates, sent, twins, outer)
     cuts = (*([switch] for switch in sent), *pods)
     if not all(_carries(rates, sent, set(cut)) for cut in cuts):
         return False
@@ -49,7 +52,7 @@ def has_full_bisection(
     return None if all(_growing_cuts_carry(rates, sent, outer, each) for each in orders) else False
 
 
-def decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
+def _decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
     """Return the switches that decide a cut: those with hosts, and of the others so many that the
     rest, returned second, have no cable to each other. Each of these joins the side to which it
     has more."""
@@ -61,28 +64,48 @@ def decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
     return list(inner), [switch for switch in rates if switch not in inner]
 
 
-def every_cut_carries(rates: Rates, sent: Sent, inner: Sequence[int], outer: Sequence[int]) -> bool:
-    """Return whether each cut carries the smaller side's rate. Sets of `inner` without its first
-    switch are numbered in binary; the sets with it are their complements."""
+def _twins(rates: Rates, sent: Sent, switches: Iterable[int]) -> list[tuple[int, int]]:
+    """Switches with the same hosts' rate and the same cables: the first ones, and how many each
+    stands for; most come first. Of a set only their number counts."""
+    found: dict[tuple[int, frozenset[tuple[int, int]]], list[int]] = {}
+    for switch in switches:
+        alike = sent.get(switch, 0), frozenset(rates[switch].items())
+        found.setdefault(alike, []).append(switch)
+    return sorted(((each[0], len(each)) for each in found.values()), key=lambda twin: -twin[1])
+
+
+def _every_cut_carries(
+    rates: Rates, sent: Sent, twins: Sequence[tuple[int, int]], outer: Sequence[int]
+) -> bool:
+    """Return whether each cut carries the smaller side's rate. A set has up to half of the first
+    twins: one with more is the other side of one with fewer."""
+    steps = [range(count + 1) for _, count in twins]
+    steps[0] = range(twins[0][1] // 2 + 1)
     cut = np.zeros(1, np.int64)
-    for place, switch in enumerate(inner[1:], start=1):
-        near = [rates[switch].get(other, 0) for other in inner[:place]]
-        inside = _sums(near[1:])
-        cut = np.concatenate([cut + inside, cut + sum(near) - inside])
-    alike = Counter(tuple(rates[switch].get(other, 0) for other in inner) for switch in outer)
+    for place, (switch, count) in enumerate(twins):
+        near = [rates[switch].get(other, 0) for other, _ in twins[:place]]
+        inside, total = _sums(near, steps), _total(near, twins)
+        parts = [cut + n * (total - inside) + (count - n) * inside for n in steps[place]]
+        cut = np.concatenate(parts)
+    alike = Counter(tuple(rates[switch].get(other, 0) for other, _ in twins) for switch in outer)
     for row, times in alike.items():
-        inside = _sums(row[1:])
-        cut += times * np.minimum(inside, sum(row) - inside)
-    own = _sums([sent.get(switch, 0) for switch in inner[1:]])
-    return bool((cut >= np.minimum(own, sum(sent.values()) - own)).all())
+        inside = _sums(row, steps)
+        cut += times * np.minimum(inside, _total(row, twins) - inside)
+    sends = [sent.get(switch, 0) for switch, _ in twins]
+    own = _sums(sends, steps)
+    return bool((cut >= np.minimum(own, _total(sends, twins) - own)).all())
 
 
-def _sums(values: Iterable[int]) -> NDArray[np.int64]:
-    """The sum of each set of the values; bit n of a set's number stands for value n."""
+def _sums(values: Sequence[int], steps: Sequence[range]) -> NDArray[np.int64]:
+    """The sums of the values, each taken as often as its steps say, the first one fastest."""
     sums = np.zeros(1, np.int64)
-    for value in values:
-        sums = np.concatenate([sums, sums + value])
+    for value, times in zip(values, steps, strict=False):
+        sums = np.concatenate([sums + n * value for n in times])
     return sums
+
+
+def _total(values: Sequence[int], twins: Sequence[tuple[int, int]]) -> int:
+    return sum(value * count for value, (_, count) in zip(values, twins, strict=False))
 
 
 def _carries(rates: Rates, sent: Sent, side: Collection[int]) -> bool:
