@@ -23,12 +23,15 @@ def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
     links, builders = system.scenario.network.links, system.scenario.builders.units
     regular = stacked(system.triangle, system.rate_hz, windows.peak_bytes)
     ports = _Ports(regular.height_bytes, builders, regular)
-    yield _fits("tor", switches.tor, system.tor_memory(links.uplink.count), ports, REGULAR)
+    is_bound = regular.height_bytes < system.triangle.height_bytes or links.uplink.count > 1
+    events = BOUND if is_bound else REGULAR  # see the cap in `peak.exact`
+    yield _fits("tor", switches.tor, system.tor_memory(links.uplink.count), ports, events)
     yield _taken_in(system)
     # An event is over in the core switch before the next one, and all uplinks hold the same.
-    waiting = min(system.event.frame_bytes, windows.windows_bytes) * _waiting_share(system)
+    waiting = min(system.event.frame_bytes, windows.windows_bytes)
+    waiting *= _waiting_share(system, links.uplink.count)
     alike = _Ports(waiting / links.uplink.count, links.uplink.count)
-    yield _fits("core", switches.core, system.core_memory(sources), alike, REGULAR)
+    yield _fits("core", switches.core, system.core_memory(sources), alike, events)
 
 
 def any_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
@@ -43,15 +46,13 @@ def any_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
         loaded = stacked(system.triangle, rate_hz, windows.peak_bytes)
         ports = _Ports(loaded.height_bytes, builders, loaded)
     yield _fits("tor", switches.tor, system.tor_memory(1), ports, ANY)
-    waiting = builders * windows.windows_bytes * _waiting_share(system)
+    waiting = builders * windows.windows_bytes * _waiting_share(system, 1)
     yield _fits("core", switches.core, system.core_memory(1), _Ports(waiting, 1), ANY)
 
 
-REGULAR = "regular events bring {} MB to a port that may hold {} MB{}: expect {}"
-ANY = (
-    "events that are not regular, or uplinks that ECMP loads unequally, may bring {} MB to a port "
-    "that may hold {} MB{}: {} are possible"
-)
+REGULAR = "regular events bring"
+BOUND = "regular events bring at most"
+ANY = "events that are not regular, or uplinks that ECMP loads unequally, bring at most"
 
 
 class _Ports(NamedTuple):
@@ -68,16 +69,19 @@ class _Ports(NamedTuple):
         return min(most, self.stack.above(level_bytes)[0] - own) if self.stack else most
 
 
-def _fits(level: str, switch: Switch, memory: Memory, ports: _Ports, sentence: str) -> Condition:
+def _fits(level: str, switch: Switch, memory: Memory, ports: _Ports, events: str) -> Condition:
     own, others = ports.own_bytes, ports.others_bytes(memory.dedicated_bytes)
     most = memory.most_bytes(others)
-    beside = f" while others hold {others / 1e6:.4g} MB" if most < memory.port_bytes else ""
+    beside = (
+        f" while others hold {others / 1e6:.4g} MB" if others and most < memory.port_bytes else ""
+    )
     end = "pauses of its senders" if switch.pause_at else "drops"
-    text = sentence.format(f"{own / 1e6:.4g}", f"{most / 1e6:.4g}", beside, end)
+    end = f"expect {end}" if events == REGULAR else f"{end} are possible"
     return Condition(
         f"port ≤ memory of the {level}",
         own <= most * (1 + 1e-12),
-        f"network.switch.{level} ({switch.model}): {text}",
+        f"network.switch.{level} ({switch.model}): {events} {own / 1e6:.4g} MB to a port that may "
+        f"hold {most / 1e6:.4g} MB{beside}: {end}",
     )
 
 
@@ -110,8 +114,9 @@ def _taken_in(system: System) -> Condition:
     )
 
 
-def _waiting_share(system: System) -> float:
-    """Part of what all sources send at once that waits for the uplinks."""
+def _waiting_share(system: System, uplinks: int) -> float:
+    """Part of what all sources send at once that waits for so many of the uplinks."""
     links = system.scenario.network.links
-    sent_bps = system.scenario.readout.units * links.source.rate
-    return 1 - min(1.0, links.uplink.rate * links.uplink.count / sent_bps)
+    return 1 - min(
+        1.0, links.uplink.rate * uplinks / (system.scenario.readout.units * links.source.rate)
+    )

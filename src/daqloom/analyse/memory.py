@@ -45,9 +45,10 @@ def memory_of(
     if switch.cell_size:
         cells = math.ceil((frame_bytes + switch.cell_metadata) / switch.cell_size)
         share = frame_bytes / (cells * switch.cell_size)
+    port_bytes = min(of_a_queue * share or math.inf, frames * frame_bytes or math.inf)
     is_shared = switch.architecture == "shared-memory"
     return Memory(
-        port_bytes=min(of_a_queue * share or math.inf, frames * frame_bytes or math.inf),
+        port_bytes=port_bytes,
         dedicated_bytes=switch.dedicated / (switch.ports or ports) * share,
         pool_bytes=switch.shared * share if switch.buffer else math.inf,
         alpha=switch.alpha if is_shared else math.inf,
