@@ -38,7 +38,7 @@ def forwards(most_hz: float, can_send_hz: float = 1e9):
 DESCRIPTORS = 512
 
 
-def is_paused(most_hz: float, pauses_s: Callable[[float], list[float]]):
+def paused(most_hz: float, pauses_s: Callable[[float], list[float]]):
     """The same switch, whose core is taken away for each of these times in a trial of a length:
     what comes meanwhile and finds no descriptor is lost."""
     without = forwards(most_hz)
@@ -146,7 +146,7 @@ def test_a_switch_whose_core_is_taken_away_has_no_firm_rate(seed: int, loss_rati
         count = 0 if source.random() < 0.2 else round(duration_s * share / 4.5e-3)
         return [source.uniform(1e-3, 8e-3) for _ in range(count)]
 
-    found = search(is_paused(4e6, slices), 64, seconds=60, loss_ratio=loss_ratio)
+    found = search(paused(4e6, slices), 64, seconds=60, loss_ratio=loss_ratio)
     assert found.is_lower_bound
     assert found.forwarded_hz <= 4e6 / (1 - loss_ratio)
     assert f"{found.away_share:.1%}" in found.reason
@@ -158,7 +158,7 @@ def test_a_switch_whose_core_is_taken_away_has_no_firm_rate(seed: int, loss_rati
 
 def test_short_pauses_of_an_idle_machine_leave_the_rate_firm() -> None:
     """50 us each, for a thousandth of the time: no descriptor is short."""
-    run = is_paused(4e6, lambda duration_s: [5e-5] * round(duration_s * 20))
+    run = paused(4e6, lambda duration_s: [5e-5] * round(duration_s * 20))
     found = search(run, 64, seconds=60)
     assert not found.is_lower_bound
     assert 0.97 * 4e6 <= found.forwarded_hz <= 4e6
@@ -166,7 +166,7 @@ def test_short_pauses_of_an_idle_machine_leave_the_rate_firm() -> None:
 
 def test_a_pause_in_every_third_trial_is_not_taken_for_a_limit() -> None:
     count = iter(range(10_000))
-    run = is_paused(4e6, lambda _: [4e-3] if next(count) % 3 == 0 else [])
+    run = paused(4e6, lambda _: [4e-3] if next(count) % 3 == 0 else [])
     found = search(run, 64, seconds=60)
     assert any(trial.was_held_up for trial in found.trials)
     assert not found.is_lower_bound

@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "live/ends/check_sink.hpp"
 #include "live/ends/packet_file.hpp"
 #include "protocol/data/little_endian.hpp"
 #include "protocol/data/mep.hpp"
@@ -161,6 +162,25 @@ TEST_F(RecordedChecksumsTest, AreUnknownForFilesThatAreNotHereOrWereNotRead) {
     Packet malformed = replayed_mep(0);
     malformed[static_cast<std::size_t>(protocol::mep_overhead(2))] ^= 1;
     EXPECT_EQ(RecordedChecksums(kPacking).check_mep(2, malformed).fault, DataFault::malformed_mfp);
+}
+
+TEST_F(RecordedChecksumsTest, AreCountedByASinkAsRightWrongOrUnchecked) {
+    std::filesystem::remove(folder_ / "unit-1-source-0.mfp.index");  // 5 and 6
+    CheckCounters counters;
+    const auto sink =
+        check_replayed_meps(std::make_shared<RecordedChecksums>(checksums(10)), 2, counters);
+    for (std::uint64_t number = 0; number < 10; ++number) {
+        sink->consume(number, replayed_mep(number));
+    }
+    EXPECT_EQ(counters.right, 8U);
+    EXPECT_EQ(counters.unchecked, 2U);
+    EXPECT_EQ(counters.incomplete, 2U);
+    EXPECT_EQ(counters.wrong_number, 0U);
+    sink->consume(10, replayed_mep(15));
+    EXPECT_EQ(counters.wrong_number, 1U);
+    sink->consume(10, mep_of(10, {replayed(mfp_of(0, 8), 10)}));
+    EXPECT_EQ(counters.wrong[static_cast<std::size_t>(DataFault::pattern)], 1U);
+    EXPECT_EQ(counters.right, 8U);
 }
 
 }  // namespace
