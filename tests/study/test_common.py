@@ -59,6 +59,17 @@ def test_a_key_of_the_model_in_set_holds_for_the_models_of_an_axis(tmp_path: Pat
     assert buffers == [0, 64_000_000, 64_000_000]
 
 
+def test_a_key_that_means_something_beside_tables_by_name(tmp_path: Path) -> None:
+    broken = '"faults.injected.cut.what" = "host", "faults.injected.cut.at" = "10 ms"'
+    axes = f"[variants]\nwhole = {{}}\nbroken = {{ {broken} }}"
+    loaded = study(tmp_path, '"faults.seed" = 7', axes)
+    assert [loaded.common.at(loaded.steps(index)) for index in loaded.indices()] == [
+        {},
+        {"faults.seed": 7},
+    ]
+    assert len(loaded.notes) == 1
+
+
 @pytest.mark.parametrize(
     ("common", "axes", "sentence"),
     [

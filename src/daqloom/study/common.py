@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from daqloom.scenario import ScenarioError
-from daqloom.scenario.choices import deciding, is_something
+from daqloom.scenario.choices import deciding, is_something, keys_of
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import meaningless
 from daqloom.scenario.switches import LEVELS
@@ -17,8 +17,12 @@ from daqloom.study import StudyError
 from daqloom.study.axis import VARIANT, Axis, dimension_of_key
 from daqloom.topology.loaded import load
 
-DECIDING = deciding(Scenario) | {f"network.switch.{level}.model" for level in LEVELS}
-"""Keys beside some of whose values other keys mean nothing."""
+DECIDING = {
+    *deciding(Scenario),
+    *(mark.or_with for key in keys_of(Scenario).values() for mark in key.conditions),
+    *(f"network.switch.{level}.model" for level in LEVELS),
+} - {""}
+"""Keys, and tables of keys by name, beside some of whose values other keys mean nothing."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class CommonKeys:
     def left_out(self, changes: Mapping[str, Any]) -> Mapping[str, str]:
         """Return the keys that mean nothing beside what the axes set, each with a sentence on it.
         Looked up once for every combination of choices."""
-        label = tuple((key, _choice(key, changes[key])) for key in changes if key in DECIDING)
+        label = tuple((key, _choice(key, changes[key])) for key in changes if _decides(key))
         if label not in self._left_out:
             found = meaningless(self.base, {**self.values, **changes})
             self._left_out[label] = {key: found[key] for key in self.values if key in found}
@@ -68,7 +72,7 @@ def load_common(scenario: str, values: Mapping[str, Any], axes: Sequence[Axis]) 
     are one, perhaps together with the first values of axes. Raises ScenarioError."""
     try:
         base = load(scenario, values)
-        return CommonKeys(base, values if DECIDING & _keys(axes) else {}, axes)
+        return CommonKeys(base, values if any(map(_decides, _keys(axes))) else {}, axes)
     except ScenarioError as error:
         first = error
     try:
@@ -103,11 +107,17 @@ def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
     """Return a combination of steps for each combination of choices."""
     distinct = []
     for axis in axes:
-        steps = [{k: v for k, v in step.items() if k in DECIDING} for step in axis.steps]
+        steps = [{k: v for k, v in step.items() if _decides(k)} for step in axis.steps]
         by_choice = {tuple((k, _choice(k, v)) for k, v in step.items()): step for step in steps}
         distinct.append(list(by_choice.values()))
     for combination in itertools.product(*distinct):
         yield {key: value for step in combination for key, value in step.items()}
+
+
+@cache
+def _decides(key: str) -> bool:
+    """Return whether other keys may mean nothing beside a value of this one, or without it."""
+    return any(f"{key}.".startswith(f"{each}.") for each in DECIDING)
 
 
 def _choice(key: str, value: object) -> object:
