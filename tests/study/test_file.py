@@ -293,6 +293,7 @@ def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
     ("show", "sentence"),
     [
         ('["throughput"]', '"throughput" is not a metric; did you mean "throughput_bps"'),
+        ('["cost"]', "the relative cost of switches is a column"),
         ('["events_built"]', "events_built is not given by analyse"),
         ('"events_built"', "report.show"),
     ],

@@ -65,7 +65,17 @@ def for_people(path: str, value: float) -> str:
 def unknown_sentence(name: str) -> str:
     """Return a sentence that there is no such metric, and which name is nearest."""
     hint = did_you_mean(name, _BY_NAME, "docs/reference/metrics.md lists them")
-    return f'"{name[:80]}" is not a metric; {hint}'
+    return f'"{name[:80]}" is not a metric; {cost_hint(name)}{hint}'
+
+
+def cost_hint(name: str) -> str:
+    """Return a clause where a name that is no metric may mean the price of switches."""
+    if "cost" not in name:
+        return ""
+    return (
+        "the relative cost of switches is a column of a report's table, where the study varies "
+        "network.switch.tor.model; "
+    )
 
 
 def flatten(metrics: Mapping[str, object]) -> dict[str, object]:

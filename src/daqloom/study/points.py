@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from daqloom.metrics import cost_hint
 from daqloom.scenario.quantities import FREQUENCY, TIME, Dimension
 from daqloom.scenario.quantities import RATE as BIT_RATE
 from daqloom.scenario.quantities import SIZE as BYTES
@@ -83,13 +84,9 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
     ]
     if show is not None:
         if show not in known:
-            cost = (
-                "the relative cost of switches is no metric but a column of the table, where the "
-                "study varies network.switch.tor.model; "
-            )
             raise StudyError(
-                f'there is no metric "{show[:80]}" in this study; '
-                f"{cost if 'cost' in show else ''}known are {', '.join(known)}"
+                f'there is no metric "{show[:80]}" in this study; {cost_hint(show)}known are '
+                f"{', '.join(known)}"
             )
         _check_dimensions(dataset, show)
         return [show]
