@@ -8,6 +8,7 @@ A line has a frame (time, host) and a text. Frames are those of syslog daemons, 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from daqloom.faults import opensm_log
 from daqloom.faults.change import Change, Port, Told
@@ -18,7 +19,7 @@ _MONTH = r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2})"
 _TIME = r"(?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
 _LEVEL = (
     r"(?:TRACE|[A-Z]{0,3}DEBUG|INFO(?:RMATION)?|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRIT(?:ICAL)?|ALERT"
-    r"|EMERG|FATAL|PANIC|SEVERE|FINE|LOG|STATEMENT|DETAIL|HINT)\b"
+    r"|EMERG|FATAL|PANIC|SEVERE|FINE|LOG|STATEMENT|DETAIL|HINT)(?![\w.-])"
 )
 _HOST = rf"(?P<host>(?!{_LEVEL}|UTC |GMT )\w\S{{0,254}})"
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -176,21 +177,23 @@ SUBJECT = "links that go up or down"
 def is_it(line: str) -> bool:
     """Return whether a line is of such a log."""
     part = _framed(line)
-    return bool(part and part["tagged"]) or _SINCE_BOOT.match(line) is not None
+    return bool(part and _names_program(part)) or _SINCE_BOOT.match(line) is not None
 
 
-def _framed(line: str) -> dict[str, str] | None:
-    """Return time, host and text of a line, and whether the text begins with the name of a program
-    ("tagged", empty if not); None for a line without a time."""
+def _framed(line: str) -> dict[str, Any] | None:
+    """Return time, host (empty if it has none) and text of a line; None for one without a time."""
     found = next((hit for each in _FRAMES if (hit := each.match(line))), None)
     if not found:
         return None
-    part = {name: value or "" for name, value in found.groupdict().items()}
-    if "host" not in part:
-        return part | {"host": "", "tagged": "yes"}
-    if part["host"].endswith(":"):  # journalctl --no-hostname
-        part |= {"host": "", "text": f"{part['host']} {part['text']}"}
-    return part | {"tagged": "yes" if _TAG.match(part["text"]) else ""}
+    part = found.groupdict()
+    host = part.get("host", "")
+    if host.endswith(":"):  # journalctl --no-hostname
+        part |= {"host": "", "text": f"{host} {part['text']}"}
+    return part
+
+
+def _names_program(part: dict[str, Any]) -> bool:
+    return "host" not in part or _TAG.match(part["text"]) is not None
 
 
 def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
@@ -204,7 +207,7 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
                 expected = "a date, as `dmesg -T` or `journalctl -k -o short-iso` print it"
             lines.outside(line, expected)
             continue
-        host, text = part["host"], part["text"]
+        host, text = part.get("host") or "", part["text"]
         calendar = calendars.setdefault(host, Calendar(year))
         if "month" in part:
             own_year = int(part["year"]) if part.get("year") else None
@@ -244,9 +247,9 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
             _take_quiet(lines, line, part)
 
 
-def _take_quiet(lines: CountedLines, line: str, part: dict[str, str]) -> None:
+def _take_quiet(lines: CountedLines, line: str, part: dict[str, Any]) -> None:
     """Count a line about something else."""
-    if part["tagged"]:
+    if _names_program(part):
         lines.ignore()
     else:
         lines.outside(line, "the name of a program behind time and host, such as `kernel:`")
