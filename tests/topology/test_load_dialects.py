@@ -269,8 +269,12 @@ def test_a_name_on_a_line_of_its_own_belongs_to_the_row_below(tmp_path: Path) ->
     path.write_text(LONG_NAME)
     fabric, _ = load_cabling(path)
     assert names(fabric) == (["ru01"], ["leaf0", "spine-zero.of-a-very-long-domain.example"])
+    assert fabric.lines[path.name] == {"used": 3, "ignored": 2}
     path.write_text(re.sub("^  *Eth1/49.*\n", "", LONG_NAME, flags=re.MULTILINE))
     with pytest.raises(TopologyError, match='line 3: expected the rest of the row of "spine-zero'):
+        load_cabling(path)
+    path.write_text("".join(LONG_NAME.splitlines(keepends=True)[:2]))
+    with pytest.raises(TopologyError, match='ends after "spine-zero'):
         load_cabling(path)
 
 

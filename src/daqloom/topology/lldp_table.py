@@ -68,6 +68,7 @@ def read_lldp_table(path: Path, device: str) -> Table:
     neighbours: list[Neighbour] = []
     is_over = False
     first = wrapped = ""
+    names_alone = 0
     lines = counted_lines(path, "neighbours", KNOWN, LARGEST_TABLE_BYTES, in_columns=True)
     for line in lines:
         where = f"{path}, line {lines.number}"
@@ -95,6 +96,7 @@ def read_lldp_table(path: Path, device: str) -> Table:
             is_over = True
         elif titles is _NX_OS and not wrapped and len(line.split()) == 1:
             wrapped = text_of(line, where)
+            names_alone += 1
         elif cells := _cells(line, columns, where, has_rule):
             row = dict(zip(titles.values(), cells, strict=True))
             if wrapped and row["device"]:
@@ -106,9 +108,11 @@ def read_lldp_table(path: Path, device: str) -> Table:
     if titles is None:
         what = f'its first line is "{first[:60]}"' if first else "it is empty"
         raise TopologyError(f"{path} has no table of neighbours: {what}; known are {KNOWN}")
-    if titles is _SONIC and not is_over:
-        raise TopologyError(f"{path} ends without `Total entries displayed`; it may be truncated")
-    counts = {USED: len(neighbours), IGNORED: lines.number - len(neighbours)}
+    if wrapped or (titles is _SONIC and not is_over):
+        end = f'after "{wrapped[:60]}"' if wrapped else "without `Total entries displayed`"
+        raise TopologyError(f"{path} ends {end}; it may be truncated")
+    used = len(neighbours) + names_alone
+    counts = {USED: used, IGNORED: lines.number - used}
     return Table(device, str(path), neighbours, is_switch=True, lines=counts)
 
 
