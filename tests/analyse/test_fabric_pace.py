@@ -380,3 +380,71 @@ def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(
     if barrier == "tournament":
         odd_one_out = nodes in (6, 10, 20) and not lanes
         assert phase["valid"] != odd_one_out
+
+
+SAMPLE = [
+    # nodes, packing, pace, barrier, message cost, polling delay, packets per phase; whether valid
+    (9, 100, "schedule", "dissemination", "2 us", "0 s", 1, False),
+    (8, 1500, "schedule", "centralised", "2 us", "0 s", 1, False),
+    (9, 100, "builder", "tournament", "400 ns", "0 s", 2, False),
+    (16, 100, "builder", "dissemination", "100 ns", "0 s", 1, False),
+    (32, 100, "builder", "tournament", "100 ns", "0 s", 1, False),
+    (31, 100, "schedule", "ideal", "2 us", "0 s", 1, False),
+    (12, 100, "schedule", "dissemination", "2 us", "0 s", 4, False),
+    (18, 100, "schedule", "tournament", "2 us", "500 ns", 1, False),
+    (24, 250, "builder", "ideal", "800 ns", "500 ns", 4, False),
+    (7, 1500, "builder", "tournament", "2 us", "0 s", 1, False),
+    (15, 1500, "builder", "tournament", "2 us", "500 ns", 1, False),
+    (2, 500, "schedule", "tournament", "400 ns", "1 us", 1, True),
+    (8, 500, "schedule", "dissemination", "100 ns", "1 us", 2, True),
+    (10, 500, "schedule", "ideal", "400 ns", "1 us", 3, True),
+    (16, 500, "builder", "tournament", "200 ns", "1 us", 2, True),
+    (16, 500, "schedule", "centralised", "100 ns", "1 us", 1, True),
+]
+
+
+RANDOM_LATENCY = {"hosts.latency.kind": "exponential", "hosts.latency.mean": "1 us"}
+
+
+@pytest.mark.parametrize("random", [{}, RANDOM_LATENCY], ids=["fixed", "random"])
+@pytest.mark.parametrize("lanes", [{}, PARTED], ids=["one lane", "parted"])
+def test_random_latency_lets_data_overtake_messages_on_their_lane(
+    lanes: dict[str, object], random: dict[str, object]
+) -> None:
+    keys = {"readout.units": 8, "network.hosts_per_leaf": 8, "network.spine_links": 1}
+    keys |= {"event.packing": 500, "hosts.message_cost": "100 ns", "building.pace": "schedule"}
+    scenario = load("laptop", keys | lanes | random)
+    formula, simulated = methods.analyse(scenario), methods.simulate(scenario)
+    longer = metrics(simulated)["phase_s"] / metrics(formula)["phase_s"] - 1
+    overtakes = bool(random) and not lanes
+    assert (longer > 0.05) == overtakes
+    assert formula.analysis["phase"]["valid"] != overtakes
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: "-".join(map(str, case)))
+def test_the_length_of_a_phase_is_right_or_not_valid(case: tuple[object, ...]) -> None:
+    """Random cases of all paces and barriers; those that are valid are within 5 %."""
+    nodes, packing, pace, barrier, cost, polling, meps, is_valid = case
+    scenario = load(
+        "laptop",
+        {
+            "readout.units": nodes,
+            "network.hosts_per_leaf": nodes,
+            "network.switch.radix": 64,
+            "network.spine_links": 1,
+            "event.fragment_sizes": "fixed",
+            "event.packing": packing,
+            "building.pace": pace,
+            "building.barrier": barrier,
+            "building.meps_per_phase": meps,
+            "hosts.message_cost": cost,
+            "hosts.polling_delay": polling,
+            "run.duration": "10 ms",
+        },
+    )
+    formula, simulated = methods.analyse(scenario), methods.simulate(scenario)
+    longer = metrics(simulated)["phase_s"] / metrics(formula)["phase_s"] - 1
+    assert formula.analysis["phase"]["valid"] == is_valid
+    assert is_valid == (abs(longer) <= 0.05)
+    if not is_valid:
+        assert any("% longer than the formula says" in text for text in formula.warnings)

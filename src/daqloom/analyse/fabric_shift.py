@@ -12,7 +12,7 @@ from daqloom.analyse.fabric_barrier import CLOSING, Barrier, barriers_of
 from daqloom.analyse.fabric_pace import paced_round_s
 from daqloom.analyse.fabric_push import EXCHANGES, Push
 from daqloom.analyse.fabric_ring import Comparison, ring_of
-from daqloom.analyse.fabric_slowest import Chance, Times
+from daqloom.analyse.fabric_slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric_view import rates_of
 from daqloom.analyse.fabric_windows import by_clock
 from daqloom.metrics import Parts
@@ -24,9 +24,12 @@ from daqloom.topology.schedule import DUMMY
 
 TOLERANCE = 0.05
 """Largest relative error with which the closed form of a phase is valid."""
-WAITING = {"centralised": 1.7, "tournament": 1.0, "dissemination": 1.5}
-"""Messages for which those of a builder-paced phase wait at processors, for each round of a tree of
-all nodes, log2 N; from simulations of 5 to 40 nodes. Without a barrier these are the exchanges."""
+WAITING = {"centralised": 1.7, "tournament": 0.9, "dissemination": 1.5}
+"""Messages for which those of a phase wait at processors, for each round of a tree of all nodes,
+log2 N; from simulations of 2 to 40 nodes. Without messages for a barrier these are the exchanges of
+one multi-event packet; those of each further one wait, too."""
+CROWDED = 0.4
+"""Share by which messages wait longer where no polling delay spreads them; from the same."""
 SAMPLED = 8
 """Phases, spread over the round, for which the effect of randomness is computed."""
 
@@ -223,6 +226,15 @@ def _of_phases(push: Push, found: Round) -> list[Condition]:
     switch, plan = push.scenario.network.switch, found.schedule
     late = unmodelled_s(push) * push.slots / found.length_s
     told = push.barrier not in ("none", "ideal")
+    late_in_words = (
+        "messages wait for each other at processors, and for data that overtakes them where "
+        "hosts.latency is random"
+    )
+    if push.is_paced:
+        late_in_words = (
+            "requests to write and their answers wait for other messages at processors, and behind "
+            "data where two nodes write to each other at a time"
+        )
     return [
         Condition("a barrier after each phase", push.in_step, _out_of_step_in_words(push)),
         _conflicts(plan),
@@ -249,32 +261,41 @@ def _of_phases(push: Push, found: Round) -> list[Condition]:
             "says",
         ),
         Condition(
-            "requests are answered at once",
+            "requests are answered at once" if push.is_paced else "processors are idle",
             late <= TOLERANCE,
-            "requests to write and their answers wait for other messages at processors, and behind "
-            "data where two nodes write to each other at a time: phases may last "
-            f"{100 * late:.2g} % longer than the formula says; simulate the system",
+            f"{late_in_words}: phases may last {100 * late:.2g} % longer than the formula says; "
+            "simulate the system",
         ),
     ]
 
 
 def unmodelled_s(push: Push) -> float:
-    """Return by how much the formula of a phase of `in_step` nodes is too short, about (s), as
-    builder units set the pace.
+    """Return by how much the formula of a phase of `in_step` nodes is too short, about (s).
 
-    In a phase N/2 of even N, two nodes write to each other, and an answer waits behind the data to
-    the same node: about one transfer in N phases, unless virtual lanes part them. Where N is a
-    power of two, a tournament or dissemination releases these partners at different times.
+    Messages wait for others at processors. Unless virtual lanes part them, they also wait behind
+    data to the same node: one transfer in N phases at each level of a tree, as far as random
+    latency lets data overtake messages. As builder units set the pace, messages of a barrier wait
+    for half a packet, on average, at each level, and in a phase N/2 of even N, in which two nodes
+    write to each other, an answer for one transfer. Where N is a power of two, a tournament or
+    dissemination without random delays releases these partners at different times.
     """
-    if not push.is_paced or push.nodes < 2:
+    if push.nodes < 2:
         return 0.0
-    rounds = math.log2(push.nodes)
-    messages = WAITING.get(push.barrier, 0.0) * rounds or EXCHANGES * (1 - 1 / push.nodes)
-    waits_s = messages * push.messages.cost_s
-    meets = push.nodes % 2 == 0 and push.barrier != "ideal"
-    meets &= rounds % 1 > 0 or push.barrier == "centralised"
-    if meets and not push.parts_lanes:
-        waits_s += float(push.alone_s.max()) / push.nodes
+    rounds, exchanges = math.log2(push.nodes), EXCHANGES * (1 - 1 / push.nodes)
+    told, cost_s = WAITING.get(push.barrier, 0.0) * rounds, push.messages.cost_s
+    crowded_s = CROWDED * max(0.0, cost_s - push.messages.polling_s)
+    waits_s = ((told or exchanges) + (push.meps - 1) * exchanges) * (cost_s + crowded_s)
+    if not told or push.parts_lanes:
+        return waits_s
+    latency_s = delay_of(push.scenario.hosts.latency).deviation_s
+    jitter_s = delay_of(push.scenario.building.jitter).deviation_s
+    transfer_s = float(push.alone_s.max()) / push.nodes
+    if latency_s:
+        waits_s += rounds * min(1.0, latency_s / cost_s if cost_s else 1.0) * transfer_s
+    if push.is_paced:
+        waits_s += rounds * push.link.bytes_s(push.link.packet) / 2
+        apart = rounds % 1 == 0 and push.barrier != "centralised" and not latency_s + jitter_s
+        waits_s += 0.0 if push.nodes % 2 or apart else transfer_s
     return waits_s
 
 
