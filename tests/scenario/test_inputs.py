@@ -4,7 +4,7 @@ import contextlib
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daqloom.scenario import inputs
@@ -225,6 +225,7 @@ def test_a_file_longer_than_allowed_is_refused(file, tmp_path, monkeypatch):
         inputs.trace(file("1\n" * 513), tmp_path)
 
 
+@example(content=b";")
 @given(content=st.one_of(st.binary(max_size=200), st.text("0123456789.e-+ \n#", max_size=200)))
 def test_any_content_is_read_or_is_a_value_error(tmp_path_factory, content):
     folder = tmp_path_factory.getbasetemp()
