@@ -65,5 +65,5 @@ def test_commands_are_taken_as_they_stand(page: str) -> None:
 
 def test_what_is_no_command_is_seen() -> None:
     for words in (["measure", "laptop", "--no-such-option"], ["no-such-command"]):
-        with pytest.raises(Exception, match="No such option|there is no command"):
+        with pytest.raises(Exception, match=r"No such option|there is no command"):
             options(words)
