@@ -23,15 +23,15 @@ namespace {
 using protocol::DataFault;
 using Packet = std::vector<std::uint8_t>;
 
-constexpr std::uint16_t kPacking = 3;
+constexpr std::uint16_t kFragments = 3;
 
 /// An MFP of any bytes, which no generator has made.
 Packet mfp_of(std::uint16_t source_id, std::uint64_t number) {
     const Packet payload(5 + number % 7, static_cast<std::uint8_t>(number * 31 + source_id));
-    const std::vector<protocol::MfpFragment> fragments(kPacking, {.type = 9, .payload = payload});
+    const std::vector<protocol::MfpFragment> fragments(kFragments, {.type = 9, .payload = payload});
     Packet mfp(1'000);
-    const auto bytes = protocol::encode_mfp({.event_id = number * kPacking, .source_id = source_id},
-                                            fragments, mfp);
+    const auto bytes = protocol::encode_mfp(
+        {.event_id = number * kFragments, .source_id = source_id}, fragments, mfp);
     EXPECT_TRUE(bytes);
     mfp.resize(static_cast<std::size_t>(*bytes));
     return mfp;
@@ -39,7 +39,7 @@ Packet mfp_of(std::uint16_t source_id, std::uint64_t number) {
 
 /// The MFP as a replay sends it under another number.
 Packet replayed(Packet mfp, std::uint64_t number) {
-    protocol::put_number<std::uint64_t>(mfp, 8, number * kPacking);
+    protocol::put_number<std::uint64_t>(mfp, 8, number * kFragments);
     return mfp;
 }
 
@@ -59,7 +59,7 @@ Packet mep_of(std::uint64_t number, const std::vector<Packet>& mfps) {
         std::ranges::copy(mfps[i], mep.begin() + entries[i].offset);
     }
     EXPECT_TRUE(protocol::encode_mep(
-        {.mep = protocol::MepId{number}, .event_id = number * kPacking, .events = kPacking},
+        {.mep = protocol::MepId{number}, .event_id = number * kFragments, .events = kFragments},
         entries, mep));
     return mep;
 }
@@ -88,9 +88,9 @@ class RecordedChecksumsTest : public testing::Test {
         ASSERT_TRUE(file->commit());
     }
     [[nodiscard]] RecordedChecksums checksums(base::Bytes most_read = 1'000'000) const {
-        const auto recording = Recording::open(folder_, kPacking);
+        const auto recording = Recording::open(folder_, kFragments);
         EXPECT_TRUE(recording) << recording.error().message;
-        return {*recording, kPacking, most_read};
+        return {*recording, kFragments, most_read};
     }
     /// The MEP with this number of a replay in a loop of 4 to 8.
     static Packet replayed_mep(std::uint64_t number) {
@@ -111,9 +111,9 @@ TEST_F(RecordedChecksumsTest, AreThoseOfTheReplayedPacketsInEveryLap) {
         EXPECT_EQ(found.mfps, mfps);
         EXPECT_EQ(found.absent, 2 - mfps);
         EXPECT_EQ(found.unknown, 0U);
-        EXPECT_EQ(found.fragments, mfps * kPacking);
+        EXPECT_EQ(found.fragments, mfps * kFragments);
         EXPECT_EQ(found.fragment_bytes,
-                  static_cast<base::Bytes>(mfps * kPacking * (5 + (4 + number % 5) % 7)));
+                  static_cast<base::Bytes>(mfps * kFragments * (5 + (4 + number % 5) % 7)));
     }
 }
 
@@ -158,10 +158,11 @@ TEST_F(RecordedChecksumsTest, AreUnknownForFilesThatAreNotHereOrWereNotRead) {
     std::filesystem::remove(folder_ / "unit-0-source-1.mfp");
     EXPECT_EQ(unknown(checksums(), 0), 1U);
     EXPECT_EQ(unknown(checksums(), 3), 1U);
-    EXPECT_EQ(unknown(RecordedChecksums(kPacking), 0), 2U);
+    EXPECT_EQ(unknown(RecordedChecksums(kFragments), 0), 2U);
     Packet malformed = replayed_mep(0);
     malformed[static_cast<std::size_t>(protocol::mep_overhead(2))] ^= 1;
-    EXPECT_EQ(RecordedChecksums(kPacking).check_mep(2, malformed).fault, DataFault::malformed_mfp);
+    EXPECT_EQ(RecordedChecksums(kFragments).check_mep(2, malformed).fault,
+              DataFault::malformed_mfp);
 }
 
 TEST_F(RecordedChecksumsTest, AreCountedByASinkAsRightWrongOrUnchecked) {
