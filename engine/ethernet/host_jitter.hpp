@@ -28,9 +28,11 @@ class HostJitter {
     /// When the adapter begins a frame of now that takes `wire`; `free_at`: when its wire is free.
     base::Time start(base::Time now, base::Time free_at, base::Time wire) {
         drawn_ = random_();
+        if (free_at > now) {
+            return now;
+        }
         const double share = longest_ * 0x1p-20 * static_cast<double>(drawn_ >> 44);
-        const base::Time late{static_cast<std::int64_t>(share * static_cast<double>(wire.ps))};
-        return free_at > now ? now : now + late;
+        return now + base::Time{static_cast<std::int64_t>(share * static_cast<double>(wire.ps))};
     }
     /// When that frame reaches the switch; `at`: without a delay.
     base::Time arrival(base::Time at, base::Time wire) {

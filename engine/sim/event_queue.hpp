@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/huge_pages.hpp"
 #include "base/units.hpp"
 #include "sim/event.hpp"
 #include "sim/radix_wheel.hpp"
@@ -304,7 +305,8 @@ class EventQueue {
     std::uint32_t free_ = kNone;
     std::uint32_t until_review_ = 0;
     std::vector<std::uint64_t> busy_;
-    std::vector<std::uint32_t> last_;
+    /// Up to 16 MB, of which events that do not coincide reach any page.
+    std::vector<std::uint32_t, base::HugePages<std::uint32_t>> last_;
     std::vector<Node> nodes_;
     base::Time now_;
     std::size_t size_ = 0;
