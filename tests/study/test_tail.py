@@ -92,6 +92,22 @@ def test_a_level_beyond_an_upper_end_is_that_end() -> None:
     assert low < 110.0 < high < 113.0
 
 
+@pytest.mark.parametrize("count", [400, 2000])
+def test_a_limit_that_many_maxima_reach_is_the_level(count: int) -> None:
+    maxima = np.concatenate([np.linspace(1, 9, count // 2), np.full(count, 10.0)])
+    assert Tail(maxima).levels(1e-3) == (10, 10, 10)
+    above = Tail(np.append(maxima, 10.5)).levels(1e-3)
+    assert 10 <= above.low <= above.value <= above.high
+
+
+def test_maxima_of_few_values_have_a_level() -> None:
+    chance = np.random.default_rng(1)
+    for _ in range(60):
+        maxima = chance.poisson(chance.uniform(0.1, 9), chance.integers(12, 200)).astype(float)
+        low, value, high = Tail(maxima).levels(10.0 ** -chance.uniform(1, 6))
+        assert low <= value <= high < np.inf
+
+
 def test_levels_scale_with_the_data() -> None:
     x = draw(Gev(50.0, 5.0, 0.0), 100, np.random.default_rng(4))
     assert Tail(1e6 * x).levels(1e-3) == pytest.approx(

@@ -83,6 +83,8 @@ class Tail:
             ordered[-self._kept - 1] if below and ordered.size > self._kept else np.median(top)
         )
         self._unit = float(np.abs(top - self._threshold).mean()) or float(np.ptp(top))
+        if not self._unit:
+            return  # a limit of the system, which as many maxima have reached
         reach = 0.15 + 10 / math.sqrt(max(self._kept, 40))
         scale = self._unit * np.exp(np.linspace(-reach, reach, scales))
         grids = [self._pareto(top, below, scale)]
@@ -128,6 +130,8 @@ class Tail:
         """The level that a block exceeds with `probability`."""
         from scipy.special import gammainc
 
+        if not self._unit:
+            return Interval(*3 * (self._threshold,))
         log_held = np.log(self._held) + math.log(-math.log1p(-probability))
         wanted = np.array(QUANTILES)
 
