@@ -223,9 +223,10 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
             _take_quiet(lines, line, part)
             continue
         state = next((hit for each in _STATES if (hit := each.search(text))), None)
-        is_foreign = bool(_FOREIGN.search(text[: state.start()] + state["port"] if state else text))
-        carrier = next((hit for each in _CARRIER if (hit := each.search(text))), None)
-        found = carrier if is_foreign or not state else state
+        is_foreign = bool(state and _FOREIGN.search(text[: state.start()] + state["port"]))
+        found = state
+        if is_foreign or not state:
+            found = next((hit for each in _CARRIER if (hit := each.search(text))), None)
         if found and _LOGICAL.fullmatch(found["port"]):
             lines.ignore()
         elif (sent := _OPENSM.search(text)) and (
@@ -233,15 +234,16 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
         ):
             told.changes += changes
             lines.use()
-        elif found and found is state:
-            is_up = state["state"].lower() not in _DOWN
-            told.changes.append(Change(at_s, _port(host, state["port"]), is_up))
-            lines.use()
-        elif carrier:
-            is_up = carrier["state"].lower() not in _DOWN
-            told.repeated.append(Change(at_s, _port(host, carrier["port"]), is_up))
-            lines.ignore()
-        elif _SUBJECT.search(text) and not is_foreign:
+        elif found:
+            is_up = found["state"].lower() not in _DOWN
+            change = Change(at_s, _port(host, found["port"]), is_up)
+            if found is state:
+                told.changes.append(change)
+                lines.use()
+            else:
+                told.repeated.append(change)
+                lines.ignore()
+        elif _SUBJECT.search(text) and not is_foreign and not _FOREIGN.search(text):
             lines.malformed(line)
         else:
             _take_quiet(lines, line, part)
