@@ -1,5 +1,6 @@
 """Builder-paced shifting and barriers of groups: what is known by hand, and simulated runs."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import log2
 
@@ -345,20 +346,27 @@ def test_forty_nodes_send_as_many_messages_as_said() -> None:
 PARTED = {"transport.control_service_level": 1, "network.lanes.count": 2}
 
 
+def on_one_switch(nodes: int, changes: Mapping[str, object]) -> Scenario:
+    """So many folded nodes at one switch, with fragments of one size."""
+    keys = {
+        "readout.units": nodes,
+        "network.hosts_per_leaf": nodes,
+        "network.switch.radix": 64,
+        "network.spine_links": 1,
+        "event.fragment_sizes": "fixed",
+    }
+    return load("laptop", keys | changes)
+
+
 @pytest.mark.parametrize("barrier", ["ideal", "tournament", "centralised", "dissemination"])
 @pytest.mark.parametrize("nodes", [6, 7, 8, 10, 20])
 @pytest.mark.parametrize("lanes", [{}, PARTED], ids=["one lane", "parted"])
 def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(
     nodes: int, barrier: str, lanes: dict[str, object]
 ) -> None:
-    scenario = load(
-        "laptop",
+    scenario = on_one_switch(
+        nodes,
         {
-            "readout.units": nodes,
-            "network.hosts_per_leaf": nodes,
-            "network.switch.radix": 64,
-            "network.spine_links": 1,
-            "event.fragment_sizes": "fixed",
             "building.pace": "builder",
             "building.barrier": barrier,
             "hosts.message_cost": "800 ns",
@@ -425,14 +433,9 @@ def test_random_latency_lets_data_overtake_messages_on_their_lane(
 def test_the_length_of_a_phase_is_right_or_not_valid(case: tuple[object, ...]) -> None:
     """Random cases of all paces and barriers; those that are valid are within 5 %."""
     nodes, packing, pace, barrier, cost, polling, meps, is_valid = case
-    scenario = load(
-        "laptop",
+    scenario = on_one_switch(
+        nodes,
         {
-            "readout.units": nodes,
-            "network.hosts_per_leaf": nodes,
-            "network.switch.radix": 64,
-            "network.spine_links": 1,
-            "event.fragment_sizes": "fixed",
             "event.packing": packing,
             "building.pace": pace,
             "building.barrier": barrier,

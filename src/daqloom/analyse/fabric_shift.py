@@ -282,10 +282,10 @@ def unmodelled_s(push: Push) -> float:
     if push.nodes < 2:
         return 0.0
     rounds, exchanges = math.log2(push.nodes), EXCHANGES * (1 - 1 / push.nodes)
-    told, cost_s = WAITING.get(push.barrier, 0.0) * rounds, push.messages.cost_s
+    barriers, cost_s = WAITING.get(push.barrier, 0.0) * rounds, push.messages.cost_s
     crowded_s = CROWDED * max(0.0, cost_s - push.messages.polling_s)
-    waits_s = ((told or exchanges) + (push.meps - 1) * exchanges) * (cost_s + crowded_s)
-    if not told or push.parts_lanes:
+    waits_s = ((barriers or exchanges) + (push.meps - 1) * exchanges) * (cost_s + crowded_s)
+    if not barriers or push.parts_lanes:
         return waits_s
     latency_s = delay_of(push.scenario.hosts.latency).deviation_s
     jitter_s = delay_of(push.scenario.building.jitter).deviation_s

@@ -188,9 +188,11 @@ def levels(
             run_s = dataset["run_s"].sel({"by": method}).isel(place).values
             known = np.isfinite(series).all(axis=1)
             fit, block_s = fit_blocks(series[known], run_s[known], replicas)
-            told = tuple(return_level(fit, block_s, each.length_s) for each in periods)
+            found_levels = tuple(return_level(fit, block_s, each.length_s) for each in periods)
             observed_s = float(run_s[known].sum())
-            found.points.append(PointLevels(method, names, metric, fit, block_s, observed_s, told))
+            found.points.append(
+                PointLevels(method, names, metric, fit, block_s, observed_s, found_levels)
+            )
         progress((count + 1) / len(chosen))
     return found
 

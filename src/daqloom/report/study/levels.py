@@ -272,8 +272,8 @@ def _level(quantity: view.Quantity, one: PointLevels, index: int) -> str:
 
 def short(warning: str) -> str:
     """A warning without its numbers and reasons."""
-    told = re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
-    return re.sub(r"^[0-9]+ of [0-9]+ ", "some ", told)
+    what = re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
+    return re.sub(r"^[0-9]+ of [0-9]+ ", "some ", what)
 
 
 @style.in_style
