@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "live/ends/folder_fixture_test.hpp"
 #include "protocol/data/mfp_generator.hpp"
 
 namespace daqloom::live {
@@ -18,15 +18,8 @@ namespace {
 using base::Bytes;
 using Packet = std::vector<std::uint8_t>;
 
-class PacketFiles : public testing::Test {
+class PacketFiles : public FolderTest {
   protected:
-    PacketFiles() {
-        std::string name = (std::filesystem::temp_directory_path() / "packets-XXXXXX").string();
-        folder_ = ::mkdtemp(name.data());
-    }
-    ~PacketFiles() override { std::filesystem::remove_all(folder_); }
-
-    [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
     std::string write(const std::vector<Packet>& packets, const std::string& name = "a.mfp") {
         auto writer = PacketFileWriter::create(path(name));
         Bytes bytes = 0;
@@ -46,8 +39,6 @@ class PacketFiles : public testing::Test {
         std::filesystem::remove(whole + index_ending);
         return whole;
     }
-
-    std::filesystem::path folder_;
 };
 
 /// Successive MFPs of one stream.

@@ -1,7 +1,6 @@
 #include "live/ends/recorded_checksums.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "live/ends/check_sink.hpp"
+#include "live/ends/folder_fixture_test.hpp"
 #include "live/ends/packet_file.hpp"
 #include "protocol/data/little_endian.hpp"
 #include "protocol/data/mep.hpp"
@@ -65,18 +65,13 @@ Packet mep_of(std::uint64_t number, const std::vector<Packet>& mfps) {
 }
 
 /// Numbers 4 to 8 of two streams; the first is in two files, and lacks number 7.
-class RecordedChecksumsTest : public testing::Test {
+class RecordedChecksumsTest : public FolderTest {
   protected:
     void SetUp() override {
-        folder_ = std::filesystem::temp_directory_path() /
-                  ("daqloom-checksums-" + std::to_string(::getpid()) + "-" +
-                   testing::UnitTest::GetInstance()->current_test_info()->name());
-        std::filesystem::create_directory(folder_);
         record("unit-0-source-0.mfp", 0, {4, 6, 8});
         record("unit-1-source-0.mfp", 0, {5, 6});
         record("unit-0-source-1.mfp", 1, {4, 5, 6, 7, 8});
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
 
     void record(const std::string& name, std::uint16_t source_id,
                 const std::vector<std::uint64_t>& numbers) const {
@@ -98,8 +93,6 @@ class RecordedChecksumsTest : public testing::Test {
         return mep_of(number, {recorded == 7 ? Packet() : replayed(mfp_of(0, recorded), number),
                                replayed(mfp_of(1, recorded), number)});
     }
-
-    std::filesystem::path folder_;
 };
 
 TEST_F(RecordedChecksumsTest, AreThoseOfTheReplayedPacketsInEveryLap) {

@@ -23,6 +23,7 @@
 
 #include "live/ends/check_sink.hpp"
 #include "live/ends/file_sink.hpp"
+#include "live/ends/folder_fixture_test.hpp"
 #include "live/ends/packet_file.hpp"
 #include "live/ends/replay_source.hpp"
 #include "live/memory/clock.hpp"
@@ -93,19 +94,14 @@ std::vector<std::uint8_t> mfp_of(const std::vector<protocol::MfpGenerator>& stre
     return {mfp.begin(), mfp.end()};
 }
 
-class SinkTest : public testing::Test {
+class SinkTest : public FolderTest {
   protected:
     void SetUp() override {
         auto buffer = Buffer::create({.name = "output", .bytes = 1 << 16, .pieces = 16});
         ASSERT_TRUE(buffer);
         buffer_ = std::make_unique<Buffer>(std::move(*buffer));
         writer_ = std::make_unique<BufferWriter>(*buffer_);
-        folder_ = std::filesystem::temp_directory_path() /
-                  ("daqloom-sink-" + std::to_string(::getpid()) + "-" +
-                   testing::UnitTest::GetInstance()->current_test_info()->name());
-        std::filesystem::create_directory(folder_);
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
 
     void give(std::uint64_t number, const std::vector<std::uint8_t>& mep) {
         const base::Time deadline = now() + kHung;
@@ -121,7 +117,6 @@ class SinkTest : public testing::Test {
         }
         FAIL() << "the sink takes nothing";
     }
-    [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
     /// Writes MEPs to files with the prefix "run".
     [[nodiscard]] std::unique_ptr<MepConsumer> file_consumer(
         FileCounters& counters, base::Bytes bytes_per_file = FileSinkConfig().bytes_per_file) {
@@ -145,7 +140,6 @@ class SinkTest : public testing::Test {
     std::unique_ptr<BufferWriter> writer_;
     SeenMeps seen_;
     NodeCounters unit_;
-    std::filesystem::path folder_;
 };
 
 TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {

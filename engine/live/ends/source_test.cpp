@@ -1,7 +1,6 @@
 #include "live/ends/source.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "live/ends/folder_fixture_test.hpp"
 #include "live/ends/generator_source.hpp"
 #include "live/ends/packet_file.hpp"
 #include "live/ends/replay_source.hpp"
@@ -212,16 +212,8 @@ TEST(Source, NeedsABufferForAnMfp) {
 }
 
 /// A folder of files of MFPs of the stream with source id 3.
-class Replay : public testing::Test {
+class Replay : public FolderTest {
   protected:
-    void SetUp() override {
-        folder_ = std::filesystem::temp_directory_path() /
-                  ("daqloom-replay-" + std::to_string(::getpid()) + "-" +
-                   testing::UnitTest::GetInstance()->current_test_info()->name());
-        std::filesystem::create_directory(folder_);
-    }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
     void record(const std::string& name, const std::vector<std::uint64_t>& numbers,
                 std::uint16_t source_id = 3) const {
         auto file = PacketFileWriter::create(folder_ / name);
@@ -267,7 +259,6 @@ class Replay : public testing::Test {
             << recording.error().message;
     }
 
-    std::filesystem::path folder_;
     Buffer buffer_ = buffer_of(10'000);
 };
 
