@@ -61,7 +61,7 @@ def test_a_recovery_is_after_the_detection_and_before_the_end(
     until_s, detected_s = begin_s + lasts_s, begin_s + detection_s
     bins = a_second_each(*rates)
     found = recovery(begin_s, until_s, bins, FOUR, since_s=since_s, detected_s=detected_s)
-    assert found is None or detected_s - begin_s <= found <= lasts_s
+    assert found is None or detected_s - begin_s <= found <= until_s - begin_s
 
 
 SEEDS = 200

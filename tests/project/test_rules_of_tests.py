@@ -41,6 +41,20 @@ def test_is_marked():
     subprocess.run(["true"])
 
 
+goes_on = threading.Event()
+left = threading.Thread(target=lambda: goes_on.wait() and test_listens())
+
+
+@pytest.mark.process
+def test_leaves_a_thread():
+    left.start()
+
+
+def test_runs_beside_a_thread_that_another_has_left():
+    goes_on.set()
+    left.join()
+
+
 def test_speaks_with_itself():
     for one in socket.socketpair():
         one.close()

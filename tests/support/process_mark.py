@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import socket
 import sys
+import threading
 from collections.abc import Generator
 from typing import Any
 
@@ -20,6 +21,8 @@ PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.
 _is_watched = False
 _done: list[str] = []
 """What the watched test has done, in any of its threads, that it may not do."""
+_others: set[threading.Thread] = set()
+"""Threads that earlier tests have left, such as one that a device keeps waiting."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -28,6 +31,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     global _is_watched
     _is_watched = item.get_closest_marker("process") is None
     _done.clear()
+    _others.clear()
+    _others.update(threading.enumerate())
+    _others.discard(threading.current_thread())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -45,9 +51,10 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
-    if _is_watched and (
-        event in PROCESSES
-        or (event in ("socket.bind", "socket.connect") and arguments[0].family in NETWORKS)
+    if not _is_watched or threading.current_thread() in _others:
+        return
+    if event in PROCESSES or (
+        event in ("socket.bind", "socket.connect") and arguments[0].family in NETWORKS
     ):
         _done.append(event)
 
