@@ -29,8 +29,8 @@ help:
 	@echo "The loop: edit, make test-fast IN=<the folder>, make test-fast, make lint test"
 	@echo
 	@echo "make develop   the engine for trying changes: one file is compiled in seconds"
-	@echo "make test-fast the tests that need no other process and no network; IN=engine/systems or"
-	@echo "               IN=src/daqloom/study: those of that folder"
+	@echo "make test-fast the tests that need no other process and no network; IN=engine/systems,"
+	@echo "               IN=src/daqloom/study or IN=packages/daqloom-adapters: those of that folder"
 	@echo "make test      engine tests (Release; ASan + UBSan) and Python tests"
 	@echo "make lint      formatting, style and types"
 	@echo "make format    let clang-format and ruff rewrite the sources"
@@ -42,7 +42,7 @@ help:
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make docs      the generated pages of docs/reference/"
-	@echo "make wheel     the wheel, in dist/"
+	@echo "make wheel     the wheels of daqloom and of packages/, in dist/"
 	@echo "make clean     remove build/, .venv/, demo-output/, dist/ and the modules in src/"
 
 demo: module-release
@@ -62,21 +62,21 @@ parallel_tests := $(shell echo $$(($(JOBS) + $(JOBS) / 2)))
 pytest := $(bin)/python -m pytest -q -n $(parallel_tests) --dist worksteal
 
 .PHONY: test-python
-test-python: .venv/dev module-release
+test-python: .venv/packages module-release
 	$(pytest)
 
 # Quick tests start no process and use no network. With IN, those of one folder.
 test-fast:
 	@scripts/test-fast.sh $(JOBS) $(IN)
 
-soak: .venv/dev module-release
+soak: .venv/packages module-release
 	$(pytest) -m soak
 
 lint: build/packages/develop .venv/dev src/daqloom/_engine.pyi
 	$(step) clang-format $(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
 	$(step) ruff-check $(bin)/ruff check --output-format concise .
 	$(step) ruff-format $(bin)/ruff format --check .
-	$(step) mypy $(bin)/mypy --strict src/daqloom
+	$(step) mypy $(bin)/mypy --strict src/daqloom $(addsuffix /src,$(packages))
 
 format: build/packages/develop .venv/dev
 	$(CLANG_FORMAT) -i $(cpp_files)
@@ -143,9 +143,10 @@ fuzz: build/packages/develop
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
 # Optimised across files: 5 % more packet hops per CPU second.
-wheel: .venv/run
+wheel: .venv/dev
 	$(step) wheel $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist . \
 		--config-settings cmake.define.DAQLOOM_LTO=ON
+	$(step) wheel-packages $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist $(packages)
 
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
@@ -158,7 +159,7 @@ docs/reference/study.md: module := daqloom.study.reference
 docs/reference/software-switch.md: module := daqloom.softswitch.reference
 docs/reference/device.md: module := daqloom.measure.device.reference
 docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
-docs/reference/software-switch.md docs/reference/device.md: module-release .venv/dev
+docs/reference/software-switch.md docs/reference/device.md: module-release .venv/packages
 	$(bin)/python -m $(module) >build/$(@F)
 	mv build/$(@F) $@
 
@@ -181,8 +182,14 @@ build/packages/%: Makefile
 	$(step) venv $$(scripts/python.sh path $(PYTHON)) -m venv --clear .venv
 	@touch $@
 
+# Distributions beside daqloom, each in a folder of packages/.
+packages := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
+
+.venv/run: requirements := build run
+.venv/dev: requirements := build run dev packages
+.venv/dev: $(addsuffix /pyproject.toml,$(packages))
 .venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/venv
-	@$(bin)/python scripts/requirements.py build run $* >.venv/requirements-$*.txt
+	@$(bin)/python scripts/requirements.py $(requirements) >.venv/requirements-$*.txt
 	$(step) pip-$* $(pip) install -c constraints.txt -r .venv/requirements-$*.txt
 	@touch $@
 
@@ -191,6 +198,11 @@ build/packages/%: Makefile
 	$(step) pip-daqloom $(pip) install --no-build-isolation --no-deps --editable . \
 		$(addprefix --config-settings ,wheel.cmake=false wheel.py-api=py3 \
 			wheel.packages=src/daqloom editable.mode=inplace)
+	@touch $@
+
+.venv/packages: .venv/dev .venv/daqloom
+	$(step) pip-packages $(pip) install --no-build-isolation --no-deps \
+		$(addprefix --editable ,$(packages))
 	@touch $@
 
 clean:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # test-fast.sh JOBS            builds and runs the tests that start no process and use no network
-# test-fast.sh JOBS FOLDER     those of a folder (or of a file's folder) of engine/ or src/daqloom/
+# test-fast.sh JOBS FOLDER     those of a folder (or of a file's folder) of engine/, src/daqloom/ or packages/
 #
 # A wrong folder is told before anything is built.
 set -euo pipefail
@@ -16,7 +16,7 @@ build() { scripts/step.sh build-develop cmake --build build/develop -j "$jobs" "
 python_tests() { .venv/bin/python -m pytest -q -n "$jobs" --dist worksteal -m 'not process and not soak' "$@"; }
 
 no_folder() {
-    echo "IN=$folder is no folder of engine/ or src/daqloom/: give one that has tests, as in" \
+    echo "IN=$folder is no folder of engine/, src/daqloom/ or packages/: give one that has tests, as in" \
         "make test-fast IN=engine/systems" >&2
     exit 2
 }
@@ -30,10 +30,10 @@ no_quick_test() {
 
 case $folder in
 '')
-    make .venv/dev module-develop
+    make .venv/packages module-develop
     build
     engine_tests
-    python_tests tests
+    python_tests
     ;;
 engine/*)
     name=${folder#engine/}
@@ -47,10 +47,10 @@ engine/*)
         grep '^Total Tests: [1-9]' >/dev/null || no_quick_test
     engine_tests --tests-regex "^$name/"
     ;;
-src/daqloom | src/daqloom/*)
-    tests=tests${folder#src/daqloom}
+src/daqloom | src/daqloom/* | packages/*)
+    tests=$(sed -E 's|^src/daqloom|tests|; s|^(packages/[^/]+).*|\1/tests|' <<<"$folder")
     [ -d "$tests" ] || no_quick_test
-    make .venv/dev module-develop
+    make .venv/packages module-develop
     python_tests "$tests" || { [ $? = 5 ] && no_quick_test; exit 1; }
     ;;
 *) no_folder ;;

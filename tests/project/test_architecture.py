@@ -2,6 +2,7 @@
 
 engine:  what engine/CMakeLists.txt says of each folder, and everything ← bindings
 python:  scenario ← topology ← {analyse, simulate, measure, faults} ← study ← report ← cli
+packages: the modules of OFFERED, and others of the same package; the core imports no package
 """
 
 import ast
@@ -83,6 +84,14 @@ HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
 ENGINES = {"_engine", "_switch"}
 ENGINE_USERS = {"analyse", "simulate", "measure", "softswitch", "data", "buffers", "rules"}
 
+# Modules of daqloom that a distribution in packages/ may import.
+OFFERED = {
+    "measure.device.adapter",
+    "measure.device.adapters.deadline",
+    "measure.device.credentials",
+    "words",
+}
+
 
 def engine_violations(path: str, text: str) -> list[str]:
     """Why the file at `path` (relative to engine/) may not include what it includes."""
@@ -110,9 +119,9 @@ def engine_violations(path: str, text: str) -> list[str]:
     return found
 
 
-def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:
-    """Modules of daqloom that the file at `path` (relative to src/daqloom/) imports, at its top, in
-    a function or for a type checker, each with the name that it takes from there."""
+def imported(path: str, text: str) -> Iterator[list[str]]:
+    """Modules that the file at `path` (relative to src/daqloom/) imports, at its top, in a function
+    or for a type checker, each with the name that it takes from there."""
     package = path.split("/")[:-1]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -123,7 +132,12 @@ def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:
             names = [[*here, *there, alias.name] for alias in node.names]
         else:
             continue
-        yield from (tuple(name[1:]) for name in names if name[0] == "daqloom")
+        yield from names
+
+
+def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:
+    """The modules and names of `imported` that are daqloom's, without that name."""
+    yield from (tuple(name[1:]) for name in imported(path, text) if name[0] == "daqloom")
 
 
 def python_violations(path: str, text: str) -> list[str]:
@@ -147,7 +161,22 @@ def python_violations(path: str, text: str) -> list[str]:
             allowed = part == "cli"
         if not allowed:
             found.append(f"{path} imports daqloom.{other}: {part} may not know {other}")
+    for top, *_ in imported(path, text):
+        if top.startswith("daqloom_"):
+            found.append(f"{path} imports {top}: find it by its entry point")
     return found
+
+
+def package_violations(path: str, text: str) -> list[str]:
+    """Why the file at `path` (relative to packages/) may not import what it imports."""
+    own = path.split("/")[2]
+    return [
+        f"{path} imports {'.'.join(name)}: it is not among what daqloom offers to packages"
+        for name in imported("", text)
+        if name[0].startswith("daqloom")
+        and name[0] != own
+        and (name[0] != "daqloom" or ".".join(name[1:-1]) not in OFFERED)
+    ]
 
 
 def module_of(path: str) -> tuple[str, ...]:
@@ -200,6 +229,33 @@ def test_python_imports_point_down_only():
     assert len(texts) > 100
     violations = [v for path, text in texts.items() for v in python_violations(path, text)]
     assert not violations, "\n".join(violations)
+
+
+def test_packages_import_what_is_offered_to_them():
+    folder = ROOT / "packages"
+    texts = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.glob("*/src/**/*.py")}
+    assert texts
+    violations = [v for path, text in texts.items() for v in package_violations(path, text)]
+    assert not violations, "\n".join(violations)
+    used = {".".join(n[:-1]) for path, text in texts.items() for n in imports("", text)}
+    assert used >= OFFERED
+
+
+@pytest.mark.parametrize(
+    ("line", "is_allowed"),
+    [
+        ("from daqloom.words import printable", True),
+        ("from daqloom_one.session import Session", True),
+        ("import os", True),
+        ("from daqloom_two.session import Session", False),
+        ("from daqloom.cli.app import app", False),
+        ("from daqloom import words", False),
+        ("import daqloom.words", False),
+        ("from daqloom import _engine", False),
+    ],
+)
+def test_checker_reports_what_a_package_may_not_import(line, is_allowed):
+    assert bool(package_violations("daqloom-one/src/daqloom_one/x.py", line)) != is_allowed
 
 
 def test_folders_know_what_the_folders_below_know():
@@ -297,6 +353,7 @@ def test_checker_accepts_an_allowed_include(path, text):
         ("simulate/run.py", "from daqloom.report import figure"),
         ("study/sweep.py", "from daqloom import load"),
         ("report/figure.py", "import daqloom.cli"),
+        ("measure/run.py", "from daqloom_adapters.snmp import Snmp"),
         ("misc.py", ""),
     ],
 )

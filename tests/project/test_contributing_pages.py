@@ -116,10 +116,10 @@ def naming(pattern: str) -> set[str]:
     """Files of production whose code has what the pattern says."""
     return {
         str(file.relative_to(ROOT))
-        for folder in ("engine", "src")
+        for folder in ("engine", "src", "packages")
         for file in (ROOT / folder).rglob("*")
         if file.suffix in (".hpp", ".cpp", ".py")
-        and not re.search(r"_(test|bench|fuzz)\.", file.name)
+        and not re.search(r"_(test|bench|fuzz)\.|/tests/", str(file.relative_to(ROOT)))
         and re.search(pattern, without_prose(file))
     } - {OLD_NAMES}
 

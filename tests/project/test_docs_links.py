@@ -12,7 +12,7 @@ from support.repository import ROOT
 
 PAGES = sorted(
     page
-    for folder in ("docs", "engine", "benchmarks")
+    for folder in ("docs", "engine", "packages", "benchmarks")
     for page in (ROOT / folder).rglob("*.md")
     if not any(part.startswith((".", "build")) for part in page.relative_to(ROOT).parts)
 ) + sorted(ROOT.glob("*.md"))
@@ -27,14 +27,15 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
             yield (page.parent / file).resolve() if file else page, anchor
 
 
+FOLDERS = ("engine", "src", "packages", "tests", "docs", "benchmarks", "scripts", "examples")
 SOURCES = frozenset(
     "/".join(file.relative_to(ROOT).parts[start:])
-    for folder in ("engine", "src", "tests", "docs", "benchmarks", "scripts", "examples")
+    for folder in FOLDERS
     for file in (ROOT / folder).rglob("*.*")
     for start in range(len(file.relative_to(ROOT).parts))
 )
 """Files, by all ends of their paths: a page on engine/ omits the folder."""
-_FOLDER = r"(?:engine|src|tests|docs|benchmarks|scripts)/[\w./-]*"
+_FOLDER = r"(?:engine|src|packages|tests|docs|benchmarks|scripts)/[\w./-]*"
 _FILE = r"[\w./-]+/[\w.-]+\.(?:cpp|hpp|py|md|sh)|(?!x[._])\w+\.(?:cpp|hpp|py)"
 
 

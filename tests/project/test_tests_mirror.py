@@ -1,7 +1,8 @@
-"""The folders of tests mirror src/daqloom: the path of a file says where its tests are.
+"""The folders of tests mirror the sources: the path of a file says where its tests are.
 
 Tests of src/daqloom/<folder>/<name>.py, or of a package <name>, are in
-tests/<folder>/test_<name>.py; those of one aspect alone are in test_<name>_<aspect>.py.
+tests/<folder>/test_<name>.py; those of one aspect alone are in test_<name>_<aspect>.py. A
+distribution in packages/ has its own src/ and tests/, in the same way.
 """
 
 from collections.abc import Iterator
@@ -9,9 +10,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from support.repository import ROOT, TESTS
+from support.repository import ROOT
 
-SOURCES = ROOT / "src" / "daqloom"
+SOURCES = {"tests": ROOT / "src" / "daqloom"} | {
+    f"packages/{init.parts[-4]}/tests": init.parent
+    for init in ROOT.glob("packages/*/src/*/__init__.py")
+}
+"""Folders of tests, each with the sources that it mirrors."""
 COMPILED = {"engine"}
 """The module `daqloom._engine`, whose sources are in engine/."""
 APART = ("project", "support")
@@ -22,44 +27,45 @@ def subjects(folder: Path) -> set[str]:
     """The modules and packages of a folder of sources."""
     found = {file.stem for file in folder.glob("*.py")} - {"__init__", "__main__"}
     found |= {package.parent.name for package in folder.glob("*/__init__.py")}
-    return found | COMPILED if folder == SOURCES else found
+    return found | COMPILED if folder == SOURCES["tests"] else found
 
 
-def misplaced(path: str) -> str:
-    """Why a file of tests, at a path from tests/ on, is not where its subject is; empty if it is.
+def misplaced(path: str, tests: str = "tests") -> str:
+    """Why a file of tests, at a path from `tests` on, is not where its subject is; empty if it is.
 
     A name such as test_store_damage.py has two beginnings, `store` and `store_damage`.
     """
     file = PurePosixPath(path)
-    folder = SOURCES / file.parent
+    folder = SOURCES[tests] / file.parent
     if not (folder / "__init__.py").is_file():
-        return f"tests/{path}: src/daqloom has no package {file.parent}"
+        return f"{tests}/{path}: {SOURCES[tests].name} has no package {file.parent}"
     words = file.stem.removeprefix("test_").split("_")
     beginnings = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
     if not file.name.startswith("test_") or not beginnings & subjects(folder):
-        return f"tests/{path}: its name does not begin with test_ and a name in {file.parent}"
+        return f"{tests}/{path}: its name does not begin with test_ and a name in {file.parent}"
     return ""
 
 
-def mirrored() -> Iterator[str]:
-    """Python files below tests/ of which each has its subject in src/daqloom."""
-    for file in TESTS.rglob("*.py"):
-        path = file.relative_to(TESTS)
-        if path.parts[0] not in (*APART, "conftest.py"):
+def mirrored(tests: str) -> Iterator[str]:
+    """Python files below a folder of tests of which each has its subject in the sources."""
+    for file in (ROOT / tests).rglob("*.py"):
+        path = file.relative_to(ROOT / tests)
+        if path.parts[0] not in APART:
             yield path.as_posix()
 
 
-def test_each_file_of_tests_is_where_its_subject_is() -> None:
-    paths = list(mirrored())
-    assert len(paths) > 100
-    reasons = [reason for path in sorted(paths) if (reason := misplaced(path))]
+@pytest.mark.parametrize("tests", SOURCES)
+def test_each_file_of_tests_is_where_its_subject_is(tests: str) -> None:
+    paths = list(mirrored(tests))
+    assert paths
+    reasons = [reason for path in sorted(paths) if (reason := misplaced(path, tests))]
     assert not reasons, "\n".join(reasons)
 
 
 def test_only_tests_are_collected_and_all_of_them_are() -> None:
-    helpers = {file.name for file in (TESTS / "support").rglob("*.py")}
+    helpers = {file.name for tests in SOURCES for file in (ROOT / tests / "support").rglob("*.py")}
     assert not [name for name in helpers if name.startswith("test_") or name.endswith("_test.py")]
-    project = {file.name for file in (TESTS / "project").rglob("*.py")}
+    project = {file.name for file in (ROOT / "tests" / "project").rglob("*.py")}
     assert not [name for name in project if not name.startswith("test_")]
 
 
@@ -68,7 +74,7 @@ def test_only_tests_are_collected_and_all_of_them_are() -> None:
     [
         ("study/test_store.py", ""),
         ("study/test_store_damage.py", ""),
-        ("measure/device/adapters/test_gnmi.py", ""),
+        ("measure/device/adapters/test_linux.py", ""),
         ("softswitch/test_openflow.py", ""),
         ("test_engine_classes.py", ""),
         ("test_store.py", "does not begin with"),

@@ -82,6 +82,16 @@ def test_an_adapter_of_daqloom_is_not_replaced(plugins):
     assert left_out() == [told]
 
 
+def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
+    points = [point for point in entry_points(group=found.GROUP) if point.name == "linux"]
+    monkeypatch.setattr(found, "entry_points", lambda group: points)
+    with pytest.raises(ScenarioError) as refused:
+        adapter_type("snmp")
+    assert str(refused.value) == (
+        'there is no adapter "snmp"; known are linux; more come with: pip install daqloom-adapters'
+    )
+
+
 def test_what_an_adapter_raises_when_it_is_made_is_a_sentence(plugins, tmp_path):
     file = tmp_path / "tor.toml"
     file.write_text('ports = ["p1"]\n[count]\nadapter = "good"\n')

@@ -17,8 +17,10 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.words import did_you_mean, printable
 
 GROUP = "daqloom.adapters"
-OWN = "daqloom."
-"""Beginning of the modules of daqloom's own adapters."""
+OWN = ("daqloom.", "daqloom_")
+"""Beginnings of the modules of daqloom's own adapters, in its core and in its packages."""
+PACKAGE = "daqloom-adapters"
+"""Package of the adapters for switches of makers and for time-series databases."""
 
 
 def names() -> list[str]:
@@ -32,6 +34,8 @@ def adapter_type(name: str) -> type[Adapter]:
     if name not in points:
         known = sorted(points)
         hint = did_you_mean(name, known, "known are " + ", ".join(known))
+        if not any(point.dist and point.dist.name == PACKAGE for point in points.values()):
+            hint += f"; more come with: pip install {PACKAGE}"
         raise ScenarioError(f'there is no adapter "{printable(name[:80])}"; {hint}')
     return _loaded(points[name])
 
@@ -76,12 +80,6 @@ def _loaded(point: EntryPoint) -> type[Adapter]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a module raises while it is imported
-        if _is_own(point) and isinstance(error, ImportError):
-            package = (error.name or "a package").partition(".")[0]
-            raise ScenarioError(
-                f'the adapter "{point.name}" needs the Python package {package}, which is not '
-                "here; install it with: pip install daqloom[adapters]"
-            ) from None
         raise _broken(point, f"{type(error).__name__}: {error}") from None
     options: object = getattr(kind, "Options", None)
     settable: object = getattr(kind, "settable", frozenset())

@@ -3,10 +3,15 @@
 import functools
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 import typer.testing
 from hypothesis import settings
+
+# Fakes and data of one package alone are in its own tests/support, a part of the same namespace.
+sys.path += map(str, sorted(Path(__file__).parent.glob("packages/*/tests")))
 
 # Assertions of helpers show their values when they fail, as those of tests do.
 pytest.register_assert_rewrite("support")

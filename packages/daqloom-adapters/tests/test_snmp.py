@@ -6,10 +6,10 @@ import pytest
 from pysnmp.proto.rfc1902 import Counter64, OctetString
 
 from daqloom.measure.device.adapter import PortCount
-from daqloom.measure.device.adapters.snmp import REPETITIONS, Snmp
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
+from daqloom_adapters.snmp import REPETITIONS, Snmp
 from support.adapter_conformance import check_counts, check_refuses
 from support.fake_snmp import (
     COMMUNITY,
