@@ -87,8 +87,9 @@ ENGINE_USERS = {"analyse", "simulate", "measure", "softswitch", "data", "buffers
 # Modules of daqloom that a distribution in packages/ may import.
 OFFERED = {
     "measure.device.adapter",
-    "measure.device.adapters.deadline",
     "measure.device.credentials",
+    "scenario.files",
+    "scenario.quantities",
     "words",
 }
 

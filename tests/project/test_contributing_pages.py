@@ -91,7 +91,7 @@ EXAMPLES = {
     "add-a-live-transport": r'== "shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
     "add-a-metric": r'writes_overran("(?!, &)| \|)',
     "add-a-scenario-key": r"dummy_phases|&Config::keeps_dummies",
-    "add-an-adapter": r"class Linux\b|adapters\.linux",
+    "add-an-adapter": r"class Junos\b|adapters\.junos",
     "add-a-switch-model": r'BufferModel::drop_tail|"drop-tail"|queue_packets',
 }
 """What a page walks through, as code names it."""

@@ -74,7 +74,7 @@ def test_only_tests_are_collected_and_all_of_them_are() -> None:
     [
         ("study/test_store.py", ""),
         ("study/test_store_damage.py", ""),
-        ("measure/device/adapters/test_linux.py", ""),
+        ("measure/device/test_linux.py", ""),
         ("softswitch/test_openflow.py", ""),
         ("test_engine_classes.py", ""),
         ("test_store.py", "does not begin with"),

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from daqloom.cli.main import app
 from daqloom.measure.device import found
-from daqloom.measure.device.adapters.linux import Linux
 from daqloom.measure.device.found import adapter_type, left_out, names
+from daqloom.measure.device.linux import Linux
 from daqloom.scenario.errors import ScenarioError
 
 GOOD = """

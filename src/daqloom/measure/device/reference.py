@@ -26,9 +26,9 @@ ADAPTERS = """\
 
 `[configure]` and `[count]` name an adapter each, such as `adapter = "linux"`, and have its keys
 besides. Of `network.switch.LEVEL` those keys are set that the scenario gives; one that the adapter
-cannot set is refused. The Python packages that some adapters need come with `pip install
-daqloom[adapters]`; other packages add adapters by entry points named `daqloom.adapters`
-([how](../contributing/add-an-adapter.md)).
+cannot set is refused. All but `linux` and `software-switch` come with the package
+[daqloom-adapters](../../packages/daqloom-adapters/README.md); other packages add adapters by entry
+points named `daqloom.adapters` ([how](../contributing/add-an-adapter.md)).
 """
 
 

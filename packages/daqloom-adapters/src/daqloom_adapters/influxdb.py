@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daqloom.measure.device.adapter import AdapterError, PortCount
-from daqloom.measure.device.adapters.deadline import Deadline
-from daqloom.measure.device.adapters.http import get
-from daqloom.measure.device.adapters.line_protocol import points
-from daqloom.measure.device.adapters.series import Name, Sample, Series, SeriesOptions
 from daqloom.scenario.quantities import PositiveSeconds
+from daqloom_adapters.deadline import Deadline
+from daqloom_adapters.http import get
+from daqloom_adapters.line_protocol import points
+from daqloom_adapters.series import Name, Sample, Series, SeriesOptions
 
 POLL_S = 1.0
 """How often is looked whether there are values that were collected since."""

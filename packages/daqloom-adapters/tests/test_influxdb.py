@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.measure.device.adapter import PortCount
-from daqloom.measure.device.adapters import influxdb
-from daqloom.measure.device.adapters.influxdb import InfluxDb
-from daqloom.measure.device.adapters.line_protocol import Point, points
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
+from daqloom_adapters import influxdb
+from daqloom_adapters.influxdb import InfluxDb
+from daqloom_adapters.line_protocol import Point, points
 from support.adapter_conformance import check_counts, check_refuses
 from support.fake_http import saying, serving, silent, speaking, trickling
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
-from daqloom.measure.device.adapters.tool import ToolOptions, answer, line
 from daqloom.measure.device.credentials import Credentials
+from daqloom.measure.device.tool import ToolOptions, answer, line
 
 KINDS = {"bfifo": "limit_bytes", "pfifo": "limit_packets"}
 KERNEL = ("cat", "/proc/sys/kernel/random/boot_id")

@@ -11,10 +11,10 @@ import paramiko
 import pytest
 
 from daqloom.measure.device.adapter import PortBuffer
-from daqloom.measure.device.adapters.junos import Junos, JunosOptions
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
+from daqloom_adapters.junos import Junos, JunosOptions
 from support.adapter_conformance import check_configures, check_refuses
 from support.fake_netconf import BASE_11, REPLY, FakeNetconf, refusal
 

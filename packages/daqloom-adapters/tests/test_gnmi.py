@@ -3,9 +3,9 @@
 import pytest
 
 from daqloom.measure.device.adapter import PortCount
-from daqloom.measure.device.adapters.gnmi import Gnmi
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
+from daqloom_adapters.gnmi import Gnmi
 from support.adapter_conformance import check_counts, check_refuses
 from support.fake_gnmi import PASSWORD, USER, FakeGnmi, certificate
 

@@ -13,9 +13,9 @@ from ovs.jsonrpc import Message
 from pydantic import AfterValidator
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
-from daqloom.measure.device.adapters.address import address_identity
 from daqloom.measure.device.credentials import Credentials
 from daqloom.words import printable, reason_of
+from daqloom_adapters.address import address_identity
 
 SCHEMA = "Open_vSwitch"
 MOST_ANSWER_BYTES = 4 << 20

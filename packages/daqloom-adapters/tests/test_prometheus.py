@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from daqloom.measure.certificates import make_certificates
 from daqloom.measure.device.adapter import AdapterError, PortCount
-from daqloom.measure.device.adapters import deadline, http
-from daqloom.measure.device.adapters.prometheus import Prometheus
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
+from daqloom_adapters import deadline, http
+from daqloom_adapters.prometheus import Prometheus
 from support.adapter_conformance import check_counts, check_refuses
 from support.fake_http import saying, serving, silent, speaking, trickling
 

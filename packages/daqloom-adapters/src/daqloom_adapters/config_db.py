@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pygnmi.spec.v080 import gnmi_pb2 as gnmi
 
-from daqloom.measure.device.adapters.gnmi_session import Session, path_of
+from daqloom_adapters.gnmi_session import Session, path_of
 
 ORIGIN = "sonic-db"
 DATABASE = ("CONFIG_DB", "localhost")

@@ -7,10 +7,10 @@ from typing import ClassVar
 from prometheus_client.parser import text_string_to_metric_families
 
 from daqloom.measure.device.adapter import AdapterError
-from daqloom.measure.device.adapters.deadline import Deadline
-from daqloom.measure.device.adapters.http import get
-from daqloom.measure.device.adapters.series import Name, Sample, Series, SeriesOptions
 from daqloom.words import did_you_mean
+from daqloom_adapters.deadline import Deadline
+from daqloom_adapters.http import get
+from daqloom_adapters.series import Name, Sample, Series, SeriesOptions
 
 LONGEST_LINE = 4096
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}(?![a-zA-Z0-9_:])")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from daqloom.measure.device.adapter import PortBuffer
-from daqloom.measure.device.adapters.linux import Linux
-from daqloom.measure.device.adapters.tool import ToolOptions
+from daqloom.measure.device.linux import Linux
+from daqloom.measure.device.tool import ToolOptions
 from daqloom.measure.held import hold
 from support.adapter_conformance import check_configures, check_counts, check_refuses
 from support.namespaces import can_make_networks

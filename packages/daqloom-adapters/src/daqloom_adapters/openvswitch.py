@@ -3,12 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
-from daqloom.measure.device.adapters.ovsdb import SCHEMA, Ovsdb, OvsdbOptions
 from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.messages import Text
+from daqloom.words import printable
+from daqloom_adapters.ovsdb import SCHEMA, Ovsdb, OvsdbOptions
 
 MARK = "daqloom-port"
 """Key of external_ids of the QoS that are made here, with the name of the port."""
@@ -64,6 +72,7 @@ def _pair(value: object) -> tuple[str, object]:
             raise ValueError("is no pair with a name")
 
 
+_Text = Annotated[str, Field(max_length=1000), AfterValidator(printable)]
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _Identity = Annotated[str, Field(pattern=_UUID), BeforeValidator(_identity)]
 _Identities = Annotated[list[_Identity], BeforeValidator(_members)]
@@ -77,14 +86,14 @@ class _Row(BaseModel):
 
 
 class _Port(_Row):
-    name: Text
+    name: _Text
     qos: Annotated[_Identities, Field(max_length=1)]
     interfaces: _Identities
 
 
 class _Qos(_Row):
-    type: Text
-    other_config: Annotated[dict[Text, Text], BeforeValidator(_pairs)]
+    type: _Text
+    other_config: Annotated[dict[_Text, _Text], BeforeValidator(_pairs)]
 
     @property
     def buffer(self) -> PortBuffer:
@@ -104,7 +113,7 @@ class _Qos(_Row):
 
 
 class _Interface(_Row):
-    statistics: Annotated[dict[Text, int], BeforeValidator(_pairs)]
+    statistics: Annotated[dict[_Text, int], BeforeValidator(_pairs)]
 
 
 class _Configured(BaseModel):

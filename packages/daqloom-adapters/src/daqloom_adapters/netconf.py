@@ -18,11 +18,11 @@ from ncclient.transport import AuthenticationError, SessionError, SSHSession, SS
 from pydantic import BeforeValidator, Field
 
 from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
-from daqloom.measure.device.adapters.address import address_identity
-from daqloom.measure.device.adapters.deadline import within
 from daqloom.measure.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
 from daqloom.words import printable, reason_of
+from daqloom_adapters.address import address_identity
+from daqloom_adapters.deadline import within
 
 PORT = 830
 MOST_ANSWER_BYTES = 4 << 20

@@ -20,12 +20,12 @@ import pytest
 pytest.importorskip("ovs", reason="the Python package ovs is not installed")
 from daqloom.measure.certificates import make_certificates
 from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
-from daqloom.measure.device.adapters import ovsdb
-from daqloom.measure.device.adapters.openvswitch import OpenVSwitch, OpenVSwitchOptions
-from daqloom.measure.device.adapters.ovsdb import Ovsdb, OvsdbOptions
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
+from daqloom_adapters import ovsdb
+from daqloom_adapters.openvswitch import OpenVSwitch, OpenVSwitchOptions
+from daqloom_adapters.ovsdb import Ovsdb, OvsdbOptions
 from support.adapter_conformance import check_configures, check_counts, check_refuses
 
 pytestmark = pytest.mark.process

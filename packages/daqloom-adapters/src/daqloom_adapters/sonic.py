@@ -9,7 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from daqloom.measure.device.adapter import AdapterError, PortBuffer
-from daqloom.measure.device.adapters.config_db import (
+from daqloom.measure.device.credentials import Credentials
+from daqloom.scenario.quantities import PositiveSeconds
+from daqloom.words import did_you_mean, natural_key
+from daqloom_adapters.config_db import (
     Key,
     Row,
     Tables,
@@ -18,10 +21,7 @@ from daqloom.measure.device.adapters.config_db import (
     make,
     read_tables,
 )
-from daqloom.measure.device.adapters.gnmi_session import GnmiOptions, Session
-from daqloom.measure.device.credentials import Credentials
-from daqloom.scenario.quantities import PositiveSeconds
-from daqloom.words import did_you_mean, natural_key
+from daqloom_adapters.gnmi_session import GnmiOptions, Session
 
 OWN = "daqloom"
 """Name, or its beginning, of each profile that is made."""

@@ -9,10 +9,10 @@ from typing import Annotated, Generic, Self, TypeVar
 from pydantic import Field
 
 from daqloom.measure.device.adapter import AdapterError, PortCount
-from daqloom.measure.device.adapters.deadline import Deadline
-from daqloom.measure.device.adapters.http import HttpOptions
 from daqloom.measure.device.credentials import Credentials
 from daqloom.words import did_you_mean
+from daqloom_adapters.deadline import Deadline
+from daqloom_adapters.http import HttpOptions
 
 LARGEST_COUNT = (1 << 64) - 1
 MOST_KNOWN = 1000

@@ -8,10 +8,10 @@ import threading
 import pytest
 
 from daqloom.measure.device.adapter import PortBuffer
-from daqloom.measure.device.adapters.sonic import Sonic
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
+from daqloom_adapters.sonic import Sonic
 from support.adapter_conformance import check_configures, check_refuses
 from support.fake_gnmi import PASSWORD, TOKEN, USER, FakeGnmi, certificate
 

@@ -3,7 +3,7 @@
 import socket
 from contextlib import suppress
 
-from daqloom.measure.device.adapters.deadline import within
+from daqloom_adapters.deadline import within
 
 
 def address_identity(host: str, port: int, timeout_s: float) -> str:

@@ -1,1 +1,0 @@
-"""Adapters: one module for each kind of device, found by the entry points `daqloom.adapters`."""
