@@ -42,6 +42,17 @@ def check_counts(adapter, ports):
             assert 0 <= getattr(first[port], name) <= getattr(second[port], name)
 
 
+def enter(adapter):
+    """Connect to a device and disconnect."""
+    with adapter:
+        pass
+
+
+def check_refuses_entry(adapter, secret=""):
+    """Entering an adapter fails as `check_refuses` says."""
+    return check_refuses(lambda: enter(adapter), secret)
+
+
 def check_refuses(use, secret=""):
     """`use` meets a device that does not do what it should: one sentence, and no secret in it."""
     with pytest.raises(AdapterError) as found:

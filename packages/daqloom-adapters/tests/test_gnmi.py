@@ -6,7 +6,7 @@ from daqloom.measure.device.adapter import PortCount
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom_adapters.gnmi import Gnmi
-from support.adapter_conformance import check_counts, check_refuses
+from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry
 from support.fake_gnmi import PASSWORD, USER, FakeGnmi, certificate
 
 PORTS = ("Ethernet1/1", "Ethernet1/2")
@@ -77,38 +77,38 @@ def test_packets_may_be_told_by_their_kind(adapter, device):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("port", ["Ethernet1/3", "*", "Ethernet*"])
 def test_an_unknown_port_is_named_with_known_ones(adapter, model, port):
-    told = check_refuses(adapter(ports=(port,), model=model).__enter__)
+    told = check_refuses_entry(adapter(ports=(port,), model=model))
     assert f'no counters of a port "{port}"; ' in told
     assert PORTS[0] in told or PORTS[1] in told
 
 
 def test_a_port_of_a_device_that_tells_no_names_is_named(adapter, device):
     device.interfaces.clear()
-    assert "expected a name that the device itself has" in check_refuses(adapter().__enter__)
+    assert "expected a name that the device itself has" in check_refuses_entry(adapter())
 
 
 def test_a_port_without_a_counter_is_refused(adapter, device):
     del device.interfaces[PORTS[1]]["out-discards"]
-    assert f"does not tell out-discards of {PORTS[1]}" in check_refuses(adapter().__enter__)
+    assert f"does not tell out-discards of {PORTS[1]}" in check_refuses_entry(adapter())
 
 
 @pytest.mark.parametrize("value", [2**64, "-5", "1.5", "1_0", "", "²", "N/A", "\x1b[31m", "9" * 99])
 def test_a_counter_that_is_no_number_is_refused(adapter, device, value):
     device.interfaces[PORTS[0]]["out-octets"] = value
-    told = check_refuses(adapter().__enter__)
+    told = check_refuses_entry(adapter())
     assert "as out-octets of Ethernet1/1; expected a whole number" in told
     assert told.isprintable()
 
 
 def test_a_device_that_offers_no_known_encoding_is_refused(adapter, device):
     device.encodings = ["BYTES"]
-    assert "none of the encodings" in check_refuses(adapter().__enter__)
+    assert "none of the encodings" in check_refuses_entry(adapter())
 
 
 @pytest.mark.parametrize("fault", ["no-protobuf", "no-json", "closes", "closes-on-get"])
 def test_a_device_that_answers_wrongly_or_goes_away_is_refused(adapter, device, fault):
     device.fault = fault
-    check_refuses(adapter().__enter__, PASSWORD)
+    check_refuses_entry(adapter(), PASSWORD)
 
 
 def test_a_device_that_goes_silent_is_refused(adapter, device):
@@ -122,5 +122,5 @@ def test_a_device_that_goes_silent_is_refused(adapter, device):
 
 def test_wrong_credentials_are_refused_without_telling_them(adapter):
     wrong = Credentials(user=USER, password="wr0ng")
-    told = check_refuses(adapter(credentials=wrong).__enter__, "wr0ng")
+    told = check_refuses_entry(adapter(credentials=wrong), "wr0ng")
     assert f'to the user "{USER}"' in told

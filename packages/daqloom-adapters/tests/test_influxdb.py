@@ -13,7 +13,7 @@ from daqloom.measure.device.document import build
 from daqloom_adapters import influxdb
 from daqloom_adapters.influxdb import InfluxDb
 from daqloom_adapters.line_protocol import Point, points
-from support.adapter_conformance import check_counts, check_refuses
+from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry, enter
 from support.fake_http import saying, serving, silent, speaking, trickling
 
 pytestmark = pytest.mark.process
@@ -35,11 +35,6 @@ def adapter(url, ports=PORTS, credentials=None, **keys):
 
 def listed(url, ports=PORTS, **keys):
     return adapter(url, ports, format="line-protocol", **keys)
-
-
-def entered(found):
-    with found:
-        pass
 
 
 def row(port, *values, age_s=0.0, **tags):
@@ -111,7 +106,7 @@ def test_the_query():
 
     keys = {"database": "daq", "measurement": 'my "table"', "fresh": "10 s"}
     with serving(page) as url:
-        entered(
+        enter(
             adapter(f"{url}/influx/", credentials=Credentials(token="abc"), insecure=True, **keys)
         )
     [(path, query, authorization)] = asked
@@ -152,7 +147,7 @@ def test_user_and_password_are_sent_in_a_header():
         return both()
 
     with serving(page) as url:
-        entered(
+        enter(
             adapter(
                 url, credentials=Credentials(user="Aladdin", password="open sesame"), insecure=True
             )
@@ -172,11 +167,11 @@ def test_a_reading_waits_for_what_was_collected_after_it():
 
 def test_values_that_are_too_old():
     with serving(lambda *_: answer(row("Ethernet1", 1, 2, 3, age_s=31))) as url:
-        text = check_refuses(lambda: entered(adapter(url, ["Ethernet1"])))
+        text = check_refuses_entry(adapter(url, ["Ethernet1"]))
         assert "Ethernet1 was collected" in text
-        entered(adapter(url, ["Ethernet1"], fresh="1000 s"))
+        enter(adapter(url, ["Ethernet1"], fresh="1000 s"))
     with serving(lambda *_: lines(*LINES, age_s=31)) as url:
-        assert "none came since" in check_refuses(lambda: entered(listed(url)))
+        assert "none came since" in check_refuses_entry(listed(url))
 
 
 def test_a_collector_that_has_stopped():
@@ -188,22 +183,22 @@ def test_a_collector_that_has_stopped():
 
 def test_nothing_that_is_fresh():
     with serving(lambda *_: answer()) as url:
-        text = check_refuses(lambda: entered(adapter(url)))
+        text = check_refuses_entry(adapter(url))
     assert 'nothing of the last 30 s has the tag "ifName"' in text
 
 
 def test_unknown_port_and_field():
     with serving(lambda *_: both()) as url:
-        text = check_refuses(lambda: entered(adapter(url, ["Ethernet9"])))
+        text = check_refuses_entry(adapter(url, ["Ethernet9"]))
         assert "there is no port Ethernet9; did you mean" in text
-        text = check_refuses(lambda: entered(adapter(url, dropped="drops")))
+        text = check_refuses_entry(adapter(url, dropped="drops"))
         assert text.endswith("port Ethernet1 has no drops")
 
 
 @pytest.mark.parametrize("value", [-1, 0.5, 1 << 64, 10**400, None, "7", True, [1]])
 def test_values_that_are_no_counts(value):
     with serving(lambda *_: answer(row("Ethernet1", value, 2, 3))) as url:
-        check_refuses(lambda: entered(adapter(url, ["Ethernet1"])))
+        check_refuses_entry(adapter(url, ["Ethernet1"]))
 
 
 def test_query_that_is_refused():
@@ -212,9 +207,7 @@ def test_query_that_is_refused():
     for refusal in ({"error": told}, {"results": [{"statement_id": 0, "error": told}]}):
         page = json.dumps(refusal)
         with serving(lambda *_, page=page: page) as url:
-            text = check_refuses(
-                lambda: entered(adapter(url, credentials=known, insecure=True)), "my-secret"
-            )
+            text = check_refuses_entry(adapter(url, credentials=known, insecure=True), "my-secret")
             assert "database not found: ***" in text
             assert text.isprintable()
 
@@ -223,9 +216,7 @@ def test_query_that_is_refused():
 def test_statuses(status):
     with serving(lambda *_: (status, json.dumps({"error": "my-secret"}))) as url:
         known = Credentials(token="my-secret")
-        text = check_refuses(
-            lambda: entered(adapter(url, credentials=known, insecure=True)), "my-secret"
-        )
+        text = check_refuses_entry(adapter(url, credentials=known, insecure=True), "my-secret")
     assert str(status) in text
 
 
@@ -249,7 +240,7 @@ def test_statuses(status):
 )
 def test_garbage(page):
     with serving(lambda *_: page) as url:
-        assert check_refuses(lambda: entered(adapter(url))).isprintable()
+        assert check_refuses_entry(adapter(url)).isprintable()
 
 
 @pytest.mark.parametrize(
@@ -270,21 +261,21 @@ def test_garbage(page):
 )
 def test_garbage_lines(page):
     with serving(lambda *_: page) as url:
-        assert check_refuses(lambda: entered(listed(url))).isprintable()
+        assert check_refuses_entry(listed(url)).isprintable()
 
 
 @pytest.mark.parametrize("talk", [silent, trickling])
 @pytest.mark.parametrize("kind", ["query", "line-protocol"])
 def test_server_that_does_not_come_to_an_end(talk, kind):
     with speaking(talk) as url:
-        text = check_refuses(lambda: entered(adapter(url, format=kind, timeout="0.3 s")))
+        text = check_refuses_entry(adapter(url, format=kind, timeout="0.3 s"))
     assert "0.3 s" in text
 
 
 def test_connection_that_breaks_off():
     half = b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + both().encode()
     with speaking(saying(half)) as url:
-        assert "breaks off" in check_refuses(lambda: entered(adapter(url)))
+        assert "breaks off" in check_refuses_entry(adapter(url))
 
 
 def test_the_last_line_of_a_series_counts():

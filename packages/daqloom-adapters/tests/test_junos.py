@@ -15,7 +15,7 @@ from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.junos import Junos, JunosOptions
-from support.adapter_conformance import check_configures, check_refuses
+from support.adapter_conformance import check_configures, check_refuses, check_refuses_entry, enter
 from support.fake_netconf import BASE_11, REPLY, FakeNetconf, refusal
 
 pytestmark = pytest.mark.process
@@ -63,11 +63,6 @@ def junos(switch, tmp_path):
         )
 
     return make
-
-
-def enter(adapter):
-    with adapter:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -165,7 +160,7 @@ def test_rounding_within_its_share(junos):
 
 
 def test_unknown_port(junos):
-    text = check_refuses(lambda: enter(junos(["xe-0/0/1", "xe-0/0/11"])))
+    text = check_refuses_entry(junos(["xe-0/0/1", "xe-0/0/11"]))
     assert "xe-0/0/11" in text
     assert "xe-0/0/1" in text.replace("xe-0/0/11", "")
 
@@ -180,7 +175,7 @@ def test_unknown_port(junos):
     ],
 )
 def test_wrong_credentials(junos, credentials):
-    text = check_refuses(lambda: enter(junos(credentials=credentials)), "wr0ng-secret")
+    text = check_refuses_entry(junos(credentials=credentials), "wr0ng-secret")
     assert "credentials" in text
 
 
@@ -188,26 +183,26 @@ def test_a_key_instead_of_a_password(switch, junos, tmp_path):
     key = paramiko.ECDSAKey.generate()
     key.write_private_key_file(str(tmp_path / "id"))
     credentials = Credentials(switch.user, key_file=str(tmp_path / "id"))
-    assert "key_file" in check_refuses(lambda: enter(junos(credentials=credentials)))
+    assert "key_file" in check_refuses_entry(junos(credentials=credentials))
     switch.user_keys.append(key)
     enter(junos(credentials=credentials))
 
 
 def test_unknown_host_key(switch, junos, tmp_path):
     (tmp_path / "other").write_text("")
-    text = check_refuses(lambda: enter(junos(host_keys=str(tmp_path / "other"))), switch.password)
+    text = check_refuses_entry(junos(host_keys=str(tmp_path / "other")), switch.password)
     assert "host key" in text
     enter(junos(host_keys=str(tmp_path / "other"), verify=False))
     os.mkfifo(tmp_path / "fifo")
     for name in ("missing", "fifo"):
-        assert name in check_refuses(lambda name=name: enter(junos(host_keys=str(tmp_path / name))))
+        assert name in check_refuses_entry(junos(host_keys=str(tmp_path / name)))
 
 
 def test_a_name_that_is_looked_up_for_ever(junos, monkeypatch):
     asked = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: asked.wait())
     try:
-        text = check_refuses(lambda: enter(junos(address="tor1:830", timeout="0.05 s")))
+        text = check_refuses_entry(junos(address="tor1:830", timeout="0.05 s"))
         assert "tor1:830 cannot be reached: it does not answer" in text
     finally:
         asked.set()
@@ -217,7 +212,7 @@ def test_nothing_listens(junos):
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{deaf.getsockname()[1]}"
-        assert "cannot be reached" in check_refuses(lambda: enter(junos(address=address)))
+        assert "cannot be reached" in check_refuses_entry(junos(address=address))
 
 
 @pytest.mark.parametrize("at", ["connect", "hello"])
@@ -226,12 +221,12 @@ def test_nothing_listens(junos):
 )
 def test_what_is_no_netconf(switch, junos, at, how):
     switch.misbehave[at] = how
-    check_refuses(lambda: enter(junos(timeout="0.5 s")), switch.password)
+    check_refuses_entry(junos(timeout="0.5 s"), switch.password)
 
 
 def test_without_confirmed_commits(switch, junos):
     switch.capabilities = [each for each in switch.capabilities if "confirmed" not in each]
-    assert "confirmed-commit" in check_refuses(lambda: enter(junos()))
+    assert "confirmed-commit" in check_refuses_entry(junos())
 
 
 WITH_TYPE = '<!DOCTYPE a [<!ENTITY b "25">]>' + REPLY.format(

@@ -26,7 +26,12 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters import ovsdb
 from daqloom_adapters.openvswitch import OpenVSwitch, OpenVSwitchOptions
 from daqloom_adapters.ovsdb import Ovsdb, OvsdbOptions
-from support.adapter_conformance import check_configures, check_counts, check_refuses
+from support.adapter_conformance import (
+    check_configures,
+    check_counts,
+    check_refuses,
+    check_refuses_entry,
+)
 
 pytestmark = pytest.mark.process
 
@@ -296,7 +301,7 @@ def test_what_a_qos_cannot_have_is_refused(served, wanted, said):
 
 @needs_server
 def test_what_cannot_be_done_is_one_sentence(served):
-    text = check_refuses(adapter(served, "left").__enter__)
+    text = check_refuses_entry(adapter(served, "left"))
     assert "left is no port" in text
     assert "a, b, br0, pair" in text
     with adapter(served) as used:
@@ -324,7 +329,7 @@ def test_a_port_that_two_rows_name_is_the_databases_to_refuse(served):
 @needs_server
 def test_a_database_that_no_switch_ever_followed(folder):
     with database(folder):
-        assert "it has none" in check_refuses(adapter(folder).__enter__)
+        assert "it has none" in check_refuses_entry(adapter(folder))
         used = adapter(folder, wait=True)
         assert "ovs-vsctl --no-wait init" in check_refuses(
             lambda: used.apply(PortBuffer(pace_bps=8))
@@ -370,14 +375,14 @@ def test_certificates_are_checked(folder):
         with at("127.0.0.1", f"{own}/unit") as used:
             assert used.applied() == {"a": PortBuffer(pace_bps=0)}
         others = at("127.0.0.1", f"{own}/unit", "others")
-        assert "certificate verify failed" in check_refuses(others.__enter__, "hidden")
+        assert "certificate verify failed" in check_refuses_entry(others, "hidden")
         with at("127.0.0.1", f"{own}/unit", "others", verify="nothing") as used:
             assert used.save() == {"a": ""}
         # What the other side refuses, it says when it is asked.
         unknown = at("127.0.0.1", f"{folder}/others/unit")
-        assert f"database ssl:127.0.0.1:{found[1]}" in check_refuses(unknown.__enter__, "hidden")
+        assert f"database ssl:127.0.0.1:{found[1]}" in check_refuses_entry(unknown, "hidden")
         absent = at("127.0.0.1", f"{own}/absent")
-        assert "expected files in PEM" in check_refuses(absent.__enter__, "hidden")
+        assert "expected files in PEM" in check_refuses_entry(absent, "hidden")
 
 
 @contextmanager
@@ -467,7 +472,7 @@ def test_a_server_may_ask_whether_its_client_lives():
 )
 def test_garbage_is_refused(reply):
     with answering(reply) as remote:
-        assert check_refuses(adapter(remote, "a").__enter__).isprintable()
+        assert check_refuses_entry(adapter(remote, "a")).isprintable()
 
 
 def test_rows_of_another_kind_are_refused():
@@ -487,7 +492,7 @@ def test_an_answer_without_end_is_refused(monkeypatch):
     endless = b'{"id": 0, "result": [' + b"[]," * (most_bytes // 3)
     with answering(lambda _: endless) as remote:
         used = adapter(remote, "a", timeout="60 s")
-        assert "not JSON-RPC" in check_refuses(used.__enter__)
+        assert "not JSON-RPC" in check_refuses_entry(used)
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for():
@@ -495,7 +500,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for():
         port = silent.getsockname()[1]
         for kind in ("tcp", "ssl"):
             used = adapter(f"{kind}:127.0.0.1:{port}", "a", timeout="0.3 s")
-            assert "within 0.3 s" in check_refuses(used.__enter__)
+            assert "within 0.3 s" in check_refuses_entry(used)
 
 
 def test_a_name_that_is_not_the_hosts_is_refused(folder):
@@ -504,13 +509,13 @@ def test_a_name_that_is_not_the_hosts_is_refused(folder):
         port, authority = remote.rpartition(":")[2], f"{folder}/own/ca.pem"
         # The certificate is for 127.0.0.1, ::1 and localhost.
         strict = adapter(f"ssl:127.1:{port}", "a", authority=authority)
-        assert "certificate verify failed" in check_refuses(strict.__enter__)
+        assert "certificate verify failed" in check_refuses_entry(strict)
         with adapter(f"ssl:127.1:{port}", "a", authority=authority, verify="authority") as used:
             assert used.save() == {"a": ""}
 
 
 def test_no_server_is_one_sentence(folder):
-    assert "no such file" in check_refuses(adapter(folder).__enter__)
+    assert "no such file" in check_refuses_entry(adapter(folder))
 
 
 @pytest.mark.parametrize("remote", ["", "udp:a:1", "tcp:a", "tcp:a:70000", "unix:"])

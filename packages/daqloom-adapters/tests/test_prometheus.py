@@ -16,7 +16,7 @@ from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters import deadline, http
 from daqloom_adapters.prometheus import Prometheus
-from support.adapter_conformance import check_counts, check_refuses
+from support.adapter_conformance import check_counts, check_refuses_entry, enter
 from support.fake_http import saying, serving, silent, speaking, trickling
 
 pytestmark = pytest.mark.process
@@ -49,11 +49,6 @@ broken line that nobody asked for
 def adapter(url, ports=PORTS, credentials=None, **keys):
     options = build(Prometheus.Options, {"address": url, **keys}, "here")
     return Prometheus(options, ports, credentials)
-
-
-def entered(found):
-    with found:
-        pass
 
 
 def page_of(text):
@@ -124,9 +119,9 @@ def test_credentials_are_sent_in_a_header():
         return PAGE
 
     with serving(page) as url:
-        entered(adapter(url))
-        entered(adapter(url, credentials=Credentials(token="abc"), insecure=True))
-        entered(
+        enter(adapter(url))
+        enter(adapter(url, credentials=Credentials(token="abc"), insecure=True))
+        enter(
             adapter(
                 url, credentials=Credentials(user="Aladdin", password="open sesame"), insecure=True
             )
@@ -138,17 +133,15 @@ def test_credentials_are_sent_in_a_header():
 def test_wrong_credentials(status):
     secret = Credentials(token="my-secret")
     with serving(lambda _path, _query, headers: (status, str(headers))) as url:
-        text = check_refuses(
-            lambda: entered(adapter(url, credentials=secret, insecure=True)), "my-secret"
-        )
+        text = check_refuses_entry(adapter(url, credentials=secret, insecure=True), "my-secret")
     assert "credentials" in text
 
 
 @pytest.mark.parametrize("token", ["my-secret\n", "my-secret\N{SNOWMAN}"])
 def test_odd_credentials(token):
     with page_of(PAGE) as url:
-        check_refuses(
-            lambda: entered(adapter(url, credentials=Credentials(token=token), insecure=True)),
+        check_refuses_entry(
+            adapter(url, credentials=Credentials(token=token), insecure=True),
             "my-secret",
         )
 
@@ -161,40 +154,40 @@ def test_redirections_are_not_followed():
         return 302, ""
 
     with serving(page) as url:
-        text = check_refuses(lambda: entered(adapter(f"{url}/metrics")))
+        text = check_refuses_entry(adapter(f"{url}/metrics"))
     assert "302" in text
     assert asked == ["/metrics"]
 
 
 def test_what_is_secret_in_a_query_is_not_shown():
     with serving(lambda *_: (500, "")) as url:
-        check_refuses(lambda: entered(adapter(f"{url}/?key=my-secret")), "my-secret")
+        check_refuses_entry(adapter(f"{url}/?key=my-secret"), "my-secret")
 
 
 def test_unknown_port():
     with page_of(PAGE) as url:
-        text = check_refuses(lambda: entered(adapter(url, ["eth7"])))
+        text = check_refuses_entry(adapter(url, ["eth7"]))
         assert text.endswith('there is no port eth7; did you mean "eth1"?')
-        text = check_refuses(lambda: entered(adapter(url, ["Ethernet"])))
+        text = check_refuses_entry(adapter(url, ["Ethernet"]))
         assert text.endswith("there is no port Ethernet; known are eth0, eth1, lo")
-        text = check_refuses(lambda: entered(adapter(url, label="port")))
+        text = check_refuses_entry(adapter(url, label="port"))
         assert 'no value has the label "port"' in text
 
 
 def test_port_without_one_of_its_counters():
     with page_of(PAGE) as url:
-        text = check_refuses(lambda: entered(adapter(url, ["lo"])))
+        text = check_refuses_entry(adapter(url, ["lo"]))
     assert text.endswith(
         "node_network_transmit_packets_total of lo is 2.5; expected a count from 0 on"
     )
     with page_of(PAGE.replace("} 2.5\n", "} 2\n")) as url:
-        text = check_refuses(lambda: entered(adapter(url, ["lo"])))
+        text = check_refuses_entry(adapter(url, ["lo"]))
     assert text.endswith("port lo has no node_network_transmit_bytes_total")
 
 
 def test_unknown_metric():
     with page_of(PAGE) as url:
-        text = check_refuses(lambda: entered(adapter(url, sent="node_network_up_total")))
+        text = check_refuses_entry(adapter(url, sent="node_network_up_total"))
     assert text.endswith('did you mean "node_network_up"?')
 
 
@@ -204,7 +197,7 @@ def test_unknown_metric():
 )
 def test_values_that_are_no_counts(value):
     with page_of(PAGE.replace("} 7\n", f"}} {value}\n")) as url:
-        check_refuses(lambda: entered(adapter(url)))
+        check_refuses_entry(adapter(url))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +216,7 @@ def test_values_that_are_no_counts(value):
 )
 def test_garbage(text):
     with page_of(text) as url:
-        assert check_refuses(lambda: entered(adapter(url))).isprintable()
+        assert check_refuses_entry(adapter(url)).isprintable()
 
 
 @given(st.text(st.sampled_from('{}",=\\ \t#1ade_\n'), max_size=40))
@@ -236,17 +229,17 @@ def test_any_line_is_read_or_refused(text):
 def test_page_that_is_too_long(monkeypatch):
     monkeypatch.setattr(http, "MOST_PAGE_BYTES", len(PAGE) - 1)
     with page_of(PAGE) as url:
-        assert "longer" in check_refuses(lambda: entered(adapter(url)))
+        assert "longer" in check_refuses_entry(adapter(url))
 
 
 @pytest.mark.parametrize("known", [Credentials(token="my-secret"), Credentials("daq", "my-secret")])
 def test_a_secret_goes_over_http_only_by_a_word_in_the_file(known):
     seen = []
     with serving(lambda _path, _query, headers: seen.append(headers) or PAGE) as url:
-        text = check_refuses(lambda: entered(adapter(url, credentials=known)), "my-secret")
+        text = check_refuses_entry(adapter(url, credentials=known), "my-secret")
         assert "set insecure = true" in text
         assert seen == []
-        entered(adapter(url, credentials=Credentials()))
+        enter(adapter(url, credentials=Credentials()))
     assert "Authorization" not in seen[0]
 
 
@@ -256,13 +249,13 @@ def test_the_timeout_is_for_reading_the_page_too(monkeypatch):
     monkeypatch.setattr(deadline.time, "monotonic", lambda: float(next(clock)))
     samples = "".join(f'node_network_transmit_drop_total{{device="e{n}"}} 0\n' for n in range(9000))
     with page_of(PAGE.replace("broken", "# broken") + samples) as url:
-        assert "30 s" in check_refuses(lambda: entered(adapter(url, timeout="30 s")))
+        assert "30 s" in check_refuses_entry(adapter(url, timeout="30 s"))
 
 
 @pytest.mark.parametrize("talk", [silent, trickling])
 def test_server_that_does_not_come_to_an_end(talk):
     with speaking(talk) as url:
-        text = check_refuses(lambda: entered(adapter(url, timeout="0.3 s")))
+        text = check_refuses_entry(adapter(url, timeout="0.3 s"))
     assert "0.3 s" in text
 
 
@@ -282,13 +275,13 @@ def test_server_that_does_not_come_to_an_end(talk):
 )
 def test_connection_that_breaks_off(answer):
     with speaking(saying(answer)) as url:
-        check_refuses(lambda: entered(adapter(url)))
+        check_refuses_entry(adapter(url))
 
 
 def test_nobody_there():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    assert "refused" in check_refuses(lambda: entered(adapter(f"http://127.0.0.1:{port}/")))
+    assert "refused" in check_refuses_entry(adapter(f"http://127.0.0.1:{port}/"))
 
 
 def test_https_is_verified_unless_told_otherwise(tmp_path, monkeypatch):
@@ -296,15 +289,15 @@ def test_https_is_verified_unless_told_otherwise(tmp_path, monkeypatch):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "c" / "control.pem", tmp_path / "c" / "control.key")
     with serving(lambda *_: PAGE, context) as url:
-        assert "certificate" in check_refuses(lambda: entered(adapter(url)))
-        entered(adapter(url, verify=False))
+        assert "certificate" in check_refuses_entry(adapter(url))
+        enter(adapter(url, verify=False))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "c" / "ca.pem"))
-        entered(adapter(url))
+        enter(adapter(url))
 
 
 def test_https_of_a_server_that_has_http_alone():
     with page_of(PAGE) as url:
-        check_refuses(lambda: entered(adapter(url.replace("http:", "https:"))))
+        check_refuses_entry(adapter(url.replace("http:", "https:")))
 
 
 @pytest.mark.parametrize(
@@ -327,4 +320,4 @@ def test_addresses_that_are_none(url):
 
 
 def test_credentials_in_an_address():
-    check_refuses(lambda: entered(adapter("http://user:my-secret@127.0.0.1:9/")), "my-secret")
+    check_refuses_entry(adapter("http://user:my-secret@127.0.0.1:9/"), "my-secret")

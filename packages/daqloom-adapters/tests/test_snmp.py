@@ -10,7 +10,7 @@ from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.snmp import REPETITIONS, Snmp
-from support.adapter_conformance import check_counts, check_refuses
+from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry
 from support.fake_snmp import (
     COMMUNITY,
     IF_OUT_DISCARDS,
@@ -42,11 +42,6 @@ def device():
 
 def adapter(address, ports=PORTS, credentials=KNOWN, **keys):
     return Snmp(build(Snmp.Options, {"address": address, **keys}, "here"), ports, credentials)
-
-
-def entered(found):
-    with found:
-        pass
 
 
 def test_conformance(device):
@@ -117,7 +112,7 @@ def test_version_3(device, user, token):
 )
 def test_version_3_with_wrong_credentials(device, credentials):
     found = adapter(device[0], credentials=credentials, version="3", timeout="2 s")
-    text = check_refuses(lambda: entered(found), "wrong-secret")
+    text = check_refuses_entry(found, "wrong-secret")
     assert PASSWORD not in text
 
 
@@ -125,28 +120,24 @@ def test_version_3_with_wrong_credentials(device, credentials):
 @pytest.mark.parametrize("version", ["2c", "3"])
 def test_without_credentials(device, credentials, version):
     found = adapter(device[0], credentials=credentials, version=version)
-    assert "credentials" in check_refuses(lambda: entered(found))
+    assert "credentials" in check_refuses_entry(found)
 
 
 def test_wrong_community_gets_no_answer(device):
     found = adapter(device[0], credentials=Credentials(token="wrong-secret"), timeout="0.3 s")
-    assert "knows the credentials" in check_refuses(lambda: entered(found), "wrong-secret")
+    assert "knows the credentials" in check_refuses_entry(found, "wrong-secret")
 
 
 @pytest.mark.parametrize("token", ["\N{SNOWMAN}", "x\ny", "x" * 60_000])
 @pytest.mark.parametrize("version", ["2c", "3"])
 def test_odd_credentials(device, token, version):
     credentials = Credentials(user=token, password=token, token=token)
-    check_refuses(
-        lambda: entered(
-            adapter(device[0], credentials=credentials, version=version, timeout="0.3 s")
-        ),
-        token,
-    )
+    found = adapter(device[0], credentials=credentials, version=version, timeout="0.3 s")
+    check_refuses_entry(found, token)
 
 
 def test_unknown_port(device):
-    text = check_refuses(lambda: entered(adapter(device[0], ["Ethernet1/3"])))
+    text = check_refuses_entry(adapter(device[0], ["Ethernet1/3"]))
     assert "Ethernet1/3" in text
     assert "Ethernet1/" in text.partition(";")[2]
 
@@ -154,7 +145,7 @@ def test_unknown_port(device):
 def test_name_of_two_interfaces(device):
     address, objects = device
     objects.interface(99, PORTS[0])
-    assert "2 interfaces" in check_refuses(lambda: entered(adapter(address)))
+    assert "2 interfaces" in check_refuses_entry(adapter(address))
 
 
 def test_index_that_has_become_another_port(device):
@@ -179,7 +170,7 @@ def test_counters_that_are_not_there(device):
 def test_no_interfaces(device):
     address, objects = device
     objects.values.clear()
-    assert "known are none" in check_refuses(lambda: entered(adapter(address)))
+    assert "known are none" in check_refuses_entry(adapter(address))
 
 
 def test_refused(device):
@@ -187,25 +178,25 @@ def test_refused(device):
     with adapter(address) as found:
         objects.refuse = True
         assert "noAccess" in check_refuses(found.read)
-    check_refuses(lambda: entered(adapter(address)))
+    check_refuses_entry(adapter(address))
 
 
 def test_walk_that_goes_nowhere(device):
     address, objects = device
     objects.stuck = True
-    check_refuses(lambda: entered(adapter(address)))
+    check_refuses_entry(adapter(address))
 
 
 def test_names_in_disorder(device):
     address, objects = device
     objects.values[(*IF_X_ENTRY, NAME, 4, 1)] = OctetString("deep")
-    assert "disorder" in check_refuses(lambda: entered(adapter(address)))
+    assert "disorder" in check_refuses_entry(adapter(address))
 
 
 def test_names_that_are_no_text(device):
     address, objects = device
     objects.values[(*IF_X_ENTRY, NAME, 5)] = OctetString(hexValue="ff0a1b00")
-    text = check_refuses(lambda: entered(adapter(address, ["nothing"])))
+    text = check_refuses_entry(adapter(address, ["nothing"]))
     assert text.isprintable()
 
 
@@ -224,7 +215,7 @@ def test_names_that_are_no_text(device):
 )
 def test_garbage(reply):
     with answering(reply) as address:
-        check_refuses(lambda: entered(adapter(address, timeout="0.3 s")), COMMUNITY)
+        check_refuses_entry(adapter(address, timeout="0.3 s"), COMMUNITY)
 
 
 def test_agent_that_falls_silent(device):
@@ -238,7 +229,7 @@ def test_agent_that_falls_silent(device):
 
 def test_host_without_a_name():
     found = adapter("nobody.invalid", timeout="5 s")
-    assert "nobody.invalid" in check_refuses(lambda: entered(found))
+    assert "nobody.invalid" in check_refuses_entry(found)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.sonic import Sonic
-from support.adapter_conformance import check_configures, check_refuses
+from support.adapter_conformance import check_configures, check_refuses, check_refuses_entry
 from support.fake_gnmi import PASSWORD, TOKEN, USER, FakeGnmi, certificate
 
 PORTS = ("Ethernet0", "Ethernet4")
@@ -256,11 +256,11 @@ def test_a_queue_without_a_profile_needs_a_threshold(sonic, switch):
 
 
 def test_an_unknown_port_and_an_unknown_pool_are_named_with_known_ones(sonic):
-    told = check_refuses(lambda: sonic(ports=("Ethernet9",)).__enter__())
+    told = check_refuses_entry(sonic(ports=("Ethernet9",)))
     assert 'no port "Ethernet9"; did you mean "Ethernet' in told
-    told = check_refuses(lambda: sonic(ports=("swp1",)).__enter__())
+    told = check_refuses_entry(sonic(ports=("swp1",)))
     assert "known are Ethernet0, Ethernet4, Ethernet8" in told
-    told = check_refuses(lambda: sonic(pool="pool").__enter__())
+    told = check_refuses_entry(sonic(pool="pool"))
     assert 'no buffer pool "pool"' in told
 
 
@@ -292,7 +292,7 @@ def test_a_switch_that_accepts_and_does_nothing_is_seen(sonic, switch):
 )
 def test_a_table_that_is_none_is_refused(sonic, switch, table, rows):
     switch.config[table] = rows
-    assert f"not the table {table}" in check_refuses(lambda: sonic().__enter__())
+    assert f"not the table {table}" in check_refuses_entry(sonic())
 
 
 @pytest.mark.parametrize("field", ["size", "dynamic_th"])
@@ -321,7 +321,7 @@ def test_what_was_saved_may_be_damaged(sonic, switch, saved):
 @pytest.mark.parametrize("fault", ["no-protobuf", "no-json", "closes", "closes-on-get"])
 def test_a_switch_that_answers_wrongly_or_goes_away_is_refused(sonic, switch, fault):
     switch.fault = fault
-    check_refuses(lambda: sonic().__enter__(), PASSWORD)
+    check_refuses_entry(sonic(), PASSWORD)
 
 
 def test_a_switch_that_goes_away_in_the_middle_is_refused(sonic, switch):
@@ -333,7 +333,7 @@ def test_a_switch_that_goes_away_in_the_middle_is_refused(sonic, switch):
 
 def test_a_switch_that_never_answers_is_refused(sonic, switch):
     switch.fault = "silent"
-    told = check_refuses(lambda: sonic(timeout="300 ms").__enter__())
+    told = check_refuses_entry(sonic(timeout="300 ms"))
     assert "has not answered Capabilities within 0.3 s" in told
 
 
@@ -343,7 +343,7 @@ def test_what_listens_and_never_speaks_is_refused(sonic, verify):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         adapter = sonic(address=address, timeout="300 ms", verify=verify)
-        check_refuses(adapter.__enter__)
+        check_refuses_entry(adapter)
 
 
 @pytest.mark.parametrize("verify", [True, False])
@@ -351,7 +351,7 @@ def test_what_listens_and_never_speaks_is_refused(sonic, verify):
 def test_where_nothing_listens_is_refused(sonic, verify):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-    check_refuses(sonic(address=address, verify=verify).__enter__)
+    check_refuses_entry(sonic(address=address, verify=verify))
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_where_nothing_listens_is_refused(sonic, verify):
     [None, Credentials(user=USER, password="wr0ng"), Credentials(user=USER, token="wr0ng")],
 )
 def test_wrong_credentials_are_refused_without_telling_them(sonic, credentials):
-    told = check_refuses(lambda: sonic(credentials=credentials).__enter__(), "wr0ng")
+    told = check_refuses_entry(sonic(credentials=credentials), "wr0ng")
     assert "refuses Capabilities to the user" in told
 
 
@@ -370,13 +370,13 @@ def test_a_token_will_do(sonic):
 
 def test_a_password_that_gnmi_cannot_carry_is_refused(sonic):
     odd = Credentials(user=USER, password="geheim\n\u00e4")
-    assert "printable ASCII" in check_refuses(lambda: sonic(credentials=odd).__enter__(), "geheim")
+    assert "printable ASCII" in check_refuses_entry(sonic(credentials=odd), "geheim")
 
 
 def test_a_certificate_of_no_known_authority_is_refused(sonic):
-    told = check_refuses(lambda: sonic(ca="").__enter__())
+    told = check_refuses_entry(sonic(ca=""))
     assert "certificate that ca, verify and server_name accept" in told
-    told = check_refuses(lambda: sonic(ca="/nowhere/ca.pem").__enter__())
+    told = check_refuses_entry(sonic(ca="/nowhere/ca.pem"))
     assert told.startswith("ca: /nowhere/ca.pem cannot be read")
 
 
@@ -393,7 +393,7 @@ def test_a_certificate_of_another_name_needs_that_name(tmp_path):
     with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}, served=served) as fake:
         keys = {"address": fake.address, "ca": str(tmp_path / "ca.pem")}
         options = build(Sonic.Options, keys, "file")
-        check_refuses(Sonic(options, PORTS, CREDENTIALS).__enter__)
+        check_refuses_entry(Sonic(options, PORTS, CREDENTIALS))
         for more in ({"server_name": "tor2.daq"}, {"verify": False}):
             with Sonic(build(Sonic.Options, keys | more, "file"), PORTS, CREDENTIALS) as adapter:
                 assert set(adapter.applied()) == set(PORTS)
@@ -405,7 +405,7 @@ def test_a_switch_may_want_a_certificate_of_its_user(tmp_path, authority):
     (tmp_path / "daq.key").write_bytes(key)
     with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}, client_ca=pem) as fake:
         keys = {"address": fake.address, "ca": authority}
-        check_refuses(Sonic(build(Sonic.Options, keys, "file"), PORTS, CREDENTIALS).__enter__)
+        check_refuses_entry(Sonic(build(Sonic.Options, keys, "file"), PORTS, CREDENTIALS))
         keys |= {"certificate": str(tmp_path / "daq.pem")}
         who = Credentials(user=USER, password=PASSWORD, key_file=str(tmp_path / "daq.key"))
         with Sonic(build(Sonic.Options, keys, "file"), PORTS, who) as adapter:
@@ -431,7 +431,7 @@ def test_files_that_are_no_certificates_and_keys_are_refused(
         (tmp_path / name).write_bytes(content)
     (tmp_path / "other.key").write_bytes(certificate()[1])
     who = Credentials(user=USER, password=PASSWORD, key_file=key_file)
-    text = check_refuses(sonic(credentials=who, **keys).__enter__)
+    text = check_refuses_entry(sonic(credentials=who, **keys))
     assert told in text
     assert text.startswith(("ca: ", "certificate: ", "key_file: "))
 
@@ -444,7 +444,7 @@ def test_a_key_for_other_devices_does_no_harm(sonic):
 
 def test_an_answer_that_is_too_large_is_refused(sonic, switch):
     switch.config["PORT"]["Ethernet0"]["description"] = "x" * (17 << 20)
-    assert "larger than max" in check_refuses(sonic().__enter__)
+    assert "larger than max" in check_refuses_entry(sonic())
 
 
 @pytest.mark.process
@@ -458,7 +458,7 @@ def test_what_speaks_no_tls_is_refused(sonic):
         greeter = threading.Thread(target=greet)
         greeter.start()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        check_refuses(sonic(address=address).__enter__)
+        check_refuses_entry(sonic(address=address))
         greeter.join()
 
 
