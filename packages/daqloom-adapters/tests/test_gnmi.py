@@ -89,7 +89,7 @@ def test_a_port_of_a_device_that_tells_no_names_is_named(adapter, device):
 
 def test_a_port_without_a_counter_is_refused(adapter, device):
     del device.interfaces[PORTS[1]]["out-discards"]
-    assert f"does not tell out-discards of {PORTS[1]}" in check_refuses_entry(adapter())
+    assert f"does not report out-discards of {PORTS[1]}" in check_refuses_entry(adapter())
 
 
 @pytest.mark.parametrize("value", [2**64, "-5", "1.5", "1_0", "", "²", "N/A", "\x1b[31m", "9" * 99])

@@ -313,7 +313,7 @@ def test_what_cannot_be_done_is_one_sentence(served):
         assert used.applied()["a"].limit_packets == 5, "then nothing is done"
     with adapter(served, wait=True, timeout="3 s") as used:
         text = check_refuses(lambda: used.apply(PortBuffer(limit_packets=6)))
-    assert "ovs-vswitchd has not done" in text
+    assert "ovs-vswitchd has not applied" in text
 
 
 @needs_server

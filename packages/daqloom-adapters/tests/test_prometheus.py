@@ -223,7 +223,7 @@ def test_garbage(text):
 def test_any_line_is_read_or_refused(text):
     found = adapter("http://tor1/")
     with contextlib.suppress(AdapterError):
-        found._parsed([f"node_network_transmit_drop_total{text}"])
+        found._parse([f"node_network_transmit_drop_total{text}"])
 
 
 def test_page_that_is_too_long(monkeypatch):

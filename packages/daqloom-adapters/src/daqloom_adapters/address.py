@@ -7,7 +7,7 @@ from daqloom_adapters.deadline import within
 
 
 def address_identity(host: str, port: int, timeout_s: float) -> str:
-    """Return the least address that a host's name stands for, with the port."""
+    """Return the lowest address of a host name, with the port."""
     found = [host.lower()]
     with suppress(OSError, UnicodeError):  # names are looked up without a time limit
         rows = within(timeout_s, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))

@@ -15,7 +15,7 @@ DATABASE = ("CONFIG_DB", "localhost")
 MOST_ROWS = 1 << 16
 
 Key = Annotated[str, Field(max_length=256, pattern=r"^[!-.0-}]+$")]
-"""Neither "/" nor "~": the device makes a JSON pointer of it."""
+"""Row key without "/" and "~", which the device would read as parts of a JSON pointer."""
 Text = Annotated[str, Field(max_length=4096)]
 Row = dict[str, str | list[str]]
 Tables = dict[str, dict[str, Row]]
@@ -40,7 +40,7 @@ class Change:
 
 
 def read_tables(session: Session, names: Iterable[str]) -> Tables:
-    """Return tables; one that is not there is empty. Raises AdapterError."""
+    """Return tables; a missing one is empty. Raises AdapterError."""
     return {name: _table(session, name) for name in names}
 
 
@@ -61,7 +61,7 @@ def changes(now: Tables, then: Tables) -> list[Change]:
 
 
 def _of_table(name: str, now: dict[str, Row], then: dict[str, Row]) -> Iterator[Change]:
-    # The device refuses a row of a table that is not there, and a table without rows.
+    # Rows of a missing table, and tables without rows, are refused by the device.
     if now and not then:
         yield Change("delete", (name,))
     elif then and not now:

@@ -1,4 +1,4 @@
-"""Work that ends in time, whatever the other side does."""
+"""Deadlines of requests to a device."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -8,24 +8,24 @@ from typing import TypeVar
 
 T = TypeVar("T")
 STRIDE = 256
-"""Items between two looks at the clock."""
+"""Items between two readings of the clock."""
 
 
 class Deadline:
-    """The time until which all of an answer has to be read and understood."""
+    """Time until which a whole answer must be read and parsed."""
 
     def __init__(self, timeout_s: float) -> None:
         self._ends_s = time.monotonic() + timeout_s
 
     @property
     def left_s(self) -> float:
-        """The time that is left (s). Raises TimeoutError where none is."""
+        """Remaining time (s). Raises TimeoutError when it is over."""
         if (left_s := self._ends_s - time.monotonic()) <= 0:
             raise TimeoutError
         return left_s
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items while there is time. Raises TimeoutError."""
+        """Yield the items until the deadline. Raises TimeoutError."""
         for number, item in enumerate(items):
             if number % STRIDE == 0:
                 _ = self.left_s
@@ -33,8 +33,8 @@ class Deadline:
 
 
 def within(timeout_s: float, work: Callable[[], T]) -> T:
-    """Return what `work` returns, or raise what it raises. Raises TimeoutError where it takes
-    longer; then it goes on in its thread, which keeps no process alive."""
+    """Return the result of `work`, or raise its exception. Raises TimeoutError after the timeout;
+    `work` then goes on in a daemon thread."""
     done: Future[T] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Counters of a device that speaks gNMI, by OpenConfig or by the names that SONiC has for them."""
+"""Counters by gNMI, with the names of OpenConfig or of SONiC."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
@@ -20,19 +20,19 @@ COUNTERS: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
         "dropped": (("SAI_PORT_STAT_IF_OUT_DISCARDS",),),
     },
 }
-"""Counters whose sum each field is: of several ways, the first whose counters the device has."""
+"""Counters that are added up to each field: the first group that the device has."""
 TARGETS = {"openconfig": "", "sonic": "COUNTERS_DB"}
 
 
 class GnmiCountOptions(GnmiOptions):
-    """Keys of its table."""
+    """Keys of the adapter."""
 
     model: Literal["openconfig", "sonic"] = "openconfig"
-    """Data model of the counters: that of OpenConfig, or the database of a SONiC."""
+    """Data model of the counters: OpenConfig's, or the counter database of SONiC."""
 
 
 class Gnmi:
-    """The device. It tells no peak: what SONiC has of it cannot be set back by gNMI."""
+    """A device without peaks: gNMI cannot reset the watermarks of SONiC."""
 
     Options = GnmiCountOptions
 
@@ -62,13 +62,13 @@ class Gnmi:
     def _count(self, port: str) -> PortCount:
         found = {} if "*" in port else self._leaves(self._path(port))
         if not found:
-            raise self._unknown(port)
+            raise self._unknown_port(port)
         sums = {}
         for name, ways in COUNTERS[self._model].items():
             way = next((way for way in ways if set(way) <= set(found)), None)
             if way is None:
                 raise self._session.error(
-                    f"does not tell {' + '.join(ways[0])} of {port}; expected the model "
+                    f"does not report {' + '.join(ways[0])} of {port}; expected the model "
                     f'"{self._model}": is there a counter of that name?'
                 )
             sums[name] = sum(self._number(port, each, found[each]) for each in way)
@@ -78,7 +78,7 @@ class Gnmi:
         text = str(value)[:40]
         if not (text.isascii() and text.isdecimal() and int(text) < 1 << 64):
             raise self._session.error(
-                f"tells {text!r} as {name} of {port}; expected a whole number of at most 64 bits"
+                f"reports {text!r} as {name} of {port}; expected a whole number of at most 64 bits"
             )
         return int(text)
 
@@ -88,7 +88,7 @@ class Gnmi:
         return ("interfaces", ("interface", "name", port), "state", "counters")
 
     def _leaves(self, path: Elements) -> dict[str, Any]:
-        """Return what is below a path by the last part of its name, without a YANG module."""
+        """Return the leaves below a path by the last part of their names, without YANG modules."""
         leaves = {}
         left = [
             (names[-1] if names else "", value)
@@ -102,16 +102,16 @@ class Gnmi:
                 leaves[name.rpartition(":")[2]] = value
         return leaves
 
-    def _unknown(self, port: str) -> AdapterError:
-        known = sorted(self._known(), key=natural_key)[:20]
+    def _unknown_port(self, port: str) -> AdapterError:
+        known = sorted(self._port_names(), key=natural_key)[:20]
         hint = did_you_mean(port, known, "known are " + ", ".join(known))
         return self._session.error(
             f'has no counters of a port "{port}"; '
             + (hint if known else "expected a name that the device itself has for it")
         )
 
-    def _known(self) -> set[str]:
-        """Return names of ports, where the device tells them."""
+    def _port_names(self) -> set[str]:
+        """Return names of ports; none if the device lists no names."""
         try:
             if self._model == "sonic":
                 return set(self._leaves(("COUNTERS_PORT_NAME_MAP",)))

@@ -1,4 +1,4 @@
-"""A connection by gNMI: what a device holds below a path, and changes of it."""
+"""A connection by gNMI: values below a path, and changes of them."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-# gRPC reads it when it is imported: what it would write to the terminal is in its errors too.
+# Log level of gRPC, read when it is imported: its errors contain what it would print.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
@@ -32,7 +32,7 @@ from daqloom_adapters.address import address_identity
 LARGEST_FILE_BYTES = 1 << 20
 MOST_ANSWER_BYTES = 16 << 20
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
-"""Those that are understood, the best first."""
+"""Supported encodings, the best first."""
 Elements = Sequence[str | tuple[str, str, str]]
 """A path: names, or name, key and value of the key."""
 Found = list[tuple[tuple[str, ...], Any]]
@@ -57,15 +57,15 @@ class GnmiOptions(AdapterOptions):
     ]
     """Address and port, such as "tor1:8080"."""
     ca: FileName = ""
-    """File (PEM) of the authority of the device's certificate, or of that certificate itself; none:
-    a public authority."""
+    """File (PEM) of the authority of the device's certificate, or that certificate itself; empty:
+    the public authorities."""
     verify: bool = True
-    """Whether the device's certificate is checked; false: whichever it shows is taken, and another
-    machine can pretend to be it."""
+    """Whether the device's certificate is checked; false: any certificate is accepted, so another
+    machine can impersonate the device."""
     server_name: Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9._:-]*$")] = ""
-    """Name in the device's certificate, where it is not that of the address."""
+    """Name in the device's certificate, if it differs from the address."""
     certificate: FileName = ""
-    """File (PEM) of this user's own certificate, where the device wants one; its key is `key_file`
+    """File (PEM) of the user's certificate, for a device that asks for one; its key is `key_file`
     of the credentials."""
 
 
@@ -76,8 +76,8 @@ class Session:
         self._options, self._credentials = options, credentials or Credentials()
 
     def open(self, ask: Callable[[], object]) -> None:
-        """Connect, and `ask` the device for the first time. Raises AdapterError where either fails;
-        then nothing is left open."""
+        """Connect, and call `ask` for a first request. Raises AdapterError if either fails, and
+        closes the connection."""
         self._metadata = _metadata(self._credentials)
         self._channel = self._connection()
         call = self._channel.unary_unary
@@ -104,7 +104,7 @@ class Session:
         self._channel.close()
 
     def get(self, path: Elements, *, origin: str = "", target: str = "") -> Found:
-        """Return all that is below a path, nothing where there is no such path."""
+        """Return the values below a path; none if the path does not exist."""
         request = gnmi.GetRequest(
             prefix=gnmi.Path(target=target) if target else None,
             path=[path_of(path, origin)],
@@ -121,11 +121,11 @@ class Session:
         ]
 
     def set(self, request: Any) -> None:
-        """Change what a `SetRequest` says, all of it or nothing."""
+        """Apply a `SetRequest`, all of it or nothing."""
         self._ask("Set", request)
 
     def address_identity(self) -> str:
-        """Return the identity of a device that has no other."""
+        """Return the identity of a device without a serial number or MAC address."""
         host, _, port = self._options.address.rpartition(":")
         return address_identity(host.strip("[]"), int(port), self._options.timeout)
 
@@ -151,10 +151,10 @@ class Session:
             ) from None
 
     def _refusal(self, name: str, error: Any) -> AdapterError:
-        told = self._clean(error.details() or "no reason given", 400)
+        reason = self._clean(error.details() or "no reason given", 400)
         match error.code():
             case grpc.StatusCode.NOT_FOUND:
-                return _NotFoundError(f"{self._options.address} does not have it: {told}")
+                return _NotFoundError(f"{self._options.address} does not have it: {reason}")
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 return self.error(
                     f"has not answered {name} within {self._options.timeout:g} s; is it gNMI that "
@@ -162,16 +162,16 @@ class Session:
                 )
             case grpc.StatusCode.UNAVAILABLE:
                 return self.error(
-                    f"cannot be reached, or has closed the connection ({told}); expected a device "
-                    "that speaks gNMI with TLS and a certificate that ca, verify and server_name "
-                    "accept"
+                    f"cannot be reached, or has closed the connection ({reason}); expected a "
+                    "device that speaks gNMI with TLS and a certificate that ca, verify and "
+                    "server_name accept"
                 )
             case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
                 return self.error(
-                    f'refuses {name} to the user "{self._credentials.user}" ({told}); expected '
+                    f'refuses {name} to the user "{self._credentials.user}" ({reason}); expected '
                     "credentials of one who may"
                 )
-        return self.error(f"refuses {name}: {told}")
+        return self.error(f"refuses {name}: {reason}")
 
     def _clean(self, text: str, most: int) -> str:
         shown = self._credentials.without_secrets(text)
@@ -204,8 +204,8 @@ class Session:
         return grpc.secure_channel(f"dns:///{self._options.address}", credentials, options)
 
     def _own_certificate(self) -> tuple[bytes | None, bytes | None]:
-        """Return the key of this user and its certificate. gRPC ends the process where they are
-        none, or not of each other."""
+        """Return the user's key and certificate, checked: gRPC aborts the process where they do not
+        match."""
         file, key_file = self._options.certificate, self._credentials.key_file
         if not file:
             return None, None
@@ -247,7 +247,7 @@ class Session:
 
 
 class _NotFoundError(AdapterError):
-    """There is no such path."""
+    """The path does not exist."""
 
 
 def path_of(path: Elements, origin: str = "") -> Any:
@@ -292,7 +292,7 @@ def _names_in(certificate: x509.Certificate) -> Iterator[str]:
 
 
 def _metadata(credentials: Credentials) -> tuple[tuple[str, str], ...]:
-    """Return what says who asks: a SONiC takes a token as `access_token`, others as a bearer's."""
+    """Return credentials as metadata. SONiC reads a token as `access_token`, others as bearer."""
     found = []
     if credentials.user:
         found += [("username", credentials.user), ("password", credentials.password)]

@@ -1,4 +1,4 @@
-"""Pages over HTTP, of a bounded size and in a bounded time."""
+"""Pages over HTTP, bounded in size and in time."""
 
 import base64
 import socket
@@ -36,20 +36,20 @@ class HttpOptions(AdapterOptions):
     """Keys of an adapter that reads pages."""
 
     address: Annotated[str, Field(max_length=2000), AfterValidator(_url)]
-    """URL that is asked. What comes by https is verified, by http it is not."""
+    """URL of the page. The server is verified with https, and not with http."""
     verify: bool = True
-    """Whether an https server has to show a certificate that this machine trusts."""
+    """Whether an https server must have a certificate that this machine trusts."""
     insecure: bool = False
     """Whether a token or a password may go over http, where others can read it."""
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the address is one of https."""
+        """Whether the address has the scheme https."""
         return urlsplit(self.address).scheme == "https"
 
     @property
     def where(self) -> str:
-        """The address for people: without its query, which could hold a secret."""
+        """The address in messages: without its query, which may contain a secret."""
         return self.address.partition("?")[0]
 
 
@@ -61,7 +61,7 @@ def get(
     path: str = "",
     query: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the page at the address, below which `path` lies; `scheme` is that of a token.
+    """Return the page at `path` below the address; `scheme` names the kind of a token.
     Redirections are not followed. Raises AdapterError, and TimeoutError at the deadline."""
     where, headers = options.where, _headers(credentials, scheme)
     if "@" in urlsplit(options.address).netloc:
@@ -78,7 +78,7 @@ def get(
             ends.left_s, lambda: _fetch(connection, parts, headers, path, query or {})
         )
     except TimeoutError:
-        with suppress(OSError, AttributeError):  # the thread that reads ends
+        with suppress(OSError, AttributeError):  # ends the thread that reads
             connection.sock.shutdown(socket.SHUT_RDWR)
         raise
     except ssl.SSLCertVerificationError as error:
@@ -116,14 +116,15 @@ def _fetch(
     path: str,
     query: Mapping[str, str],
 ) -> tuple[int, bytes]:
-    asked = "&".join(filter(None, (parts.query, urlencode(query))))
     target = ((parts.path.rstrip("/") + path) if path else parts.path) or "/"
+    if both := "&".join(filter(None, (parts.query, urlencode(query)))):
+        target += f"?{both}"
     with closing(connection):
-        connection.request("GET", f"{target}?{asked}" if asked else target, headers=headers)
+        connection.request("GET", target, headers=headers)
         with connection.getresponse() as response:
             body = response.read(MOST_PAGE_BYTES + 1)
             if response.length and len(body) <= MOST_PAGE_BYTES:
-                raise HTTPException("shorter than said")
+                raise HTTPException("shorter than its Content-Length")
             return response.status, body
 
 

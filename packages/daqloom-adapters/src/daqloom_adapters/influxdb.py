@@ -1,4 +1,4 @@
-"""Counters that a collector such as Telegraf has stored in InfluxDB, or tells in its line
+"""Counters that a collector such as Telegraf has stored in InfluxDB, or lists in its line
 protocol."""
 
 import time
@@ -15,7 +15,7 @@ from daqloom_adapters.line_protocol import points
 from daqloom_adapters.series import Name, Sample, Series, SeriesOptions
 
 POLL_S = 1.0
-"""How often is looked whether there are values that were collected since."""
+"""Time between two queries for newer values."""
 NANOSECONDS = 1_000_000_000
 
 
@@ -24,8 +24,8 @@ class InfluxDbOptions(SeriesOptions):
     defaults are those of Telegraf's table of IF-MIB."""
 
     format: Literal["query", "line-protocol"] = "query"
-    """What is at the address: a server whose /query is asked, as those of InfluxDB 1 and 2 have it,
-    or a page of line protocol with times in nanoseconds."""
+    """Kind of the address: a server with /query, as InfluxDB 1 and 2 have, or a page of line
+    protocol with times in nanoseconds."""
     database: Name = "telegraf"
     """Database of a query; with InfluxDB 2, one that is mapped to a bucket."""
     measurement: Name = "interface"
@@ -39,12 +39,12 @@ class InfluxDbOptions(SeriesOptions):
     dropped: Name = "ifOutDiscards"
     """Field of the packets that a port has dropped."""
     fresh: PositiveSeconds = 30.0
-    """How old a value may be, and how long is waited for those that were collected after they are
-    asked for: longer than the collector's interval (s)."""
+    """Maximum age of a value, and maximum wait for values newer than the request: longer than the
+    collector's interval (s)."""
 
 
 class _Series(BaseModel):
-    """The last value of a field in a series, in a row with its time."""
+    """Last value of a field in a series, in a row with its time."""
 
     model_config = ConfigDict(strict=True)
 
@@ -54,7 +54,7 @@ class _Series(BaseModel):
 
 
 class _Result(BaseModel):
-    """What one query results in."""
+    """Result of one query."""
 
     model_config = ConfigDict(strict=True)
 
@@ -64,7 +64,7 @@ class _Result(BaseModel):
 
 
 class _Answer(BaseModel):
-    """The answer to several queries."""
+    """Answer to several queries."""
 
     model_config = ConfigDict(strict=True)
 
@@ -73,15 +73,15 @@ class _Answer(BaseModel):
 
 
 class InfluxDb(Series[InfluxDbOptions]):
-    """The database, asked anew each time."""
+    """A database, queried at each reading."""
 
     Options: ClassVar[type[InfluxDbOptions]] = InfluxDbOptions
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what was collected after the call: wait for it, for `fresh` at most."""
+        """Return values that were collected after the call; wait for them, up to `fresh`."""
         asked_s = time.time()
         while True:
-            samples = self._taken(self._now())
+            samples = self._matching(self._now())
             if all(_time_s(sample) >= asked_s for sample in samples):
                 return self._counts(samples)
             left_s = asked_s + self._options.fresh - time.time()
@@ -90,9 +90,9 @@ class InfluxDb(Series[InfluxDbOptions]):
             time.sleep(min(POLL_S, left_s))
 
     def _samples(self, ends: Deadline) -> list[Sample]:
-        found = self._queried(ends) if self._options.format == "query" else self._listed(ends)
+        found = self._query(ends) if self._options.format == "query" else self._page(ends)
         oldest_s = time.time() - self._options.fresh
-        taken = self._taken(found)
+        taken = self._matching(found)
         if any(_time_s(sample) < oldest_s for sample in taken):
             raise self._stale(taken)
         return taken
@@ -111,7 +111,7 @@ class InfluxDb(Series[InfluxDbOptions]):
             f"{self._options.fresh:g} s: from a collector that runs, with a clock like this one"
         )
 
-    def _listed(self, ends: Deadline) -> list[Sample]:
+    def _page(self, ends: Deadline) -> list[Sample]:
         options = self._options
         page = get(options, self._credentials, "Token", ends)
         if not page.endswith("\n"):
@@ -124,7 +124,7 @@ class InfluxDb(Series[InfluxDbOptions]):
             raise AdapterError(
                 f"{options.where}: {str(error)[:100]!r} is not a line of line protocol with a time"
             ) from None
-        # Of a page that goes on, the last value of each series counts.
+        # Pages with several values of a series: the last one counts.
         last = {
             (name, frozenset(point.tags.items())): Sample(
                 name, point.tags, value, point.time_ns / NANOSECONDS
@@ -134,10 +134,10 @@ class InfluxDb(Series[InfluxDbOptions]):
         }
         return list(last.values())
 
-    def _queried(self, ends: Deadline) -> list[Sample]:
+    def _query(self, ends: Deadline) -> list[Sample]:
         options = self._options
-        asked = {"db": options.database, "q": _statements(options), "epoch": "ns"}
-        page = get(options, self._credentials, "Token", ends, "/query", asked)
+        query = {"db": options.database, "q": _statements(options), "epoch": "ns"}
+        page = get(options, self._credentials, "Token", ends, "/query", query)
         try:
             answer = _Answer.model_validate_json(page)
         except ValidationError:
@@ -147,9 +147,10 @@ class InfluxDb(Series[InfluxDbOptions]):
             ) from None
         for refusal in (answer.error, *(result.error for result in answer.results)):
             if refusal:
-                told = refusal[:1000]
-                told = self._credentials.without_secrets(told) if self._credentials else told
-                raise AdapterError(f"{options.where}: refuses the query: {told[:200]!r}")
+                reason = refusal[:1000]
+                if self._credentials:
+                    reason = self._credentials.without_secrets(reason)
+                raise AdapterError(f"{options.where}: refuses the query: {reason[:200]!r}")
         if any(result.partial for result in answer.results):
             raise AdapterError(f"{options.where}: the answer is cut; use match to ask for less")
         series = [each for result in answer.results for each in result.series]
@@ -175,9 +176,8 @@ def _last(series: _Series) -> list[Sample]:
 
 
 def _statements(options: InfluxDbOptions) -> str:
-    """Return queries, one for each field, for the last value of each series that is fresh by the
-    server's clock. A table of a collector may be stored in several points, each with some fields.
-    """
+    """Return a query for each field: the last value of each series that is fresh by the server's
+    clock. One query for all would miss fields that a collector stores in separate points."""
     conditions = [f"time > now() - {round(options.fresh * 1000) or 1}ms"]
     conditions += [f"{_identifier(tag)} = {_text(value)}" for tag, value in options.match.items()]
     return "; ".join(

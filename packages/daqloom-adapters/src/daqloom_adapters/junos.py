@@ -30,22 +30,22 @@ class JunosOptions(NetconfOptions):
     """Keys of a switch with Junos."""
 
     buffer: PositiveBytes
-    """What lossy traffic shares at `percent 100`: the lossy part of the egress buffer in `show
-    class-of-service shared-buffer`, which is less than all memory of the switch (B)."""
+    """Buffer shared by lossy traffic at `percent 100`: the lossy part of the egress buffer in `show
+    class-of-service shared-buffer`, which is less than the memory of the switch (B)."""
 
 
 class _Statements(BaseModel):
-    """What of the switch's configuration is set here; None: it has no such statement."""
+    """Statements of the configuration that are set here; None: absent."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     percent: int | None = Field(ge=0, le=100)
     threshold: int | None = Field(ge=0, lt=len(ALPHAS))
     partition: bool
-    """Whether it has one of the lossy partition, maybe with nothing else in it."""
+    """Whether the lossy partition has a statement, even an empty one."""
 
     def lines_to(self, then: "_Statements") -> list[str]:
-        """Return the lines that make `then` of them."""
+        """Return the lines that change these statements to `then`."""
         lines = []
         if then.percent is None and self.percent is not None:
             lines.append(f"delete {EGRESS} percent")
@@ -60,8 +60,8 @@ class _Statements(BaseModel):
 
 
 class Junos:
-    """The switch; nothing but two statements of its shared buffer is touched. Traffic stops for a
-    moment on all its ports when they change."""
+    """A switch, of which two statements about the shared buffer are changed. Each change stops the
+    traffic on all its ports for a moment."""
 
     Options = JunosOptions
     settable: ClassVar[frozenset[str]] = frozenset({"shared_bytes", "alpha"})
@@ -85,8 +85,7 @@ class Junos:
         self._device.__exit__(*about)
 
     def identity(self) -> str:
-        """Return the serial number of the chassis, or the address where this user may not read
-        it."""
+        """Return the serial number of the chassis, or the address if the user may not read it."""
         request = etree.Element("get-chassis-inventory")
         with contextlib.suppress(AdapterError):
             reply = self._device.ask("get-chassis-inventory", self._device.manager.rpc, request)
@@ -95,7 +94,7 @@ class Junos:
         return self._device.address_identity()
 
     def plan(self, wanted: PortBuffer) -> list[str]:
-        """Return the lines of configuration and the commits; none where the switch has it all."""
+        """Return the lines of configuration and the commits; none if nothing changes."""
         now = self._statements()
         lines = now.lines_to(self._target(now, wanted))
         commits = [f"commit confirmed {self._confirm_minutes}", "commit"]
@@ -111,8 +110,8 @@ class Junos:
         self._change(now, self._target(now, wanted))
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return what the active configuration says, with what it inherits from groups. Alpha is
-        not told where the switch has its own default, or where schedulers have others."""
+        """Return the active configuration, with what it inherits from groups. Alpha is None if the
+        switch uses its default, or if schedulers have thresholds of their own."""
         active = self._configuration(inherit=True)
         found = self._statements_of(active)
         alpha = None
@@ -136,8 +135,8 @@ class Junos:
 
     @property
     def _confirm_minutes(self) -> int:
-        """How long the switch waits for the second commit: for an answer to each request between,
-        and to spare."""
+        """Time until the switch reverts an unconfirmed commit: one timeout for reading back, one
+        for the second commit, and one to spare."""
         return math.ceil(3 * self._options.timeout / 60)
 
     def _check_ports(self) -> None:
@@ -181,7 +180,7 @@ class Junos:
         )
 
     def _number(self, reply: Any, path: str, most: int) -> int | None:
-        """Return what a statement says; None: there is none."""
+        """Return the value of a statement; None if it is absent."""
         found = reply.xpath(path)
         text = " ".join((each.text or "").strip() for each in found)
         if found and not (_NUMBER.fullmatch(text) and int(text) <= most):
@@ -192,7 +191,7 @@ class Junos:
         return int(text) if found else None
 
     def _target(self, now: _Statements, wanted: PortBuffer) -> _Statements:
-        """Return the statements of what is wanted; what is not given stays as it is now."""
+        """Return the statements for the wanted buffer; values not given stay."""
         changed: dict[str, Any] = {}
         if wanted.shared_bytes is not None:
             changed["percent"] = self._percent(wanted.shared_bytes)
@@ -227,7 +226,7 @@ class Junos:
         return ALPHAS.index(alpha)
 
     def _change(self, now: _Statements, then: _Statements) -> None:
-        """Commit, read back and confirm; without the last, the switch takes it back by itself."""
+        """Commit, read back and confirm; the switch reverts an unconfirmed commit by itself."""
         lines = now.lines_to(then)
         if not lines:
             return
@@ -253,6 +252,6 @@ class Junos:
 
 
 def _schedulers(reply: Any) -> list[str]:
-    """Return the names of those that have a threshold of their own."""
+    """Return the names of schedulers with a threshold of their own."""
     names = reply.xpath("//class-of-service/schedulers[buffer-dynamic-threshold]/name/text()")
     return [str(name).strip() for name in names]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# A backslash is one of its own but where it stands before what it escapes.
+# Backslashes are literal unless they precede a character that they escape.
 _WORD = r"(?:[^,= \\]|\\[,= ]|\\(?![,= ]))+"
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _VALUE = rf'(?:{_TEXT}|[^," ]+)'
@@ -23,7 +23,7 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class Point:
-    """A line, without its fields that are no numbers."""
+    """A line with its numeric fields."""
 
     tags: dict[str, str]
     fields: dict[str, float]

@@ -1,5 +1,5 @@
-"""NETCONF over SSH with a switch that is not trusted: every wait and every answer is bounded, and
-what goes wrong is one sentence.
+"""NETCONF over SSH with an untrusted switch: every wait and every answer is bounded, and every
+failure is one sentence.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _HANDLER = JunosDeviceHandler({"name": "junos"})
 _NO_TIME = "has not answered within {:g} s"
 _SERVICE = "a switch with `set system services netconf ssh`"
 
-for _name in ("ncclient", "paramiko"):  # they would print tracebacks where nobody has set up logs
+for _name in ("ncclient", "paramiko"):  # print tracebacks unless their loggers have a handler
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
@@ -52,13 +52,13 @@ class NetconfOptions(AdapterOptions):
     """Keys of a connection by NETCONF."""
 
     address: Annotated[str, BeforeValidator(_address)] = Field(max_length=300)
-    """HOST:PORT at which the switch speaks NETCONF over SSH; without a port, 830."""
+    """HOST:PORT of NETCONF over SSH; port 830 if none is given."""
     host_keys: FileName = Field(default="~/.ssh/known_hosts", min_length=1)
     """File of the host keys that are trusted, as ssh has them."""
     verify: bool = True
-    """Whether the switch has to show such a key."""
+    """Whether the host key of the switch must be one of these."""
     timeout: PositiveSeconds = 60.0
-    """How long the device may take to answer, which to a commit may be long (s)."""
+    """Time within which the device must answer, also to a commit (s)."""
 
 
 class _Session(SSHSession):  # type: ignore[misc]
@@ -91,7 +91,7 @@ class Netconf:
     """A connection: a context. Raises AdapterError on entering where there is no answer."""
 
     manager: Any
-    """That of ncclient, whose methods are the requests."""
+    """Manager of ncclient, whose methods are the requests."""
 
     def __init__(self, options: NetconfOptions, credentials: Credentials) -> None:
         self._options, self._credentials = options, credentials
@@ -113,18 +113,19 @@ class Netconf:
         self._close()
 
     def ask(self, what: str, call: Callable[..., Any], *values: object, **named: object) -> Any:
-        """Return the answer to a request, without namespaces. Raises AdapterError, as also where
-        the answer is an error. Without an answer the session is closed, which has the switch
-        forget what is not committed."""
+        """Return the answer to a request, without namespaces. Raises AdapterError, also if the
+        answer is an error. Without an answer the session is closed, so that the switch discards
+        uncommitted changes."""
         where = self._options.address
         self._session.left_bytes = MOST_ANSWER_BYTES
         try:
             reply = call(*values, **named)
         except TimeoutExpiredError:
             self._close()
-            told = _NO_TIME.format(self._options.timeout)
-            raise AdapterError(f"{where} {told}: `{what}`") from None
-        except Exception:  # whatever the library's parsers raise
+            raise AdapterError(
+                f"{where} {_NO_TIME.format(self._options.timeout)}: `{what}`"
+            ) from None
+        except Exception:  # the parsers of the library raise many kinds
             self._close()
             raise AdapterError(
                 f"{where} has closed the connection, or sent what is not NETCONF, in answer to "
@@ -133,12 +134,12 @@ class Netconf:
         for error in reply.xpath("//rpc-error"):
             if (error.findtext("error-severity") or "").strip() != "warning":
                 message = error.findtext("error-message") or error.findtext("error-tag") or ""
-                told = one_line(self._credentials.without_secrets(message)) or "no reason given"
-                raise AdapterError(f"{where} refuses `{what}`: {told}")
+                reason = one_line(self._credentials.without_secrets(message)) or "no reason given"
+                raise AdapterError(f"{where} refuses `{what}`: {reason}")
         return reply
 
     def do(self, what: str, call: Callable[..., Any], *values: object, **named: object) -> None:
-        """Request what is answered with ok. Raises AdapterError."""
+        """Make a request whose answer must be ok. Raises AdapterError."""
         reply = self.ask(what, call, *values, **named)
         if not reply.xpath("//ok | //load-success | //commit-success"):
             raise AdapterError(
@@ -146,7 +147,7 @@ class Netconf:
             )
 
     def address_identity(self) -> str:
-        """Return the identity of a switch that has no other."""
+        """Return the identity of a switch without a readable serial number."""
         return address_identity(*_parts(self._options.address), self._options.timeout)
 
     def needs(self, capabilities: tuple[str, ...]) -> None:
@@ -204,8 +205,8 @@ class Netconf:
             )
         except Exception as error:
             wire.close()
-            told = _NO_TIME.format(options.timeout) if late.is_set() else self._reason(error)
-            raise AdapterError(f"{options.address} {told}") from None
+            reason = _NO_TIME.format(options.timeout) if late.is_set() else self._reason(error)
+            raise AdapterError(f"{options.address} {reason}") from None
         finally:
             clock.cancel()
 

@@ -19,15 +19,15 @@ from daqloom.words import printable
 from daqloom_adapters.ovsdb import SCHEMA, Ovsdb, OvsdbOptions
 
 MARK = "daqloom-port"
-"""Key of external_ids of the QoS that are made here, with the name of the port."""
+"""Key of external_ids that marks the QoS created here; its value is the port."""
 NETEM, HTB = "linux-netem", "linux-htb"
 USUAL_LIMIT_PACKETS = 1000
-"""Of linux-netem, where its limit is 0 or not given."""
+"""Default limit of linux-netem, also used for a limit of 0."""
 MOST_PACKETS = (1 << 32) - 1
 STEP_BPS = 8
-"""Rates of linux-htb are whole bytes a second."""
+"""Granularity of linux-htb: rates are whole bytes a second."""
 MOST_BPS = STEP_BPS * ((1 << 32) - 1)
-"""Open vSwitch 3.1 takes a higher one without its upper bits."""
+"""Largest rate: Open vSwitch 3.1 drops the upper bits of a higher one."""
 COUNTERS = ("tx_packets", "tx_bytes", "tx_dropped")
 
 
@@ -35,12 +35,12 @@ class OpenVSwitchOptions(OvsdbOptions):
     """Keys of the adapter."""
 
     wait: bool = True
-    """Whether to wait until ovs-vswitchd has done what it was told; false: for a database that none
-    follows."""
+    """Whether to wait until ovs-vswitchd has applied a change; false for a database without an
+    ovs-vswitchd."""
 
 
 def _members(value: object) -> object:
-    """Return what a set holds; one of one is written without it."""
+    """Return the members of a set; a set of one is written as its member."""
     match value:
         case ["set", list(members)]:
             return members
@@ -97,7 +97,7 @@ class _Qos(_Row):
 
     @property
     def buffer(self) -> PortBuffer:
-        """What a port with it may hold, as far as it tells."""
+        """Limits of a port with this QoS, as far as they are known."""
         match self.type:
             case "linux-netem":
                 limit = self._number("limit")
@@ -124,9 +124,9 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class OpenVSwitch:
-    """The switch. What is set of a port is a QoS of its own in place of the one that it has, whose
-    queues are then not in use: linux-netem with a limit, or linux-htb with a rate. The database
-    does not tell whether the kernel has taken a QoS: it needs the modules of that name."""
+    """The switch. A port gets a QoS of its own in place of its present one, whose queues are then
+    unused: linux-netem with a limit, or linux-htb with a rate. The database does not show whether
+    the kernel has applied a QoS: it needs the modules of that name."""
 
     Options = OpenVSwitchOptions
     settable: ClassVar[frozenset[str]] = frozenset({"limit_packets", "pace_bps"})
@@ -149,13 +149,13 @@ class OpenVSwitch:
         pass
 
     def identity(self) -> str:
-        """Return the identity of the database's row about its switch, or the address of a database
-        without one."""
+        """Return the UUID of the switch in the database, or the address of a database without
+        one."""
         found = sorted(row.identity for row in self._select(_Row, "Open_vSwitch", "_uuid"))
         return f"database {' '.join(found)}" if found else self._database.address_identity()
 
     def plan(self, wanted: PortBuffer) -> list[str]:
-        """Return the commands of `ovs-vsctl` that do the same."""
+        """Return the equivalent commands of `ovs-vsctl`."""
         qos = _qos(wanted)
         if qos is None:
             return [f"ovs-vsctl clear port {port} qos" for port in self._names]
@@ -167,11 +167,11 @@ class OpenVSwitch:
         ]
 
     def save(self) -> dict[str, Any]:
-        """Return which QoS each port has; empty: none."""
+        """Return the UUID of each port's QoS; empty if it has none."""
         return {name: "".join(port.qos) for name, port in self._ports().items()}
 
     def apply(self, wanted: PortBuffer) -> None:
-        """Give each port its QoS. Those that it has got here before stay until `restore`."""
+        """Give each port its QoS. QoS created earlier stay in the database until `restore`."""
         qos = _qos(wanted)
         operations: list[dict[str, Any]] = []
         for number, port in enumerate(self._names):
@@ -187,11 +187,11 @@ class OpenVSwitch:
                 operations.append(
                     {"op": "insert", "table": "QoS", "row": row, "uuid-name": made[1]}
                 )
-            operations.append(_given(port, made))
+            operations.append(_assignment(port, made))
         self._change(operations)
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return what the QoS of each port says."""
+        """Return the limits in the QoS of each port."""
         rows, found = self._qos_rows(), {}
         for name, port in self._ports().items():
             identity = "".join(port.qos)
@@ -201,7 +201,7 @@ class OpenVSwitch:
         return found
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Give each port the QoS back that it had, and remove those that were made here for it."""
+        """Give each port its former QoS, and remove those created here."""
         try:
             before = _Saved.validate_python(saved)
         except ValidationError:
@@ -217,7 +217,7 @@ class OpenVSwitch:
                     f"{port}: the QoS {identity} that it had is gone; give it another one with "
                     "`ovs-vsctl set port NAME qos=...`"
                 )
-            operations.append(_given(port, ["uuid", identity] if identity else ["set", []]))
+            operations.append(_assignment(port, ["uuid", identity] if identity else ["set", []]))
             made: list[Any] = [["external_ids", "includes", ["map", [[MARK, port]]]]]
             if identity:
                 made.append(["_uuid", "!=", ["uuid", identity]])
@@ -228,9 +228,9 @@ class OpenVSwitch:
         """Do nothing: there are no peaks."""
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what the interfaces of each port have counted when ovs-vswitchd last wrote it,
-        which it does every 5 s unless other_config:stats-update-interval says otherwise. Packets
-        that a queueing discipline of Linux drops are not among those dropped."""
+        """Return the counters of each port's interfaces as ovs-vswitchd last wrote them, by default
+        every 5 s (other_config:stats-update-interval). Packets dropped by a queueing discipline of
+        Linux are not counted."""
         ports = self._ports()
         rows = self._select(_Interface, "Interface", "_uuid", "statistics")
         statistics = {row.identity: row.statistics for row in rows}
@@ -267,7 +267,7 @@ class OpenVSwitch:
             ) from None
 
     def _change(self, operations: list[dict[str, Any]]) -> None:
-        """Do operations at once, and wait until the switch has done what they say."""
+        """Make one transaction, and wait until the switch has applied it."""
         if not self._options.wait:
             self._database.transact(*operations)
             return
@@ -286,13 +286,13 @@ class OpenVSwitch:
         behind = [["cur_cfg", "<", rows[0].next_cfg]]
         self._database.transact(
             root | {"op": "wait", "where": behind, "columns": [], "until": "==", "rows": []},
-            silent=f"{self._options.remote}: ovs-vswitchd has not done within "
-            f"{self._options.timeout:g} s what it was told; see whether it runs",
+            silent=f"{self._options.remote}: ovs-vswitchd has not applied the change within "
+            f"{self._options.timeout:g} s; see whether it runs",
         )
 
 
 def _count(port: str, interfaces: list[dict[str, int]]) -> PortCount:
-    """Return the sums over the interfaces of a port. Raises AdapterError."""
+    """Return counters summed over the interfaces of a port. Raises AdapterError."""
     sums = []
     for key in COUNTERS:
         values = [statistics.get(key, -1) for statistics in interfaces]
@@ -305,14 +305,14 @@ def _count(port: str, interfaces: list[dict[str, int]]) -> PortCount:
     return PortCount(*sums)
 
 
-def _given(port: str, qos: list[Any]) -> dict[str, Any]:
+def _assignment(port: str, qos: list[Any]) -> dict[str, Any]:
     """Return the operation that gives a port a QoS."""
     where = [["name", "==", port]]
     return {"op": "update", "table": "Port", "where": where, "row": {"qos": qos}}
 
 
 def _qos(wanted: PortBuffer) -> tuple[str, str, int] | None:
-    """Return type of a QoS, key of its other_config, and value; None: a port without one. Raises
+    """Return type of a QoS, key of its other_config and value; None: no QoS. Raises
     AdapterError."""
     limit, pace_bps = wanted.limit_packets, wanted.pace_bps or 0
     if limit is None and wanted.pace_bps is None:

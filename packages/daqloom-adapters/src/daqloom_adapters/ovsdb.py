@@ -38,27 +38,26 @@ class OvsdbOptions(AdapterOptions):
     """Keys of a connection to a database server."""
 
     remote: Annotated[str, AfterValidator(_remote)] = "unix:/var/run/openvswitch/db.sock"
-    """Where it listens: unix:PATH, ssl:HOST:PORT, or without encryption tcp:HOST:PORT."""
+    """Address of the server: unix:PATH, ssl:HOST:PORT, or without encryption tcp:HOST:PORT."""
     authority: FileName = ""
-    """With ssl, the file of the authority that has signed its certificate; empty: those that this
-    machine knows."""
+    """With ssl, the file of the authority of the server's certificate; empty: the authorities that
+    this machine trusts."""
     certificate: FileName = ""
-    """With ssl, the file of the certificate to be shown; its key is key_file of the
-    credentials."""
+    """With ssl, the file of the client's certificate; its key is key_file of the credentials."""
     verify: Literal["name", "authority", "nothing"] = "name"
-    """With ssl, what of its certificate is checked: that it is of this host and signed by the
-    authority, the latter alone as Open vSwitch's own programs do, or nothing."""
+    """With ssl, the checks of the server's certificate: host name and authority, the authority
+    alone (as Open vSwitch's own programs do), or nothing."""
 
 
 class Ovsdb:
-    """The server; each transaction has a connection of its own."""
+    """A database server; each transaction opens a connection."""
 
     def __init__(self, options: OvsdbOptions, credentials: Credentials | None) -> None:
         self._options, self._credentials = options, credentials or Credentials()
 
     def transact(self, *operations: dict[str, Any], silent: str = "") -> list[Any]:
-        """Return the results of operations that are done together or not at all. `silent`: the
-        sentence for one that waits in vain. Raises AdapterError."""
+        """Return the results of a transaction. `silent`: message if it times out. Raises
+        AdapterError."""
         request = Message.create_request("transact", [SCHEMA, *operations])
         try:
             reply = self._answer(request)
@@ -81,7 +80,7 @@ class Ovsdb:
         return self._results(reply, len(operations))
 
     def address_identity(self) -> str:
-        """Return the identity of a database that has no other."""
+        """Return the identity of a database without a switch."""
         at = _REMOTE.fullmatch(self._options.remote)
         assert at is not None
         if at["path"]:
@@ -94,13 +93,13 @@ class Ovsdb:
         return f"database {self._options.remote}"
 
     def _results(self, reply: Any, count: int) -> list[Any]:
-        """Return the results that a reply has. Raises AdapterError."""
+        """Return the results in a reply. Raises AdapterError."""
         results = reply.result if isinstance(reply.result, list) else [reply.error]
         for each in results:
             if isinstance(each, dict) and isinstance(each.get("error"), str):
-                told = (each["error"], each.get("details"))
-                said = ": ".join(printable(part[:200]) for part in told if isinstance(part, str))
-                raise AdapterError(f"{self._where} refuses: {said}")
+                parts = (each["error"], each.get("details"))
+                reason = ": ".join(printable(part[:200]) for part in parts if isinstance(part, str))
+                raise AdapterError(f"{self._where} refuses: {reason}")
         if len(results) != count or not all(isinstance(each, dict) for each in results):
             raise AdapterError(
                 f"{self._where} answers what is no result of a transaction; expected that of an "
@@ -109,9 +108,9 @@ class Ovsdb:
         return results
 
     def _answer(self, request: Any) -> Any:
-        """Return the reply to a request. Raises OSError, and ValueError for what is none."""
+        """Return the reply to a request. Raises OSError, and ValueError if it is not JSON-RPC."""
         ends_s = time.monotonic() + self._options.timeout
-        with self._connected() as connection:
+        with self._connection() as connection:
             _send(connection, request)
             decoder = codecs.getincrementaldecoder("utf-8")()
             parser, taken_bytes = Parser(), 0
@@ -137,7 +136,7 @@ class Ovsdb:
                     raise TimeoutError
         raise ValueError("it has no end")
 
-    def _connected(self) -> socket.socket:
+    def _connection(self) -> socket.socket:
         """Return a connection. Raises OSError."""
         remote, timeout_s = self._options.remote, self._options.timeout
         kind, at = remote.partition(":")[0], _REMOTE.fullmatch(remote)
@@ -159,13 +158,13 @@ class Ovsdb:
         return connection
 
     def _context(self) -> ssl.SSLContext:
-        """Return what is checked and shown. Raises AdapterError."""
+        """Return the TLS settings. Raises AdapterError."""
         options, credentials = self._options, self._credentials
         try:
             check_regular(options.authority, options.certificate, credentials.key_file)
             context = ssl.create_default_context(cafile=options.authority or None)
             if options.certificate:
-                # With a password, even an empty one, nobody is asked for one.
+                # A password, even an empty one, keeps OpenSSL from asking for one.
                 context.load_cert_chain(
                     options.certificate, credentials.key_file or None, credentials.password
                 )

@@ -1,4 +1,4 @@
-"""A page of metrics as Prometheus reads it: node_exporter on a switch, or snmp_exporter for one."""
+"""A page of metrics in the format of Prometheus: node_exporter on a switch, or snmp_exporter."""
 
 import re
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}(?![a-zA-Z0-9_:])")
 
 
 class PrometheusOptions(SeriesOptions):
-    """Keys of a page of metrics; the names of values are those of metrics. The defaults are those
-    of node_exporter."""
+    """Keys of a page of metrics; values are named by metrics. The defaults are those of
+    node_exporter."""
 
     label: Name = "device"
     """Label that holds the port."""
@@ -31,7 +31,7 @@ class PrometheusOptions(SeriesOptions):
 
 
 class Prometheus(Series[PrometheusOptions]):
-    """The page, read anew each time."""
+    """A page of metrics, fetched at each reading."""
 
     Options: ClassVar[type[PrometheusOptions]] = PrometheusOptions
 
@@ -48,14 +48,14 @@ class Prometheus(Series[PrometheusOptions]):
                 lines.append(line)
             elif match is not None:
                 others.add(match[0])
-        # Without the lines of types, each sample keeps the name that it has on the page.
-        found = self._parsed(ends.over(lines))
+        # Samples keep their names on the page if lines of types are left out.
+        found = self._parse(ends.over(lines))
         for name in sorted(wanted - {sample.name for sample in found}):
             hint = did_you_mean(name, sorted(others)[:1000], "expected a page of metrics with it")
             raise AdapterError(f"{where}: there is no metric {name}; {hint}")
         return found
 
-    def _parsed(self, lines: Iterable[str]) -> list[Sample]:
+    def _parse(self, lines: Iterable[str]) -> list[Sample]:
         found: dict[tuple[str, frozenset[tuple[str, str]]], Sample] = {}
         for line in lines:
             try:

@@ -1,4 +1,4 @@
-"""Counters that a service tells as named values, each with labels of which one is the port."""
+"""Counters that a service lists as named values with labels, one of which is the port."""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -21,11 +21,11 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class SeriesOptions(HttpOptions):
-    """Keys of an adapter that reads named values. Those of one port are added up, such as those of
-    its queues."""
+    """Keys of an adapter that reads named values. Values of one port, such as those of its queues,
+    are added up."""
 
     label: Name
-    """Label that holds the port."""
+    """Label that contains the port."""
     sent: Name
     """Name of the packets that a port has sent."""
     sent_bytes: Name
@@ -33,21 +33,21 @@ class SeriesOptions(HttpOptions):
     dropped: Name
     """Name of the packets that a port has dropped."""
     peak: str = Field(default="", max_length=200)
-    """Name of the most that a port has held (bytes); none: not told. Nobody sets it back: it counts
-    only where it rises during a measurement."""
+    """Name of a port's peak (bytes); empty: no peaks. The peak is not reset, and is reported only
+    if it rises during a measurement."""
     match: dict[Name, str] = Field(default_factory=dict, max_length=16)
-    """Labels, beside that of the port, that a value must have to be taken, such as those of the
+    """Labels, besides that of the port, that a value must have to count, such as those of the
     switch."""
 
     @property
     def names(self) -> set[str]:
-        """The names of all values."""
+        """Names of all values."""
         return {self.sent, self.sent_bytes, self.dropped, self.peak} - {""}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A value of some time (s since 1970; None: of now)."""
+    """A value with its time (s since 1970; None: now)."""
 
     name: str
     labels: Mapping[str, str]
@@ -59,7 +59,7 @@ OptionsT = TypeVar("OptionsT", bound=SeriesOptions)
 
 
 class Series(ABC, Generic[OptionsT]):
-    """Counts from the samples that `_samples` returns; begin and read ask for new ones."""
+    """Counts from the samples that `_samples` returns; begin and read request new ones."""
 
     def __init__(
         self, options: OptionsT, ports: Sequence[str], credentials: Credentials | None = None
@@ -89,7 +89,7 @@ class Series(ABC, Generic[OptionsT]):
         return f'no value has the label "{self._options.label}"'
 
     def _now(self) -> list[Sample]:
-        """Return the samples as they are now, read within the timeout. Raises AdapterError."""
+        """Return the present samples, read within the timeout. Raises AdapterError."""
         try:
             return self._samples(Deadline(self._options.timeout))
         except TimeoutError:
@@ -101,12 +101,11 @@ class Series(ABC, Generic[OptionsT]):
 
     @abstractmethod
     def _samples(self, ends: Deadline) -> list[Sample]:
-        """Return the samples as they are now. Raises AdapterError, and TimeoutError at the
-        deadline."""
+        """Return the present samples. Raises AdapterError, and TimeoutError at the deadline."""
 
-    def _taken(self, samples: Iterable[Sample]) -> list[Sample]:
-        """Return those that count: of the names, the labels and the ports that are asked for.
-        Raises AdapterError where there is a port without any."""
+    def _matching(self, samples: Iterable[Sample]) -> list[Sample]:
+        """Return the samples with the requested names, labels and ports. Raises AdapterError for a
+        port without samples."""
         label, match = self._options.label, self._options.match.items()
         named = [
             sample
@@ -127,9 +126,9 @@ class Series(ABC, Generic[OptionsT]):
         return [sample for sample in named if sample.labels[label] in self._ports]
 
     def _values(self, samples: Iterable[Sample]) -> Mapping[str, Mapping[str, list[int]]]:
-        """Return the values of each port by name: at least one of each."""
+        """Return the values of each port by name, at least one per name."""
         found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for sample in self._taken(samples):
+        for sample in self._matching(samples):
             port = sample.labels[self._options.label]
             found[port][sample.name].append(self._whole(sample.value, f"{sample.name} of {port}"))
         for port in self._ports:

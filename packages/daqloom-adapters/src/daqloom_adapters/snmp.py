@@ -1,4 +1,4 @@
-"""A switch's counters by SNMP: those of IF-MIB (RFC 2863)."""
+"""Counters of IF-MIB (RFC 2863) by SNMP."""
 
 import asyncio
 import socket
@@ -40,13 +40,13 @@ IF_NAME: Oid = (1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1)
 IF_OUT_DISCARDS: Oid = (1, 3, 6, 1, 2, 1, 2, 2, 1, 19)
 IF_HC_OUT_OCTETS: Oid = (1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 10)
 IF_HC_OUT_PACKETS: tuple[Oid, ...] = tuple((*IF_NAME[:-1], column) for column in (11, 12, 13))
-"""To one, to several and to all."""
+"""Unicast, multicast and broadcast packets."""
 COLUMNS = (IF_NAME, IF_OUT_DISCARDS, IF_HC_OUT_OCTETS, *IF_HC_OUT_PACKETS)
 MOST_INTERFACES = 16384
 REPETITIONS = 25
-"""Names asked for at once."""
+"""Names per request."""
 PORTS_AT_ONCE = 4
-"""Of a request: its answer fits a frame of Ethernet."""
+"""Ports per request, whose answer fits an Ethernet frame."""
 TRIES = 3
 
 
@@ -62,10 +62,10 @@ def _host_port(value: str) -> str:
 
 
 class SnmpOptions(AdapterOptions):
-    """Keys of an agent. `timeout` is for a whole reading of all ports."""
+    """Keys of an agent. `timeout` covers the reading of all ports."""
 
     address: Annotated[str, Field(max_length=300), AfterValidator(_host_port)]
-    """Host of the agent, with a port where it is not 161."""
+    """Host of the agent, with a port if it is not 161."""
     version: Literal["2c", "3"] = "2c"
     """2c: the token is the community. 3: user and password (SHA, AES-128); the token, where given,
     is the password of the encryption."""
@@ -78,12 +78,12 @@ class _Raw:
     sent: int
     sent_bytes: int
     dropped: int
-    """Without what is above 32 bits."""
+    """Lower 32 bits."""
 
 
 class Snmp:
-    """The agent. Counters of 64 bits are taken as they are; that of drops, of 32 bits, goes on
-    beyond them as long as it does not go around twice between two readings."""
+    """The agent. The 32-bit counter of drops is continued beyond 32 bits, as long as it wraps at
+    most once between two readings; the other counters have 64 bits."""
 
     Options: ClassVar[type[SnmpOptions]] = SnmpOptions
 
@@ -96,7 +96,7 @@ class Snmp:
         self._last: dict[str, tuple[_Raw, int]] = {}
 
     def __enter__(self) -> Self:
-        self._indices = self._asked(self._find)
+        self._indices = self._run(self._find)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,14 +107,14 @@ class Snmp:
 
     def read(self) -> Mapping[str, PortCount]:
         """Return what each port has counted."""
-        raws = self._asked(self._read)
-        found = {port: self._dropped(port, raw) for port, raw in raws.items()}
+        raws = self._run(self._read)
+        found = {port: self._drops(port, raw) for port, raw in raws.items()}
         self._last = {port: (raws[port], dropped) for port, dropped in found.items()}
         return {
             port: PortCount(raw.sent, raw.sent_bytes, found[port]) for port, raw in raws.items()
         }
 
-    def _dropped(self, port: str, raw: _Raw) -> int:
+    def _drops(self, port: str, raw: _Raw) -> int:
         if port not in self._last:
             return raw.dropped
         last, dropped = self._last[port]
@@ -125,8 +125,8 @@ class Snmp:
             )
         return dropped + (raw.dropped - last.dropped) % (1 << 32)
 
-    def _asked(self, work: Callable[["_Agent"], Awaitable[T]]) -> T:
-        """Return what `work` finds out, in a loop and with an engine of its own."""
+    def _run(self, work: Callable[["_Agent"], Awaitable[T]]) -> T:
+        """Return the result of `work`, run in an event loop and with an engine of its own."""
         options = self._options
         authority = _authority(options, self._credentials)
         try:
@@ -208,8 +208,8 @@ class _Agent:
         found: dict[int, str] = {}
         last = IF_NAME
         while len(found) <= MOST_INTERFACES:
-            asked = ObjectType(ObjectIdentity(last))
-            pairs = await self._answer(bulk_cmd(*self._to, 0, REPETITIONS, asked, lookupMib=False))
+            start = ObjectType(ObjectIdentity(last))
+            pairs = await self._answer(bulk_cmd(*self._to, 0, REPETITIONS, start, lookupMib=False))
             for oid, value in pairs:
                 if oid[: len(IF_NAME)] != IF_NAME or isinstance(value, EndOfMibView):
                     return found
@@ -226,11 +226,11 @@ class _Agent:
 
     async def values(self, oids: Sequence[Oid]) -> list[Any]:
         """Return the value of each object."""
-        asked = [ObjectType(ObjectIdentity(oid)) for oid in oids]
-        pairs = await self._answer(get_cmd(*self._to, *asked, lookupMib=False))
+        objects = [ObjectType(ObjectIdentity(oid)) for oid in oids]
+        pairs = await self._answer(get_cmd(*self._to, *objects, lookupMib=False))
         if [oid for oid, _ in pairs] != list(oids):
             raise AdapterError(
-                f"{self.where}: the answer is about other objects than were asked for"
+                f"{self.where}: the answer is about other objects than were requested"
             )
         return [value for _, value in pairs]
 
@@ -249,7 +249,7 @@ async def _with_agent(
     options: SnmpOptions, authority: Any, work: Callable[[_Agent], Awaitable[T]]
 ) -> T:
     loop = asyncio.get_running_loop()
-    # What is no SNMP is passed over, as if it had not come.
+    # Datagrams that are not SNMP are ignored.
     loop.set_exception_handler(lambda *_: None)
     parts = urlsplit(f"//{options.address}")
     family, *_, address = (
@@ -267,7 +267,7 @@ async def _with_agent(
 
 
 def _authority(options: SnmpOptions, credentials: Credentials) -> Any:
-    """Return whom the agent is told to be asking. Raises AdapterError."""
+    """Return the credentials as an SNMP community or user. Raises AdapterError."""
     token, password = credentials.token.encode(), credentials.password.encode()
     if options.version == "2c":
         if not token:

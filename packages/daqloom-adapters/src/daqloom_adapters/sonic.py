@@ -24,7 +24,7 @@ from daqloom_adapters.config_db import (
 from daqloom_adapters.gnmi_session import GnmiOptions, Session
 
 OWN = "daqloom"
-"""Name, or its beginning, of each profile that is made."""
+"""Name, or prefix of the name, of each profile created here."""
 COLOURS = ("green", "yellow", "red")
 EXPONENTS = (-8, 7)
 """Least and greatest dynamic_th: alpha is 2 to its power (sonic-buffer-profile.yang)."""
@@ -41,7 +41,7 @@ FIELDS = {
         *(f"{colour}_drop_probability" for colour in COLOURS),
     ),
 }
-"""What may be changed, by table."""
+"""Fields that may be changed, by table."""
 
 _MAC = re.compile(r"(?!(?:00:){5}00)[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _SAVED = TypeAdapter(
@@ -66,24 +66,24 @@ def _queues(queues: str) -> str:
 
 
 class SonicOptions(GnmiOptions):
-    """Keys of its table."""
+    """Keys of the adapter."""
 
     timeout: PositiveSeconds = 60.0
-    """How long the device may take to answer; it checks a whole configuration first (s)."""
+    """Time within which the device must answer; it validates its whole configuration first (s)."""
     queues: Annotated[
         str,
         Field(pattern=r"^(1[0-5]|[0-9])(-(1[0-5]|[0-9]))?$"),
         AfterValidator(_queues),
     ] = "0"
-    """Queues of each port in which the traffic is, such as "3" or "0-2"."""
+    """Queues of each port that carry the traffic, such as "3" or "0-2"."""
     pool: Key = "egress_lossy_pool"
-    """Buffer pool that these queues take from."""
+    """Buffer pool of these queues."""
 
 
 class Sonic:
-    """The switch. Each queue gets a copy of its buffer profile with what is wanted: the thresholds
-    are those of a queue. Packets without ECN are dropped where those with it are marked. The device
-    keeps each change over a restart, until it is set back."""
+    """The switch. Each queue gets a copy of its buffer profile with the wanted values: thresholds
+    are per queue. Above the ECN threshold, packets without ECN are dropped. The device keeps each
+    change over a restart, until it is restored."""
 
     Options = SonicOptions
     settable: ClassVar[frozenset[str]] = frozenset(
@@ -105,7 +105,7 @@ class Sonic:
         self._session.close()
 
     def identity(self) -> str:
-        """Return the base MAC address of the switch, or its address where it has none."""
+        """Return the base MAC address of the switch, or its network address if it has none."""
         found = read_tables(self._session, ("DEVICE_METADATA",))["DEVICE_METADATA"]
         mac = str(found.get("localhost", {}).get("mac", "")).lower()
         return f"mac {mac}" if _MAC.fullmatch(mac) else self._session.address_identity()
@@ -116,7 +116,7 @@ class Sonic:
         return [str(step) for step in changes(now, self._with(now, wanted))]
 
     def save(self) -> dict[str, Any]:
-        """Return the fields that may be changed, of each row that may be; None: not there."""
+        """Return all fields that may be changed, by table and row; None: absent."""
         now = self._read()
         queues = self._all_rows(now, "BUFFER_QUEUE")
         rows = {
@@ -137,12 +137,12 @@ class Sonic:
         self._change(now, self._with(now, wanted))
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return what the profiles of the queues say; None where these differ within a port."""
+        """Return the limits in the profiles of the queues; None if these differ within a port."""
         now = self._read()
         return {port: self._buffer(now, port) for port in self._ports}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Set fields back, and take away each row that was not there."""
+        """Restore fields, and remove rows that were absent."""
         try:
             tables = _SAVED.validate_python(saved)
         except ValidationError:
@@ -180,7 +180,7 @@ class Sonic:
             raise self._session.error(f'has no {what} "{name}"; {hint}')
 
     def _with(self, now: Tables, wanted: PortBuffer) -> Tables:
-        """Return the tables as they have to be."""
+        """Return the tables with the wanted values."""
         then = deepcopy(now)
         if wanted.shared_bytes is not None:
             then["BUFFER_POOL"][self._options.pool]["size"] = str(wanted.shared_bytes)
@@ -204,7 +204,7 @@ class Sonic:
         return then
 
     def _profile_with(self, now: Tables, key: str, profile: str, wanted: PortBuffer) -> Row:
-        """Return a copy of a row's profile with what is wanted."""
+        """Return a copy of a row's profile with the wanted values."""
         if profile and profile not in now["BUFFER_PROFILE"]:
             raise self._session.error(
                 f"has BUFFER_QUEUE|{key} with the profile {profile}, which is not in "
@@ -247,7 +247,7 @@ class Sonic:
             self._same(profiles, field) for field in ("static_th", "size", "dynamic_th")
         )
         if exponent is not None and not EXPONENTS[0] <= exponent <= EXPONENTS[1]:
-            raise self._session.error(f"tells {exponent} as dynamic_th; expected {_RANGE}")
+            raise self._session.error(f"reports {exponent} as dynamic_th; expected {_RANGE}")
         marks = {self._marks_from(now, str(row.get("wred_profile", ""))) for row in rows}
         return PortBuffer(
             limit_bytes=limit,
@@ -266,21 +266,21 @@ class Sonic:
         return 0 if marked == "ecn_none" else self._same([row], field) or 0
 
     def _same(self, rows: Iterable[Row], field: str) -> int | None:
-        """Return the number that a field is in all rows, if it is one."""
+        """Return the number in a field, or None unless all rows have the same."""
         texts = {str(row.get(field, "")) for row in rows}
         text = texts.pop() if len(texts) == 1 else ""
         if not text:
             return None
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
-            raise self._session.error(f"tells {text[:40]!r} as {field}; expected a whole number")
+            raise self._session.error(f"reports {text[:40]!r} as {field}; expected a whole number")
         return int(text)
 
     def _all_rows(self, now: Tables, table: str) -> list[str]:
         return [key for port in self._ports for key in self._rows(now, table, port)]
 
     def _own_rows(self, now: Tables, table: str) -> list[str]:
-        """Return the rows of the queues, of which none may hold any other queue."""
+        """Return the rows of the queues. Raises AdapterError for a row with other queues too."""
         first, last = _ends(self._options.queues)
         found = self._all_rows(now, table)
         for key in found:
@@ -295,7 +295,7 @@ class Sonic:
         return found
 
     def _rows(self, now: Tables, table: str, port: str) -> list[str]:
-        """Return the rows that the queues of a port have, and those that they need."""
+        """Return the rows of a port's queues, present and missing."""
         first, last = _ends(self._options.queues)
         found = self._holding(now, table, port)
         held = {queue for key in found for queue in _span(key)}
@@ -305,7 +305,7 @@ class Sonic:
         return found + [f"{port}|{queue}" for queue in free]
 
     def _holding(self, now: Tables, table: str, port: str) -> list[str]:
-        """Return the rows that hold any of the queues of a port."""
+        """Return the present rows with any of a port's queues."""
         first, last = _ends(self._options.queues)
         return [
             key
@@ -320,7 +320,7 @@ _RANGE = f"a whole number from {EXPONENTS[0]} to {EXPONENTS[1]}"
 
 
 def _span(key: str) -> range:
-    """Return the queues of a row; none where that is not what its key ends with."""
+    """Return the queues of a row; none if its key does not end with queues."""
     try:
         first, last = _ends(key.partition("|")[2])
     except ValueError:
@@ -357,7 +357,7 @@ def _marking(threshold_bytes: int) -> Row:
 
 
 def _exponent(alpha: float) -> int:
-    """Return the power of two that an alpha is. Raises AdapterError."""
+    """Return the exponent of an alpha that is a power of two. Raises AdapterError."""
     least, greatest = EXPONENTS
     exponent = math.log2(alpha) if alpha > 0 else -math.inf
     below = math.floor(max(least, min(exponent, greatest)))
