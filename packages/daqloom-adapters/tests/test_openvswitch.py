@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ovs", reason="the Python package ovs is not installed")
 from daqloom.measure.certificates import make_certificates
 from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
 from daqloom.measure.device.credentials import Credentials

@@ -45,7 +45,7 @@ def adapters(
 ) -> None:
     """List the adapters, or the keys of one."""
     with plain_failures():
-        from daqloom.measure.device.found import adapter_type, left_out, names
+        from daqloom.measure.device.found import adapter_type, left_out, missing, names
         from daqloom.scenario.part import meanings
 
         for sentence in left_out(None if name is None else [name]):
@@ -54,6 +54,8 @@ def adapters(
             told = meanings(adapter_type(name).Options)
         else:
             told = {each: _what(each) for each in names()}
+            for sentence in missing():
+                note(sentence)
         if json:
             kind = "adapters" if name is None else "keys"
             listed = [{"name": each, "text": text} for each, text in told.items()]

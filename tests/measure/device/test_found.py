@@ -88,8 +88,13 @@ def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
     with pytest.raises(ScenarioError) as refused:
         adapter_type("snmp")
     assert str(refused.value) == (
-        'there is no adapter "snmp"; known are linux; more come with: pip install daqloom-adapters'
+        'there is no adapter "snmp"; known are linux; '
+        "more adapters come with: pip install daqloom-adapters"
     )
+    done = CliRunner().invoke(app, ["lab", "adapters"])
+    assert done.exit_code == 0
+    assert done.stdout.startswith("linux ")
+    assert done.stderr == "daqloom: more adapters come with: pip install daqloom-adapters\n"
 
 
 def test_what_an_adapter_raises_when_it_is_made_is_a_sentence(plugins, tmp_path):

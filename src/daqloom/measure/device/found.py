@@ -34,10 +34,16 @@ def adapter_type(name: str) -> type[Adapter]:
     if name not in points:
         known = sorted(points)
         hint = did_you_mean(name, known, "known are " + ", ".join(known))
-        if not any(point.dist and point.dist.name == PACKAGE for point in points.values()):
-            hint += f"; more come with: pip install {PACKAGE}"
-        raise ScenarioError(f'there is no adapter "{printable(name[:80])}"; {hint}')
+        more = "".join(f"; {each}" for each in missing())
+        raise ScenarioError(f'there is no adapter "{printable(name[:80])}"; {hint}{more}')
     return _loaded(points[name])
+
+
+def missing() -> list[str]:
+    """Return how to install daqloom's own adapters that are not installed."""
+    if any(point.dist and point.dist.name == PACKAGE for point in _points().values()):
+        return []
+    return [f"more adapters come with: pip install {PACKAGE}"]
 
 
 def left_out(among: Collection[str] | None = None) -> list[str]:
