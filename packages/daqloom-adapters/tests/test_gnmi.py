@@ -3,15 +3,13 @@
 import pytest
 
 from daqloom.measure.device.adapter import PortCount
-from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom_adapters.gnmi import Gnmi
-from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry
-from support.fake_gnmi import PASSWORD, USER, FakeGnmi, certificate
+from support.adapter_conformance import check_counts, check_refuses_entry
+from support.fake_gnmi import CREDENTIALS, FakeGnmi, trusted
 
 PORTS = ("Ethernet1/1", "Ethernet1/2")
 MODELS = ("openconfig", "sonic")
-CREDENTIALS = Credentials(user=USER, password=PASSWORD)
 
 
 def counted(sent, sent_bytes, dropped):
@@ -41,11 +39,11 @@ def device():
 @pytest.fixture
 def adapter(device, tmp_path):
     """Make an adapter of the device."""
-    (tmp_path / "ca.pem").write_bytes(certificate()[0])
+    authority = trusted(tmp_path)
 
-    def make(ports=PORTS, credentials=CREDENTIALS, **keys):
-        found = {"address": device.address, "ca": str(tmp_path / "ca.pem"), "timeout": "30 s"}
-        return Gnmi(build(Gnmi.Options, found | keys, "file"), ports, credentials)
+    def make(ports=PORTS, **keys):
+        keys = {"address": device.address, "ca": authority, "timeout": "30 s"} | keys
+        return Gnmi(build(Gnmi.Options, keys, "file"), ports, CREDENTIALS)
 
     return make
 
@@ -98,29 +96,3 @@ def test_a_counter_that_is_no_number_is_refused(adapter, device, value):
     told = check_refuses_entry(adapter())
     assert "as out-octets of Ethernet1/1; expected a whole number" in told
     assert told.isprintable()
-
-
-def test_a_device_that_offers_no_known_encoding_is_refused(adapter, device):
-    device.encodings = ["BYTES"]
-    assert "none of the encodings" in check_refuses_entry(adapter())
-
-
-@pytest.mark.parametrize("fault", ["no-protobuf", "no-json", "closes", "closes-on-get"])
-def test_a_device_that_answers_wrongly_or_goes_away_is_refused(adapter, device, fault):
-    device.fault = fault
-    check_refuses_entry(adapter(), PASSWORD)
-
-
-def test_a_device_that_goes_silent_is_refused(adapter, device):
-    def use():
-        with adapter(timeout="300 ms") as counts:
-            device.fault = "silent"
-            counts.read()
-
-    assert "within 0.3 s" in check_refuses(use)
-
-
-def test_wrong_credentials_are_refused_without_telling_them(adapter):
-    wrong = Credentials(user=USER, password="wr0ng")
-    told = check_refuses_entry(adapter(credentials=wrong), "wr0ng")
-    assert f'to the user "{USER}"' in told

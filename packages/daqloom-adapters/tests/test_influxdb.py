@@ -4,15 +4,12 @@ import json
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from daqloom.measure.device.adapter import PortCount
 from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom_adapters import influxdb
 from daqloom_adapters.influxdb import InfluxDb
-from daqloom_adapters.line_protocol import Point, points
 from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry, enter
 from support.fake_http import saying, serving, silent, speaking, trickling
 
@@ -286,32 +283,3 @@ def test_the_last_line_of_a_series_counts():
     )
     with serving(lambda *_: page) as url, listed(url, ["Ethernet1"]) as found:
         assert found.read()["Ethernet1"].sent == 3
-
-
-def test_line_protocol():
-    text = (
-        "# a comment\n"
-        "\n"
-        "my\\ table\\,1,a\\ tag=a\\=b\\,c,back\\slash=C:\\\\x a\\ field=-1.5e3,n=7i 12\n"
-        ' my\\ table\\,1 text="1i, b=2",t=true,x=.5,u=9u  -3\r\n'
-        "my\\ table n=1i 12\n"
-    )
-    assert points(text.split("\n"), "my table,1") == [
-        Point({"a tag": "a=b,c", "back\\slash": "C:\\\\x"}, {"a field": -1500.0, "n": 7}, 12),
-        Point({}, {"x": 0.5, "u": 9}, -3),
-    ]
-
-
-word = st.text(st.sampled_from("ab ,=\"'é"), min_size=1, max_size=6)
-
-
-def escaped(text):
-    return "".join(f"\\{letter}" if letter in ",= " else letter for letter in text)
-
-
-@given(st.dictionaries(word, word, max_size=3), word, st.integers(0, LARGEST), st.integers(0, 9))
-def test_what_is_escaped_is_read_back(tags, name, value, at):
-    line = "m" + "".join(f",{escaped(key)}={escaped(tag)}" for key, tag in tags.items())
-    quoted = name.replace('"', '\\"')
-    text = f'{line} s="x,y=1 {quoted}",{escaped(name)}={value}u {at}\n'
-    assert points(text.split("\n"), "m") == [Point(tags, {name: value}, at)]

@@ -2,21 +2,17 @@
 
 import copy
 import json
-import socket
-import threading
 
 import pytest
 
 from daqloom.measure.device.adapter import PortBuffer
-from daqloom.measure.device.credentials import Credentials
 from daqloom.measure.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.sonic import Sonic
 from support.adapter_conformance import check_configures, check_refuses, check_refuses_entry
-from support.fake_gnmi import PASSWORD, TOKEN, USER, FakeGnmi, certificate
+from support.fake_gnmi import CREDENTIALS, PASSWORD, FakeGnmi, trusted
 
 PORTS = ("Ethernet0", "Ethernet4")
-CREDENTIALS = Credentials(user=USER, password=PASSWORD)
 
 CONFIG = {
     "PORT": {name: {"admin_status": "up", "lanes": "1,2"} for name in (*PORTS, "Ethernet8")},
@@ -48,24 +44,19 @@ CONFIG = {
 
 
 @pytest.fixture
-def authority(tmp_path):
-    (tmp_path / "ca.pem").write_bytes(certificate()[0])
-    return str(tmp_path / "ca.pem")
-
-
-@pytest.fixture
 def switch():
     with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}) as fake:
         yield fake
 
 
 @pytest.fixture
-def sonic(switch, authority):
+def sonic(switch, tmp_path):
     """Make an adapter of the switch."""
+    authority = trusted(tmp_path)
 
-    def make(ports=PORTS, credentials=CREDENTIALS, **keys):
+    def make(ports=PORTS, **keys):
         keys = {"address": switch.address, "ca": authority, "timeout": "30 s"} | keys
-        return Sonic(build(Sonic.Options, keys, "file"), ports, credentials)
+        return Sonic(build(Sonic.Options, keys, "file"), ports, CREDENTIALS)
 
     return make
 
@@ -318,156 +309,9 @@ def test_what_was_saved_may_be_damaged(sonic, switch, saved):
     assert switch.config == CONFIG
 
 
-@pytest.mark.parametrize("fault", ["no-protobuf", "no-json", "closes", "closes-on-get"])
-def test_a_switch_that_answers_wrongly_or_goes_away_is_refused(sonic, switch, fault):
-    switch.fault = fault
-    check_refuses_entry(sonic(), PASSWORD)
-
-
-def test_a_switch_that_goes_away_in_the_middle_is_refused(sonic, switch):
-    with sonic() as adapter:
-        switch.fault = "closes"
-        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)))
-    assert "cannot be reached, or has closed the connection" in told
-
-
-def test_a_switch_that_never_answers_is_refused(sonic, switch):
-    switch.fault = "silent"
-    told = check_refuses_entry(sonic(timeout="300 ms"))
-    assert "has not answered Capabilities within 0.3 s" in told
-
-
-@pytest.mark.parametrize("verify", [True, False])
-@pytest.mark.process
-def test_what_listens_and_never_speaks_is_refused(sonic, verify):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        adapter = sonic(address=address, timeout="300 ms", verify=verify)
-        check_refuses_entry(adapter)
-
-
-@pytest.mark.parametrize("verify", [True, False])
-@pytest.mark.process
-def test_where_nothing_listens_is_refused(sonic, verify):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-    check_refuses_entry(sonic(address=address, verify=verify))
-
-
-@pytest.mark.parametrize(
-    "credentials",
-    [None, Credentials(user=USER, password="wr0ng"), Credentials(user=USER, token="wr0ng")],
-)
-def test_wrong_credentials_are_refused_without_telling_them(sonic, credentials):
-    told = check_refuses_entry(sonic(credentials=credentials), "wr0ng")
-    assert "refuses Capabilities to the user" in told
-
-
-def test_a_token_will_do(sonic):
-    with sonic(credentials=Credentials(token=TOKEN)) as adapter:
-        assert set(adapter.applied()) == set(PORTS)
-
-
-def test_a_password_that_gnmi_cannot_carry_is_refused(sonic):
-    odd = Credentials(user=USER, password="geheim\n\u00e4")
-    assert "printable ASCII" in check_refuses_entry(sonic(credentials=odd), "geheim")
-
-
-def test_a_certificate_of_no_known_authority_is_refused(sonic):
-    told = check_refuses_entry(sonic(ca=""))
-    assert "certificate that ca, verify and server_name accept" in told
-    told = check_refuses_entry(sonic(ca="/nowhere/ca.pem"))
-    assert told.startswith("ca: /nowhere/ca.pem cannot be read")
-
-
-@pytest.mark.process
-def test_no_certificate_is_checked_where_that_is_switched_off(sonic):
-    with sonic(ca="", verify=False) as adapter:
-        assert set(adapter.applied()) == set(PORTS)
-
-
-@pytest.mark.process
-def test_a_certificate_of_another_name_needs_that_name(tmp_path):
-    served = certificate("tor2.daq", "")
-    (tmp_path / "ca.pem").write_bytes(served[0])
-    with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}, served=served) as fake:
-        keys = {"address": fake.address, "ca": str(tmp_path / "ca.pem")}
-        options = build(Sonic.Options, keys, "file")
-        check_refuses_entry(Sonic(options, PORTS, CREDENTIALS))
-        for more in ({"server_name": "tor2.daq"}, {"verify": False}):
-            with Sonic(build(Sonic.Options, keys | more, "file"), PORTS, CREDENTIALS) as adapter:
-                assert set(adapter.applied()) == set(PORTS)
-
-
-def test_a_switch_may_want_a_certificate_of_its_user(tmp_path, authority):
-    pem, key = certificate("daq", "")
-    (tmp_path / "daq.pem").write_bytes(pem)
-    (tmp_path / "daq.key").write_bytes(key)
-    with FakeGnmi({"CONFIG_DB": copy.deepcopy(CONFIG)}, client_ca=pem) as fake:
-        keys = {"address": fake.address, "ca": authority}
-        check_refuses_entry(Sonic(build(Sonic.Options, keys, "file"), PORTS, CREDENTIALS))
-        keys |= {"certificate": str(tmp_path / "daq.pem")}
-        who = Credentials(user=USER, password=PASSWORD, key_file=str(tmp_path / "daq.key"))
-        with Sonic(build(Sonic.Options, keys, "file"), PORTS, who) as adapter:
-            assert set(adapter.applied()) == set(PORTS)
-
-
-@pytest.mark.parametrize(
-    ("keys", "key_file", "told"),
-    [
-        ({"ca": "odd.pem"}, "", "odd.pem is no certificate"),
-        ({"certificate": "odd.pem"}, "own.key", "odd.pem is no certificate"),
-        ({"certificate": "own.pem"}, "", "expected key_file of credentials"),
-        ({"certificate": "own.pem"}, "odd.pem", "key_file: odd.pem is no private key"),
-        ({"certificate": "own.pem"}, "other.key", "other.key is not the key of the certificate"),
-    ],
-)
-def test_files_that_are_no_certificates_and_keys_are_refused(
-    sonic, tmp_path, monkeypatch, keys, key_file, told
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "odd.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n")
-    for name, content in zip(("own.pem", "own.key"), certificate("daq", ""), strict=True):
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / "other.key").write_bytes(certificate()[1])
-    who = Credentials(user=USER, password=PASSWORD, key_file=key_file)
-    text = check_refuses_entry(sonic(credentials=who, **keys))
-    assert told in text
-    assert text.startswith(("ca: ", "certificate: ", "key_file: "))
-
-
-def test_a_key_for_other_devices_does_no_harm(sonic):
-    who = Credentials(user=USER, password=PASSWORD, key_file="/nowhere/key")
-    with sonic(credentials=who) as adapter:
-        assert set(adapter.applied()) == set(PORTS)
-
-
-def test_an_answer_that_is_too_large_is_refused(sonic, switch):
-    switch.config["PORT"]["Ethernet0"]["description"] = "x" * (17 << 20)
-    assert "larger than max" in check_refuses_entry(sonic())
-
-
-@pytest.mark.process
-def test_what_speaks_no_tls_is_refused(sonic):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def greet():
-            with listener.accept()[0] as connection:
-                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
-
-        greeter = threading.Thread(target=greet)
-        greeter.start()
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        check_refuses_entry(sonic(address=address))
-        greeter.join()
-
-
 @pytest.mark.parametrize(
     "keys",
     [
-        {"address": "tor1"},
-        {"address": "tor1:99999"},
-        {"address": "unix:///tmp/x:1"},
         {"address": "tor1:8080", "queues": "5-2"},
         {"address": "tor1:8080", "queues": "16"},
         {"address": "tor1:8080", "pool": "a/b"},

@@ -17,7 +17,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from pygnmi.spec.v080 import gnmi_pb2 as gnmi
 
+from daqloom.measure.device.credentials import Credentials
+
 USER, PASSWORD, TOKEN = "daq", "correct horse", "t0ken-of-tor1"
+CREDENTIALS = Credentials(user=USER, password=PASSWORD)
 LEAFREFS = (
     ("BUFFER_QUEUE", "profile", "BUFFER_PROFILE"),
     ("BUFFER_PROFILE", "pool", "BUFFER_POOL"),
@@ -53,6 +56,12 @@ def certificate(common_name="tor1.daq", address="127.0.0.1", days=2):
         made.public_bytes(Encoding.PEM),
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
     )
+
+
+def trusted(folder):
+    """Return the name of a file with the certificate of the device."""
+    (folder / "ca.pem").write_bytes(certificate()[0])
+    return str(folder / "ca.pem")
 
 
 class FakeGnmi:
