@@ -11,7 +11,7 @@ from daqloom.measure.device.document import build
 from daqloom_adapters import influxdb
 from daqloom_adapters.influxdb import InfluxDb
 from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry, enter
-from support.fake_http import saying, serving, silent, speaking, trickling
+from support.fake_http import serving, silent, speaking, trickling
 
 pytestmark = pytest.mark.process
 
@@ -136,22 +136,6 @@ def test_series_of_a_port_are_added_up_where_they_match():
     assert "WHERE time > now() - 30000ms AND \"agent_host\" = 'it\\'s tor1' GROUP" in asked[0]
 
 
-def test_user_and_password_are_sent_in_a_header():
-    seen = []
-
-    def page(path, query, headers):
-        seen.append((headers["Authorization"], "open" in f"{path}{query}"))
-        return both()
-
-    with serving(page) as url:
-        enter(
-            adapter(
-                url, credentials=Credentials(user="Aladdin", password="open sesame"), insecure=True
-            )
-        )
-    assert seen == [("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", False)]
-
-
 def test_a_reading_waits_for_what_was_collected_after_it():
     ages = iter([15.0, 15.0, 15.0, 0.0])
     with (
@@ -209,14 +193,6 @@ def test_query_that_is_refused():
             assert text.isprintable()
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 500])
-def test_statuses(status):
-    with serving(lambda *_: (status, json.dumps({"error": "my-secret"}))) as url:
-        known = Credentials(token="my-secret")
-        text = check_refuses_entry(adapter(url, credentials=known, insecure=True), "my-secret")
-    assert str(status) in text
-
-
 @pytest.mark.parametrize(
     "page",
     [
@@ -267,12 +243,6 @@ def test_server_that_does_not_come_to_an_end(talk, kind):
     with speaking(talk) as url:
         text = check_refuses_entry(adapter(url, format=kind, timeout="0.3 s"))
     assert "0.3 s" in text
-
-
-def test_connection_that_breaks_off():
-    half = b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + both().encode()
-    with speaking(saying(half)) as url:
-        assert "breaks off" in check_refuses_entry(adapter(url))
 
 
 def test_the_last_line_of_a_series_counts():
