@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 
-from daqloom.measure.device import found
+from daqloom.measure.device import registry
 from daqloom.measure.device.adapter import (
     AdapterError,
     AdapterOptions,
@@ -113,9 +113,9 @@ def installed(monkeypatch):
     """Have the adapters "memory" and "counter" among those that there are."""
     DEVICE.__init__()
     points = [
-        EntryPoint("memory", "support.device_in_memory:InMemory", found.GROUP),
-        EntryPoint("counter", "support.device_in_memory:Counter", found.GROUP),
-        EntryPoint("elsewhere", "no_such_package.adapters:Some", found.GROUP),
+        EntryPoint("memory", "support.device_in_memory:InMemory", registry.GROUP),
+        EntryPoint("counter", "support.device_in_memory:Counter", registry.GROUP),
+        EntryPoint("elsewhere", "no_such_package.adapters:Some", registry.GROUP),
     ]
-    monkeypatch.setattr(found, "entry_points", lambda group: points)
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
     return DEVICE

@@ -45,10 +45,10 @@ def adapters(
 ) -> None:
     """List the adapters, or the keys of one."""
     with plain_failures():
-        from daqloom.measure.device.found import adapter_type, left_out, missing, names
+        from daqloom.measure.device.registry import adapter_type, missing, name_conflicts, names
         from daqloom.scenario.part import meanings
 
-        for sentence in left_out(None if name is None else [name]):
+        for sentence in name_conflicts(None if name is None else [name]):
             note(sentence)
         if name is not None:
             told = meanings(adapter_type(name).Options)
@@ -66,8 +66,8 @@ def adapters(
 
 def _what(name: str) -> str:
     """Return what an adapter does, or what it lacks here."""
-    from daqloom.measure.device.found import adapter_type
     from daqloom.measure.device.reference import does
+    from daqloom.measure.device.registry import adapter_type
     from daqloom.scenario.errors import ScenarioError
 
     try:
@@ -81,9 +81,9 @@ def _what(name: str) -> str:
 def show(file: File, json: Json = False) -> None:
     """Show what a switch's ports have and have counted; nothing is changed."""
     with plain_failures():
-        from daqloom.measure.device.shown import device_shown
+        from daqloom.measure.device.port_states import port_states
 
-        found = device_shown(file)
+        found = port_states(file)
         if json:
             print_json({"schema": 1, "ports": found})
             return

@@ -9,13 +9,13 @@ from dataclasses import fields
 import pytest
 
 from daqloom.measure import MeasureError
-from daqloom.measure.device import saved
+from daqloom.measure.device import saved_state
 from daqloom.measure.device.adapter import PortBuffer, PortCount
 from daqloom.measure.device.credentials import Credentials, credentials_of
+from daqloom.measure.device.desired_state import desired_buffer
 from daqloom.measure.device.document import load_device
 from daqloom.measure.device.result import device_metrics
 from daqloom.measure.device.under_test import DeviceUnderTest, restore, restore_left
-from daqloom.measure.device.wanted import wanted
 from daqloom.measure.dry_run import dry_run
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.loaded import load
@@ -57,13 +57,13 @@ def limits(device):
 def test_a_device_has_what_the_scenario_says_and_then_what_it_had(device, tmp_path):
     with DeviceUnderTest(rack(tmp_path)) as under_test:
         assert limits(device) == {"p1": 50_000, "p2": 50_000}
-        [kept] = saved.folder().glob("*.json")
+        [kept] = saved_state.folder().glob("*.json")
         assert kept.stat().st_mode & 0o777 == 0o600
         assert json.loads(kept.read_text())["configuration"] == {"p1": 1000, "p2": 1000}
-        assert saved.left() == [], "a process has it"
+        assert saved_state.leftovers() == [], "a process has it"
         assert under_test.wanted == PortBuffer(limit_bytes=50_000)
     assert limits(device) == {"p1": 1000, "p2": 1000}
-    assert not list(saved.folder().glob("*.json"))
+    assert not list(saved_state.folder().glob("*.json"))
 
 
 def test_a_device_may_round(device, tmp_path):
@@ -80,7 +80,7 @@ def test_a_device_that_takes_a_value_and_does_not_have_it_is_found_out(device, t
     with pytest.raises(MeasureError, match="p1: the device took limit_bytes = 50000 and has 1000"):
         DeviceUnderTest(rack(tmp_path)).__enter__()
     assert device.asked[2:] == ["apply 50000", "restore", "exit", "exit"]
-    assert saved.left() == []
+    assert saved_state.leftovers() == []
 
 
 @pytest.mark.parametrize("before", [0, 1])
@@ -89,7 +89,7 @@ def test_a_device_that_refuses_in_the_middle_is_set_back(device, tmp_path, befor
     device.fails_after = before
     with pytest.raises(MeasureError, match=r"has refused; besides, .*not set back.*lab restore"):
         DeviceUnderTest(rack(tmp_path)).__enter__()
-    [left] = saved.left()
+    [left] = saved_state.leftovers()
     with pytest.raises(MeasureError, match="run `daqloom lab restore` first"):
         DeviceUnderTest(rack(tmp_path)).__enter__()
     with pytest.raises(MeasureError, match="was not set back"):
@@ -97,7 +97,7 @@ def test_a_device_that_refuses_in_the_middle_is_set_back(device, tmp_path, befor
     device.fails_after = -1
     assert restore(left).old.source.endswith("tor.toml")
     assert limits(device) == {"p1": 1000, "p2": 1000}
-    assert saved.left() == []
+    assert saved_state.leftovers() == []
     with DeviceUnderTest(rack(tmp_path)):
         assert limits(device)["p2"] == 50_000
 
@@ -110,7 +110,7 @@ def test_what_fails_meanwhile_sets_a_device_back(device, tmp_path):
 
 def test_one_measurement_at_a_time_has_a_device(device, tmp_path):
     scenario = rack(tmp_path)
-    path = saved.file_of(device.identity)
+    path = saved_state.file_of(device.identity)
     handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
@@ -132,7 +132,7 @@ def test_a_switch_is_what_answers_however_its_file_names_it(device, tmp_path, ot
             DeviceUnderTest(second).__enter__()
         device.identity = "serial 2"
         with DeviceUnderTest(second):
-            assert len(list(saved.folder().glob("*.json"))) == 2
+            assert len(list(saved_state.folder().glob("*.json"))) == 2
         device.identity = "serial 1"
 
 
@@ -164,7 +164,7 @@ def test_devices_are_set_back_in_order_of_time(device, tmp_path, names):
     assert "(p1: limit_bytes 123456789)" in newer
     assert "has again what it had at" in older
     assert "(p1, p2: limit_bytes 123456789)" in older
-    assert saved.left() == []
+    assert saved_state.leftovers() == []
 
 
 def test_a_device_that_is_changed_after_it_was_set_back_is_not_called_restored(device, tmp_path):
@@ -177,7 +177,7 @@ def test_a_device_that_is_changed_after_it_was_set_back_is_not_called_restored(d
 
 
 def test_a_damaged_record_is_not_taken_for_a_configuration(device, tmp_path):
-    path = saved.file_of(device.identity)
+    path = saved_state.file_of(device.identity)
     for text in ("{", "[]", '{"device": {}}', '{"device": 5, "configuration": {}}'):
         path.write_text(text)
         with pytest.raises(MeasureError, match="is damaged"):
@@ -238,15 +238,15 @@ def test_only_what_the_scenario_gives_is_set(device, tmp_path):
 def test_what_a_scenario_wants_of_ports(switch, expected):
     keys = {f"network.switch.tor.{key}": value for key, value in switch.items()}
     everything = {field.name for field in fields(PortBuffer)}
-    assert wanted(load("lab-rack", keys), "tor", 4, everything) == expected
+    assert desired_buffer(load("lab-rack", keys), "tor", 4, everything) == expected
 
 
 def test_what_is_not_asked_for_need_not_be_settable():
     keys = {"model": "drop-tail", "port_limit": "30 kB", "buffer": "0 B", "ecn_threshold": "0 B"}
     scenario = load("lab-rack", {f"network.switch.tor.{key}": keys[key] for key in keys})
-    assert wanted(scenario, "tor", 4, {"limit_bytes"}) == PortBuffer(limit_bytes=30_000)
+    assert desired_buffer(scenario, "tor", 4, {"limit_bytes"}) == PortBuffer(limit_bytes=30_000)
     both = PortBuffer(limit_bytes=30_000, ecn_bytes=0)
-    assert wanted(scenario, "tor", 4, {"limit_bytes", "ecn_bytes"}) == both
+    assert desired_buffer(scenario, "tor", 4, {"limit_bytes", "ecn_bytes"}) == both
 
 
 def test_what_an_adapter_cannot_set_is_refused_before_anything_is_changed(device, tmp_path):
@@ -382,7 +382,7 @@ def test_credentials_of_another_user_are_not_taken(tmp_path):
 def test_secrets_are_in_no_record_of_a_device(device, tmp_path, monkeypatch):
     monkeypatch.setenv("DAQLOOM_DEVICE_PASSWORD", "open-sesame")
     with DeviceUnderTest(rack(tmp_path)):
-        [kept] = saved.folder().glob("*.json")
+        [kept] = saved_state.folder().glob("*.json")
         assert "open-sesame" not in kept.read_text()
         assert "open-sesame" not in rack(tmp_path).model_dump_json()
 

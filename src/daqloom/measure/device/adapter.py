@@ -1,5 +1,5 @@
-"""What an adapter does: it sets the buffers of a switch's ports, or reads what these have counted,
-or both. All else, what to set and when to set it back, is not an adapter's.
+"""Interface of an adapter: it sets the buffers of a switch's ports, or reads their counters, or
+both. The decision what to set, and when to restore it, is made in `under_test.py`.
 """
 
 import os
@@ -20,9 +20,8 @@ from daqloom.words import printable
 
 
 class AdapterError(MeasureError):
-    """A device could not be reached, or has refused. The message is one sentence that begins with
-    what it is about; it holds no secret, and is one line of printable characters whatever the
-    device has said."""
+    """Failure of a device to answer or to comply. The message is one sentence without secrets, one
+    line of printable characters."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(printable(sentence))
@@ -30,38 +29,38 @@ class AdapterError(MeasureError):
 
 @dataclass(frozen=True)
 class PortBuffer:
-    """What each port may hold; None is left as it is, or is not told."""
+    """Limits of each port; None: left unchanged, or unknown."""
 
     limit_bytes: int | None = None
     limit_packets: int | None = None
     reserved_bytes: int | None = None
-    """Of its own, beside what it takes of the shared pool."""
+    """Bytes reserved for the port, besides its share of the pool."""
     shared_bytes: int | None = None
-    """The pool that all ports share."""
+    """Bytes of the pool that all ports share."""
     alpha: float | None = None
-    """Dynamic threshold: how much of the pool's free part a port may take."""
+    """Dynamic threshold: limit of a port as a multiple of the free part of the pool."""
     ecn_bytes: int | None = None
-    """Held bytes from which on packets are marked; 0: never."""
+    """Backlog from which on packets are marked; 0: never."""
     pace_bps: int | None = None
-    """Rate at which it sends; 0: that of the link."""
+    """Rate of sending; 0: the rate of the link."""
 
     @property
     def given(self) -> dict[str, int | float]:
-        """What is not None, by name."""
+        """Fields that are not None, by name."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class PortCount:
-    """What a port has counted, from any moment on."""
+    """Counters of a port, which start at any moment."""
 
     sent: int
     sent_bytes: int
     dropped: int
-    """Packets that found no room."""
+    """Packets dropped for lack of buffer."""
     peak_bytes: int | None = None
-    """Most that it held since `begin`, where the device tells."""
+    """Largest backlog since `begin`; None if the device does not report peaks."""
 
 
 def _resolved(given: str, info: ValidationInfo) -> str:
@@ -69,30 +68,30 @@ def _resolved(given: str, info: ValidationInfo) -> str:
 
 
 def check_regular(*names: str) -> None:
-    """Raise OSError for a file that a library would open and that is no regular one; an empty name
-    is none."""
+    """Raise OSError for a file that is not regular, before a library opens it; empty names are
+    skipped."""
     for name in names:
         if name:
             open_regular(Path(name).expanduser()).close()
 
 
 FileName = Annotated[str, Field(max_length=4096), AfterValidator(_resolved)]
-"""Name of a file or folder, from the folder of the device's own file on."""
+"""Name of a file or folder, relative to the folder of the device's own file."""
 
 
 class AdapterOptions(Part):
-    """Keys that every adapter has, in its table of a device's file."""
+    """Keys of every adapter's table in a device's file."""
 
     timeout: PositiveSeconds = 10.0
-    """How long the device may take to answer (s)."""
+    """Time within which the device must answer (s)."""
 
 
 class Adapter(Protocol):
-    """A connection to a device: a context. Raises AdapterError on entering where there is no
-    answer; then nothing has changed."""
+    """A connection to a device: a context. Entering raises AdapterError without an answer, and then
+    nothing has changed."""
 
     Options: ClassVar[type[AdapterOptions]]
-    """The keys of its table."""
+    """Keys of the adapter's table."""
 
     def __init__(
         self, options: Any, ports: Sequence[str], credentials: Credentials | None
@@ -108,9 +107,9 @@ class Configures(Adapter, Protocol):
     """Sets the buffers of the ports. All methods raise AdapterError."""
 
     settable: ClassVar[frozenset[str]]
-    """The fields of `PortBuffer` that it can set."""
+    """Fields of `PortBuffer` that can be set."""
     rounding: ClassVar[float]
-    """By which share of a value the device may round it; 0: not at all."""
+    """Relative rounding of values by the device; 0: exact."""
 
     def identity(self) -> str:
         """Return which device answers, the same by whichever address or command it is reached: a
@@ -138,7 +137,7 @@ class Counts(Adapter, Protocol):
     """Reads counters of the ports. All methods raise AdapterError."""
 
     def begin(self) -> None:
-        """Set peaks back, where the device has any."""
+        """Reset the peaks, if the device has any."""
 
     def read(self) -> Mapping[str, PortCount]:
         """Return what each port has counted, by port: all of them."""
@@ -146,8 +145,8 @@ class Counts(Adapter, Protocol):
 
 @runtime_checkable
 class RunsPrograms(Protocol):
-    """An adapter that runs programs of its device's file."""
+    """Adapter that runs programs named in the device's file."""
 
     def commands(self, wanted: PortBuffer) -> list[str]:
-        """Return the command lines that a measurement runs which sets `wanted`, or with nothing
-        given, which counts; none is run for it."""
+        """Return, without running them, the command lines of a measurement that sets `wanted`, or,
+        if that is empty, reads counters."""

@@ -1,4 +1,4 @@
-"""What keeps a network safe that others use too: what a measurement may send, and to whom."""
+"""Limits that protect a shared network: the rate of a measurement, and its addresses."""
 
 import ipaddress
 
@@ -9,7 +9,7 @@ from daqloom.scenario.quantities import RATE
 
 
 def check_limits(scenario: Scenario, limits: Limits) -> None:
-    """Refuse what exceeds the limits of a device's file. Raises ScenarioError."""
+    """Raise ScenarioError if a scenario exceeds the limits of a device's file."""
     given = scenario.measure
     if limits.rate:
         connections = scenario.readout.units * scenario.builders.units

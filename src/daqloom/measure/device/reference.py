@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator
 
 from daqloom.measure.device.adapter import Adapter
+from daqloom.measure.device.desired_state import KEYS
 from daqloom.measure.device.document import DeviceFile
-from daqloom.measure.device.found import adapter_type, names
-from daqloom.measure.device.wanted import KEYS
+from daqloom.measure.device.registry import adapter_type, names
 from daqloom.scenario.reference import sections
 
 HEAD = """\

@@ -1,4 +1,4 @@
-"""Programs that speak to a device: on this machine, or by way of another command such as ssh."""
+"""Programs that configure a device, run on this machine or through a command such as ssh."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def line(options: ToolOptions, command: Sequence[str]) -> str:
 
 
 def answer(options: ToolOptions, command: Sequence[str], text: str = "", *, what: str) -> str:
-    """Return what a program prints. Raises AdapterError, whose sentence begins with `what`."""
+    """Return the output of a program. Raises AdapterError, whose sentence begins with `what`."""
     whole = [*options.through, *command]
     shown = f"{what}: `{' '.join(whole)[:200]}`"
     try:

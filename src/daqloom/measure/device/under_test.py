@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from daqloom.measure import MeasureError
-from daqloom.measure.device import saved
+from daqloom.measure.device import saved_state
 from daqloom.measure.device.adapter import (
     AdapterError,
     Configures,
@@ -19,11 +19,11 @@ from daqloom.measure.device.adapter import (
     PortCount,
     RunsPrograms,
 )
+from daqloom.measure.device.desired_state import desired_buffer
 from daqloom.measure.device.document import DeviceFile, load_device
-from daqloom.measure.device.found import configuring, counting, left_out
 from daqloom.measure.device.limits import check_limits
-from daqloom.measure.device.saved import Saved
-from daqloom.measure.device.wanted import wanted
+from daqloom.measure.device.registry import configuring, counting, name_conflicts
+from daqloom.measure.device.saved_state import SavedState
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.words import counted
@@ -43,13 +43,13 @@ class DeviceUnderTest:
         check_limits(scenario, self.file.limits)
         self._configures = configuring(self.file, self._source)
         self._counts = counting(self.file, self._source)
-        self.notes = left_out([table["adapter"] for table in self.file.tables])
+        self.notes = name_conflicts([table["adapter"] for table in self.file.tables])
         """Sentences on packages that have an adapter of the same name."""
         self._stack = ExitStack()
         self.wanted = PortBuffer()
         if self._configures is not None:
             ports, settable = len(self.file.ports), self._configures.settable
-            self.wanted = wanted(scenario, self.file.level, ports, settable)
+            self.wanted = desired_buffer(scenario, self.file.level, ports, settable)
 
     def plan(self) -> list[str]:
         """Return what would be done to the device, a line for each step; it is asked, and nothing
@@ -87,9 +87,11 @@ class DeviceUnderTest:
                 self._counts.read()
             if self._configures is not None and self.wanted.given:
                 adapter = stack.enter_context(self._configures)
-                path = stack.enter_context(saved.held(adapter.identity(), self._source))
-                old = Saved(self._source, self.file, as_json(adapter.save()), saved.now())
-                saved.write(path, old)
+                path = stack.enter_context(saved_state.exclusive(adapter.identity(), self._source))
+                old = SavedState(
+                    self._source, self.file, as_json(adapter.save()), saved_state.now()
+                )
+                saved_state.write(path, old)
                 stack.enter_context(_SetBack(adapter, old, path))
                 adapter.apply(self.wanted)
                 check_applied(self.wanted, adapter.applied(), adapter.rounding, self.file.ports)
@@ -115,7 +117,7 @@ class DeviceUnderTest:
 class _SetBack:
     """What sets a device back at the end of a context, however that ends."""
 
-    def __init__(self, adapter: Configures, old: Saved, path: Path) -> None:
+    def __init__(self, adapter: Configures, old: SavedState, path: Path) -> None:
         self._adapter, self._old, self._path = adapter, old, path
 
     def __enter__(self) -> None:
@@ -134,7 +136,7 @@ class _SetBack:
             raise MeasureError(f"{before}{failed}") from None
 
 
-def set_back(adapter: Configures, old: Saved, path: Path) -> None:
+def set_back(adapter: Configures, old: SavedState, path: Path) -> None:
     """Set a device back to what was saved of it, and forget that. Raises MeasureError."""
     try:
         adapter.restore(dict(old.configuration))
@@ -162,7 +164,7 @@ def as_json(configuration: dict[str, Any]) -> dict[str, Any]:
 class Restored:
     """A saved configuration that a device was set back to."""
 
-    old: Saved
+    old: SavedState
     identity: str
     """Identity of the device that has answered."""
     is_had: bool = True
@@ -188,7 +190,7 @@ def restore_left() -> tuple[list[Restored], list[str]]:
     """Set back the devices that earlier processes have left; return what they have at the end, and
     sentences about those that could not be set back. Raises MeasureError."""
     done, failures = [], []
-    for path in saved.left():
+    for path in saved_state.leftovers():
         try:
             done.append(restore(path))
         except (MeasureError, ScenarioError) as error:
@@ -211,15 +213,15 @@ def restore_left() -> tuple[list[Restored], list[str]]:
 def restore(path: Path) -> Restored:
     """Set a device back that an earlier process has left. Raises MeasureError, and ScenarioError
     where its adapter is not there."""
-    with saved.locked(path, str(path)):
-        old = saved.read(path)
+    with saved_state.locked(path, str(path)):
+        old = saved_state.read(path)
         with _adapter_of(old) as adapter:
             identity = adapter.identity()
             set_back(adapter, old, path)
     return Restored(old, identity)
 
 
-def _adapter_of(old: Saved) -> Configures:
+def _adapter_of(old: SavedState) -> Configures:
     adapter = configuring(old.device, old.source)
     if adapter is None:
         raise MeasureError(f"{old.source}: the saved file names no adapter; it is damaged")

@@ -1,4 +1,4 @@
-"""What a scenario wants of a device: the keys that it gives of the switch's packet buffer."""
+"""The state that a scenario asks of a device: its keys of the switch's packet buffer."""
 
 from collections.abc import Collection
 
@@ -16,16 +16,16 @@ KEYS = {
     "ecn_bytes": "ecn_threshold",
     "pace_bps": "pace",
 }
-"""The key of network.switch.LEVEL that each field of a port's buffer comes from."""
-
-
+"""Field of a port's buffer → key of network.switch.LEVEL."""
 NO_LIMIT = frozenset({"limit_bytes", "limit_packets", "shared_bytes"})
-"""Fields of which 0 says that there is no such limit."""
+"""Fields in which 0 means no limit."""
 
 
-def wanted(scenario: Scenario, level: str, ports: int, settable: Collection[str]) -> PortBuffer:
-    """Return what each of `ports` ports of a level should have: what the scenario gives, and no
-    default. Raises ScenarioError for what is not `settable` on the device."""
+def desired_buffer(
+    scenario: Scenario, level: str, ports: int, settable: Collection[str]
+) -> PortBuffer:
+    """Return the buffer of each of `ports` ports of a level, without defaults of the scenario.
+    Raises ScenarioError for a key that is not `settable` on the device."""
     buffer = scenario.network.switch.of(level)
     given = {
         field: getattr(buffer, key) for field, key in KEYS.items() if key in buffer.model_fields_set
@@ -35,10 +35,10 @@ def wanted(scenario: Scenario, level: str, ports: int, settable: Collection[str]
         given["shared_bytes"] = buffer.shared
     frame_bytes = scenario.network.mtu + FRAME_OVERHEAD_BYTES
     if buffer.port_limit and buffer.queue_packets * frame_bytes >= buffer.port_limit:
-        given.pop("limit_packets", None)  # so many packets never wait
+        given.pop("limit_packets", None)  # the limit in bytes is reached first
     for field, value in list(given.items()):
         if value == 0 and (field in NO_LIMIT or field not in settable):
-            del given[field]  # none is asked for
+            del given[field]  # no limit, or nothing to switch off
         elif field not in settable:
             able = ", ".join(sorted(key_of(each, level) for each in settable))
             raise ScenarioError(
@@ -48,5 +48,5 @@ def wanted(scenario: Scenario, level: str, ports: int, settable: Collection[str]
 
 
 def key_of(field: str, level: str) -> str:
-    """Return the key of a scenario that a field comes from."""
+    """Return the key of a scenario for a field."""
     return f"network.switch.{level}.{KEYS[field]}"

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from daqloom.cli.main import app
-from daqloom.measure.device import found
-from daqloom.measure.device.found import adapter_type, left_out, names
+from daqloom.measure.device import registry
 from daqloom.measure.device.linux import Linux
+from daqloom.measure.device.registry import adapter_type, name_conflicts, names
 from daqloom.scenario.errors import ScenarioError
 
 GOOD = """
@@ -45,9 +45,9 @@ def plugins(tmp_path, monkeypatch):
         meta = tmp_path / f"pkg_{name}-1.dist-info"
         meta.mkdir()
         (meta / "METADATA").write_text(f"Metadata-Version: 2.1\nName: pkg-{name}\nVersion: 1\n")
-        (meta / "entry_points.txt").write_text(f"[{found.GROUP}]\n{name} = of_{name}:Good\n")
+        (meta / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{name} = of_{name}:Good\n")
     monkeypatch.syspath_prepend(tmp_path)
-    yield {point.name for point in entry_points(group=found.GROUP)}
+    yield {point.name for point in entry_points(group=registry.GROUP)}
     for name in texts:
         sys.modules.pop(f"of_{name}", None)
 
@@ -74,17 +74,17 @@ def test_all_others_are_listed_beside_broken_ones(plugins):
 
 def test_an_adapter_of_daqloom_is_not_replaced(plugins):
     assert adapter_type("linux") is Linux
-    [told] = left_out(["linux"])
+    [told] = name_conflicts(["linux"])
     assert told == (
         'the adapter "linux" of the package pkg-linux is left out: the package daqloom has one of '
         "that name; rename its entry point"
     )
-    assert left_out() == [told]
+    assert name_conflicts() == [told]
 
 
 def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
-    points = [point for point in entry_points(group=found.GROUP) if point.name == "linux"]
-    monkeypatch.setattr(found, "entry_points", lambda group: points)
+    points = [point for point in entry_points(group=registry.GROUP) if point.name == "linux"]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
     with pytest.raises(ScenarioError) as refused:
         adapter_type("snmp")
     assert str(refused.value) == (

@@ -1,14 +1,14 @@
-"""What a device has and has counted, for people to look at."""
+"""Buffers and counters of a device's ports, for display."""
 
 from pathlib import Path
 from typing import Any
 
 from daqloom.measure.device.document import load_device
-from daqloom.measure.device.found import configuring, counting
+from daqloom.measure.device.registry import configuring, counting
 
 
-def device_shown(path: Path) -> dict[str, dict[str, Any]]:
-    """Return by port what its buffer is and what it has counted, by name. Raises ScenarioError and
+def port_states(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the limits and counters of each port, by name. Raises ScenarioError and
     MeasureError."""
     device, source = load_device(path), str(path)
     found: dict[str, dict[str, Any]] = {port: {} for port in device.ports}

@@ -1,9 +1,8 @@
-"""Configurations of devices as they were before a measurement: written before anything is changed,
-and gone once it is changed back, so that what a crash has left can be restored.
+"""Configurations of devices before a measurement: written before the first change and removed once
+restored, so that `daqloom lab restore` can repair the devices after a crash.
 
-One file for each device, in $XDG_STATE_HOME/daqloom/devices, for its user alone. A device is known
-by the identity that it answers with, however its own file names it. While a measurement has the
-device, its process holds a lock that ends with it.
+One file per device, in $XDG_STATE_HOME/daqloom/devices, readable by its user alone and named by the
+identity that the device reports. A measuring process holds the lock of its device.
 """
 
 import fcntl
@@ -29,16 +28,16 @@ LARGEST_FILE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Saved:
-    """What a device had."""
+class SavedState:
+    """Configuration of a device before a measurement."""
 
     source: str
-    """Its file, as it was named."""
+    """Name of the device's file, as given."""
     device: DeviceFile
     configuration: Mapping[str, Any]
-    """What its adapter needs to restore it."""
+    """Result of the adapter's `save`."""
     at: str
-    """When it was saved."""
+    """Time of saving, ISO 8601 in UTC."""
 
 
 def folder() -> Path:
@@ -56,15 +55,15 @@ def folder() -> Path:
 
 
 def file_of(identity: str) -> Path:
-    """Return the file in which the configuration of the device of an identity is saved: one for
-    each switch, whichever of its ports are measured. Raises MeasureError."""
+    """Return the file for the configuration of the device with an identity: one per switch, for
+    all its ports. Raises MeasureError."""
     return folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
 @contextmanager
-def held(identity: str, source: str) -> Iterator[Path]:
-    """Have a device for oneself; yield the file for its configuration. Raises MeasureError where
-    another process has it, or where one has left it changed."""
+def exclusive(identity: str, source: str) -> Iterator[Path]:
+    """Lock a device; yield the file for its configuration. Raises MeasureError if another process
+    has locked the device, or has left it changed."""
     path = file_of(identity)
     with locked(path, source):
         if path.exists():
@@ -75,8 +74,8 @@ def held(identity: str, source: str) -> Iterator[Path]:
         yield path
 
 
-def write(path: Path, saved: Saved) -> None:
-    """Write what a device had, to the disk. Raises MeasureError."""
+def write(path: Path, saved: SavedState) -> None:
+    """Write a configuration to the disk. Raises MeasureError."""
     document = {
         "schema": 1,
         "source": saved.source,
@@ -94,15 +93,15 @@ def write(path: Path, saved: Saved) -> None:
         raise MeasureError(f"{error}; nothing was changed") from None
 
 
-def read(path: Path) -> Saved:
-    """Read what a device had. Raises MeasureError."""
+def read(path: Path) -> SavedState:
+    """Read a configuration. Raises MeasureError."""
     try:
         document = json.loads(read_text(path, LARGEST_FILE_BYTES))
         device = DeviceFile.model_validate(document["device"])
         configuration, source = document["configuration"], document["source"]
         if not isinstance(configuration, dict) or not isinstance(source, str):
             raise ValueError
-        return Saved(source, device, configuration, str(document["at"]))
+        return SavedState(source, device, configuration, str(document["at"]))
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise MeasureError(
             f"{path} is damaged, and no longer lists what a device had; set the device back by "
@@ -110,9 +109,9 @@ def read(path: Path) -> Saved:
         ) from None
 
 
-def left() -> list[Path]:
-    """Return the files of devices that no process has and that were not set back, the newest first:
-    where two are of one device, the older one has what it had before both. Raises MeasureError."""
+def leftovers() -> list[Path]:
+    """Return the files of unlocked devices that were not restored, the newest first: of two files
+    of one device, the older one has the first configuration. Raises MeasureError."""
     found = []
     for path in sorted(folder().glob("*.json")):
         with suppress(MeasureError), locked(path, ""):
@@ -121,7 +120,7 @@ def left() -> list[Path]:
 
 
 def _saved_at(path: Path) -> datetime:
-    """Return the time that a file records; of a damaged one, the time of its last change."""
+    """Return the time in a file, or that of its last change if it is damaged."""
     with suppress(MeasureError, ValueError, OSError):
         return datetime.fromisoformat(read(path).at).astimezone(UTC)
     with suppress(OSError):
@@ -130,14 +129,14 @@ def _saved_at(path: Path) -> datetime:
 
 
 def now() -> str:
-    """Return the time, for a file."""
+    """Return the present time, as files contain it."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 @contextmanager
 def locked(path: Path, source: str) -> Iterator[TextIO]:
-    """Hold the lock of a device's file. Raises MeasureError where another process does."""
-    # The file of the lock stays: were it removed, two processes could lock two files of one name.
+    """Hold the lock of a device's file. Raises MeasureError if another process holds it."""
+    # Lock files stay: after a removal, two processes could lock two files of one name.
     try:
         handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

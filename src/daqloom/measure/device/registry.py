@@ -1,7 +1,7 @@
-"""Adapters by their names: the entry points `daqloom.adapters` of what is installed.
+"""Adapters by name: entry points of the group `daqloom.adapters` in the installed packages.
 
-Packages of others are not trusted to be whole: one that is broken costs its own adapter, and none
-takes the place of an adapter of daqloom.
+Foreign packages are not trusted: a broken one costs its own adapter alone, and none replaces an
+adapter of daqloom.
 """
 
 from collections.abc import Collection, Mapping, Set
@@ -46,9 +46,9 @@ def missing() -> list[str]:
     return [f"more adapters come with: pip install {PACKAGE}"]
 
 
-def left_out(among: Collection[str] | None = None) -> list[str]:
-    """Return sentences on adapters of others that are left out, as they have the name of another
-    one: all of them, or those with a name `among` some."""
+def name_conflicts(among: Collection[str] | None = None) -> list[str]:
+    """Return sentences on adapters that are ignored because another one has the same name: all of
+    them, or those with a name in `among`."""
     points = _points()
     return [
         f'the adapter "{printable(point.name)}" of {_package(point)} is left out: {_package(used)} '
@@ -60,7 +60,7 @@ def left_out(among: Collection[str] | None = None) -> list[str]:
 
 
 def _points() -> dict[str, EntryPoint]:
-    """Return the entry points by name: of one name, that of daqloom, or else the first."""
+    """Return the entry points by name; for several of one name, daqloom's or else the first."""
     best_last = sorted(entry_points(group=GROUP), key=_rank, reverse=True)
     return {printable(point.name): point for point in best_last}
 
@@ -85,7 +85,7 @@ def _loaded(point: EntryPoint) -> type[Adapter]:
         kind = point.load()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever a module raises while it is imported
+    except BaseException as error:  # an import may raise anything
         raise _broken(point, f"{type(error).__name__}: {error}") from None
     options: object = getattr(kind, "Options", None)
     settable: object = getattr(kind, "settable", frozenset())
@@ -106,7 +106,7 @@ def _broken(point: EntryPoint, why: str) -> ScenarioError:
 
 
 def configuring(device: DeviceFile, source: str) -> Configures | None:
-    """Return the adapter that sets a device's buffers, not yet entered; None where there is none.
+    """Return the adapter that sets a device's buffers, not yet entered; None if its file has none.
     Raises ScenarioError."""
     found = _made(device, "configure", source)
     if found is not None and not isinstance(found, Configures):
@@ -124,7 +124,7 @@ def configuring(device: DeviceFile, source: str) -> Configures | None:
 
 
 def counting(device: DeviceFile, source: str) -> Counts | None:
-    """Return the adapter that reads a device's counters; None where there is none. Raises
+    """Return the adapter that reads a device's counters; None if its file has none. Raises
     ScenarioError."""
     found = _made(device, "count", source)
     if found is not None and not isinstance(found, Counts):
@@ -147,7 +147,7 @@ def _made(device: DeviceFile, name: str, source: str) -> Adapter | None:
         return kind(options, device.ports, credentials)
     except (MeasureError, ScenarioError):
         raise
-    except Exception as error:  # whatever an adapter of others raises
+    except Exception as error:  # a foreign adapter may raise anything
         raise ScenarioError(
             f'{source}: {name}.adapter = "{table["adapter"]}" is broken: {type(error).__name__}: '
             f"{printable(credentials.without_secrets(str(error))[:300])}"
