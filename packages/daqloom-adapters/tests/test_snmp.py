@@ -142,10 +142,23 @@ def test_unknown_port(device):
     assert "Ethernet1/" in text.partition(";")[2]
 
 
-def test_name_of_two_interfaces(device):
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda objects: objects.interface(99, PORTS[0]), "2 interfaces"),
+        (lambda objects: objects.values.clear(), "known are none"),
+        (lambda objects: setattr(objects, "stuck", True), "disorder"),
+        (
+            lambda objects: objects.values.update({(*IF_X_ENTRY, NAME, 4, 1): OctetString("deep")}),
+            "disorder",
+        ),
+    ],
+    ids=["two of one name", "none", "walk without progress", "disorder"],
+)
+def test_names_of_interfaces_that_cannot_be_used_are_refused(device, spoil, reason):
     address, objects = device
-    objects.interface(99, PORTS[0])
-    assert "2 interfaces" in check_refuses_entry(adapter(address))
+    spoil(objects)
+    assert reason in check_refuses_entry(adapter(address))
 
 
 def test_index_that_has_become_another_port(device):
@@ -167,30 +180,12 @@ def test_counters_that_are_not_there(device):
         assert "Counter32" in check_refuses(found.read)
 
 
-def test_no_interfaces(device):
-    address, objects = device
-    objects.values.clear()
-    assert "known are none" in check_refuses_entry(adapter(address))
-
-
 def test_refused(device):
     address, objects = device
     with adapter(address) as found:
         objects.refuse = True
         assert "noAccess" in check_refuses(found.read)
     check_refuses_entry(adapter(address))
-
-
-def test_walk_that_goes_nowhere(device):
-    address, objects = device
-    objects.stuck = True
-    check_refuses_entry(adapter(address))
-
-
-def test_names_in_disorder(device):
-    address, objects = device
-    objects.values[(*IF_X_ENTRY, NAME, 4, 1)] = OctetString("deep")
-    assert "disorder" in check_refuses_entry(adapter(address))
 
 
 def test_names_that_are_no_text(device):

@@ -185,13 +185,6 @@ def test_ports_of_one_profile_share_its_copy_and_others_have_their_own(sonic, sw
         }
 
 
-def test_a_profile_that_is_nowhere_is_refused(sonic, switch):
-    switch.config["BUFFER_QUEUE"]["Ethernet0|0"] = {"profile": "[BUFFER_PROFILE|lossy]"}
-    with sonic() as adapter:
-        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)))
-    assert "not in BUFFER_PROFILE; expected the plain name" in told
-
-
 def test_what_differs_between_the_queues_of_a_port_is_not_told(sonic, switch):
     with sonic(ports=PORTS[:1], queues="0-3") as adapter:
         assert adapter.applied()["Ethernet0"] == PortBuffer(shared_bytes=9243812)
@@ -212,10 +205,20 @@ def test_a_row_that_holds_other_queues_too_is_left_alone(sonic, switch):
     assert switch.config["BUFFER_QUEUE"] == CONFIG["BUFFER_QUEUE"]
 
 
-def test_queues_of_another_pool_are_not_moved(sonic):
-    with sonic(ports=PORTS[:1], queues="3-4") as adapter:
-        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)))
-    assert "in the pool egress_lossless_pool" in told
+@pytest.mark.parametrize(
+    ("queues", "profile", "wanted", "reason"),
+    [
+        ("0", "lossy", PortBuffer(alpha=1.0, limit_bytes=5), "leave one out"),
+        ("0", "[BUFFER_PROFILE|lossy]", PortBuffer(alpha=1.0), "expected the plain name"),
+        ("1", "lossy", PortBuffer(reserved_bytes=5), "expected alpha or limit_bytes"),
+        ("3-4", "lossy", PortBuffer(alpha=1.0), "in the pool egress_lossless_pool"),
+    ],
+    ids=["two thresholds", "unknown profile", "no profile", "another pool"],
+)
+def test_a_profile_that_cannot_be_copied_is_refused(sonic, switch, queues, profile, wanted, reason):
+    switch.config["BUFFER_QUEUE"]["Ethernet0|0"] = {"profile": profile}
+    with sonic(ports=PORTS[:1], queues=queues) as adapter:
+        assert reason in check_refuses(lambda: adapter.apply(wanted))
 
 
 @pytest.mark.parametrize(
@@ -231,19 +234,6 @@ def test_queues_of_another_pool_are_not_moved(sonic):
 def test_an_alpha_that_is_no_power_of_two_is_refused_with_the_nearest(sonic, alpha, nearest):
     with sonic() as adapter:
         assert nearest in check_refuses(lambda: adapter.plan(PortBuffer(alpha=alpha)))
-
-
-def test_two_thresholds_are_refused(sonic):
-    with sonic() as adapter:
-        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0, limit_bytes=5)))
-    assert "leave one out" in told
-
-
-def test_a_queue_without_a_profile_needs_a_threshold(sonic, switch):
-    del switch.config["BUFFER_QUEUE"]["Ethernet4|0"]
-    with sonic() as adapter:
-        told = check_refuses(lambda: adapter.apply(PortBuffer(reserved_bytes=5)))
-    assert "expected alpha or limit_bytes" in told
 
 
 def test_an_unknown_port_and_an_unknown_pool_are_named_with_known_ones(sonic):
