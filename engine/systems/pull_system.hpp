@@ -1,36 +1,24 @@
-// Pull event building in virtual time: the world of the units of protocol/.
+// Pull event building in virtual time.
 //
-// Requests and fragments are letters. What the event manager and builder units tell each other are
-// letters as well, or it takes no time.
+// Messages between the event manager and builder units are letters as well, or they take no time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/fields.hpp"
-#include "base/pool.hpp"
-#include "base/ring.hpp"
 #include "protocol/data/event_size.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/units/pull_unit.hpp"
-#include "sim/histogram.hpp"
-#include "systems/regrouping_system.hpp"
-#include "systems/unit_letter.hpp"
+#include "systems/requested_system.hpp"
 
 namespace daqloom::systems {
 
-struct PullSystemConfig : SystemConfig, RegroupingConfig, protocol::PullRules {
-    /// The host of each readout unit, and of each builder unit; one of either may share a host. The
-    /// event manager is on the host of readout unit 0, and where units regroup, of the first one of
-    /// the epoch.
-    std::vector<NodeIndex> readouts;
-    std::vector<NodeIndex> builders;
-
+struct PullSystemConfig : RequestedConfig, protocol::PullRules {
     base::Bytes request_size = 100;
-    /// What the event manager and builder units tell each other takes its way through the network,
-    /// as large as a request; else it takes no time.
+    /// Messages between the event manager and builder units travel through the network, as large
+    /// as a request; else they take no time.
     bool manager_is_networked = false;
     base::Time readout_cost_per_message;  ///< of the host's processor, one message at a time
     base::Time builder_cost_per_message;
@@ -61,148 +49,65 @@ struct BuiltBin {
                    (base::Time, latency, "Sum of their collection latencies."))
 };
 
-/// Of the unit on a node; which units these are is not said.
+/// Configuration common to all nodes, without unit numbers.
 protocol::PullUnitConfig unit_config(const PullSystemConfig& config);
 
-/// A request, or the fragment of event `number`.
-using PullNote = UnitLetter<1>;
-
-class PullSystem final : public RegroupingSystem<PullNote> {
+class PullSystem final : public RequestedSystem<protocol::PullUnit> {
   public:
     /// Fails with one sentence about what cannot be simulated.
     static base::expected<std::unique_ptr<PullSystem>> make(const PullSystemConfig& config);
 
     [[nodiscard]] PullReport report() const;
-    /// From the assignment of an event, as its builder unit hears of it, until it is built, after
-    /// the warm-up.
-    [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
     /// As many as `bins`; empty before the warm-up ends.
     [[nodiscard]] const std::vector<BuiltBin>& built_bins() const { return built_bins_; }
     [[nodiscard]] const PullSystemConfig& config() const { return config_; }
     [[nodiscard]] bool stalled() const override { return false; }  ///< the trigger goes on
-    /// Checks the conservation of what the network carries; where units regroup, that each event
-    /// has one fate.
-    [[nodiscard]] base::expected<void> check_conservation() const;
 
     void observe(EventObserver* observer) { observer_ = observer; }
 
   private:
-    enum EventKind : std::uint32_t {
-        kArrival = Letters::kFirstOtherEvent,
-        kResponse,   ///< index: slot of timers_
-        kProcessed,  ///< the same
-        kWarm,
-        kFlowDue,  ///< index: sender of a flow
-        // ---- see RunEvents
-        kOfEpoch,
-        kControl,
-        kSchedule,
-    };
-
-    struct EventRecord {
-        base::Bytes size;
-        base::Time assigned;    ///< when its builder unit hears of it
-        base::Bytes collected;  ///< of its fragments, so far, where units regroup
-        bool finished;
-    };
-
-    /// Of a unit: a response, or a built event.
-    struct Timer {
-        protocol::UnitTimer timer;
-        std::uint32_t node = 0;
-    };
-    /// From the event manager to a builder unit, or from it.
-    struct Told {
-        protocol::UnitMessage said;
-        std::uint32_t from = 0;  ///< node
-        std::uint32_t to = 0;
-    };
-
-    /// Of the unit on a node, where units regroup.
-    struct Served {
-        std::uint32_t to_write = 0;  ///< fragments that are due after the response time
-        std::uint64_t written = 0;   ///< in this epoch
-    };
-    /// What event managers have done.
+    /// Counts of the event managers.
     struct Managed {
         std::uint64_t events = 0;
         std::uint64_t assigned = 0;
     };
 
-    struct World;
-
     PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes);
-    base::expected<void> make_units();
-    [[nodiscard]] protocol::PullUnitConfig config_of(std::uint32_t node) const;
 
-    void on_letter(const Letter& letter, base::Time now) override;
-    void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
-    void on_event(const sim::Event& event) override;
-
-    void on_timer(std::uint32_t place, base::Time now);
-    void on_warm(base::Time now);
-    void finish(protocol::EventId event, std::uint32_t node, base::Time now);
-    void tell(base::Time now);
-
-    // ---- of units that regroup
-    void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) override;
-    void begin_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) override;
-    void lease_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) override;
-    void close_unit(std::uint32_t node, const Lost& lost, base::Time now) override;
-    [[nodiscard]] bool has_drained(std::uint32_t node) const override {
-        return units_[node].is_drained() && served_[node].to_write == 0;
+    base::expected<void> prepare() override;
+    void begin_all() override { settle(placement_.readouts.node_of.front(), base::Time::zero()); }
+    void on_begin(std::uint32_t number, base::Time now) override;
+    void on_epoch() override { unbuilt_ = before_.assigned - built_; }
+    void on_retire(const protocol::PullUnit& unit) override;
+    void on_counting() override;
+    [[nodiscard]] base::Bytes bytes_of(const protocol::UnitMessage& /*message*/) const override {
+        return config_.request_size;
     }
-    void end_unit(std::uint32_t /*node*/, base::Time /*now*/) override {}
-    [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t node) const override {
-        return units_[node].next_event();
+    [[nodiscard]] bool is_at_once(Kind kind) const override {
+        return !config_.manager_is_networked && kind != Kind::request && kind != Kind::last_answer;
     }
-    void retire_unit(std::uint32_t node) override;
-    void add_counts(std::uint32_t node, UnitCounts& counts) const override;
-    [[nodiscard]] bool waits(UnitIndex unit) const override;
-    void forget(std::uint32_t kind, std::uint32_t index) override;
+    void on_request(std::uint32_t number, protocol::EventId event, base::Time now) override;
+    /// The latency is from when the builder unit knows of the event.
+    void on_assignment(EventRecord& event, base::Time now) override { event.assigned = now; }
+    void on_assigned(EventRecord& event) override { event.size = sizes_.next(); }
+    [[nodiscard]] base::Bytes fragment_of(std::uint32_t number, protocol::EventId event) override;
+    void on_built(std::uint32_t number, protocol::EventId event, const EventRecord& record,
+                  base::Time now) override;
 
-    [[nodiscard]] std::uint32_t manager_node() const { return placement_.readouts.node_of.front(); }
-    /// None: its unit of this epoch has not begun, or is lost.
-    [[nodiscard]] const protocol::EventManager* manager() const {
-        const std::uint32_t node = manager_node();
-        return node != kNobody && has_unit(node) ? units_[node].manager() : nullptr;
-    }
-    /// Those of earlier epochs as well.
+    /// Earlier epochs included.
     [[nodiscard]] Managed managed() const;
-    [[nodiscard]] protocol::ReadoutIndex readout_on(std::uint32_t node) const {
-        return placement_.readouts.unit_on[node];
-    }
-    [[nodiscard]] bool is_recorded(protocol::EventId event) const {
-        return static_cast<std::uint64_t>(event) - first_record_ < records_.size();
-    }
-    EventRecord& record(protocol::EventId event) {
-        return records_[static_cast<std::uint32_t>(static_cast<std::uint64_t>(event) -
-                                                   first_record_)];
-    }
 
     PullSystemConfig config_;
-    std::vector<protocol::PullUnit> units_;           ///< by node: the last one that it had
-    std::vector<protocol::BuilderIndex> builder_on_;  ///< by node, over the whole run
     protocol::EventSizes sizes_;
-    base::RandomStream processing_random_;
     protocol::FragmentShares shares_;
+    Managed before_;             ///< in earlier epochs
+    std::uint64_t unbuilt_ = 0;  ///< events that were assigned in earlier epochs, and never built
 
-    base::Ring<EventRecord> records_;  ///< of the events of this epoch that are not processed
-    std::uint64_t first_record_ = 0;
-    base::Pool<Timer> timers_;
-    std::vector<Told> told_;  ///< and not yet heard
-
-    std::vector<Served> served_;  ///< by node, where units regroup
-    Managed before_;              ///< in earlier epochs
-    std::uint64_t unbuilt_ = 0;   ///< events that were assigned in earlier epochs, and never built
-
-    bool warm_ = false;
     std::uint64_t built_ = 0;
     std::uint64_t arrived_cold_ = 0;
     std::uint64_t built_cold_ = 0;
     std::uint64_t incomplete_cold_ = 0;
     base::Bytes bytes_built_ = 0;
-    sim::Histogram latency_;
     std::vector<BuiltBin> built_bins_;
     EventObserver* observer_ = nullptr;
 };

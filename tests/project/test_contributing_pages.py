@@ -86,7 +86,7 @@ def test_an_excerpt_is_of_the_file_named_last() -> None:
 # ---- costs --------------------------------------------------------------------------------------
 
 EXAMPLES = {
-    "add-a-building-protocol": r"(?i:daqpipe)|request = 8|class RequestBook",
+    "add-a-building-protocol": r"(?i:daqpipe)|request = 8",
     "add-a-congestion-control": r'CongestionControl::cubic|"newreno", "cubic"|hystart',
     "add-a-live-transport": r'== "shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
     "add-a-metric": r'writes_overran("(?!, &)| \|)',

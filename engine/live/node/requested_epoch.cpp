@@ -106,7 +106,7 @@ class RequestedEpoch final : public UnitEpoch {
     // ---- readout unit
     /// Empty: it has not been taken, or is larger than any place.
     [[nodiscard]] std::span<const std::byte> mfp(std::uint64_t number) const;
-    /// `context` of the write is its number.
+    /// `context` of the write: number · builder units + builder unit.
     void write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset);
 
     // ---- builder unit
@@ -161,7 +161,7 @@ struct RequestedEpoch<Unit>::World {
             epoch.parts_.arrivals->add(at);
         }
     }
-    void assigned(EventId event, BuilderIndex /*builder*/ = {}) {
+    void assigned(EventId event, BuilderIndex /*builder*/) {
         epoch.active_at_ = epoch.stepped_at_;
         epoch.counters_.answered_to(epoch.in_run(number(event)) + 1);
     }
@@ -312,10 +312,11 @@ void RequestedEpoch<Unit>::on_written(UnitIndex from, std::uint32_t bits) {
 
 template <class Unit>
 void RequestedEpoch<Unit>::on_write_done(std::uint64_t context) {
+    const std::uint64_t event = context / builders();
     counters_.mfps_written.add(1);
-    counters_.mfp_bytes_written.add(mfp(context).size());
+    counters_.mfp_bytes_written.add(mfp(event).size());
     World world{*this};
-    unit_->on_write_done(EventId{context}, world);
+    unit_->on_write_done(EventId{event}, BuilderIndex(context % builders()), world);
 }
 
 // ---- MFPs ---------------------------------------------------------------------------------------
@@ -341,7 +342,7 @@ void RequestedEpoch<Unit>::write_mfp(std::uint64_t number, BuilderIndex to, Byte
                  .bytes = mfp(number),
                  .offset = offset,
                  .immediate = immediate.encode(),
-                 .context = number});
+                 .context = number * builders() + to.value()});
 }
 
 template <class Unit>

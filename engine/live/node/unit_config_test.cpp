@@ -1,4 +1,4 @@
-// Units as a node configures them. systems/*_unit_config_test.cpp play the same scripts.
+// Units as a node configures them. systems/unit_config_test.cpp plays the same scripts.
 #include "live/node/unit_config.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace daqloom::live {
 namespace {
 
 using protocol::DaqpipeScript;
-using PullScript = protocol::PullScript<false>;
+using protocol::PullScript;
 using protocol::ShiftScript;
 
 TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
@@ -50,7 +50,7 @@ TEST(PullUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
         EventMemory::of(config, {PullScript::nodes, PullScript::nodes, members->readouts_in_run});
     ASSERT_TRUE(memory);
     EXPECT_EQ(PullScript::play(pull_unit_config(config, *members, *memory)),
-              PullScript::expected());
+              PullScript::expected);
 }
 
 }  // namespace

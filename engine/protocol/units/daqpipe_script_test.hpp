@@ -81,7 +81,7 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
         slot(4);
         request(0, 0, 10);
         written(0, 0);
-        write_done(0);
+        write_done(0, 0);
         slot(5);
         request(1, 1, 1);
         request(1, 3, 3);  // its source has not delivered
@@ -89,7 +89,7 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
         hear(1, Kind::assign, 2);
         data();
         data();
-        write_done(3);
+        write_done(3, 1);
         written(0, 1);
         consumed(0);
         hear(0, Kind::done, 0);
@@ -124,8 +124,8 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
         }
         now_ = unit_.next_timer();
         unit_.on_time(now_, *this);
-        write_done(2);
-        write_done(4);
+        write_done(2, 0);
+        write_done(4, 0);
         written(2, 0);
         say("{}, next {}", unit_.is_drained() ? "drained" : "not drained", unit_.next_event());
         input("end");

@@ -47,7 +47,8 @@ concept DaqpipeWorld = requires(World& world, EventId event, ReadoutIndex readou
     // ---- of a readout unit
     /// Bytes of its fragment, asked for once; 0: its source has delivered none.
     { world.held(event) } -> std::convertible_to<base::Bytes>;
-    /// Write it there, tell the builder unit, and call on_write_done(event).
+    /// Write it there, tell the builder unit, and call
+    /// on_write_done(event, builder).
     world.write(event, builder, offset, bytes);
     /// So many of its oldest fragments are not needed any more.
     world.give_back(count);
@@ -63,6 +64,9 @@ concept DaqpipeWorld = requires(World& world, EventId event, ReadoutIndex readou
 /// once, by nothing if the epoch ends without it. Invalid input is counted and otherwise ignored.
 class DaqpipeUnit {
   public:
+    using Config = DaqpipeUnitConfig;
+    /// Whether the writes under way are limited, so that a completion may start another one.
+    static constexpr bool limits_writes = true;
     /// Wait, while an epoch closes, for fragments that were requested and have not arrived.
     static constexpr base::Time patience = base::seconds(1);
 
@@ -145,8 +149,7 @@ class DaqpipeUnit {
     }
 
     template <DaqpipeWorld World>
-    void on_write_done(EventId event, World& world) {
-        const BuilderIndex builder = book_->request_of(number(event)).builder;
+    void on_write_done(EventId event, BuilderIndex builder, World& world) {
         if (const std::uint32_t count = book_->on_written(number(event)); count > 0) {
             world.give_back(count);
         }
@@ -200,7 +203,7 @@ class DaqpipeUnit {
         }
     }
 
-    // ---- what is so
+    // ---- observers
 
     /// The next time at which on_time has work.
     [[nodiscard]] base::Time next_timer() const { return give_up_at_; }
@@ -225,6 +228,10 @@ class DaqpipeUnit {
     [[nodiscard]] bool wants_data() const { return !has_given_up_; }
     /// It writes nothing, as its source has not delivered.
     [[nodiscard]] bool waits_for_data() const;
+    /// Fragments written.
+    [[nodiscard]] std::uint64_t written() const {
+        return readout_ ? readout_->counters().fragments : 0;
+    }
     /// Fragments that are being written.
     [[nodiscard]] std::uint64_t unanswered() const { return readout_ ? readout_->in_flight() : 0; }
     [[nodiscard]] std::uint64_t unexpected_messages() const;

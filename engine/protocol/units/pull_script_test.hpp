@@ -4,23 +4,15 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
-#include <regex>
 #include <string>
 #include <utility>
 
-#include "base/random.hpp"
 #include "protocol/units/pull_unit.hpp"
 #include "protocol/units/script_test.hpp"
 
 namespace daqloom::protocol {
 
-/// In a world that is `is_virtual`, fragments are always there, writes do not complete, and the
-/// world keeps the timers (`VirtualPullWorld`).
-template <bool is_virtual>
-class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
-    using Base = RequestedScript<PullScript, PullUnit>;
-
+class PullScript : public RequestedScript<PullScript, PullUnit> {
   public:
     static constexpr std::uint32_t nodes = 2;
     /// An event each microsecond; an answer takes 100 ns, processing 250 ns.
@@ -43,8 +35,7 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
     /// Inputs, and what the unit asks for. Three fragments may be outstanding: of the second event
     /// that is collected, the last is asked for when one of the first is here. The last memory
     /// is taken first. Event 3 lacks what node 1 has of it.
-    static std::string expected() {
-        const std::string in_real_time = R"(
+    static constexpr const char* expected = R"(
 > data
 > data
 > data
@@ -78,12 +69,6 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
 > last answer 2 by 0
 > end | drained, next 3 | ignored 0
 )";
-        if (!is_virtual) {
-            return in_real_time;
-        }
-        return std::regex_replace(in_real_time, std::regex("\n> (data|write done|consumed)[^\n]*"),
-                                  "");
-    }
 
     // ---- the unit's world
 
@@ -91,29 +76,12 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
         say("write {} to builder {} at {}", number(event), to.value(), offset);
     }
     void arrived(base::Time at) { say("arrived at {} ns", at.ps / 1'000); }
-    void assigned(EventId event) { say("assigned {}", number(event)); }
-    void set_timer(base::Time at, const UnitTimer& timer)
-        requires is_virtual
-    {
-        timers_.emplace(at, timer);
-    }
-    base::RandomStream& processing_random()
-        requires is_virtual
-    {
-        return random_;
-    }
+    void assigned(EventId event, BuilderIndex /*builder*/) { say("assigned {}", number(event)); }
 
   private:
-    using Base::hear, Base::input, Base::now_, Base::number, Base::outputs_, Base::request,
-        Base::say, Base::unit_, Base::written;
-    using typename Base::Kind;
-
-    explicit PullScript(PullUnit unit) : Base(std::move(unit)) {}
+    explicit PullScript(PullUnit unit) : RequestedScript(std::move(unit)) {}
 
     std::string run() {
-        if constexpr (is_virtual) {
-            unit_.on_start(0, *this);
-        }
         for (int event = 0; event < 4; ++event) {
             data();
         }
@@ -126,7 +94,7 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
         request(1, 1, 1);
         until(3'100);
         written(0, 0);
-        write_done(0);
+        write_done(0, 0);
         written(0, 1);
         consumed(0);
         until(3'350);
@@ -137,8 +105,8 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
         hear(1, Kind::grant, 0);
         hear(1, Kind::assign, 4);
         written(2, 0);
-        write_done(2);
-        write_done(1);
+        write_done(2, 0);
+        write_done(1, 1);
         lose_the_other();
         input("end");
         say("{}, next {}", unit_.is_drained() ? "drained" : "not drained", unit_.next_event());
@@ -147,59 +115,28 @@ class PullScript : public RequestedScript<PullScript<is_virtual>, PullUnit> {
     }
 
     void data() {
-        if constexpr (!is_virtual) {
-            input("data");
-            unit_.on_data(now_, *this);
-        }
+        input("data");
+        unit_.on_data(now_, *this);
     }
     /// What is due then, and nothing before.
     void until(std::int64_t ns) {
         input("{} ns", ns);
-        if constexpr (is_virtual) {
-            if (timers_.empty() || timers_.begin()->first != base::nanoseconds(ns)) {
-                say("not due");
-            }
-            now_ = base::nanoseconds(ns);
-            while (!timers_.empty() && timers_.begin()->first <= now_) {
-                const UnitTimer due = timers_.extract(timers_.begin()).mapped();
-                unit_.on_timer(due, now_, *this);
-            }
-        } else {
-            if (unit_.next_timer() != base::nanoseconds(ns)) {
-                say("not due");
-            }
-            now_ = base::nanoseconds(ns);
-            unit_.on_time(now_, *this);
+        if (unit_.next_timer() != base::nanoseconds(ns)) {
+            say("not due");
         }
-    }
-    void write_done(std::uint64_t event) {
-        if constexpr (!is_virtual) {
-            Base::write_done(event);
-        }
-    }
-    void consumed(std::uint64_t event) {
-        if constexpr (!is_virtual) {
-            Base::consumed(event);
-        }
+        now_ = base::nanoseconds(ns);
+        unit_.on_time(now_, *this);
     }
     void lose_the_other() {
         input("close");
         const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
         const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
         unit_.on_close(readouts, builders, now_, *this);
-        if constexpr (is_virtual) {  // the world stops the arrivals
-            std::erase_if(timers_, [](const auto& timer) {
-                return timer.second.what == UnitTimer::What::arrival;
-            });
-        }
         hear(0, Kind::last_assignment, 2);
         consumed(2);
         until(4'250);
         hear(0, Kind::last_answer, 2);
     }
-
-    std::multimap<base::Time, UnitTimer> timers_;  ///< of a virtual world
-    base::RandomStream random_{1, "processing"};
 };
 
 }  // namespace daqloom::protocol

@@ -24,8 +24,8 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
         unit.response_random_ = std::make_unique<RandomStream>(
             given.seed, fmt::format("response.{}", given.readout.value()));
         unit.book_.emplace(unit.collected() + some);
-        unit.asked_ = base::Table<BuilderIndex, Asked>(given.builders);
-        unit.requests_ = base::Table<BuilderIndex, std::uint32_t>(given.builders);
+        unit.askers_ = base::Table<BuilderIndex, Asker>(given.builders);
+        unit.requests_ = base::Table<BuilderIndex, Requests>(given.builders);
         responses = unit.window() + unit.collected() + some;
     }
     if (given.builder != BuilderIndex::none()) {
@@ -40,34 +40,34 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
         unit.processed_at_.resize(rules.concurrent_events);
     }
     if (given.reserves) {
-        unit.due_ = Timers(responses + rules.concurrent_events);
+        unit.timers_ = Timers(responses + rules.concurrent_events);
         if (unit.book_) {
             unit.book_->reserve(unit.window());
         }
     }
+    unit.update_due();
     return unit;
 }
 
 bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
-    Asked& asked = asked_[builder];
-    if (asked.is_lost) {
+    Asker& asker = askers_[builder];
+    if (asker.is_lost) {
         return true;
     }
-    if (asked.last_request != unknown || requests < requests_[builder]) {
+    if (asker.last_request != unknown || requests < requests_[builder].made) {
         return false;
     }
-    asked.last_request = requests;
+    asker.last_request = requests;
     return true;
 }
 
-Time PullUnit::next_timer() const { return std::min({due_.next(), next_arrival_, give_up_at_}); }
-
 bool PullUnit::is_drained() const {
     const auto is_served = [this](BuilderIndex builder) {
-        const Asked& asked = asked_[builder];
-        return asked.is_lost || (requests_[builder] == asked.last_request && asked.unanswered == 0);
+        const Asker& asker = askers_[builder];
+        const Requests& requests = requests_[builder];
+        return asker.is_lost || (requests.made == asker.last_request && requests.unanswered == 0);
     };
-    return is_closing_ && (!book_ || std::ranges::all_of(asked_.indices(), is_served)) &&
+    return is_closing_ && (!book_ || std::ranges::all_of(askers_.indices(), is_served)) &&
            (!builder_ || builder_->is_drained());
 }
 
@@ -78,7 +78,7 @@ bool PullUnit::waits_for_its_own() const {
         builder_ && builder_->counters().done + config_.rules.concurrent_events ==
                         builder_->counters().built + builder_->counters().incomplete;
     return waits_for_arrivals || waits_for_consumer || waits_for_data() > 0 ||
-           due_.next() != Time::never();
+           timers_.next() != Time::never();
 }
 
 std::uint64_t PullUnit::unexpected_messages() const {

@@ -52,33 +52,27 @@ concept PullWorld = requires(World& world, EventId event, ReadoutIndex readout,
     world.send(builder, said);
     // ---- of a readout unit
     /// Write what its source has delivered of it there, tell the builder unit, and call
-    /// on_write_done(event).
+    /// on_write_done(event, builder).
     world.write(event, builder, offset);
     /// So many of its oldest fragments are not needed any more.
     world.give_back(count);
     // ---- of the event manager
     /// The next event has come to it, at this time; it may be assigned later.
     world.arrived(at);
-    world.assigned(event);
+    world.assigned(event, builder);
     // ---- of a builder unit; slots are below `concurrent_events`
     world.collect(event, slot);
     { world.place(slot, readout) } -> std::convertible_to<base::Bytes>;
     world.deliver(event, slot);  ///< then call on_consumed
 };
 
-/// A world in virtual time: the fragments of an event are there when it is assigned, writes need no
-/// completion, consumers take no time but that of processing, and the world keeps all timers.
-template <class World>
-concept VirtualPullWorld =
-    PullWorld<World> && requires(World& world, base::Time at, const UnitTimer& timer) {
-        world.set_timer(at, timer);  ///< call on_timer
-        { world.processing_random() } -> std::same_as<base::RandomStream&>;
-    };
-
 /// Invariants: those of its machines; a fragment that is not there is asked for once and answered
 /// once, by nothing if the epoch ends without it. Invalid input is counted and otherwise ignored.
 class PullUnit {
   public:
+    using Config = PullUnitConfig;
+    /// Whether the writes under way are limited, so that a completion may start another one.
+    static constexpr bool limits_writes = false;
     /// Wait, while an epoch closes, for fragments that were requested and have not arrived.
     static constexpr base::Time patience = base::seconds(1);
 
@@ -90,43 +84,26 @@ class PullUnit {
     /// nothing.
     template <PullWorld World>
     bool on_time(base::Time now, World& world) {
-        bool did = give_up_waiting(now, world);
+        if (now < due_at_) {
+            return false;
+        }
+        give_up_waiting(now, world);
         // What else is due does not wait for the arrivals of a long absence.
         for (std::uint32_t left = most_arrivals; next_arrival_ <= now && left > 0; --left) {
-            on_timer({UnitTimer::What::arrival}, now, world);
-            did = true;
-        }
-        return run_due(now, world) || did;
-    }
-
-    // ---- in virtual time, in place of on_time
-
-    /// `arrived`: events before this epoch.
-    template <VirtualPullWorld World>
-    void on_start(std::uint64_t arrived, World& world) {
-        if (manager_) {
-            for (; arrived > 0; --arrived) {
-                next_arrival_ = after_begin(manager_->arrivals.next());
-            }
-            world.set_timer(next_arrival_, {UnitTimer::What::arrival});
-        }
-    }
-    template <PullWorld World>
-    void on_timer(const UnitTimer& timer, base::Time now, World& world) {
-        if (timer.what == UnitTimer::What::response) {
-            respond(timer, world);
-        } else if (timer.what == UnitTimer::What::processed) {
-            BuilderOut<World> out{*this, now, world};
-            builder_->on_processed(timer.event, out);
-        } else if (timer.what == UnitTimer::What::arrival && next_arrival_ <= now) {
             ManagerOut<World> out{world};
             world.arrived(now);
             manager_->events.on_event(EventId{arrived_++}, out);
             next_arrival_ = after_begin(manager_->arrivals.next());
-            if constexpr (VirtualPullWorld<World>) {
-                world.set_timer(next_arrival_, timer);
-            }
         }
+        run_due(now, world);
+        return true;
+    }
+    /// Arrivals that were events of earlier epochs.
+    void skip_arrivals(std::uint64_t events) {
+        for (; manager_ && events > 0; --events) {
+            next_arrival_ = after_begin(manager_->arrivals.next());
+        }
+        update_due();
     }
 
     /// The source has delivered the fragment of the next event.
@@ -183,8 +160,8 @@ class PullUnit {
     }
 
     template <PullWorld World>
-    void on_write_done(EventId event, World& world) {
-        settle(event, world);
+    void on_write_done(EventId event, BuilderIndex builder, World& world) {
+        settle(event, builder, world);
     }
 
     /// The consumer is through with it.
@@ -192,7 +169,7 @@ class PullUnit {
     void on_consumed(EventId event, base::Time now, World& world) {
         const auto slot = builder_->slot_of(event);
         if (slot != SlotTable::none && processed_at_[slot] > now) {
-            due_.set(processed_at_[slot], {UnitTimer::What::processed, event});
+            set_timer(processed_at_[slot], {UnitTimer::What::processed, event});
             return;
         }
         BuilderOut<World> out{*this, now, world};
@@ -219,10 +196,11 @@ class PullUnit {
         }
         if (book_) {
             for (const BuilderIndex builder : builders) {
-                asked_[builder].is_lost = any_is_lost_ = true;
+                askers_[builder].is_lost = any_is_lost_ = true;
             }
             give_up_at_ = has_given_up_ ? base::Time::never() : now + patience;
         }
+        update_due();
         if (builder_) {
             BuilderOut<World> out{*this, now, world};
             builder_->on_close(readouts, out);
@@ -232,10 +210,10 @@ class PullUnit {
         }
     }
 
-    // ---- what is so
+    // ---- observers
 
     /// The next time at which on_time has work.
-    [[nodiscard]] base::Time next_timer() const;
+    [[nodiscard]] base::Time next_timer() const { return due_at_; }
     /// After on_close: what live builder units asked for is written, and what live readout units
     /// hold of the events assigned is built.
     [[nodiscard]] bool is_drained() const;
@@ -249,6 +227,10 @@ class PullUnit {
     [[nodiscard]] bool wants_data() const { return !has_given_up_; }
     /// Requests for fragments that its source has not delivered.
     [[nodiscard]] std::uint32_t waits_for_data() const { return book_ ? book_->waiting() : 0; }
+    /// Fragments taken from its source.
+    [[nodiscard]] std::uint64_t taken() const { return book_->taken(); }
+    /// Fragments written, those that its source had not delivered among them.
+    [[nodiscard]] std::uint64_t written() const { return written_; }
     /// Fragments requested here and not written.
     [[nodiscard]] std::uint64_t unanswered() const { return unanswered_; }
     [[nodiscard]] std::uint64_t unexpected_messages() const;
@@ -269,10 +251,13 @@ class PullUnit {
     static constexpr std::uint32_t most_arrivals = 1'024;
     static constexpr std::uint32_t some = 64;
 
-    /// What a builder unit has asked of the readout unit.
-    struct Asked {
-        std::uint64_t last_request = unknown;  ///< so many it makes in all
-        std::uint64_t unanswered = 0;
+    /// Requests of a builder unit.
+    struct Requests {
+        std::uint32_t made = 0;
+        std::uint32_t unanswered = 0;
+    };
+    struct Asker {
+        std::uint64_t last_request = unknown;  ///< requests that it makes in all
         bool is_lost = false;
     };
 
@@ -286,7 +271,7 @@ class PullUnit {
         World& world;
 
         void assign(EventId event, BuilderIndex builder) {
-            world.assigned(event);
+            world.assigned(event, builder);
             world.send(builder, UnitMessage{UnitMessage::Kind::assign, 0, number(event), {}});
         }
         void last_assignment(BuilderIndex builder, std::uint64_t events) {
@@ -311,18 +296,10 @@ class PullUnit {
             const auto slot = unit.builder_->slot_of(event);
             base::Time processed = now;
             for (const base::DelayDistribution& stage : unit.config_.rules.processing) {
-                if constexpr (VirtualPullWorld<World>) {
-                    processed += stage.draw(world.processing_random());
-                } else {
-                    processed += stage.draw(*unit.processing_random_);
-                }
+                processed += stage.draw(*unit.processing_random_);
             }
+            unit.processed_at_[slot] = processed;
             world.deliver(event, slot);
-            if constexpr (VirtualPullWorld<World>) {
-                world.set_timer(processed, {UnitTimer::What::processed, event});
-            } else {
-                unit.processed_at_[slot] = processed;
-            }
         }
         void incomplete(EventId event) { built(event); }
         void done(EventId event) {
@@ -334,11 +311,14 @@ class PullUnit {
     };
 
     explicit PullUnit(PullUnitConfig config)
-        : response_(config.rules.response), config_(std::move(config)) {}
+        : responds_at_once_(config.rules.response.kind == base::DelayDistribution::Kind::fixed &&
+                            config.rules.response.mean == base::Time::zero()),
+          response_(config.rules.response),
+          config_(std::move(config)) {}
 
     static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
     [[nodiscard]] bool is_lost(BuilderIndex builder) const {
-        return any_is_lost_ && asked_[builder].is_lost;
+        return any_is_lost_ && askers_[builder].is_lost;
     }
     /// Events that are collected at a time.
     [[nodiscard]] std::uint32_t collected() const {
@@ -355,17 +335,13 @@ class PullUnit {
         if (is_lost(request.builder)) {
             return true;
         }
-        if constexpr (VirtualPullWorld<World>) {
-            ++requests_[request.builder];
-            serve(event, request, now, world);
-            return true;
-        }
         const RequestBook::Answer answer = book_->ask(number(event), request);
         if (answer == RequestBook::Answer::refused) {
             return false;
         }
-        ++requests_[request.builder];
-        ++asked_[request.builder].unanswered;
+        Requests& requests = requests_[request.builder];
+        ++requests.made;
+        ++requests.unanswered;
         ++unanswered_;
         if (answer == RequestBook::Answer::now || has_given_up_) {
             serve(event, request, now, world);
@@ -377,84 +353,99 @@ class PullUnit {
 
     template <PullWorld World>
     void serve(EventId event, const RequestBook::Request& request, base::Time now, World& world) {
-        const base::Time at = now + response_.draw(*response_random_);
+        const base::Time at = responds_at_once_ ? now : now + response_.draw(*response_random_);
         const UnitTimer timer{UnitTimer::What::response, event, request.builder, request.offset};
-        if constexpr (VirtualPullWorld<World>) {
-            world.set_timer(at, timer);
-        } else {
-            due_.set(at, timer);
-            run_due(now, world);
+        if (at <= now && now < due_at_) {
+            respond(timer, world);
+            return;
         }
+        set_timer(at, timer);
+        run_due(now, world);
     }
 
     template <PullWorld World>
-    bool give_up_waiting(base::Time now, World& world) {
+    void give_up_waiting(base::Time now, World& world) {
         if (now < give_up_at_) {
-            return false;
+            return;
         }
         give_up_at_ = base::Time::never();
         has_given_up_ = true;
         book_->each_waiting([&](std::uint64_t event, const RequestBook::Request& request) {
             serve(EventId{event}, request, now, world);
         });
-        return true;
     }
 
+    void set_timer(base::Time at, const UnitTimer& timer) {
+        timers_.set(at, timer);
+        due_at_ = std::min(due_at_, at);
+    }
+    void update_due() { due_at_ = std::min({timers_.next(), next_arrival_, give_up_at_}); }
+
     template <PullWorld World>
-    bool run_due(base::Time now, World& world) {
-        bool did = false;
-        for (auto timer = due_.take(now); timer; timer = due_.take(now)) {
-            on_timer(*timer, now, world);
-            did = true;
+    void run_due(base::Time now, World& world) {
+        if (now < due_at_) {
+            return;
         }
-        return did;
+        for (auto timer = timers_.take(now); timer; timer = timers_.take(now)) {
+            if (timer->what == UnitTimer::What::response) {
+                respond(*timer, world);
+            } else {
+                BuilderOut<World> out{*this, now, world};
+                builder_->on_processed(timer->event, out);
+            }
+        }
+        update_due();
     }
 
     template <PullWorld World>
     void respond(const UnitTimer& timer, World& world) {
         if (!is_lost(timer.builder)) {
             next_event_ = std::max(next_event_, number(timer.event) + 1);
+            ++written_;
             world.write(timer.event, timer.builder, timer.offset);
-        } else if constexpr (!VirtualPullWorld<World>) {
-            settle(timer.event, world);
+        } else {
+            settle(timer.event, timer.builder, world);
         }
     }
 
     /// The request for it is answered, or nobody waits for an answer any more.
     template <PullWorld World>
-    void settle(EventId event, World& world) {
-        --asked_[book_->request_of(number(event)).builder].unanswered;
+    void settle(EventId event, BuilderIndex builder, World& world) {
+        --requests_[builder].unanswered;
         --unanswered_;
         if (const std::uint32_t count = book_->on_written(number(event)); count > 0) {
             world.give_back(count);
         }
     }
 
-    // ---- what each request touches, in one cache line: a simulation of 600 readout units has all
+    // ---- what each request touches, in two cache lines: a simulation of 600 readout units has all
     // of them in its cache
-    alignas(64) base::Table<BuilderIndex, std::uint32_t> requests_;  ///< by each builder unit
-    std::unique_ptr<base::RandomStream> response_random_;            ///< none: no readout unit
+    alignas(64) base::Table<BuilderIndex, Requests> requests_;  ///< by each builder unit
     std::uint64_t next_event_ = 0;
+    std::uint64_t unanswered_ = 0;
+    std::uint64_t written_ = 0;
+    base::Time due_at_ = base::Time::never();  ///< the earliest of timers, arrival, end of waiting
+    bool responds_at_once_ = false;
     bool any_is_lost_ = false;
-    base::DelayDistribution response_;
+    bool has_given_up_ = false;  ///< on what the source has not delivered
+    alignas(64) std::optional<RequestBook> book_;
 
+    base::DelayDistribution response_;
+    std::unique_ptr<base::RandomStream> response_random_;  ///< none: no readout unit
+    Timers timers_;                                        ///< responses and processed events
+    base::Time next_arrival_ = base::Time::never();
+    base::Time give_up_at_ = base::Time::never();
     PullUnitConfig config_;
     bool is_closing_ = false;
-    Timers due_;  ///< responses and processed events, unless the world keeps them
 
     std::unique_ptr<Manager> manager_;
-    base::Time next_arrival_ = base::Time::never();
     std::uint64_t arrived_ = 0;
 
     std::optional<PullBuilder> builder_;
     std::unique_ptr<base::RandomStream> processing_random_;
     std::vector<base::Time> processed_at_;  ///< by slot
 
-    std::optional<RequestBook> book_;
-    base::Table<BuilderIndex, Asked> asked_;
-    std::uint64_t unanswered_ = 0;
-    bool has_given_up_ = false;  ///< on what the source has not delivered
-    base::Time give_up_at_ = base::Time::never();
+    base::Table<BuilderIndex, Asker> askers_;
 };
 
 }  // namespace daqloom::protocol

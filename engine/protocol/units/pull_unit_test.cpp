@@ -48,7 +48,7 @@ struct Quiet {
     void write(EventId /*event*/, BuilderIndex /*to*/, base::Bytes /*offset*/) {}
     void give_back(std::uint32_t /*count*/) {}
     void arrived(Time at) { arrivals.push_back(at); }
-    void assigned(EventId /*event*/) {}
+    void assigned(EventId /*event*/, BuilderIndex /*builder*/) {}
     void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
     base::Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) const { return 0; }
     void deliver(EventId /*event*/, std::uint32_t /*slot*/) {}

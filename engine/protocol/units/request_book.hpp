@@ -1,9 +1,18 @@
 // The requests of builder units for the MFPs of a stream: MFPs may be requested out of order, and
 // before they arrive.
+//
+//      given back            taken              taken + ahead
+//          v                   v                      v
+//   . . .  | w  a  o  w  a  o  | a  o  o  a  o  o  o  |  refused
+//          |  two bits each    |  who, and where to   |
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/ring.hpp"
 #include "base/units.hpp"
@@ -11,7 +20,8 @@
 
 namespace daqloom::protocol {
 
-/// MFPs are numbered from 0, as their stream has them.
+/// MFPs are numbered from 0, as their stream has them. Two bits for each that is taken: a
+/// simulation has a book for each of hundreds of readout units, with ten thousands of MFPs.
 class RequestBook {
   public:
     struct Request {
@@ -20,60 +30,75 @@ class RequestBook {
     };
     enum class Answer {
         now,      ///< the MFP has been taken
-        later,    ///< `on_taken` will tell
-        refused,  ///< asked for twice, or none that anybody may ask for yet
+        later,    ///< `on_taken` returns the request
+        refused,  ///< a second request for the MFP, or one for an MFP too far ahead
     };
 
-    /// `ahead`: so many behind those taken may be asked for; at least 1.
-    explicit RequestBook(std::uint32_t ahead) : ahead_(ahead) {}
+    /// `ahead`: MFPs behind those taken that may be requested; at least 1.
+    explicit RequestBook(std::uint32_t ahead) : ahead_(ahead) { resize(1); }
 
     /// No call allocates from now on while at most `window` MFPs are taken and not given back.
-    void reserve(std::uint32_t window) { pages_.reserve(window + ahead_); }
+    void reserve(std::uint32_t window) {
+        resize(std::bit_ceil(window / kPerWord + 2));
+        coming_.reserve(ahead_);
+    }
 
     Answer ask(std::uint64_t mfp, const Request& request) {
         if (mfp < given_back_ || mfp >= taken_ + ahead_) {
             return Answer::refused;
         }
-        while (place_of(mfp) >= pages_.size()) {
-            pages_.push({});
+        if (mfp < taken_) {
+            if (state_of(mfp) != State::open) {
+                return Answer::refused;
+            }
+            add(mfp, State::asked);
+            return Answer::now;
         }
-        Page& page = pages_[place_of(mfp)];
+        while (mfp - taken_ >= coming_.size()) {
+            coming_.push({});
+        }
+        Page& page = coming_[place_of(mfp)];
         if (page.state != State::open) {
             return Answer::refused;
         }
         page = {request.offset, request.builder, State::asked};
-        if (mfp < taken_) {
-            return Answer::now;
-        }
         ++waiting_;
         return Answer::later;
     }
 
-    /// The next MFP is there. Returns who has asked for it.
+    /// The next MFP is there. Returns its request, if there is one already.
     std::optional<Request> on_taken() {
         const std::uint64_t mfp = taken_++;
-        if (place_of(mfp) >= pages_.size() || pages_[place_of(mfp)].state != State::asked) {
+        if (taken_ / kPerWord - given_back_ / kPerWord >= words_.size()) {
+            resize(2 * words_.size());
+        }
+        if (coming_.empty()) {
+            return std::nullopt;
+        }
+        const Page page = coming_.front();
+        coming_.pop();
+        add(mfp, page.state);
+        if (page.state != State::asked) {
             return std::nullopt;
         }
         --waiting_;
-        return request_of(mfp);
+        return Request{page.builder, page.offset};
     }
 
-    /// Of an MFP that was asked for and not written.
-    [[nodiscard]] Request request_of(std::uint64_t mfp) const {
-        const Page& page = pages_[place_of(mfp)];
-        return {page.builder, page.offset};
-    }
-
-    /// The MFP, which was asked for, is not needed any more. Returns how many of the oldest can be
+    /// The MFP, which was requested, is not needed any more. Returns how many of the oldest can be
     /// given back now.
     std::uint32_t on_written(std::uint64_t mfp) {
-        pages_[place_of(mfp)].state = State::written;
+        if (mfp < taken_) {
+            add(mfp, State::written);
+        } else {
+            coming_[place_of(mfp)].state = State::written;
+            --waiting_;
+        }
         std::uint32_t released = 0;
-        for (; given_back_ < taken_ && !pages_.empty() && pages_.front().state == State::written;
-             ++given_back_) {
-            pages_.pop();
-            ++released;
+        for (; given_back_ < taken_ && state_of(given_back_) == State::written; ++released) {
+            if (++given_back_ % kPerWord == 0) {
+                word_of(given_back_ - 1) = 0;
+            }
         }
         return released;
     }
@@ -84,30 +109,51 @@ class RequestBook {
     /// Calls `see(mfp, request)` for each of them, in order.
     template <class See>
     void each_waiting(See see) {
-        for (std::uint64_t mfp = taken_; place_of(mfp) < pages_.size(); ++mfp) {
-            if (pages_[place_of(mfp)].state == State::asked) {
-                see(mfp, request_of(mfp));
+        for (std::uint32_t place = 0; place < coming_.size(); ++place) {
+            if (const Page page = coming_[place]; page.state == State::asked) {
+                see(taken_ + place, Request{page.builder, page.offset});
             }
         }
     }
 
   private:
-    enum class State : std::uint8_t { open, asked, written };
+    /// Bits: an MFP is asked for, then written as well.
+    enum class State : std::uint8_t { open = 0, asked = 1, written = 3 };
     struct Page {
         base::Bytes offset = 0;
         BuilderIndex builder{};
         State state = State::open;
     };
+    static constexpr std::uint64_t kPerWord = 32;
 
     [[nodiscard]] std::uint32_t place_of(std::uint64_t mfp) const {
-        return static_cast<std::uint32_t>(mfp - given_back_);
+        return static_cast<std::uint32_t>(mfp - taken_);
+    }
+    [[nodiscard]] std::uint64_t& word_of(std::uint64_t mfp) {
+        return words_[mfp / kPerWord & (words_.size() - 1)];
+    }
+    [[nodiscard]] State state_of(std::uint64_t mfp) {
+        return static_cast<State>(word_of(mfp) >> 2 * (mfp % kPerWord) & 3);
+    }
+    void add(std::uint64_t mfp, State state) {
+        word_of(mfp) |= static_cast<std::uint64_t>(state) << 2 * (mfp % kPerWord);
+    }
+    /// `words`: a power of two.
+    void resize(std::size_t words) {
+        std::vector<std::uint64_t> larger(std::max(words, words_.size()));
+        for (std::uint64_t old = 0; old < words_.size(); ++old) {
+            const std::uint64_t word = given_back_ / kPerWord + old;
+            larger[word & (larger.size() - 1)] = words_[word & (words_.size() - 1)];
+        }
+        words_ = std::move(larger);
     }
 
-    std::uint32_t ahead_;
-    std::uint32_t waiting_ = 0;
+    std::vector<std::uint64_t> words_;  ///< states of MFPs that are taken and not given back
     std::uint64_t taken_ = 0;
     std::uint64_t given_back_ = 0;
-    base::Ring<Page> pages_;  ///< from the oldest that is not given back to the furthest asked for
+    std::uint32_t ahead_;
+    std::uint32_t waiting_ = 0;
+    base::Ring<Page> coming_;  ///< from the next MFP to the furthest one requested
 };
 
 }  // namespace daqloom::protocol

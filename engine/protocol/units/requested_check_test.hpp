@@ -143,7 +143,7 @@ class RequestedCheck {
             check.feed(self);
         }
         void arrived(base::Time /*at*/) {}
-        void assigned(EventId, BuilderIndex = {}) {}
+        void assigned(EventId, BuilderIndex) {}
         void collect(EventId event, std::uint32_t slot) {
             const auto [held, is_new] = check.nodes_[self].collects.emplace(slot, event);
             check.promise(held->second == event && slot < check.protocol_.concurrent_events(),
@@ -523,10 +523,10 @@ class RequestedCheck {
             promise(counters.fragments - before == (counts ? 1U : 0U),
                     "each fragment of a live readout unit counts");
         });
-        message(r, [this, r, b, id] {
+        message(r, [this, r, b, to, id] {
             if (!fates_[b].is_lost || input_.coin()) {
                 ++nodes_[r].written;
-                give(r, [&](Unit& unit, World& world) { unit.on_write_done(id, world); });
+                give(r, [&](Unit& unit, World& world) { unit.on_write_done(id, to, world); });
             }
         });
     }

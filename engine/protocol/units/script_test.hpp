@@ -102,9 +102,9 @@ class RequestedScript : public Script {
         input("written {} by {}", event, node);
         unit_.on_fragment(EventId{event}, ReadoutIndex(node), 7, now_, world());
     }
-    void write_done(std::uint64_t event) {
+    void write_done(std::uint64_t event, std::uint32_t builder) {
         input("write done {}", event);
-        unit_.on_write_done(EventId{event}, world());
+        unit_.on_write_done(EventId{event}, BuilderIndex(builder), world());
     }
     void consumed(std::uint64_t event) {
         input("consumed {}", event);

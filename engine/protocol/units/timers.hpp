@@ -16,16 +16,14 @@ namespace daqloom::protocol {
 
 struct UnitTimer {
     enum class What : std::uint8_t {
-        arrival,    ///< event manager: the next event
         response,   ///< readout unit: to the request for `event`
         processed,  ///< builder unit: the processing of `event` is over
         phase,      ///< shift: the next phase begins
         window,     ///< shift: a time window begins, by the node's clock
         idle,       ///< shift: a phase without a partner is over
-        slot,       ///< DAQPIPE: a time slot begins, by the node's clock
         go,         ///< shift: a builder unit that sets the pace may let the next one write
     };
-    What what = What::arrival;
+    What what = What::response;
     EventId event{};
     BuilderIndex builder{};  ///< response: who has asked
     base::Bytes offset = 0;  ///< response: where it belongs in the builder unit's memory

@@ -1,0 +1,620 @@
+// Event building by requests in virtual time: units of pull building or of DAQPIPE on the nodes of
+// a network. Requests, reports and fragments are letters.
+//
+// An event of the epoch has a record from its assignment until it is built. What a unit's world may
+// not do within a call of the unit (it may not call back) is done when the call returns.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/schedule/event_manager.hpp"
+#include "protocol/units/unit_message.hpp"
+#include "sim/histogram.hpp"
+#include "systems/regrouping_system.hpp"
+#include "systems/unit_letter.hpp"
+
+namespace daqloom::systems {
+
+struct RequestedConfig : SystemConfig, RegroupingConfig {
+    /// The host of each readout unit, and of each builder unit; a readout and a builder unit may
+    /// share a host. The event manager is on the host of readout unit 0, and where units regroup,
+    /// of the first one of the epoch.
+    std::vector<NodeIndex> readouts;
+    std::vector<NodeIndex> builders;
+};
+
+/// A message, or the fragment of event `number`; round 1: an empty one.
+using RequestedNote = UnitLetter<1>;
+
+template <class Unit>
+class RequestedSystem : public RegroupingSystem<RequestedNote> {
+  public:
+    /// From the assignment of an event until it is built, after the warm-up.
+    [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
+    /// Checks the conservation of what the network carries, and of events, messages and fragments;
+    /// where units regroup, that each event has one fate: inputs that came too late, or from lost
+    /// units, are ignored there.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+  protected:
+    using Kind = protocol::UnitMessage::Kind;
+
+    enum EventKind : std::uint32_t {
+        kEvent = Letters::kFirstOtherEvent,  ///< DAQPIPE: the next event is there
+        kSlot,                               ///< DAQPIPE; index: node
+        kProcessed,                          ///< DAQPIPE; index: what was built
+        kWarm,
+        kFlowDue,  ///< index: sender of a flow
+        kWake,     ///< index: node whose unit has something due
+        // ---- see RunEvents
+        kOfEpoch,
+        kControl,
+        kSchedule,
+    };
+    struct EventRecord {
+        base::Time assigned;
+        base::Bytes size = 0;       ///< pull building: of the whole event
+        base::Bytes collected = 0;  ///< of its fragments here; not for pull without a run control
+        protocol::BuilderIndex builder;
+        bool is_built = false;
+    };
+    struct Node {
+        Unit unit;                    ///< the last one that the node had
+        std::uint64_t next_slot = 0;  ///< DAQPIPE
+        std::uint64_t offered = 0;    ///< DAQPIPE: events of the run before this one
+    };
+    /// An input that follows from a unit's output at once: a message without values, or the end of
+    /// the consumption of an event.
+    struct Following {
+        bool is_message = true;
+        std::uint32_t from = 0;  ///< node
+        std::uint32_t to = 0;
+        protocol::UnitMessage message = {};
+        protocol::EventId event = {};
+    };
+    /// A write that is over when it is posted.
+    struct Written {
+        std::uint32_t by = 0;  ///< node
+        protocol::BuilderIndex builder = {};
+        protocol::EventId event = {};
+    };
+    struct World;
+
+    explicit RequestedSystem(const RequestedConfig& config)
+        : RegroupingSystem({kOfEpoch, kControl, kSchedule}), config_(config) {}
+
+    /// Places and starts the units. The configuration of any of them, without its numbers.
+    base::expected<void> build(typename Unit::Config config);
+    [[nodiscard]] Node& node(std::uint32_t number) { return units_[number]; }
+    [[nodiscard]] const Node& node(std::uint32_t number) const { return units_[number]; }
+
+    // ---- the protocol's own
+    /// When units have been made and placed.
+    virtual base::expected<void> prepare() = 0;
+    /// All units begin, where none may be lost.
+    virtual void begin_all() = 0;
+    /// The unit of an epoch begins.
+    virtual void on_begin(std::uint32_t node, base::Time now) = 0;
+    virtual void on_lease(std::uint32_t /*node*/, base::Time /*now*/) {}
+    virtual void on_epoch() {}
+    virtual void on_retire(const Unit& unit) = 0;
+    virtual void on_counting() = 0;
+    /// Size on the wire.
+    [[nodiscard]] virtual base::Bytes bytes_of(const protocol::UnitMessage& message) const = 0;
+    /// Whether a message takes no time.
+    [[nodiscard]] virtual bool is_at_once(Kind /*kind*/) const { return false; }
+    /// The unit on the node is about to get a request for the event.
+    virtual void on_request(std::uint32_t /*node*/, protocol::EventId /*event*/,
+                            base::Time /*now*/) {}
+    virtual void on_assignment(EventRecord& /*event*/, base::Time /*now*/) {}
+    virtual void on_report(base::Time /*now*/) {}
+    virtual void on_assigned(EventRecord& event) = 0;
+    /// Bytes of the fragment that the readout unit on the node has of an event, asked for once.
+    [[nodiscard]] virtual base::Bytes fragment_of(std::uint32_t node, protocol::EventId event) = 0;
+    virtual void on_built(std::uint32_t node, protocol::EventId event, const EventRecord& record,
+                          base::Time now) = 0;
+
+    void on_event(const sim::Event& event) override;
+    void on_letter(const Letter& letter, base::Time now) final;
+    void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
+
+    /// After each call of the unit on a node.
+    void settle(std::uint32_t node, base::Time now) {
+        if (!written_.empty() || !following_.empty()) {
+            follow(now);
+        }
+        wake_in_time(node, now);
+    }
+    void follow_with(const Following& input) { following_.push_back(input); }
+
+    /// Null: its unit of this epoch has not begun, or is lost.
+    [[nodiscard]] const protocol::EventManager* manager() const {
+        const std::uint32_t there = placement_.readouts.node_of.front();
+        return there != kNobody && has_unit(there) ? node(there).unit.manager() : nullptr;
+    }
+    /// Number in the run of an event of this epoch.
+    [[nodiscard]] std::uint64_t in_run(protocol::EventId event) const {
+        return first_mep_ + number_of(event);
+    }
+    [[nodiscard]] bool is_recorded(protocol::EventId event) const {
+        return number_of(event) - first_record_ < records_.size();
+    }
+    [[nodiscard]] EventRecord& record(protocol::EventId event) {
+        return records_[static_cast<std::uint32_t>(number_of(event) - first_record_)];
+    }
+    /// Calls `see(number in the run, record)` for each event that is assigned and not built.
+    template <class See>
+    void each_under_way(See see) const {
+        for (std::uint32_t place = 0; place < records_.size(); ++place) {
+            if (!records_[place].is_built) {
+                see(first_mep_ + first_record_ + place, records_[place]);
+            }
+        }
+    }
+    /// Builder unit of a node, over the whole run; then those on spares.
+    [[nodiscard]] protocol::BuilderIndex builder_on(std::uint32_t node) const {
+        return builder_on_[node];
+    }
+    [[nodiscard]] bool is_warm() const { return is_warm_; }
+
+    /// Inputs that units ignored; a correct run without losses has none.
+    [[nodiscard]] virtual std::uint64_t unexpected() const;
+    [[nodiscard]] virtual base::expected<void> check_own_books() const { return {}; }
+    struct Book {
+        const char* of;
+        std::uint64_t given;
+        std::uint64_t taken;
+        std::uint64_t under_way;
+    };
+    static base::expected<void> balance(std::initializer_list<Book> books);
+    /// Sum of one counter over the units' machines.
+    template <class Machine, class Count>
+    [[nodiscard]] std::uint64_t sum(const Machine* (Unit::*machine)() const, Count count) const {
+        std::uint64_t all = 0;
+        for (const Node& each : units_) {
+            if (const Machine* has = (each.unit.*machine)(); has != nullptr) {
+                all += static_cast<std::uint64_t>(has->counters().*count);
+            }
+        }
+        return all;
+    }
+    [[nodiscard]] std::uint64_t under_way(Kind kind) const {
+        return under_way_[static_cast<std::size_t>(kind)];
+    }
+
+    std::uint64_t refused_ = 0;  ///< messages that a unit did not accept
+    std::uint64_t writes_under_way_ = 0;
+    base::Bytes bytes_under_way_ = 0;
+
+  private:
+    static std::uint64_t number_of(protocol::EventId event) {
+        return static_cast<std::uint64_t>(event);
+    }
+    base::expected<void> make_units();
+    [[nodiscard]] base::expected<Unit> make_unit(std::uint32_t node) const;
+    void send(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& message,
+              base::Time now);
+    void write(std::uint32_t from, std::uint32_t to, protocol::EventId event,
+               protocol::BuilderIndex builder, base::Bytes bytes, base::Time now);
+    void deliver(std::uint32_t node, protocol::EventId event, base::Time now);
+    void hear(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& message,
+              base::Time now);
+    void follow(base::Time now);
+    void wake_in_time(std::uint32_t number, base::Time now) {
+        const base::Time due = node(number).unit.next_timer();
+        if (due != wake_at_[number]) {
+            wake_at_[number] = due;
+            if (due != base::Time::never()) {
+                push(std::max(due, now), kWake, number, number);
+            }
+        }
+    }
+
+    // ---- units that regroup
+    void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) final;
+    void begin_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) final;
+    void lease_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) final;
+    void close_unit(std::uint32_t node, const Lost& lost, base::Time now) final;
+    [[nodiscard]] bool has_drained(std::uint32_t number) const final {
+        return node(number).unit.is_drained();
+    }
+    void end_unit(std::uint32_t node, base::Time now) final;
+    [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t number) const final {
+        return node(number).unit.next_event();
+    }
+    void retire_unit(std::uint32_t number) final { on_retire(node(number).unit); }
+    void add_counts(std::uint32_t number, UnitCounts& counts) const final;
+    [[nodiscard]] bool waits(UnitIndex unit) const final {
+        return has_unit(unit.value()) && node(unit.value()).unit.waits_for_its_own();
+    }
+    void forget(std::uint32_t /*kind*/, std::uint32_t /*index*/) override {}
+
+    const RequestedConfig& config_;
+    typename Unit::Config unit_config_;
+    std::vector<Node> units_;
+    std::vector<base::Time> wake_at_;  ///< by node
+    std::vector<protocol::BuilderIndex> builder_on_;
+    base::Ring<EventRecord> records_;  ///< from the oldest event of the epoch that is not built
+    std::uint64_t first_record_ = 0;
+    std::vector<Following> following_;
+    std::vector<Written> written_;
+    std::array<std::uint64_t, 16> under_way_{};  ///< messages, by kind
+    bool is_warm_ = false;
+    sim::Histogram latency_;
+};
+
+/// Outputs of the unit on a node; see PullWorld and DaqpipeWorld.
+template <class Unit>
+struct RequestedSystem<Unit>::World {
+    RequestedSystem& system;
+    std::uint32_t self;  ///< node
+    base::Time now;
+
+    void send(protocol::ReadoutIndex to, const protocol::UnitMessage& message) {
+        const auto& node_of = system.placement_.readouts.node_of;
+        if (message.kind == Kind::request) {
+            const protocol::ReadoutIndex last(node_of.size() - 1);
+            system.nodes().expect(self, node_of[std::min(to + 4, last)]);
+        }
+        system.send(self, node_of[to], message, now);
+    }
+    void send(protocol::BuilderIndex to, const protocol::UnitMessage& message) {
+        system.send(self, system.placement_.builders.node_of[to], message, now);
+    }
+
+    // ---- of a readout unit
+
+    [[nodiscard]] base::Bytes held(protocol::EventId event) {
+        return system.fragment_of(self, event);
+    }
+    void write(protocol::EventId event, protocol::BuilderIndex to, base::Bytes /*offset*/,
+               base::Bytes bytes) {
+        system.write(self, system.placement_.builders.node_of[to], event, to, bytes, now);
+    }
+    void write(protocol::EventId event, protocol::BuilderIndex to, base::Bytes offset) {
+        write(event, to, offset, held(event));
+    }
+    void give_back(std::uint32_t /*count*/) {}
+
+    // ---- of the event manager
+
+    void arrived(base::Time /*at*/) {}
+    void assigned(protocol::EventId event, protocol::BuilderIndex builder) {
+        const std::uint32_t there = system.placement_.builders.node_of[builder];
+        EventRecord record{.assigned = now, .builder = system.builder_on_[there]};
+        system.on_assigned(record);
+        system.records_.push(record);
+        if (system.run_) [[unlikely]] {
+            system.count_answer(self, number_of(event));
+        }
+    }
+
+    // ---- of a builder unit
+
+    void collect(protocol::EventId /*event*/, std::uint32_t /*slot*/) {}
+    [[nodiscard]] static base::Bytes place(std::uint32_t /*slot*/,
+                                           protocol::ReadoutIndex /*readout*/) {
+        return 0;
+    }
+    void deliver(protocol::EventId event, std::uint32_t /*slot*/) {
+        system.deliver(self, event, now);
+    }
+};
+
+// ---- units --------------------------------------------------------------------------------------
+
+template <class Unit>
+base::expected<void> RequestedSystem<Unit>::build(typename Unit::Config config) {
+    unit_config_ = std::move(config);
+    DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
+    placement_ = std::move(placement);
+    DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue));
+    DAQLOOM_CHECK(make_units());
+    nodes().events().push({config_.warmup, kWarm, 0});
+    DAQLOOM_CHECK(prepare());
+    if (config_.run) {
+        return make_run(config_, config_, config_.readouts, config_.builders, false);
+    }
+    begin_all();
+    start_flows();
+    return {};
+}
+
+template <class Unit>
+base::expected<void> RequestedSystem<Unit>::make_units() {
+    auto next = protocol::BuilderIndex(placement_.builders.node_of.size());
+    units_.reserve(placement_.hosts.size());
+    wake_at_.assign(placement_.hosts.size(), base::Time::never());
+    for (std::uint32_t number = 0; number < placement_.hosts.size(); ++number) {
+        DAQLOOM_TRY(unit, make_unit(number));
+        units_.push_back({std::move(unit)});
+        const protocol::BuilderIndex builder = placement_.builders.unit_on[number];
+        const bool is_spare = builder == protocol::BuilderIndex::none() &&
+                              placement_.readouts.unit_on[number] == protocol::ReadoutIndex::none();
+        builder_on_.push_back(is_spare ? next++ : builder);
+    }
+    return {};
+}
+
+/// The unit of this epoch.
+template <class Unit>
+base::expected<Unit> RequestedSystem<Unit>::make_unit(std::uint32_t number) const {
+    auto config = unit_config_;
+    config.readouts = static_cast<std::uint32_t>(placement_.readouts.node_of.size());
+    config.builders = static_cast<std::uint32_t>(placement_.builders.node_of.size());
+    config.readout = placement_.readouts.unit_on[number];
+    config.builder = placement_.builders.unit_on[number];
+    return Unit::make(std::move(config));
+}
+
+// ---- inputs -------------------------------------------------------------------------------------
+
+template <class Unit>
+void RequestedSystem<Unit>::on_event(const sim::Event& event) {
+    switch (event.kind) {
+        case kWake: {
+            World world{*this, event.index, event.at};
+            if (wake_at_[event.index] <= event.at) {
+                wake_at_[event.index] = base::Time::never();
+            }
+            node(event.index).unit.on_time(event.at, world);
+            settle(event.index, event.at);
+            break;
+        }
+        case kWarm:
+            begin_counting(config_, event.at);
+            on_counting();
+            is_warm_ = true;
+            break;
+        case kFlowDue:
+            on_flow_due(event);
+            break;
+        default:
+            on_run_event(event);
+    }
+}
+
+template <class Unit>
+void RequestedSystem<Unit>::on_letter(const Letter& letter, base::Time now) {
+    if (!has_unit(letter.to)) [[unlikely]] {
+        keep_early(letter);
+        return;
+    }
+    if (letter.is_data) {
+        --writes_under_way_;
+        bytes_under_way_ -= letter.bytes;
+        const protocol::EventId event{letter.content.number};
+        const base::Bytes bytes = letter.content.round == 1 ? 0 : letter.bytes;
+        if ((Unit::limits_writes || run_) &&
+            is_recorded(event)) {  // else given out without this fragment
+            record(event).collected += bytes;
+        }
+        World world{*this, letter.to, now};
+        node(letter.to).unit.on_fragment(event, placement_.readouts.unit_on[letter.from], bytes,
+                                         now, world);
+    } else {
+        --under_way_[static_cast<std::size_t>(letter.content.kind)];
+        hear(letter.from, letter.to, letter.content.message(), now);
+    }
+    settle(letter.to, now);
+    tell_run(letter.to, now);
+}
+
+template <class Unit>
+void RequestedSystem<Unit>::hear(std::uint32_t from, std::uint32_t to,
+                                 const protocol::UnitMessage& message, base::Time now) {
+    const protocol::EventId event{message.number};
+    if (message.kind == Kind::request) {
+        on_request(to, event, now);
+    } else if (message.kind == Kind::assign && is_recorded(event)) {
+        on_assignment(record(event), now);
+    }
+    World world{*this, to, now};
+    if (!node(to).unit.on_message(placement_.readouts.unit_on[from],
+                                  placement_.builders.unit_on[from], message, now, world)) {
+        ++refused_;
+    }
+    if (message.kind == Kind::done) {
+        on_report(now);
+    }
+}
+
+/// In their order; they may have others follow.
+template <class Unit>
+void RequestedSystem<Unit>::follow(base::Time now) {
+    for (const Written& write : written_) {
+        World world{*this, write.by, now};
+        node(write.by).unit.on_write_done(write.event, write.builder, world);
+    }
+    written_.clear();
+    for (std::size_t i = 0; i < following_.size(); ++i) {
+        const Following input = following_[i];
+        if (!has_unit(input.to)) [[unlikely]] {
+            keep_early(
+                {.from = input.from, .to = input.to, .content = RequestedNote::of(input.message)});
+            continue;
+        }
+        if (input.is_message) {
+            hear(input.from, input.to, input.message, now);
+        } else {
+            World world{*this, input.to, now};
+            node(input.to).unit.on_consumed(input.event, now, world);
+        }
+        wake_in_time(input.to, now);
+    }
+    following_.clear();
+}
+
+// ---- outputs ------------------------------------------------------------------------------------
+
+template <class Unit>
+void RequestedSystem<Unit>::send(std::uint32_t from, std::uint32_t to,
+                                 const protocol::UnitMessage& message, base::Time now) {
+    if (is_at_once(message.kind)) {
+        follow_with({.from = from, .to = to, .message = message});
+        return;
+    }
+    ++under_way_[static_cast<std::size_t>(message.kind)];
+    nodes().send(
+        {.from = from, .to = to, .bytes = bytes_of(message), .content = RequestedNote::of(message)},
+        now);
+}
+
+/// A write is over when its sender has the completion; where nothing waits for that, when it is
+/// posted.
+template <class Unit>
+void RequestedSystem<Unit>::write(std::uint32_t from, std::uint32_t to, protocol::EventId event,
+                                  protocol::BuilderIndex builder, base::Bytes bytes,
+                                  base::Time now) {
+    const bool is_empty = bytes == 0 && run_;
+    ++writes_under_way_;
+    bytes_under_way_ += bytes;
+    nodes().send({.from = from,
+                  .to = to,
+                  .bytes = is_empty ? config_.control_bytes : bytes,
+                  .is_data = true,
+                  .completes = Unit::limits_writes,
+                  .content = {.number = number_of(event), .round = is_empty ? 1U : 0U}},
+                 now);
+    if constexpr (!Unit::limits_writes) {
+        written_.push_back({from, builder, event});
+    }
+}
+
+/// All fragments are there: the event is built.
+template <class Unit>
+void RequestedSystem<Unit>::deliver(std::uint32_t number, protocol::EventId event, base::Time now) {
+    EventRecord& built = record(event);
+    if (run_) [[unlikely]] {
+        count_delivery(number_of(event));
+    }
+    if (is_warm_) {
+        latency_.record(now - built.assigned);
+    }
+    built.is_built = true;
+    on_built(number, event, built, now);
+    for (; !records_.empty() && records_.front().is_built; ++first_record_) {
+        records_.pop();
+    }
+}
+
+// ---- units that regroup -------------------------------------------------------------------------
+
+/// Events that lost units were collecting are not built any more.
+template <class Unit>
+void RequestedSystem<Unit>::begin_epoch(const std::vector<protocol::EpochSlot>& /*slots*/,
+                                        base::Time /*now*/) {
+    on_epoch();
+    records_.clear();
+    first_record_ = 0;
+    following_.clear();
+    written_.clear();
+}
+
+template <class Unit>
+void RequestedSystem<Unit>::begin_unit(std::uint32_t number, std::uint64_t event_end,
+                                       base::Time now) {
+    node(number) = {std::move(make_unit(number).value())};  // fewer members: cannot fail
+    wake_at_[number] = base::Time::never();
+    lease_unit(number, event_end, now);
+    on_begin(number, now);
+}
+
+template <class Unit>
+void RequestedSystem<Unit>::lease_unit(std::uint32_t number, std::uint64_t event_end,
+                                       base::Time now) {
+    World world{*this, number, now};
+    node(number).unit.on_lease(event_end, world);
+    settle(number, now);
+    on_lease(number, now);
+}
+
+template <class Unit>
+void RequestedSystem<Unit>::close_unit(std::uint32_t number, const Lost& lost, base::Time now) {
+    World world{*this, number, now};
+    node(number).unit.on_close(lost.readouts, lost.builders, now, world);
+    settle(number, now);
+}
+
+template <class Unit>
+void RequestedSystem<Unit>::end_unit(std::uint32_t number, base::Time now) {
+    World world{*this, number, now};
+    if constexpr (requires(Unit& unit) { unit.on_end(world); }) {
+        node(number).unit.on_end(world);
+    }
+}
+
+template <class Unit>
+void RequestedSystem<Unit>::add_counts(std::uint32_t number, UnitCounts& all) const {
+    const Unit& here = node(number).unit;
+    if (const auto* builder = here.builder()) {
+        const auto& counted = builder->counters();
+        all.granted += static_cast<std::int64_t>(counted.assigned);
+        const Delivered meps = delivered(counted);
+        all.built += static_cast<std::int64_t>(meps.built);
+        all.incomplete += static_cast<std::int64_t>(meps.incomplete);
+        all.dropped += static_cast<std::int64_t>(counted.dropped);
+        all.steps += counted.fragments + counted.built;
+    }
+    all.steps += here.written();
+}
+
+// ---- books --------------------------------------------------------------------------------------
+
+template <class Unit>
+std::uint64_t RequestedSystem<Unit>::unexpected() const {
+    std::uint64_t all = refused_;
+    for (const Node& each : units_) {
+        all += each.unit.unexpected_messages();
+    }
+    return all;
+}
+
+template <class Unit>
+base::expected<void> RequestedSystem<Unit>::balance(std::initializer_list<Book> books) {
+    for (const Book& book : books) {
+        if (book.given != book.taken + book.under_way) {
+            return base::defect(fmt::format("{} {} were given, {} taken, {} are under way",
+                                            book.given, book.of, book.taken, book.under_way));
+        }
+    }
+    return {};
+}
+
+template <class Unit>
+base::expected<void> RequestedSystem<Unit>::check_conservation() const {
+    if (run_) {
+        return check_books().and_then([&] { return check_fates(); });
+    }
+    DAQLOOM_CHECK(check_books(unexpected()));
+    using Builder = std::remove_cvref_t<decltype(*std::declval<Unit>().builder())>;
+    using Counters = typename Builder::Counters;
+    const protocol::EventManager::Counters& managed = manager()->counters();
+    std::uint64_t written = 0;
+    for (const Node& each : units_) {
+        written += each.unit.written();
+    }
+    return balance({{"events", managed.events, managed.assigned, manager()->backlog()},
+                    {"assignments", managed.assigned, sum(&Unit::builder, &Counters::assigned),
+                     under_way(Kind::assign)},
+                    {"fragments", written, sum(&Unit::builder, &Counters::fragments),
+                     writes_under_way_},
+                    {"reports", sum(&Unit::builder, &Counters::done), managed.done,
+                     under_way(Kind::done)}})
+        .and_then([&] { return check_own_books(); });
+}
+
+}  // namespace daqloom::systems
