@@ -47,7 +47,27 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     /// Checks the conservation of what the network carries, and of events, messages and fragments;
     /// where units regroup, that each event has one fate: inputs that came too late, or from lost
     /// units, are ignored there.
-    [[nodiscard]] base::expected<void> check_conservation() const;
+    [[nodiscard]] base::expected<void> check_conservation() const {
+        if (run_) {
+            return check_books().and_then([&] { return check_fates(); });
+        }
+        DAQLOOM_CHECK(check_books(unexpected()));
+        using Builder = std::remove_cvref_t<decltype(*std::declval<Unit>().builder())>;
+        using Counters = typename Builder::Counters;
+        const protocol::EventManager::Counters& managed = manager()->counters();
+        std::uint64_t written = 0;
+        for (const Node& each : units_) {
+            written += each.unit.written();
+        }
+        return balance({{"events", managed.events, managed.assigned, manager()->backlog()},
+                        {"assignments", managed.assigned, sum(&Unit::builder, &Counters::assigned),
+                         under_way(Kind::assign)},
+                        {"fragments", written, sum(&Unit::builder, &Counters::fragments),
+                         writes_under_way_},
+                        {"reports", sum(&Unit::builder, &Counters::done), managed.done,
+                         under_way(Kind::done)}})
+            .and_then([&] { return check_own_books(); });
+    }
 
   protected:
     using Kind = protocol::UnitMessage::Kind;
@@ -67,7 +87,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     struct EventRecord {
         base::Time assigned;
         base::Bytes size = 0;       ///< pull building: of the whole event
-        base::Bytes collected = 0;  ///< of its fragments here; not for pull without a run control
+        base::Bytes collected = 0;  ///< fragments here; not for pull without a run control
         protocol::BuilderIndex builder;
         bool is_built = false;
     };
@@ -97,7 +117,21 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
         : RegroupingSystem({kOfEpoch, kControl, kSchedule}), config_(config) {}
 
     /// Places and starts the units. The configuration of any of them, without its numbers.
-    base::expected<void> build(typename Unit::Config config);
+    base::expected<void> build(typename Unit::Config config) {
+        unit_config_ = std::move(config);
+        DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
+        placement_ = std::move(placement);
+        DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue));
+        DAQLOOM_CHECK(make_units());
+        nodes().events().push({config_.warmup, kWarm, 0});
+        DAQLOOM_CHECK(prepare());
+        if (config_.run) {
+            return make_run(config_, config_, config_.readouts, config_.builders, false);
+        }
+        begin_all();
+        start_flows();
+        return {};
+    }
     [[nodiscard]] Node& node(std::uint32_t number) { return units_[number]; }
     [[nodiscard]] const Node& node(std::uint32_t number) const { return units_[number]; }
 
@@ -127,8 +161,52 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     virtual void on_built(std::uint32_t node, protocol::EventId event, const EventRecord& record,
                           base::Time now) = 0;
 
-    void on_event(const sim::Event& event) override;
-    void on_letter(const Letter& letter, base::Time now) final;
+    void on_event(const sim::Event& event) override {
+        switch (event.kind) {
+            case kWake: {
+                World world{*this, event.index, event.at};
+                if (wake_at_[event.index] <= event.at) {
+                    wake_at_[event.index] = base::Time::never();
+                }
+                node(event.index).unit.on_time(event.at, world);
+                settle(event.index, event.at);
+                break;
+            }
+            case kWarm:
+                begin_counting(config_, event.at);
+                on_counting();
+                is_warm_ = true;
+                break;
+            case kFlowDue:
+                on_flow_due(event);
+                break;
+            default:
+                on_run_event(event);
+        }
+    }
+    void on_letter(const Letter& letter, base::Time now) final {
+        if (!has_unit(letter.to)) [[unlikely]] {
+            keep_early(letter);
+            return;
+        }
+        if (letter.is_data) {
+            --writes_under_way_;
+            bytes_under_way_ -= letter.bytes;
+            const protocol::EventId event{letter.content.number};
+            const base::Bytes bytes = letter.content.round == 1 ? 0 : letter.bytes;
+            if ((Unit::limits_writes || run_) && is_recorded(event)) {
+                record(event).collected += bytes;
+            }
+            World world{*this, letter.to, now};
+            node(letter.to).unit.on_fragment(event, placement_.readouts.unit_on[letter.from], bytes,
+                                             now, world);
+        } else {
+            --under_way_[static_cast<std::size_t>(letter.content.kind)];
+            hear(letter.from, letter.to, letter.content.message(), now);
+        }
+        settle(letter.to, now);
+        tell_run(letter.to, now);
+    }
     void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
 
     /// After each call of the unit on a node.
@@ -171,7 +249,13 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     [[nodiscard]] bool is_warm() const { return is_warm_; }
 
     /// Inputs that units ignored; a correct run without losses has none.
-    [[nodiscard]] virtual std::uint64_t unexpected() const;
+    [[nodiscard]] virtual std::uint64_t unexpected() const {
+        std::uint64_t all = refused_;
+        for (const Node& each : units_) {
+            all += each.unit.unexpected_messages();
+        }
+        return all;
+    }
     [[nodiscard]] virtual base::expected<void> check_own_books() const { return {}; }
     struct Book {
         const char* of;
@@ -179,7 +263,15 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
         std::uint64_t taken;
         std::uint64_t under_way;
     };
-    static base::expected<void> balance(std::initializer_list<Book> books);
+    static base::expected<void> balance(std::initializer_list<Book> books) {
+        for (const Book& book : books) {
+            if (book.given != book.taken + book.under_way) {
+                return base::defect(fmt::format("{} {} were given, {} taken, {} are under way",
+                                                book.given, book.of, book.taken, book.under_way));
+            }
+        }
+        return {};
+    }
     /// Sum of one counter over the units' machines.
     template <class Machine, class Count>
     [[nodiscard]] std::uint64_t sum(const Machine* (Unit::*machine)() const, Count count) const {
@@ -203,16 +295,118 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     static std::uint64_t number_of(protocol::EventId event) {
         return static_cast<std::uint64_t>(event);
     }
-    base::expected<void> make_units();
-    [[nodiscard]] base::expected<Unit> make_unit(std::uint32_t node) const;
+    base::expected<void> make_units() {
+        auto next = protocol::BuilderIndex(placement_.builders.node_of.size());
+        units_.reserve(placement_.hosts.size());
+        wake_at_.assign(placement_.hosts.size(), base::Time::never());
+        for (std::uint32_t number = 0; number < placement_.hosts.size(); ++number) {
+            DAQLOOM_TRY(unit, make_unit(number));
+            units_.push_back({std::move(unit)});
+            const protocol::BuilderIndex builder = placement_.builders.unit_on[number];
+            const bool is_spare =
+                builder == protocol::BuilderIndex::none() &&
+                placement_.readouts.unit_on[number] == protocol::ReadoutIndex::none();
+            builder_on_.push_back(is_spare ? next++ : builder);
+        }
+        return {};
+    }
+    /// The unit of this epoch.
+    [[nodiscard]] base::expected<Unit> make_unit(std::uint32_t number) const {
+        auto config = unit_config_;
+        config.readouts = static_cast<std::uint32_t>(placement_.readouts.node_of.size());
+        config.builders = static_cast<std::uint32_t>(placement_.builders.node_of.size());
+        config.readout = placement_.readouts.unit_on[number];
+        config.builder = placement_.builders.unit_on[number];
+        return Unit::make(std::move(config));
+    }
     void send(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& message,
-              base::Time now);
+              base::Time now) {
+        if (is_at_once(message.kind)) {
+            follow_with({.from = from, .to = to, .message = message});
+            return;
+        }
+        ++under_way_[static_cast<std::size_t>(message.kind)];
+        nodes().send({.from = from,
+                      .to = to,
+                      .bytes = bytes_of(message),
+                      .content = RequestedNote::of(message)},
+                     now);
+    }
+    /// A write is over when its sender has the completion; where nothing waits for that, when it is
+    /// posted.
     void write(std::uint32_t from, std::uint32_t to, protocol::EventId event,
-               protocol::BuilderIndex builder, base::Bytes bytes, base::Time now);
-    void deliver(std::uint32_t node, protocol::EventId event, base::Time now);
+               protocol::BuilderIndex builder, base::Bytes bytes, base::Time now) {
+        const bool is_empty = bytes == 0 && run_;
+        ++writes_under_way_;
+        bytes_under_way_ += bytes;
+        nodes().send({.from = from,
+                      .to = to,
+                      .bytes = is_empty ? config_.control_bytes : bytes,
+                      .is_data = true,
+                      .completes = Unit::limits_writes,
+                      .content = {.number = number_of(event), .round = is_empty ? 1U : 0U}},
+                     now);
+        if constexpr (!Unit::limits_writes) {
+            written_.push_back({from, builder, event});
+        }
+    }
+    /// All fragments are there: the event is built.
+    void deliver(std::uint32_t number, protocol::EventId event, base::Time now) {
+        EventRecord& built = record(event);
+        if (run_) [[unlikely]] {
+            count_delivery(number_of(event));
+        }
+        if (is_warm_) {
+            latency_.record(now - built.assigned);
+        }
+        built.is_built = true;
+        on_built(number, event, built, now);
+        for (; !records_.empty() && records_.front().is_built; ++first_record_) {
+            records_.pop();
+        }
+    }
     void hear(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& message,
-              base::Time now);
-    void follow(base::Time now);
+              base::Time now) {
+        const protocol::EventId event{message.number};
+        if (message.kind == Kind::request) {
+            on_request(to, event, now);
+        } else if (message.kind == Kind::assign && is_recorded(event)) {
+            on_assignment(record(event), now);
+        }
+        World world{*this, to, now};
+        if (!node(to).unit.on_message(placement_.readouts.unit_on[from],
+                                      placement_.builders.unit_on[from], message, now, world)) {
+            ++refused_;
+        }
+        if (message.kind == Kind::done) {
+            on_report(now);
+        }
+    }
+    /// Inputs in their order; they may have others follow.
+    void follow(base::Time now) {
+        for (const Written& write : written_) {
+            World world{*this, write.by, now};
+            node(write.by).unit.on_write_done(write.event, write.builder, world);
+        }
+        written_.clear();
+        for (std::size_t i = 0; i < following_.size(); ++i) {
+            const Following input = following_[i];
+            if (!has_unit(input.to)) [[unlikely]] {
+                keep_early({.from = input.from,
+                            .to = input.to,
+                            .content = RequestedNote::of(input.message)});
+                continue;
+            }
+            if (input.is_message) {
+                hear(input.from, input.to, input.message, now);
+            } else {
+                World world{*this, input.to, now};
+                node(input.to).unit.on_consumed(input.event, now, world);
+            }
+            wake_in_time(input.to, now);
+        }
+        following_.clear();
+    }
     void wake_in_time(std::uint32_t number, base::Time now) {
         const base::Time due = node(number).unit.next_timer();
         if (due != wake_at_[number]) {
@@ -224,19 +418,57 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     }
 
     // ---- units that regroup
-    void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) final;
-    void begin_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) final;
-    void lease_unit(std::uint32_t node, std::uint64_t event_end, base::Time now) final;
-    void close_unit(std::uint32_t node, const Lost& lost, base::Time now) final;
+    /// Events that lost units were collecting are not built any more.
+    void begin_epoch(const std::vector<protocol::EpochSlot>& /*slots*/, base::Time /*now*/) final {
+        on_epoch();
+        records_.clear();
+        first_record_ = 0;
+        following_.clear();
+        written_.clear();
+    }
+    void begin_unit(std::uint32_t number, std::uint64_t event_end, base::Time now) final {
+        node(number) = {std::move(make_unit(number).value())};  // fewer members: cannot fail
+        wake_at_[number] = base::Time::never();
+        lease_unit(number, event_end, now);
+        on_begin(number, now);
+    }
+    void lease_unit(std::uint32_t number, std::uint64_t event_end, base::Time now) final {
+        World world{*this, number, now};
+        node(number).unit.on_lease(event_end, world);
+        settle(number, now);
+        on_lease(number, now);
+    }
+    void close_unit(std::uint32_t number, const Lost& lost, base::Time now) final {
+        World world{*this, number, now};
+        node(number).unit.on_close(lost.readouts, lost.builders, now, world);
+        settle(number, now);
+    }
     [[nodiscard]] bool has_drained(std::uint32_t number) const final {
         return node(number).unit.is_drained();
     }
-    void end_unit(std::uint32_t node, base::Time now) final;
+    void end_unit(std::uint32_t number, base::Time now) final {
+        World world{*this, number, now};
+        if constexpr (requires(Unit& unit) { unit.on_end(world); }) {
+            node(number).unit.on_end(world);
+        }
+    }
     [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t number) const final {
         return node(number).unit.next_event();
     }
     void retire_unit(std::uint32_t number) final { on_retire(node(number).unit); }
-    void add_counts(std::uint32_t number, UnitCounts& counts) const final;
+    void add_counts(std::uint32_t number, UnitCounts& all) const final {
+        const Unit& here = node(number).unit;
+        if (const auto* builder = here.builder()) {
+            const auto& counted = builder->counters();
+            all.granted += static_cast<std::int64_t>(counted.assigned);
+            const Delivered meps = delivered(counted);
+            all.built += static_cast<std::int64_t>(meps.built);
+            all.incomplete += static_cast<std::int64_t>(meps.incomplete);
+            all.dropped += static_cast<std::int64_t>(counted.dropped);
+            all.steps += counted.fragments + counted.built;
+        }
+        all.steps += here.written();
+    }
     [[nodiscard]] bool waits(UnitIndex unit) const final {
         return has_unit(unit.value()) && node(unit.value()).unit.waits_for_its_own();
     }
@@ -313,308 +545,5 @@ struct RequestedSystem<Unit>::World {
         system.deliver(self, event, now);
     }
 };
-
-// ---- units --------------------------------------------------------------------------------------
-
-template <class Unit>
-base::expected<void> RequestedSystem<Unit>::build(typename Unit::Config config) {
-    unit_config_ = std::move(config);
-    DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
-    placement_ = std::move(placement);
-    DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue));
-    DAQLOOM_CHECK(make_units());
-    nodes().events().push({config_.warmup, kWarm, 0});
-    DAQLOOM_CHECK(prepare());
-    if (config_.run) {
-        return make_run(config_, config_, config_.readouts, config_.builders, false);
-    }
-    begin_all();
-    start_flows();
-    return {};
-}
-
-template <class Unit>
-base::expected<void> RequestedSystem<Unit>::make_units() {
-    auto next = protocol::BuilderIndex(placement_.builders.node_of.size());
-    units_.reserve(placement_.hosts.size());
-    wake_at_.assign(placement_.hosts.size(), base::Time::never());
-    for (std::uint32_t number = 0; number < placement_.hosts.size(); ++number) {
-        DAQLOOM_TRY(unit, make_unit(number));
-        units_.push_back({std::move(unit)});
-        const protocol::BuilderIndex builder = placement_.builders.unit_on[number];
-        const bool is_spare = builder == protocol::BuilderIndex::none() &&
-                              placement_.readouts.unit_on[number] == protocol::ReadoutIndex::none();
-        builder_on_.push_back(is_spare ? next++ : builder);
-    }
-    return {};
-}
-
-/// The unit of this epoch.
-template <class Unit>
-base::expected<Unit> RequestedSystem<Unit>::make_unit(std::uint32_t number) const {
-    auto config = unit_config_;
-    config.readouts = static_cast<std::uint32_t>(placement_.readouts.node_of.size());
-    config.builders = static_cast<std::uint32_t>(placement_.builders.node_of.size());
-    config.readout = placement_.readouts.unit_on[number];
-    config.builder = placement_.builders.unit_on[number];
-    return Unit::make(std::move(config));
-}
-
-// ---- inputs -------------------------------------------------------------------------------------
-
-template <class Unit>
-void RequestedSystem<Unit>::on_event(const sim::Event& event) {
-    switch (event.kind) {
-        case kWake: {
-            World world{*this, event.index, event.at};
-            if (wake_at_[event.index] <= event.at) {
-                wake_at_[event.index] = base::Time::never();
-            }
-            node(event.index).unit.on_time(event.at, world);
-            settle(event.index, event.at);
-            break;
-        }
-        case kWarm:
-            begin_counting(config_, event.at);
-            on_counting();
-            is_warm_ = true;
-            break;
-        case kFlowDue:
-            on_flow_due(event);
-            break;
-        default:
-            on_run_event(event);
-    }
-}
-
-template <class Unit>
-void RequestedSystem<Unit>::on_letter(const Letter& letter, base::Time now) {
-    if (!has_unit(letter.to)) [[unlikely]] {
-        keep_early(letter);
-        return;
-    }
-    if (letter.is_data) {
-        --writes_under_way_;
-        bytes_under_way_ -= letter.bytes;
-        const protocol::EventId event{letter.content.number};
-        const base::Bytes bytes = letter.content.round == 1 ? 0 : letter.bytes;
-        if ((Unit::limits_writes || run_) &&
-            is_recorded(event)) {  // else given out without this fragment
-            record(event).collected += bytes;
-        }
-        World world{*this, letter.to, now};
-        node(letter.to).unit.on_fragment(event, placement_.readouts.unit_on[letter.from], bytes,
-                                         now, world);
-    } else {
-        --under_way_[static_cast<std::size_t>(letter.content.kind)];
-        hear(letter.from, letter.to, letter.content.message(), now);
-    }
-    settle(letter.to, now);
-    tell_run(letter.to, now);
-}
-
-template <class Unit>
-void RequestedSystem<Unit>::hear(std::uint32_t from, std::uint32_t to,
-                                 const protocol::UnitMessage& message, base::Time now) {
-    const protocol::EventId event{message.number};
-    if (message.kind == Kind::request) {
-        on_request(to, event, now);
-    } else if (message.kind == Kind::assign && is_recorded(event)) {
-        on_assignment(record(event), now);
-    }
-    World world{*this, to, now};
-    if (!node(to).unit.on_message(placement_.readouts.unit_on[from],
-                                  placement_.builders.unit_on[from], message, now, world)) {
-        ++refused_;
-    }
-    if (message.kind == Kind::done) {
-        on_report(now);
-    }
-}
-
-/// In their order; they may have others follow.
-template <class Unit>
-void RequestedSystem<Unit>::follow(base::Time now) {
-    for (const Written& write : written_) {
-        World world{*this, write.by, now};
-        node(write.by).unit.on_write_done(write.event, write.builder, world);
-    }
-    written_.clear();
-    for (std::size_t i = 0; i < following_.size(); ++i) {
-        const Following input = following_[i];
-        if (!has_unit(input.to)) [[unlikely]] {
-            keep_early(
-                {.from = input.from, .to = input.to, .content = RequestedNote::of(input.message)});
-            continue;
-        }
-        if (input.is_message) {
-            hear(input.from, input.to, input.message, now);
-        } else {
-            World world{*this, input.to, now};
-            node(input.to).unit.on_consumed(input.event, now, world);
-        }
-        wake_in_time(input.to, now);
-    }
-    following_.clear();
-}
-
-// ---- outputs ------------------------------------------------------------------------------------
-
-template <class Unit>
-void RequestedSystem<Unit>::send(std::uint32_t from, std::uint32_t to,
-                                 const protocol::UnitMessage& message, base::Time now) {
-    if (is_at_once(message.kind)) {
-        follow_with({.from = from, .to = to, .message = message});
-        return;
-    }
-    ++under_way_[static_cast<std::size_t>(message.kind)];
-    nodes().send(
-        {.from = from, .to = to, .bytes = bytes_of(message), .content = RequestedNote::of(message)},
-        now);
-}
-
-/// A write is over when its sender has the completion; where nothing waits for that, when it is
-/// posted.
-template <class Unit>
-void RequestedSystem<Unit>::write(std::uint32_t from, std::uint32_t to, protocol::EventId event,
-                                  protocol::BuilderIndex builder, base::Bytes bytes,
-                                  base::Time now) {
-    const bool is_empty = bytes == 0 && run_;
-    ++writes_under_way_;
-    bytes_under_way_ += bytes;
-    nodes().send({.from = from,
-                  .to = to,
-                  .bytes = is_empty ? config_.control_bytes : bytes,
-                  .is_data = true,
-                  .completes = Unit::limits_writes,
-                  .content = {.number = number_of(event), .round = is_empty ? 1U : 0U}},
-                 now);
-    if constexpr (!Unit::limits_writes) {
-        written_.push_back({from, builder, event});
-    }
-}
-
-/// All fragments are there: the event is built.
-template <class Unit>
-void RequestedSystem<Unit>::deliver(std::uint32_t number, protocol::EventId event, base::Time now) {
-    EventRecord& built = record(event);
-    if (run_) [[unlikely]] {
-        count_delivery(number_of(event));
-    }
-    if (is_warm_) {
-        latency_.record(now - built.assigned);
-    }
-    built.is_built = true;
-    on_built(number, event, built, now);
-    for (; !records_.empty() && records_.front().is_built; ++first_record_) {
-        records_.pop();
-    }
-}
-
-// ---- units that regroup -------------------------------------------------------------------------
-
-/// Events that lost units were collecting are not built any more.
-template <class Unit>
-void RequestedSystem<Unit>::begin_epoch(const std::vector<protocol::EpochSlot>& /*slots*/,
-                                        base::Time /*now*/) {
-    on_epoch();
-    records_.clear();
-    first_record_ = 0;
-    following_.clear();
-    written_.clear();
-}
-
-template <class Unit>
-void RequestedSystem<Unit>::begin_unit(std::uint32_t number, std::uint64_t event_end,
-                                       base::Time now) {
-    node(number) = {std::move(make_unit(number).value())};  // fewer members: cannot fail
-    wake_at_[number] = base::Time::never();
-    lease_unit(number, event_end, now);
-    on_begin(number, now);
-}
-
-template <class Unit>
-void RequestedSystem<Unit>::lease_unit(std::uint32_t number, std::uint64_t event_end,
-                                       base::Time now) {
-    World world{*this, number, now};
-    node(number).unit.on_lease(event_end, world);
-    settle(number, now);
-    on_lease(number, now);
-}
-
-template <class Unit>
-void RequestedSystem<Unit>::close_unit(std::uint32_t number, const Lost& lost, base::Time now) {
-    World world{*this, number, now};
-    node(number).unit.on_close(lost.readouts, lost.builders, now, world);
-    settle(number, now);
-}
-
-template <class Unit>
-void RequestedSystem<Unit>::end_unit(std::uint32_t number, base::Time now) {
-    World world{*this, number, now};
-    if constexpr (requires(Unit& unit) { unit.on_end(world); }) {
-        node(number).unit.on_end(world);
-    }
-}
-
-template <class Unit>
-void RequestedSystem<Unit>::add_counts(std::uint32_t number, UnitCounts& all) const {
-    const Unit& here = node(number).unit;
-    if (const auto* builder = here.builder()) {
-        const auto& counted = builder->counters();
-        all.granted += static_cast<std::int64_t>(counted.assigned);
-        const Delivered meps = delivered(counted);
-        all.built += static_cast<std::int64_t>(meps.built);
-        all.incomplete += static_cast<std::int64_t>(meps.incomplete);
-        all.dropped += static_cast<std::int64_t>(counted.dropped);
-        all.steps += counted.fragments + counted.built;
-    }
-    all.steps += here.written();
-}
-
-// ---- books --------------------------------------------------------------------------------------
-
-template <class Unit>
-std::uint64_t RequestedSystem<Unit>::unexpected() const {
-    std::uint64_t all = refused_;
-    for (const Node& each : units_) {
-        all += each.unit.unexpected_messages();
-    }
-    return all;
-}
-
-template <class Unit>
-base::expected<void> RequestedSystem<Unit>::balance(std::initializer_list<Book> books) {
-    for (const Book& book : books) {
-        if (book.given != book.taken + book.under_way) {
-            return base::defect(fmt::format("{} {} were given, {} taken, {} are under way",
-                                            book.given, book.of, book.taken, book.under_way));
-        }
-    }
-    return {};
-}
-
-template <class Unit>
-base::expected<void> RequestedSystem<Unit>::check_conservation() const {
-    if (run_) {
-        return check_books().and_then([&] { return check_fates(); });
-    }
-    DAQLOOM_CHECK(check_books(unexpected()));
-    using Builder = std::remove_cvref_t<decltype(*std::declval<Unit>().builder())>;
-    using Counters = typename Builder::Counters;
-    const protocol::EventManager::Counters& managed = manager()->counters();
-    std::uint64_t written = 0;
-    for (const Node& each : units_) {
-        written += each.unit.written();
-    }
-    return balance({{"events", managed.events, managed.assigned, manager()->backlog()},
-                    {"assignments", managed.assigned, sum(&Unit::builder, &Counters::assigned),
-                     under_way(Kind::assign)},
-                    {"fragments", written, sum(&Unit::builder, &Counters::fragments),
-                     writes_under_way_},
-                    {"reports", sum(&Unit::builder, &Counters::done), managed.done,
-                     under_way(Kind::done)}})
-        .and_then([&] { return check_own_books(); });
-}
 
 }  // namespace daqloom::systems

@@ -1,4 +1,4 @@
-// Linear shifting whose units may be lost: what is its own of an epoch.
+// Linear shifting with unit loss: how units begin and end an epoch.
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +26,7 @@ void ShiftSystem::begin_epoch(const std::vector<EpochSlot>& slots, Time now) {
                                  : BuilderIndex::none());
     }
     shift_ = std::move(LinearShift::make(std::move(readout_in), std::move(builder_in)).value());
-    doing_.assign(shift_->readouts(), {ShiftStage::finished, now});
+    stages_of_.assign(shift_->readouts(), {ShiftStage::finished, now});
     groups_.clear();
     group_of_.resize(0);
     make_groups(*shift_);
@@ -37,14 +37,12 @@ void ShiftSystem::begin_unit(std::uint32_t node, std::uint64_t mep_end, Time now
     auto config = unit_config(config_, *shift_, slowest_rate_);
     config.self = placement_.readouts.unit_on[node];
     config.builder.self = placement_.builders.unit_on[node];
-    config.barrier_groups.clear();
+    base::Table<ReadoutIndex, ReadoutIndex> in_run;
     for (const std::uint32_t each : placement_.readouts.node_of) {
-        const ReadoutIndex in_run = readouts_in_run_.unit_on[each];
-        if (in_run.value() < config_.barrier_groups.size()) {
-            config.barrier_groups.push_back(config_.barrier_groups[in_run.value()]);
-        }
+        in_run.push_back(readouts_in_run_.unit_on[each]);
     }
-    units_[node] = std::move(ShiftUnit::make(config, *shift_).value());  // as for all, but fewer
+    config.keep_groups_of(in_run);
+    units_[node] = std::move(ShiftUnit::make(config, *shift_).value());  // fewer: cannot fail
     World world{*this, node, now};
     units_[node].on_lease(mep_end, world);
     if (config.self != ReadoutIndex::none()) {
@@ -98,7 +96,7 @@ void ShiftSystem::add_counts(std::uint32_t node, UnitCounts& all) const {
 bool ShiftSystem::waits(UnitIndex unit) const {
     const ReadoutIndex self = placement_.readouts.unit_on[unit.value()];
     if (!has_unit(unit.value()) || self == ReadoutIndex::none() ||
-        doing_[self].stage != ShiftStage::sending) {
+        stages_of_[self].stage != ShiftStage::sending) {
         return false;
     }
     const auto& readout = *units_[unit.value()].readout();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -18,7 +19,11 @@ using namespace protocol;
 
 namespace {
 
-/// Of the cables of some hosts: what bounds a write between any two of them.
+/// By stage.
+constexpr std::array kTimeIn = {&ShiftReport::entering, &ShiftReport::asking, &ShiftReport::sending,
+                                &ShiftReport::idle, &ShiftReport::in_barrier};
+
+/// Rate of the slowest cable of some hosts: the bound of a write between any two of them.
 base::BitRate slowest_rate(const network::Graph& graph, std::span<const NodeIndex> hosts) {
     base::BitRate slowest{std::numeric_limits<std::int64_t>::max()};
     for (const network::Cable& cable : graph.cables) {
@@ -116,7 +121,7 @@ base::expected<LinearShift> ShiftSystem::place_units() {
 
 base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
     const std::uint32_t units = shift.readouts();
-    doing_.resize(units);
+    stages_of_.resize(units, {ShiftStage::entering, Time::zero()});
     if (config_.streams < 1 || config_.streams > kMostStreams ||
         config_.mfp_bytes.size() != std::size_t{units} * config_.streams) {
         return base::failure(fmt::format(
@@ -153,7 +158,7 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
     const std::uint64_t ahead =
         config_.barrier_slack + (config_.leaves_step ? barriers_of_round(config_, shift) - 1 : 0);
     std::map<std::uint32_t, std::uint32_t> number_of;
-    for (const ReadoutIndex each : doing_.indices()) {
+    for (const ReadoutIndex each : stages_of_.indices()) {
         const ReadoutIndex in_run = readouts_in_run_.unit_on[placement_.readouts.node_of[each]];
         const std::uint32_t given =
             config_.barrier_groups.empty() ? 0 : config_.barrier_groups[in_run.value()];
@@ -179,7 +184,7 @@ base::expected<void> ShiftSystem::place_cards() {
                            ? Time::from_seconds(mfps * config_.mfp_interval.seconds())
                            : Time::never());
     }
-    for (std::size_t unit = 0; unit < doing_.size(); ++unit) {
+    for (std::size_t unit = 0; unit < stages_of_.size(); ++unit) {
         card_delays_.push_back({config_.seed, fmt::format("card acknowledge {}", unit)});
     }
     cards_ = protocol::ReadoutCards(config_.mfp_interval, room);
@@ -301,8 +306,14 @@ void ShiftSystem::on_written(const Letter& letter, Time now) {
 }
 
 void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage stage, Time now) {
-    leave_stage(unit, step, now);
-    doing_[unit] = {stage, now};
+    const auto [ended, since] = stages_of_[unit];
+    const Time spent = stages_of_[unit].enter(stage, now);
+    if (ended != ShiftStage::finished) {
+        counted_.*kTimeIn[static_cast<std::size_t>(ended)] += spent;
+    }
+    if (ended == ShiftStage::in_barrier && gathers()) {
+        leave_barrier(unit, step, since, now);
+    }
     if (stage == ShiftStage::in_barrier && gathers()) {
         gathering(unit, (step + 1) / config_.phases_per_barrier - 1).last = now;
     }
@@ -312,41 +323,20 @@ void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage 
     }
 }
 
-void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
-    const Time spent = now - doing_[unit].since;
-    switch (doing_[unit].stage) {
-        case ShiftStage::entering:
-            counted_.entering += spent;
-            break;
-        case ShiftStage::asking:
-            counted_.asking += spent;
-            break;
-        case ShiftStage::sending:
-            counted_.sending += spent;
-            break;
-        case ShiftStage::idle:
-            counted_.idle += spent;
-            break;
-        case ShiftStage::finished:
-            break;
-        case ShiftStage::in_barrier: {
-            counted_.in_barrier += spent;
-            const std::uint64_t reached = step / config_.phases_per_barrier;
-            if (!gathers() || reached <= config_.barrier_slack) {
-                break;
-            }
-            Gathering& here = gathering(unit, reached - 1 - config_.barrier_slack);
-            const Time since = std::max(doing_[unit].since, here.last);
-            here.waiting_for_slowest += since - doing_[unit].since;
-            here.releasing += now - since;
-            if (++here.released == group_of(unit).units.size()) {
-                counted_.waiting_for_slowest += here.waiting_for_slowest;
-                counted_.releasing += here.releasing;
-                ++counted_.barriers;
-                here = {};
-            }
-            break;
-        }
+void ShiftSystem::leave_barrier(ReadoutIndex unit, std::uint64_t step, Time since, Time now) {
+    const std::uint64_t reached = step / config_.phases_per_barrier;
+    if (reached <= config_.barrier_slack) {
+        return;
+    }
+    Gathering& here = gathering(unit, reached - 1 - config_.barrier_slack);
+    const Time last = std::max(since, here.last);
+    here.waiting_for_slowest += last - since;
+    here.releasing += now - last;
+    if (++here.released == group_of(unit).units.size()) {
+        counted_.waiting_for_slowest += here.waiting_for_slowest;
+        counted_.releasing += here.releasing;
+        ++counted_.barriers;
+        here = {};
     }
 }
 

@@ -171,11 +171,6 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
         std::uint32_t node = 0;
         protocol::MepId mep{};
     };
-    /// What a unit is at.
-    struct Doing {
-        protocol::ShiftStage stage = protocol::ShiftStage::entering;
-        base::Time since;
-    };
     struct Stream {
         protocol::MfpSizes sizes;
         base::Time card_knows;  ///< of the last MFP
@@ -229,7 +224,8 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     void taken_from_card(std::uint32_t stream, base::Time now);
     void enter_stage(protocol::ReadoutIndex unit, std::uint64_t step, protocol::ShiftStage stage,
                      base::Time now);
-    void leave_stage(protocol::ReadoutIndex unit, std::uint64_t step, base::Time now);
+    void leave_barrier(protocol::ReadoutIndex unit, std::uint64_t step, base::Time since,
+                       base::Time now);
     /// A stream's number, as the cards and events have it, of those of all readout units of the
     /// run.
     [[nodiscard]] std::uint32_t stream_number(std::uint32_t node,
@@ -280,7 +276,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     ShiftSystemConfig config_;
     base::BitRate slowest_rate_;
     std::vector<protocol::ShiftUnit> units_;  ///< by node; the last one it had
-    base::Table<protocol::ReadoutIndex, Doing> doing_;
+    base::Table<protocol::ReadoutIndex, protocol::StageClock> stages_of_;
     std::vector<Stream> streams_;  ///< of all readout units
     protocol::ReadoutCards cards_;
     base::Table<protocol::ReadoutIndex, base::RandomStream> card_delays_;

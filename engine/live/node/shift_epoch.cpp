@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -30,6 +31,11 @@ using protocol::ShiftUnit;
 using protocol::StreamIndex;
 using protocol::UnitMessage;
 using protocol::UnitTimer;
+
+/// By stage.
+constexpr std::array kTimeIn = {&NodeCounters::entering_time, &NodeCounters::asking_time,
+                                &NodeCounters::sending_time, &NodeCounters::idle_time,
+                                &NodeCounters::barrier_time};
 
 std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
 
@@ -84,8 +90,7 @@ class ShiftEpoch final : public UnitEpoch {
     protocol::MepLayout layout_;
     std::vector<Bytes> offsets_;  ///< of the epoch's streams, in a MEP
 
-    ShiftStage stage_ = ShiftStage::finished;
-    Time stage_since_ = Time::zero();
+    protocol::StageClock stage_;
     std::uint64_t step_ = 0;
     Time step_since_ = Time::zero();
     // ---- in earlier epochs
@@ -165,7 +170,7 @@ base::expected<void> ShiftEpoch::make_unit() {
 }
 
 void ShiftEpoch::begin() {
-    stage_since_ = step_since_ = now();
+    stage_.since = step_since_ = now();
     if (unit_->readout() != nullptr) {
         World world{*this};
         unit_->on_start(parts_.start, now(), world);
@@ -233,7 +238,7 @@ bool ShiftEpoch::waits_for_its_own() const {
     const bool waits_for_consumer = builder != nullptr &&
                                     config().when_full == protocol::WhenFull::wait &&
                                     builder->under_construction() == 0 && !is_consumed();
-    return (stage_ == ShiftStage::sending && post_.is_empty() &&
+    return (stage_.stage == ShiftStage::sending && post_.is_empty() &&
             unit_->readout()->writes_under_way() == 0 && !awaits_answer()) ||
            waits_for_consumer;
 }
@@ -247,7 +252,7 @@ bool ShiftEpoch::awaits_answer() const {
 /// Cause, once the readout unit is in its sending stage; otherwise null. A builder unit answers
 /// when all readout units have data: a readout unit without data waits for its own sources.
 Counter* ShiftEpoch::cause_of_waiting() const {
-    if (stage_ != ShiftStage::sending) {
+    if (stage_.stage != ShiftStage::sending) {
         return nullptr;
     }
     if (unit_->readout()->writes_under_way() > 0 || !post_.is_empty()) {
@@ -258,34 +263,18 @@ Counter* ShiftEpoch::cause_of_waiting() const {
 }
 
 void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
-    const Time spent = at - stage_since_;
-    counters_.phase_time.add(stage_ == ShiftStage::finished ? Time::zero() : spent);
-    switch (stage_) {
-        case ShiftStage::entering:
-            counters_.entering_time.add(spent);
-            break;
-        case ShiftStage::asking:
-            counters_.asking_time.add(spent);
-            break;
-        case ShiftStage::sending:
-            counters_.sending_time.add(spent);
-            counters_.phases.add(1);
-            break;
-        case ShiftStage::idle:
-            counters_.idle_time.add(spent);
-            counters_.phases.add(1);
-            counters_.idle_phases.add(1);
-            break;
-        case ShiftStage::in_barrier:
-            counters_.barrier_time.add(spent);
-            counters_.barriers.add(1);
-            counters_.in_barriers.record(spent);
-            break;
-        case ShiftStage::finished:
-            break;
+    const ShiftStage ended = stage_.stage;
+    const Time spent = stage_.enter(stage, at);
+    if (ended != ShiftStage::finished) {
+        counters_.phase_time.add(spent);
+        (counters_.*kTimeIn[static_cast<std::size_t>(ended)]).add(spent);
     }
-    stage_ = stage;
-    stage_since_ = at;
+    counters_.phases.add(ended == ShiftStage::sending || ended == ShiftStage::idle ? 1 : 0);
+    counters_.idle_phases.add(ended == ShiftStage::idle ? 1 : 0);
+    if (ended == ShiftStage::in_barrier) {
+        counters_.barriers.add(1);
+        counters_.in_barriers.record(spent);
+    }
     if (step != step_) {
         counters_.in_phases.record(at - step_since_);
         step_ = step;

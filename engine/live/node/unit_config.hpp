@@ -30,12 +30,7 @@ inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, con
                                                    std::uint64_t output_meps) {
     auto unit = protocol::ShiftUnitConfig::sized(config, members.shift, config.streams);
     unit.self = members.readout_of[config.self];
-    unit.barrier_groups.clear();
-    for (const protocol::ReadoutIndex in_run : members.readout_in_run) {
-        if (in_run.value() < config.barrier_groups.size()) {
-            unit.barrier_groups.push_back(config.barrier_groups[in_run.value()]);
-        }
-    }
+    unit.keep_groups_of(members.readout_in_run);
     protocol::PushReadoutConfig& readout = unit.readout;
     readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
     // The stream's buffer limits the MFPs; this is only an upper bound.

@@ -49,8 +49,7 @@ TEST(PullUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     const auto memory =
         EventMemory::of(config, {PullScript::nodes, PullScript::nodes, members->readouts_in_run});
     ASSERT_TRUE(memory);
-    EXPECT_EQ(PullScript::play(pull_unit_config(config, *members, *memory)),
-              PullScript::expected);
+    EXPECT_EQ(PullScript::play(pull_unit_config(config, *members, *memory)), PullScript::expected);
 }
 
 }  // namespace

@@ -112,6 +112,15 @@ std::uint32_t barriers_of_round(const ShiftRules& rules, const LinearShift& shif
     return std::max(1U, shift.phases() / rules.phases_per_barrier);
 }
 
+void ShiftUnitConfig::keep_groups_of(const base::Table<ReadoutIndex, ReadoutIndex>& in_run) {
+    const auto of_run = std::exchange(barrier_groups, {});
+    for (const ReadoutIndex number : in_run) {
+        if (number.value() < of_run.size()) {
+            barrier_groups.push_back(of_run[number.value()]);
+        }
+    }
+}
+
 ShiftUnitConfig ShiftUnitConfig::sized(const ShiftRules& rules, const LinearShift& shift,
                                        std::uint32_t streams) {
     const std::uint32_t meps = 2 * rules.meps_per_phase;  // of this round and of the next

@@ -41,6 +41,8 @@ struct ShiftUnitConfig : ShiftRules {
     /// units the node has, and bytes.
     static ShiftUnitConfig sized(const ShiftRules& rules, const LinearShift& shift,
                                  std::uint32_t streams);
+    /// Leaves the barrier groups of an epoch, in which readout units have these numbers in the run.
+    void keep_groups_of(const base::Table<ReadoutIndex, ReadoutIndex>& in_run);
 };
 
 /// The stages of a phase.
@@ -51,6 +53,18 @@ enum class ShiftStage {
     idle,        ///< the slot to which it would send is a dummy
     in_barrier,  ///< it is through and waits for the others
     finished,
+};
+
+/// Stage of a readout unit, and since when: for worlds that count the time in stages.
+struct StageClock {
+    ShiftStage stage = ShiftStage::finished;
+    base::Time since;
+
+    /// Begins a stage. Returns the time spent in the one before.
+    base::Time enter(ShiftStage next, base::Time now) {
+        stage = next;
+        return now - std::exchange(since, now);
+    }
 };
 
 /// The world of a unit. None of these may call the unit back.
