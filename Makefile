@@ -170,7 +170,7 @@ packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmak
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-16 clang-format-16 ethtool iproute2 iputils-ping \
 	libbenchmark-dev libclang-rt-16-dev libdpdk-dev libgtest-dev munge nftables openssh-client \
-	openssh-server openvswitch-switch pkg-config python3-os-ken slurm-client slurmctld slurmd tshark
+	openssh-server openvswitch-switch pkg-config slurm-client slurmctld slurmd tshark
 packages_bench := $(packages_develop) libopenmpi-dev liburing-dev openmpi-bin
 
 build/packages/%: Makefile

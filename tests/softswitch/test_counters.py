@@ -3,7 +3,6 @@
 import pytest
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
-pytest.importorskip("pyof", reason="the Python package python-openflow is not installed")
 
 from daqloom.softswitch.counters import SwitchCollector
 from daqloom.softswitch.status import OvsdbStatus

@@ -14,24 +14,25 @@ import pytest
 from support.softswitch.switches import DAQLOOM
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
-pytest.importorskip("pyof", reason="the Python package python-openflow is not installed")
-
-from pyof.v0x04.asynchronous.error_msg import FlowModFailedCode
-from pyof.v0x04.common.header import Type
-from pyof.v0x04.common.utils import unpack_message
-from pyof.v0x04.controller2switch.barrier_request import BarrierRequest
-from pyof.v0x04.controller2switch.common import MultipartType
-from pyof.v0x04.controller2switch.multipart_request import FlowStatsRequest, MultipartRequest
-from pyof.v0x04.symmetric.echo_request import EchoRequest
-from pyof.v0x04.symmetric.hello import Hello
-
 from daqloom.measure import MeasureError
 from daqloom.softswitch.openflow import connection
 from daqloom.softswitch.openflow.connection import MOST_CONTROLLERS, Address, controllers
-from support.softswitch.openflow_switch import Switch, flow, ip, packed
+from daqloom.softswitch.openflow.errors import Error
+from support.softswitch.openflow_switch import (
+    CONTROLLER,
+    FLOWS,
+    HELLO,
+    MAKE,
+    OF,
+    Switch,
+    flow,
+    ip,
+    packed,
+    unpacked,
+)
 
 PATIENCE_S = 60.0
-FLOWS = MultipartRequest(5, MultipartType.OFPMP_FLOW, 0, FlowStatsRequest()).pack()
+BARRIER = packed(MAKE.OFPBarrierRequest(CONTROLLER))
 
 
 def many(count: int) -> list[bytes]:
@@ -44,8 +45,7 @@ def test_new_entries_reach_the_switch_together():
     assert len(switch.table) == switch.engine.steps == 200
     assert switch.engine.turns == 4  # 64 at a time
     turns = switch.engine.turns
-    barrier = packed(BarrierRequest(xid=9))
-    switch.session.receive(packed(flow(priority=1)) + barrier + packed(flow(priority=2)))
+    switch.session.receive(packed(flow(priority=1)) + BARRIER + packed(flow(priority=2)))
     assert switch.engine.turns == turns + 2  # what comes before a barrier has been done
 
 
@@ -60,9 +60,9 @@ def test_of_entries_that_come_together_the_refused_one_alone_is_refused():
     switch.engine.apply = refuses
     switch.sent.clear()
     switch.session.receive(b"".join(many(10)))
-    errors = [unpack_message(each) for each in switch.sent]
-    assert {error.code for error in errors} == {FlowModFailedCode.OFPFMFC_TABLE_FULL}
-    assert [error.data.value for error in errors] == [many(10)[5], many(10)[6]]
+    errors = [unpacked(each) for each in switch.sent]
+    assert {(e.type, e.code) for e in errors} == {Error.OFPFMFC_TABLE_FULL.value}
+    assert [error.data for error in errors] == [many(10)[5], many(10)[6]]
     assert [entry.cookie for entry in switch.table.entries()] == [0, 1, 2, 3, 4, 7, 8, 9]
     switch.session.receive(b"".join(many(10)))  # their places are free again
     assert len(switch.table) == 10
@@ -100,7 +100,7 @@ class Clients:
     async def greeted(self) -> Client:
         """One that speaks the same version."""
         reader, writer = await self.silent()
-        writer.write(Hello(xid=1).pack())
+        writer.write(HELLO)
         assert await reader.readexactly(8) == b"\x04\x00\x00\x08\0\0\0\1"
         return reader, writer
 
@@ -129,10 +129,10 @@ def played(path: Path, scene: Scene) -> None:
 
 
 async def echoed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(EchoRequest(xid=77).pack())
-    while (head := await reader.readexactly(8))[1] != Type.OFPT_ECHO_REPLY:
+    writer.write(packed(MAKE.OFPEchoRequest(CONTROLLER)))
+    while (head := await reader.readexactly(8))[1] != OF.OFPT_ECHO_REPLY:
         await reader.readexactly(int.from_bytes(head[2:4]) - 8)
-    assert int.from_bytes(head[4:8]) == 77
+    assert int.from_bytes(head[4:8]) == 7
 
 
 @pytest.mark.process
@@ -146,7 +146,7 @@ def test_a_controller_that_reads_no_answers_holds_up_no_other_and_is_left(
         deaf, hearing = await clients.greeted(), await clients.greeted()
         hearing[1].write(b"".join(many(500)))
         await echoed(*hearing)
-        # Each answer has 40 kB: all of them 100 MB, and minutes of work.
+        # Each answer has 40 kB: all of them 100 MB, and much work.
         deaf[1].write(FLOWS * 2340)
         for _ in range(20):
             await echoed(*hearing)
@@ -168,7 +168,7 @@ def test_silent_controllers_keep_nobody_out(tmp_path):
         busy = []
         for _ in range(connection.MOST_OF_PEER):
             busy.append(await clients.greeted())
-            busy[-1][1].write(packed(BarrierRequest(xid=1)))
+            busy[-1][1].write(BARRIER)
             await busy[-1][0].readexactly(8)
         # All places are taken by those that have asked for something: the others made room.
         for reader, _ in silent + idle:

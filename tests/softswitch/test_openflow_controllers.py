@@ -1,18 +1,19 @@
 """The software switch under controllers of OpenFlow 1.3: ovs-ofctl and os-ken."""
 
 import json
-import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from support.repository import SUPPORT
+from support.repository import TESTS
+from support.softswitch.openflow_switch import FLOWS, HELLO, flow, ip, packed
 from support.softswitch.switches import RUNS, Running, frame, switch, write_pcap
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
@@ -96,18 +97,16 @@ def test_plain_ofctl_sets_and_sees_flows_and_meters(tmp_path):
     assert not (tmp_path / "of.sock").exists()
 
 
-@pytest.mark.skipif(shutil.which("osken-manager") is None, reason="os-ken is not installed")
 def test_a_controller_of_os_ken_steers_it(tmp_path):
     port = free_port()
     result = tmp_path / "result.json"
-    app = SUPPORT / "softswitch" / "openflow_controller.py"
     with flooded(tmp_path, f"tcp:127.0.0.1:{port}") as running:
         done = subprocess.run(
             [
-                *("osken-manager", "--ofp-listen-host", "127.0.0.1"),
-                *("--ofp-tcp-listen-port", str(port), str(app)),
+                *(sys.executable, "-m", "support.softswitch.openflow_controller", str(result)),
+                *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
             ],
-            env=os.environ | {"RESULT": str(result)},
+            cwd=TESTS,
             capture_output=True,
             text=True,
             timeout=120,
@@ -129,23 +128,15 @@ def test_a_controller_of_os_ken_steers_it(tmp_path):
 
 
 def test_a_controller_that_reads_nothing_holds_up_neither_operators_nor_the_end(tmp_path):
-    pytest.importorskip("pyof", reason="the Python package python-openflow is not installed")
-    from pyof.v0x04.controller2switch.common import MultipartType
-    from pyof.v0x04.controller2switch.multipart_request import FlowStatsRequest, MultipartRequest
-    from pyof.v0x04.symmetric.hello import Hello
-
-    from support.softswitch.openflow_switch import flow, ip, packed
-
-    asks = MultipartRequest(5, MultipartType.OFPMP_FLOW, 0, FlowStatsRequest()).pack()
     with (
         flooded(tmp_path, f"punix:{tmp_path}/of.sock") as running,
         socket.socket(socket.AF_UNIX) as controller,
     ):
         controller.connect(f"{tmp_path}/of.sock")
-        controller.sendall(Hello(xid=1).pack())
+        controller.sendall(HELLO)
         for number in range(300):
             controller.sendall(packed(flow(*ip(f"10.0.{number >> 8}.{number & 255}"))))
-        controller.sendall(asks * 2340)  # minutes of work
+        controller.sendall(FLOWS * 2340)  # much work
         while running.status()["openflow"]["entries"] < 300:
             pass
         assert running.command("set", "rings.one.packets=32").returncode == 0

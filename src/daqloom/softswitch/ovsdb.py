@@ -11,13 +11,16 @@ The server is not trusted to answer: every wait has a limit, in a thread that is
 import errno
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
-import ovs.jsonrpc
-import ovs.poller
-import ovs.stream
-from ovs.db import error, idl, schema
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # ovs imports eventlet if it is there, which is deprecated
+    import ovs.jsonrpc
+    import ovs.poller
+    import ovs.stream
+    from ovs.db import error, idl, schema
 
 from daqloom.measure import MeasureError
 from daqloom.scenario.errors import ScenarioError

@@ -109,12 +109,8 @@ def _follow(running: RunningSwitch, control: Control) -> OvsdbClient:
 
 def _steered(running: RunningSwitch) -> Controllers:
     """Let controllers of OpenFlow steer a switch. Raises MeasureError."""
-    try:
-        from daqloom.softswitch.openflow.connection import Controllers
-    except ImportError:
-        raise MeasureError(
-            "control.openflow needs the Python package python-openflow; install daqloom[openflow]"
-        ) from None
+    from daqloom.softswitch.openflow.connection import Controllers
+
     return Controllers(running)
 
 

@@ -1,10 +1,15 @@
-"""A controller of OpenFlow 1.3 for os-ken, which tells a switch what to do, asks it what it has
-counted until all has been used, writes that as JSON to the file named in RESULT, and ends."""
+"""A controller of os-ken, as a program: FILE OPTIONS... of os-ken.
+
+It adds entries and a meter to a switch, requests their counts until all have been used, and writes
+these as JSON to FILE.
+"""
 
 import json
 import os
+import sys
 
-from os_ken.base.app_manager import OSKenApp
+from os_ken import cfg
+from os_ken.base.app_manager import AppManager, OSKenApp
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from os_ken.ofproto import ofproto_v1_3
@@ -79,10 +84,15 @@ class Controller(OSKenApp):
             "packets": meter.packet_in_count,
             "dropped": meter.band_stats[0].packet_band_count,
         }
-        with open(os.environ["RESULT"], "w") as file:
+        with open(sys.argv[1], "w") as file:
             json.dump(self.found, file)
         os._exit(0)
 
     @set_ev_cls(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def has_ports(self, event):  # for which os-ken asks
         self.found["ports"] = [[port.port_no, port.name.decode()] for port in event.msg.body]
+
+
+if __name__ == "__main__":
+    cfg.CONF(sys.argv[2:], project="os_ken")
+    AppManager.run_apps(["support.softswitch.openflow_controller"])

@@ -1,39 +1,39 @@
-"""A switch as controllers of OpenFlow see it, over an engine that only counts."""
+"""A switch as a controller of os-ken sees it, over an engine that only counts."""
 
-import socket
-
-from pyof.v0x04.common.flow_instructions import InstructionApplyAction
-from pyof.v0x04.common.flow_match import Match, OxmTLV
-from pyof.v0x04.common.flow_match import OxmOfbMatchField as Field
-from pyof.v0x04.common.header import Type
-from pyof.v0x04.common.utils import unpack_message
-from pyof.v0x04.controller2switch.common import MultipartType
-from pyof.v0x04.controller2switch.flow_mod import FlowMod, FlowModCommand
-from pyof.v0x04.controller2switch.meter_mod import (
-    ListOfMeterBandHeader,
-    MeterBandDrop,
-    MeterFlags,
-    MeterMod,
-    MeterModCommand,
-)
-from pyof.v0x04.controller2switch.multipart_request import FlowStatsRequest, MultipartRequest
-from pyof.v0x04.symmetric.hello import Hello
+from os_ken.ofproto.ofproto_parser import msg as parse
+from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from daqloom.softswitch.configure import MOST_METERS
 from daqloom.softswitch.openflow.datapath import Datapath
+from daqloom.softswitch.openflow.errors import Error
 from daqloom.softswitch.openflow.session import Session
 from daqloom.softswitch.openflow.statistics import Statistics
 from daqloom.softswitch.openflow.table import FlowTable
 from daqloom.softswitch.status import DROPS, PortStatus, RingStatus, SwitchStatus
 
+CONTROLLER = ProtocolDesc(version=4)
+MAKE, OF = CONTROLLER.ofproto_parser, CONTROLLER.ofproto
 NAMES = ("a", "b", "c")
 PORTS = len(NAMES)
 
 
 def packed(message) -> bytes:
-    """As long as it says, which the library's own meter-mod is not."""
-    data = message.pack()
-    return data[:2] + len(data).to_bytes(2) + data[4:]
+    """The bytes of a message of os-ken, with the transaction 7."""
+    if isinstance(message, bytes):
+        return message
+    message.xid = 7
+    message.serialize()
+    return bytes(message.buf)
+
+
+def unpacked(data: bytes):
+    """The message of os-ken in some bytes."""
+    return parse(CONTROLLER, *data[:2], len(data), int.from_bytes(data[4:8]), data)
+
+
+HELLO = packed(MAKE.OFPHello(CONTROLLER, elements=[]))
+FLOWS = packed(MAKE.OFPFlowStatsRequest(CONTROLLER))
+"""A request for all entries."""
 
 
 def status() -> SwitchStatus:
@@ -109,53 +109,50 @@ class Switch:
         self.datapath = Datapath(0xABC, self.table, statistics, lambda: list(self.links))
         self.sent: list[bytes] = []
         self.session = Session(self.datapath, self.sent.append)
-        self.session.receive(Hello(xid=1).pack())
+        self.session.receive(HELLO)
 
-    def say(self, *messages):
-        """Send messages, and return what is answered."""
+    def answers(self, *messages):
+        """The answers to messages."""
         self.sent.clear()
         for message in messages:
             self.session.receive(packed(message))
-        return [unpack_message(each) for each in self.sent]
+        return [unpacked(each) for each in self.sent]
 
-    def refusal(self, message):
+    def refusal(self, message) -> Error:
         """The error that answers a message."""
-        [answer] = self.say(message)
-        assert answer.header.message_type == Type.OFPT_ERROR
-        assert answer.header.xid == message.header.xid
-        assert answer.data.value == packed(message)
-        return answer.code
+        [answer] = self.answers(message)
+        assert answer.msg_type == OF.OFPT_ERROR
+        assert answer.xid == 7
+        assert answer.data == packed(message)
+        return Error((answer.type, answer.code))
 
-    def flows(self):
-        """What a request for all flows is answered by."""
-        request = MultipartRequest(5, MultipartType.OFPMP_FLOW, 0, FlowStatsRequest())
-        return [flow for answer in self.say(request) for flow in answer.body]
-
-
-def oxm(field, value, mask=None):
-    return OxmTLV(oxm_field=field, oxm_hasmask=mask is not None, oxm_value=value + (mask or b""))
+    def statistics(self, request):
+        """All parts of the answer to a multipart request."""
+        parts = []
+        for answer in self.answers(request):
+            parts += answer.body if isinstance(answer.body, list) else [answer.body]
+        return parts
 
 
 def ip(address="10.0.0.1", mask=None):
-    packed = socket.inet_aton(address)
-    return (
-        oxm(Field.OFPXMT_OFB_ETH_TYPE, b"\x08\x00"),
-        oxm(Field.OFPXMT_OFB_IPV4_DST, packed, None if mask is None else socket.inet_aton(mask)),
-    )
+    """Fields of a match, as os-ken writes them."""
+    return ("eth_type", 0x0800), ("ipv4_dst", address if mask is None else (address, mask))
 
 
-def flow(*fields, command=FlowModCommand.OFPFC_ADD, actions=(), **keys):
-    instructions = [InstructionApplyAction(actions=list(actions))] if actions else []
-    return FlowMod(
-        xid=7,
-        command=command,
-        match=Match(oxm_match_fields=list(fields)),
-        instructions=keys.pop("instructions", instructions),
-        flags=keys.pop("flags", 0),
-        **keys,
-    )
+def output(port=2):
+    return MAKE.OFPActionOutput(port)
 
 
-def meter(number=1, command=MeterModCommand.OFPMC_ADD, flags=MeterFlags.OFPMF_PKTPS, rates=(10,)):
-    bands = ListOfMeterBandHeader([MeterBandDrop(rate=rate, burst_size=0) for rate in rates])
-    return MeterMod(xid=7, command=command, flags=flags, meter_id=number, bands=bands)
+def flow(*fields, actions=(), instructions=None, **keys):
+    """A flow-mod, by default one that adds an entry."""
+    if instructions is None:
+        apply = MAKE.OFPInstructionActions(OF.OFPIT_APPLY_ACTIONS, list(actions))
+        instructions = [apply] if actions else []
+    match = MAKE.OFPMatch(_ordered_fields=list(fields))
+    keys = {"out_port": OF.OFPP_ANY, "out_group": OF.OFPG_ANY, "priority": 0} | keys
+    return MAKE.OFPFlowMod(CONTROLLER, match=match, instructions=instructions, **keys)
+
+
+def meter(number=1, command=OF.OFPMC_ADD, flags=OF.OFPMF_PKTPS, rates=(10,)):
+    bands = [MAKE.OFPMeterBandDrop(rate=rate, burst_size=0) for rate in rates]
+    return MAKE.OFPMeterMod(CONTROLLER, command, flags, number, bands)

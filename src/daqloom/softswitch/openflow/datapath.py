@@ -1,31 +1,29 @@
-"""What all controllers of a switch share: its flow table, its statistics, and who is its master."""
+"""State that all controllers of a switch share: flow table, statistics, generation of masters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from pyof.v0x04.asynchronous.flow_removed import FlowRemoved
-from pyof.v0x04.asynchronous.port_status import PortReason, PortStatus
-from pyof.v0x04.controller2switch.common import ControllerRole
-from pyof.v0x04.controller2switch.flow_mod import FlowModFlags
-
+from daqloom.softswitch.openflow import messages
+from daqloom.softswitch.openflow.codec import Record
+from daqloom.softswitch.openflow.messages import FlowFlag, Role
 from daqloom.softswitch.openflow.statistics import Statistics
 from daqloom.softswitch.openflow.table import TABLE, FlowTable, Removed, duration
 
 
 class Controller(Protocol):
-    """One of them, as all others see it."""
+    """A controller, as the others see it."""
 
-    role: ControllerRole
+    role: Role
 
-    def tell(self, packed: bytes) -> None:
-        """Send a message, packed, that answers none."""
+    def notify(self, message: Record) -> None:
+        """Send a message that answers no request."""
 
 
 class Datapath:
-    """What all controllers of a switch share. `number`: by which they know it; `links`: whether
-    that of each port is up."""
+    """State that all controllers of a switch share. `number`: its datapath ID; `links`: whether the
+    link of each port is up."""
 
     def __init__(
         self,
@@ -37,33 +35,32 @@ class Datapath:
         self.number, self.table, self.statistics = number, table, statistics
         self._links, self._links_up = links, links()
         self.generation: int | None = None
-        """Of the newest master."""
+        """Generation of the newest master."""
         self.sessions: list[Controller] = []
 
     def notify_removed(self, removed: list[Removed]) -> Iterator[None]:
-        """Notify all controllers that may change the switch of removed entries, step by step: other
-        work may run between two steps."""
+        """Notify all controllers but slaves of removed entries, step by step: other work may run
+        between two steps."""
         for each in removed:
-            if each.entry.flags & FlowModFlags.OFPFF_SEND_FLOW_REM:
-                packed = _flow_removed(each, self.table.clock()).pack()
+            if each.entry.flags & FlowFlag.SEND_FLOW_REM:
+                message = _flow_removed(each, self.table.clock())
                 for session in self.sessions:
-                    if session.role != ControllerRole.OFPCR_ROLE_SLAVE:
-                        session.tell(packed)
+                    if session.role != Role.SLAVE:
+                        session.notify(message)
                 yield
 
     def look_at_links(self) -> None:
-        """Tell all controllers of ports whose link has come or gone since it was looked at."""
+        """Notify all controllers of links that have come up or gone down since the last call."""
         before, self._links_up = self._links_up, self._links()
         if before != self._links_up:
             ports = self.statistics.port_descriptions()
             for was_up, is_up, port in zip(before, self._links_up, ports, strict=True):
                 if was_up != is_up:
-                    packed = PortStatus(reason=PortReason.OFPPR_MODIFY, desc=port).pack()
                     for session in self.sessions:
-                        session.tell(packed)
+                        session.notify(messages.PORT_STATUS(port=port))
 
     def counts(self) -> dict[str, int]:
-        """Return what there is of OpenFlow."""
+        """Return the numbers of controllers, entries and meters."""
         return {
             "controllers": len(self.sessions),
             "entries": len(self.table),
@@ -71,9 +68,9 @@ class Datapath:
         }
 
 
-def _flow_removed(removed: Removed, now_s: float) -> FlowRemoved:
+def _flow_removed(removed: Removed, now_s: float) -> Record:
     entry, age_s = removed.entry, now_s - removed.entry.since_s
-    return FlowRemoved(
+    return messages.FLOW_REMOVED(
         cookie=entry.cookie,
         priority=entry.priority,
         reason=removed.reason,
@@ -83,5 +80,5 @@ def _flow_removed(removed: Removed, now_s: float) -> FlowRemoved:
         hard_timeout=entry.hard_timeout_s,
         packet_count=removed.packets,
         byte_count=removed.bytes,
-        match=entry.said[0],
+        match=entry.records[0],
     )

@@ -1,4 +1,4 @@
-"""What frames an entry of the flow table matches: the fields of OpenFlow that the switch looks at.
+"""Matches of the flow table: the fields of OpenFlow that the switch looks at.
 
 They are those of `Match` of the engine: ingress, Ethernet destination and type, VLAN, protocol,
 prefix of the destination in IPv4 or IPv6, ports of TCP and UDP.
@@ -6,187 +6,134 @@ prefix of the destination in IPv4 or IPv6, ports of TCP and UDP.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any
-
-from pyof.v0x04.asynchronous.error_msg import BadMatchCode
-from pyof.v0x04.common.flow_match import MatchType, OxmClass, OxmTLV, VlanId
-from pyof.v0x04.common.flow_match import OxmOfbMatchField as Field
+from dataclasses import dataclass
 
 from daqloom._switch import Match
-from daqloom.softswitch.openflow.refused import RefusedError
+from daqloom.softswitch.openflow.codec import Record
+from daqloom.softswitch.openflow.errors import Error, RefusedError
 
 IPV4, IPV6 = 0x0800, 0x86DD
 TCP, UDP = 6, 17
-WIDTHS = {
-    Field.OFPXMT_OFB_IN_PORT: 4,
-    Field.OFPXMT_OFB_ETH_DST: 6,
-    Field.OFPXMT_OFB_ETH_TYPE: 2,
-    Field.OFPXMT_OFB_VLAN_VID: 2,
-    Field.OFPXMT_OFB_IP_PROTO: 1,
-    Field.OFPXMT_OFB_IPV4_DST: 4,
-    Field.OFPXMT_OFB_IPV6_DST: 16,
-    Field.OFPXMT_OFB_TCP_SRC: 2,
-    Field.OFPXMT_OFB_TCP_DST: 2,
-    Field.OFPXMT_OFB_UDP_SRC: 2,
-    Field.OFPXMT_OFB_UDP_DST: 2,
-}
-"""Bytes of the value of each field that can be matched."""
-_NETWORKS = {Field.OFPXMT_OFB_IPV4_DST: IPV4, Field.OFPXMT_OFB_IPV6_DST: IPV6}
-_PORTS = {
-    Field.OFPXMT_OFB_TCP_SRC: ("from_port", TCP),
-    Field.OFPXMT_OFB_TCP_DST: ("to_port", TCP),
-    Field.OFPXMT_OFB_UDP_SRC: ("from_port", UDP),
-    Field.OFPXMT_OFB_UDP_DST: ("to_port", UDP),
-}
+BASIC_CLASS = 0x8000
+"""Class of the fields that the specification defines (OFPXMC_OPENFLOW_BASIC)."""
+VLAN_PRESENT = 0x1000
+"""Bit of a VLAN's number that says that there is a tag (OFPVID_PRESENT)."""
 
 
 @dataclass(frozen=True)
-class Network:
-    """Addresses that begin alike."""
+class Field:
+    """A field that can be matched."""
 
-    address: int
-    """Of 128 bits; that of IPv4 behind ::ffff:0:0/96."""
-    prefix: int
-    """Bits of it that count."""
+    key: str
+    """Key of the engine's match."""
+    width: int
+    """Bytes of its value."""
+    needs: tuple[str, tuple[int, ...]] | None = None
+    """Key of another field, and its values of which one must be matched (7.2.3.6)."""
 
-    def covers(self, other: Network) -> bool:
-        """Return whether each address of the other is one of these."""
-        shift = 128 - self.prefix
-        return self.prefix <= other.prefix and self.address >> shift == other.address >> shift
+
+FIELDS = {
+    0: Field("ingress", 4),
+    3: Field("destination", 6),
+    5: Field("ethertype", 2),
+    6: Field("vlan", 2),
+    10: Field("protocol", 1, ("ethertype", (IPV4, IPV6))),
+    12: Field("to", 4, ("ethertype", (IPV4,))),
+    27: Field("to", 16, ("ethertype", (IPV6,))),
+    13: Field("from_port", 2, ("protocol", (TCP,))),
+    14: Field("to_port", 2, ("protocol", (TCP,))),
+    15: Field("from_port", 2, ("protocol", (UDP,))),
+    16: Field("to_port", 2, ("protocol", (UDP,))),
+}
+"""Fields by their numbers in OpenFlow (OFPXMT_OFB_…)."""
 
 
 @dataclass(frozen=True)
 class FlowMatch:
-    """What a frame must have; None: it may be anything."""
+    """Fields that a frame must have."""
 
-    ingress: int | None = None
-    """Number of the port in the switch, from 0."""
-    destination: int | None = None
-    ethertype: int | None = None
-    vlan: int | None = None
-    """0: without a tag."""
-    protocol: int | None = None
-    to: Network | None = None
-    from_port: int | None = None
-    to_port: int | None = None
+    fields: frozenset[tuple[str, int, int]] = frozenset()
+    """Key of the engine's match, value, and mask of the bits that count. `to` has 128 bits, IPv4
+    behind ::ffff:0:0/96; ports are numbered from 0; VLAN 0 matches frames without a tag."""
 
     def covers(self, other: FlowMatch) -> bool:
         """Return whether each frame that the other matches is matched by this one."""
+        theirs = {key: (value, mask) for key, value, mask in other.fields}
         return all(
-            mine is None or mine == its or (_is_network(mine, its) and mine.covers(its))
-            for mine, its in self._beside(other)
+            key in theirs and mask & ~theirs[key][1] == 0 == (value ^ theirs[key][0]) & mask
+            for key, value, mask in self.fields
         )
 
     def overlaps(self, other: FlowMatch) -> bool:
         """Return whether both may match the same frame."""
+        theirs = {key: (value, mask) for key, value, mask in other.fields}
         return all(
-            mine is None
-            or its is None
-            or mine == its
-            or (_is_network(mine, its) and (mine.covers(its) or its.covers(mine)))
-            for mine, its in self._beside(other)
+            key not in theirs or (value ^ theirs[key][0]) & mask & theirs[key][1] == 0
+            for key, value, mask in self.fields
         )
 
-    def _beside(self, other: FlowMatch) -> Iterable[tuple[Any, Any]]:
-        return ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-    def for_engine(self) -> Match:
-        """Return it as the engine takes it."""
+    def engine_match(self) -> Match:
+        """Return the engine's match."""
         match = Match()
-        match.destination, match.vlan = self.destination, self.vlan
-        match.ethertype, match.protocol = self.ethertype, self.protocol
-        match.from_port, match.to_port = self.from_port, self.to_port
-        match.ingress = self.ingress
-        if self.to is not None:
-            match.set_to(self.to.address.to_bytes(16), self.to.prefix)
+        for key, value, mask in self.fields:
+            if key == "to":
+                match.set_to(value.to_bytes(16), mask.bit_count())
+            else:
+                setattr(match, key, value)
         return match
 
 
-def _is_network(*values: object) -> bool:
-    return all(isinstance(value, Network) for value in values)
-
-
-def match_of(given: Any, ports: int) -> FlowMatch:
-    """Return the match of a message, of a switch with so many ports. Raises RefusedError."""
-    if given.match_type != MatchType.OFPMT_OXM:
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_TYPE)
+def match_of(record: Record, ports: int) -> FlowMatch:
+    """Return the match of a message, for a switch with so many ports. Raises RefusedError."""
+    if record.type != record.layout.default.type:
+        raise RefusedError(Error.OFPBMC_BAD_TYPE)
     found: dict[Field, tuple[int, int]] = {}
-    for oxm in given.oxm_match_fields:
+    for oxm in record.fields:
         field, value, mask = _value_of(oxm)
         if field in found:
-            raise RefusedError(BadMatchCode.OFPBMC_DUP_FIELD)
+            raise RefusedError(Error.OFPBMC_DUP_FIELD)
         found[field] = value, mask
-    values = {field: value for field, (value, _) in found.items()}
-    ethertype = values.get(Field.OFPXMT_OFB_ETH_TYPE)
-    protocol = values.get(Field.OFPXMT_OFB_IP_PROTO)
-    keys: dict[str, Any] = {
-        "ingress": _ingress(values.get(Field.OFPXMT_OFB_IN_PORT), ports),
-        "destination": values.get(Field.OFPXMT_OFB_ETH_DST),
-        "ethertype": ethertype,
-        "vlan": _vlan(values.get(Field.OFPXMT_OFB_VLAN_VID)),
-        "protocol": protocol,
-    }
-    if protocol is not None:
-        _needs(ethertype in (IPV4, IPV6))
-        if protocol not in (TCP, UDP):
-            raise RefusedError(BadMatchCode.OFPBMC_BAD_VALUE)
-    for field, (value, mask) in found.items():
-        if field in _NETWORKS:
-            _needs(ethertype == _NETWORKS[field])
-            keys["to"] = _network(value, mask, 8 * WIDTHS[field])
-        elif field in _PORTS:
-            key, needed = _PORTS[field]
-            _needs(protocol == needed)
-            keys[key] = value
-    return FlowMatch(**keys)
+    values = {field.key: value for field, (value, _) in found.items()}
+    if any(f.needs is not None and values.get(f.needs[0]) not in f.needs[1] for f in found):
+        raise RefusedError(Error.OFPBMC_BAD_PREREQ)
+    return FlowMatch(
+        frozenset((field.key, *_engine_value(field, *found[field], ports)) for field in found)
+    )
 
 
-def _value_of(oxm: OxmTLV) -> tuple[Field, int, int]:
+def _value_of(oxm: Record) -> tuple[Field, int, int]:
     """Return a field with its value and mask. Raises RefusedError."""
-    if oxm.oxm_class != OxmClass.OFPXMC_OPENFLOW_BASIC or oxm.oxm_field not in WIDTHS:
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_FIELD)
-    field, width = Field(oxm.oxm_field), WIDTHS[oxm.oxm_field]
-    ones = (1 << 8 * width) - 1
-    data = bytes(oxm.oxm_value)
-    if len(data) != (2 * width if oxm.oxm_hasmask else width):
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_LEN)
-    value, mask = int.from_bytes(data[:width]), int.from_bytes(data[width:])
-    if not oxm.oxm_hasmask:
-        return field, value, ones
-    if field not in _NETWORKS and mask != ones:
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_MASK)
+    number, has_mask = oxm.field_and_mask >> 1, oxm.field_and_mask & 1
+    if oxm.oxm_class != BASIC_CLASS or number not in FIELDS:
+        raise RefusedError(Error.OFPBMC_BAD_FIELD)
+    field = FIELDS[number]
+    if len(oxm.value) != field.width << has_mask:
+        raise RefusedError(Error.OFPBMC_BAD_LEN)
+    value = int.from_bytes(oxm.value[: field.width])
+    ones = (1 << 8 * field.width) - 1
+    mask = int.from_bytes(oxm.value[field.width :]) if has_mask else ones
+    if field.key != "to" and mask != ones:
+        raise RefusedError(Error.OFPBMC_BAD_MASK)
     if value & ~mask:
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_WILDCARDS)
+        raise RefusedError(Error.OFPBMC_BAD_WILDCARDS)
     return field, value, mask
 
 
-def _ingress(number: int | None, ports: int) -> int | None:
-    if number is not None and not 1 <= number <= ports:
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_VALUE)
-    return None if number is None else number - 1
-
-
-def _vlan(value: int | None) -> int | None:
-    """Return the number of a VLAN; without the bit that says that there is one, frames without a
-    tag are meant."""
-    if value is None or value == VlanId.OFPVID_NONE:
-        return value
-    if not VlanId.OFPVID_PRESENT < value < VlanId.OFPVID_PRESENT + 4095:
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_VALUE)
-    return int(value - VlanId.OFPVID_PRESENT)
-
-
-def _network(value: int, mask: int, bits: int) -> Network:
-    ones = (1 << bits) - 1
-    prefix = mask.bit_count()
-    if mask != ones ^ (ones >> prefix):
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_NW_ADDR_MASK)
-    head = 0xFFFF << 32 if bits == 32 else 0
-    return Network(head | value, 128 - bits + prefix)
-
-
-def _needs(is_there: bool) -> None:
-    if not is_there:
-        raise RefusedError(BadMatchCode.OFPBMC_BAD_PREREQ)
+def _engine_value(field: Field, value: int, mask: int, ports: int) -> tuple[int, int]:
+    """Return value and mask as FlowMatch has them. Raises RefusedError."""
+    match field.key:
+        case "to":
+            bits = 8 * field.width
+            ones = (1 << bits) - 1
+            if mask != ones ^ (ones >> mask.bit_count()):
+                raise RefusedError(Error.OFPBMC_BAD_NW_ADDR_MASK)
+            return (0xFFFF << 32 if bits == 32 else 0) | value, ((1 << 128) - 1) ^ ones | mask
+        case "ingress" if 1 <= value <= ports:
+            return value - 1, mask
+        case "vlan" if value == 0 or VLAN_PRESENT < value < VLAN_PRESENT + 4095:
+            return value & ~VLAN_PRESENT, mask
+        case "protocol" if value in (TCP, UDP):
+            return value, mask
+        case "ingress" | "vlan" | "protocol":
+            raise RefusedError(Error.OFPBMC_BAD_VALUE)
+    return value, mask

@@ -1,55 +1,40 @@
-"""Answers to multipart requests: what the switch is, has and has counted."""
+"""Answers to multipart requests: descriptions and counts of the switch."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
-from pyof.foundation.base import GenericStruct
-from pyof.foundation.basic_types import FixedTypeList, UBInt64
-from pyof.v0x04.asynchronous.error_msg import (
-    BadRequestCode,
-    MeterModFailedCode,
-    QueueOpFailedCode,
+from daqloom.softswitch.configure import MOST_ENTRIES
+from daqloom.softswitch.openflow import messages
+from daqloom.softswitch.openflow.codec import Layout, Record
+from daqloom.softswitch.openflow.errors import Error, RefusedError
+from daqloom.softswitch.openflow.match import FIELDS
+from daqloom.softswitch.openflow.messages import (
+    ALL_METERS,
+    ALL_QUEUES,
+    ALL_TABLES,
+    PortNo,
+    PortState,
+    Property,
 )
-from pyof.v0x04.common.port import Port, PortNo, PortState
-from pyof.v0x04.controller2switch.common import MultipartType
-from pyof.v0x04.controller2switch.meter_mod import (
-    Meter,
-    MeterBandDrop,
-    MeterBandType,
-)
-from pyof.v0x04.controller2switch.multipart_reply import (
-    AggregateStatsReply,
-    BandStats,
-    Desc,
-    FlowStats,
-    ListOfBandStats,
-    MeterConfig,
-    MeterFeatures,
-    MeterStats,
-    PortStats,
-    QueueStats,
-    TableStats,
-)
-from pyof.v0x04.controller2switch.table_mod import Table
-
-from daqloom.softswitch.openflow.features import features_of
 from daqloom.softswitch.openflow.meters import KNOWN_FLAGS
-from daqloom.softswitch.openflow.refused import RefusedError
-from daqloom.softswitch.openflow.table import TABLE, FlowTable, duration
+from daqloom.softswitch.openflow.table import TABLE, Entry, FlowTable, duration
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
 UNKNOWN = 2**64 - 1
 """A count that the switch does not have."""
-ALL_QUEUES = 0xFFFFFFFF
 NAME_BYTES = 15
+
+_ACTIONS, _INSTRUCTIONS = (0, 21), (4, 3, 5, 6)
+"""Types of actions and instructions, as table features list them."""
+
+Answer = Callable[[Record], Iterable[Record]]
 
 
 class Statistics:
-    """What a switch answers. `status`: reads its state; `meter_counts`: packets, bytes, and those
-    of both that were dropped, of meters by their numbers in the engine."""
+    """Answers of a switch. `status`: reads its state; `meter_counts`: packets, bytes, dropped
+    packets and dropped bytes of meters by their numbers in the engine."""
 
     def __init__(
         self,
@@ -58,51 +43,48 @@ class Statistics:
         meter_counts: Callable[[list[int]], list[tuple[int, int, int, int]]],
     ) -> None:
         self._table, self._status, self._meter_counts = table, status, meter_counts
+        self._answers: dict[int, tuple[Layout, Answer]] = {
+            0: (messages.NOTHING, self._description),
+            1: (messages.FLOW_REQUEST, self._flows),
+            2: (messages.FLOW_REQUEST, self._aggregate),
+            3: (messages.NOTHING, self._tables),
+            4: (messages.PORT_REQUEST, self._ports),
+            5: (messages.QUEUE_REQUEST, self._queues),
+            9: (messages.METER_REQUEST, self._meters),
+            10: (messages.METER_REQUEST, self._meter_configs),
+            11: (messages.NOTHING, self._meter_features),
+            12: (messages.ANYTHING, self._table_features),
+            13: (messages.NOTHING, lambda _: self.port_descriptions()),
+        }
+        """Body of the request and answer, by the type of the request (OFPMP_…)."""
 
-    def of(self, request: Any) -> Iterator[bytes]:
+    def parts(self, kind: int, body: bytes) -> Iterator[bytes]:
         """Yield the parts of the body of an answer, which may be in different messages. Raises
         RefusedError."""
-        answers: dict[MultipartType, Callable[[Any], Iterable[GenericStruct]]] = {
-            MultipartType.OFPMP_DESC: self._description,
-            MultipartType.OFPMP_FLOW: self._flows,
-            MultipartType.OFPMP_AGGREGATE: self._aggregate,
-            MultipartType.OFPMP_TABLE: self._tables,
-            MultipartType.OFPMP_TABLE_FEATURES: self._table_features,
-            MultipartType.OFPMP_PORT_STATS: self._ports,
-            MultipartType.OFPMP_PORT_DESC: self._port_descriptions,
-            MultipartType.OFPMP_QUEUE: self._queues,
-            MultipartType.OFPMP_METER: self._meters,
-            MultipartType.OFPMP_METER_CONFIG: self._meter_configs,
-            MultipartType.OFPMP_METER_FEATURES: self._meter_features,
-        }
-        answer = answers.get(request.multipart_type)
-        if answer is None:
-            raise RefusedError(BadRequestCode.OFPBRC_BAD_MULTIPART)
-        for struct in answer(request.body):
-            yield struct.pack()
+        if kind not in self._answers:
+            raise RefusedError(Error.OFPBRC_BAD_MULTIPART)
+        layout, answer = self._answers[kind]
+        for record in answer(layout.decode(body)):
+            yield record.layout.write(record)
 
-    def port_descriptions(self) -> list[Port]:
-        """Return all ports."""
+    def port_descriptions(self) -> list[Record]:
+        """Return the descriptions of all ports."""
         return [_port(number, port) for number, port in enumerate(self._status().ports, 1)]
 
-    def _description(self, _: Any) -> list[GenericStruct]:
-        return [
-            Desc(
-                mfr_desc="daqloom",
-                hw_desc=platform.machine(),
-                sw_desc="daqloom switch",
-                serial_num="None",
-                dp_desc=self._status().title[:255],
-            )
-        ]
+    def _description(self, _: Record) -> Iterator[Record]:
+        yield messages.DESCRIPTION(
+            mfr_desc=b"daqloom",
+            hw_desc=platform.machine().encode(),
+            sw_desc=b"daqloom switch",
+            serial_num=b"None",
+            dp_desc=self._status().title.encode()[:255],
+        )
 
-    def _flows(self, request: Any) -> Iterator[GenericStruct]:
-        if not _is_ours(request):
-            return
+    def _flows(self, request: Record) -> Iterator[Record]:
         now_s = self._table.clock()
-        for entry, (packets, size) in self._table.counts(self._table.selected(request)):
-            match, instructions = entry.said
-            flow = FlowStats(
+        for entry, (packets, size) in self._table.counts(self._selected(request)):
+            match, instructions = entry.records
+            yield messages.FLOW_STATS(
                 table_id=TABLE,
                 **duration(now_s - entry.since_s),
                 priority=entry.priority,
@@ -115,168 +97,159 @@ class Statistics:
                 match=match,
                 instructions=instructions,
             )
-            flow.length = 0
-            flow.length = len(flow.pack())
-            yield flow
 
-    def _aggregate(self, request: Any) -> list[GenericStruct]:
-        entries = self._table.selected(request) if _is_ours(request) else ()
-        counts = [counts for _, counts in self._table.counts(entries)]
-        return [
-            AggregateStatsReply(
-                packet_count=sum(packets for packets, _ in counts),
-                byte_count=sum(size for _, size in counts),
-                flow_count=len(counts),
-            )
-        ]
+    def _aggregate(self, request: Record) -> Iterator[Record]:
+        counts = [counts for _, counts in self._table.counts(self._selected(request))]
+        yield messages.AGGREGATE(
+            packet_count=sum(packets for packets, _ in counts),
+            byte_count=sum(size for _, size in counts),
+            flow_count=len(counts),
+        )
 
-    def _tables(self, _: Any) -> list[GenericStruct]:
+    def _selected(self, request: Record) -> list[Entry]:
+        is_ours = request.table_id in (TABLE, ALL_TABLES)
+        return list(self._table.selected(request)) if is_ours else []
+
+    def _tables(self, _: Record) -> Iterator[Record]:
+        counts = self._table.counts(self._table.entries())
+        yield messages.TABLE_STATS(
+            table_id=TABLE,
+            active_count=len(self._table),
+            lookup_count=sum(port.frames["packets"] for port in self._status().ports),
+            matched_count=sum(packets for _, (packets, _) in counts),
+        )
+
+    def _table_features(self, request: Record) -> Iterator[Record]:
+        if request.data:
+            raise RefusedError(Error.OFPBRC_EPERM)  # features cannot be changed
+        instructions = _ids(messages.ELEMENT_ID(type=number) for number in _INSTRUCTIONS)
+        actions = _ids(messages.ELEMENT_ID(type=number) for number in _ACTIONS)
+        fields = _ids(
+            messages.FIELD_ID(field_and_mask=number << 1, width=field.width)
+            for number, field in FIELDS.items()
+        )
+        properties = {
+            Property.INSTRUCTIONS: instructions,
+            Property.NEXT_TABLES: b"",
+            Property.WRITE_ACTIONS: actions,
+            Property.APPLY_ACTIONS: actions,
+            Property.MATCH: fields,
+            Property.WILDCARDS: fields,
+            Property.WRITE_SETFIELD: b"",
+            Property.APPLY_SETFIELD: b"",
+        }
+        yield messages.TABLE_FEATURES(
+            table_id=TABLE,
+            name=b"table",
+            max_entries=MOST_ENTRIES,
+            properties=tuple(
+                messages.PROPERTY(type=kind, ids=ids) for kind, ids in properties.items()
+            ),
+        )
+
+    def _ports(self, request: Record) -> list[Record]:
         status = self._status()
-        looked_up = sum(port.frames["packets"] for port in status.ports)
-        matched = sum(packets for _, (packets, _) in self._table.counts(self._table.entries()))
-        return [
-            TableStats(
-                table_id=TABLE,
-                active_count=len(self._table),
-                lookup_count=looked_up,
-                matched_count=matched,
-            )
-        ]
-
-    def _table_features(self, request: Any) -> list[GenericStruct]:
-        if request:
-            raise RefusedError(BadRequestCode.OFPBRC_EPERM)  # it cannot be changed
-        return [features_of(TABLE)]
-
-    def _ports(self, request: Any) -> list[GenericStruct]:
-        status = self._status()
-        return [
+        found = [
             _port_stats(number, port, status.time_s)
             for number, port in enumerate(status.ports, 1)
-            if request.port_no.value in (PortNo.OFPP_ANY, number)
-        ] or _none(request.port_no.value, BadRequestCode.OFPBRC_BAD_PORT)
+            if request.port_no in (PortNo.ANY, number)
+        ]
+        if not found and request.port_no != PortNo.ANY:
+            raise RefusedError(Error.OFPBRC_BAD_PORT)
+        return found
 
-    def _port_descriptions(self, _: Any) -> list[GenericStruct]:
-        return list(self.port_descriptions())
-
-    def _queues(self, request: Any) -> list[GenericStruct]:
+    def _queues(self, request: Record) -> list[Record]:
         status = self._status()
         numbers = {port.name: number for number, port in enumerate(status.ports, 1)}
-        if request.port_no.value not in (PortNo.OFPP_ANY, *numbers.values()):
-            raise RefusedError(QueueOpFailedCode.OFPQOFC_BAD_PORT)
-        found: list[GenericStruct] = []
+        if request.port_no not in (PortNo.ANY, *numbers.values()):
+            raise RefusedError(Error.OFPQOFC_BAD_PORT)
+        found = []
         next_queue = dict.fromkeys(numbers, 1)
         for ring in status.rings:
-            queue = 0  # those of ports without a ring of their own
+            queue = 0  # the rings of ports, for frames without a ring of their own
             if not ring.is_of_port:
                 queue = next_queue[ring.port]
                 next_queue[ring.port] += 1
-            if request.port_no.value in (
-                PortNo.OFPP_ANY,
-                numbers[ring.port],
-            ) and request.queue_id.value in (ALL_QUEUES, queue):
-                found.append(_queue_stats(numbers[ring.port], queue, ring, status.time_s))
-        if not found and request.queue_id.value != ALL_QUEUES:
-            raise RefusedError(QueueOpFailedCode.OFPQOFC_BAD_QUEUE)
+            port = numbers[ring.port]
+            if request.port_no in (PortNo.ANY, port) and request.queue_id in (ALL_QUEUES, queue):
+                found.append(_queue_stats(port, queue, ring, status.time_s))
+        if not found and request.queue_id != ALL_QUEUES:
+            raise RefusedError(Error.OFPQOFC_BAD_QUEUE)
         return found
 
-    def _meters(self, request: Any) -> Iterator[GenericStruct]:
-        numbers, now_s = self._numbers(request), self._table.clock()
+    def _meters(self, request: Record) -> Iterator[Record]:
+        numbers, now_s = self._meter_numbers(request), self._table.clock()
         uses = self._table.uses_of_meters()
         counted = self._meter_counts([number - 1 for number in numbers])
         for number, (packets, size, dropped, dropped_size) in zip(numbers, counted, strict=True):
-            age_s = now_s - self._table.meters.by_number[number].since_s
-            band = BandStats(packet_band_count=dropped, byte_band_count=dropped_size)
-            stats = MeterStats(
+            band = messages.BAND_STATS(packet_band_count=dropped, byte_band_count=dropped_size)
+            yield messages.METER_STATS(
                 meter_id=number,
                 flow_count=uses[number],
                 packet_in_count=packets,
                 byte_in_count=size,
-                **duration(age_s),
-                band_stats=ListOfBandStats([band]),
+                **duration(now_s - self._table.meters.by_number[number].since_s),
+                bands=(band,),
             )
-            stats.update_length()
-            yield stats
 
-    def _meter_configs(self, request: Any) -> list[GenericStruct]:
-        found: list[GenericStruct] = []
-        for number in self._numbers(request):
+    def _meter_configs(self, request: Record) -> Iterator[Record]:
+        for number in self._meter_numbers(request):
             meter = self._table.meters.by_number[number]
-            band = MeterBandDrop(rate=meter.rate, burst_size=meter.burst)
-            config = MeterConfig(flags=meter.flags, meter_id=number, bands=_bands(band))
-            config.length = 8 + len(band.pack())
-            found.append(config)
-        return found
+            band = messages.DROP_BAND(rate=meter.rate, burst_size=meter.burst)
+            yield messages.METER_CONFIG(flags=meter.flags, meter_id=number, bands=(band,))
 
-    def _meter_features(self, _: Any) -> list[GenericStruct]:
-        return [
-            MeterFeatures(
-                max_meter=self._table.meters.most,
-                band_types=1 << MeterBandType.OFPMBT_DROP,
-                capabilities=KNOWN_FLAGS,
-                max_bands=1,
-                max_color=0,
-            )
-        ]
+    def _meter_features(self, _: Record) -> Iterator[Record]:
+        yield messages.METER_FEATURES(
+            max_meter=self._table.meters.most,
+            band_types=1 << messages.DROP_BAND.default.type,
+            capabilities=KNOWN_FLAGS,
+            max_bands=1,
+        )
 
-    def _numbers(self, request: Any) -> list[int]:
-        """Return the numbers of the meters that a request means. Raises RefusedError."""
-        number, known = request.meter_id.value, self._table.meters.by_number
-        if number == Meter.OFPM_ALL:
+    def _meter_numbers(self, request: Record) -> list[int]:
+        """Return the numbers of the meters of a request. Raises RefusedError."""
+        number, known = request.meter_id, self._table.meters.by_number
+        if number == ALL_METERS:
             return sorted(known)
         if number not in known:
-            raise RefusedError(MeterModFailedCode.OFPMMFC_UNKNOWN_METER)
+            raise RefusedError(Error.OFPMMFC_UNKNOWN_METER)
         return [number]
 
 
-def _is_ours(request: Any) -> bool:
-    return request.table_id.value in (TABLE, Table.OFPTT_ALL)
+def _ids(records: Iterable[Record]) -> bytes:
+    return b"".join(record.layout.write(record) for record in records)
 
 
-def _none(number: int, code: Any) -> list[GenericStruct]:
-    if number != PortNo.OFPP_ANY:
-        raise RefusedError(code)
-    return []
-
-
-def _port(number: int, port: PortStatus) -> Port:
-    return Port(
+def _port(number: int, port: PortStatus) -> Record:
+    return messages.PORT(
         port_no=number,
-        hw_addr=f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}",
-        name=port.name[:NAME_BYTES],
-        config=0,
-        state=PortState.OFPPS_LIVE if port.is_up else PortState.OFPPS_LINK_DOWN,
-        curr=0,
-        advertised=0,
-        supported=0,
-        peer=0,
-        curr_speed=0,
-        max_speed=0,
+        hw_addr=b"\2\0\0\0" + number.to_bytes(2),
+        name=port.name.encode()[:NAME_BYTES],
+        state=PortState.LIVE if port.is_up else PortState.LINK_DOWN,
     )
 
 
-def _port_stats(number: int, port: PortStatus, time_s: float) -> PortStats:
+def _port_stats(number: int, port: PortStatus, time_s: float) -> Record:
     counts = port.device_counts
-    return PortStats(
+    return messages.PORT_STATS(
         port_no=number,
         rx_packets=counts["received"],
         tx_packets=counts["sent"],
         rx_bytes=counts["received_bytes"],
         tx_bytes=counts["sent_bytes"],
         rx_dropped=port.missed + port.dropped,
-        tx_dropped=UBInt64(UNKNOWN),
+        tx_dropped=UNKNOWN,
         rx_errors=counts["errors"],
-        tx_errors=UBInt64(UNKNOWN),
-        rx_frame_err=UBInt64(UNKNOWN),
+        tx_errors=UNKNOWN,
+        rx_frame_err=UNKNOWN,
         rx_over_err=port.missed,
-        rx_crc_err=UBInt64(UNKNOWN),
-        collisions=0,
+        rx_crc_err=UNKNOWN,
         **duration(time_s),
     )
 
 
-def _queue_stats(port: int, queue: int, ring: RingStatus, time_s: float) -> QueueStats:
-    return QueueStats(
+def _queue_stats(port: int, queue: int, ring: RingStatus, time_s: float) -> Record:
+    return messages.QUEUE_STATS(
         port_no=port,
         queue_id=queue,
         tx_bytes=ring.counts["bytes"] - ring.bytes,
@@ -284,9 +257,3 @@ def _queue_stats(port: int, queue: int, ring: RingStatus, time_s: float) -> Queu
         tx_errors=ring.dropped,
         **duration(time_s),
     )
-
-
-def _bands(band: MeterBandDrop) -> FixedTypeList:
-    bands = FixedTypeList(pyof_class=MeterBandDrop)
-    bands.append(band)
-    return bands

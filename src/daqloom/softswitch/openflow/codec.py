@@ -1,0 +1,158 @@
+"""Structures of a binary protocol, described by tables: one encoder and one bounded decoder.
+
+A structure has a head of numbers in network order, followed by its parts: structures, lists, and
+bytes that fill it. Malformed bytes raise RefusedError, and no other exception.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from daqloom.softswitch.openflow.errors import Error, RefusedError
+
+
+class Record(SimpleNamespace):
+    """The values of a structure by their names, and its `layout`."""
+
+
+class Part(Protocol):
+    """Bytes behind the head of a structure."""
+
+    @property
+    def default(self) -> Any:
+        """Value of a part that is left out."""
+
+    def read(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        """Return the value that begins at `at` and ends at `end` or before, and where it ends.
+        Raises RefusedError."""
+
+    def write(self, value: Any) -> bytes:
+        """Return the bytes of a value."""
+
+
+class Layout:
+    """Table of a structure, which is a part itself. `head`: words such as "port:I reason:B=2 4x",
+    each a name with its format in `struct` and its default, or unused bytes.
+
+    The head's number `length` counts all bytes of the structure but the first `uncounted`, and but
+    those that fill it up to a multiple of `align`.
+    """
+
+    def __init__(self, head: str, align: int = 1, uncounted: int = 0, /, **parts: Part) -> None:
+        words = [word.partition(":")[::2] for word in head.split()]
+        self.head = {name: text.partition("=")[0] for name, text in words if text}
+        self.parts = parts
+        self._struct = struct.Struct("!" + "".join(self.head.get(name, name) for name, _ in words))
+        self._uncounted, self._align = uncounted, align
+        self._has_length = "length" in self.head
+        self._defaults: dict[str, Any] = {name: part.default for name, part in parts.items()}
+        for name, text in words:
+            if text and name != "length":
+                is_text, default = self.head[name].endswith("s"), text.partition("=")[2]
+                self._defaults[name] = b"" if is_text else int(default or "0", 0)
+
+    @property
+    def default(self) -> Record:
+        """The structure with all its defaults."""
+        return self()
+
+    def __call__(self, **values: Any) -> Record:
+        """Return a structure with these values, and defaults for the others."""
+        if unknown := values.keys() - self._defaults.keys():
+            raise TypeError(f"structure with {', '.join(self.head)} has no {', '.join(unknown)}")
+        return Record(layout=self, **(self._defaults | values))
+
+    def decode(self, data: bytes) -> Record:
+        """Return the structure that fills `data`. Raises RefusedError."""
+        record, end = self.read(data, 0, len(data))
+        if end != len(data):
+            raise RefusedError(Error.OFPBRC_BAD_LEN)
+        return record
+
+    def read(self, data: bytes, at: int, end: int) -> tuple[Record, int]:
+        """See Part."""
+        first = at + self._struct.size
+        if first > end:
+            raise RefusedError(Error.OFPBRC_BAD_LEN)
+        values = dict(zip(self.head, self._struct.unpack_from(data, at), strict=True))
+        if self._has_length:
+            stop = at + values.pop("length") + self._uncounted
+        else:
+            stop = end if self.parts else first
+        filled = stop + (at - stop) % self._align
+        if not first <= stop <= filled <= end:
+            raise RefusedError(Error.OFPBRC_BAD_LEN)
+        for name, part in self.parts.items():
+            values[name], first = part.read(data, first, stop)
+        if first != stop:
+            raise RefusedError(Error.OFPBRC_BAD_LEN)
+        return Record(layout=self, **values), filled
+
+    def write(self, value: Record) -> bytes:
+        """See Part."""
+        values = vars(value)
+        body = b"".join(part.write(values[name]) for name, part in self.parts.items())
+        length = self._struct.size + len(body) - self._uncounted
+        numbers = [length if name == "length" else values[name] for name in self.head]
+        data = self._struct.pack(*numbers) + body
+        return data + bytes(-len(data) % self._align)
+
+
+class Choice:
+    """One of the structures whose first number, of 16 bits, is the key. Other keys, and those of
+    errors, are refused."""
+
+    def __init__(self, layouts: Mapping[int, Layout | Error], otherwise: Error) -> None:
+        self.layouts, self._otherwise = layouts, otherwise
+
+    def read(self, data: bytes, at: int, end: int) -> tuple[Record, int]:
+        """See Part."""
+        layout = self.layouts.get(int.from_bytes(data[at : at + 2]), self._otherwise)
+        if isinstance(layout, Error):
+            raise RefusedError(layout)
+        return layout.read(data, at, end)
+
+    def write(self, value: Record) -> bytes:
+        """See Part."""
+        written: bytes = value.layout.write(value)
+        return written
+
+
+class Several:
+    """Structures that fill the rest; more than `most` are refused by `excess`."""
+
+    default = ()
+
+    def __init__(self, of: Layout | Choice, most: int, excess: Error) -> None:
+        self.of, self.most, self._excess = of, most, excess
+
+    def read(self, data: bytes, at: int, end: int) -> tuple[tuple[Record, ...], int]:
+        """See Part."""
+        records: list[Record] = []
+        while at < end:
+            if len(records) == self.most:
+                raise RefusedError(self._excess)
+            record, at = self.of.read(data, at, end)
+            records.append(record)
+        return tuple(records), at
+
+    def write(self, value: tuple[Record, ...]) -> bytes:
+        """See Part."""
+        return b"".join(self.of.write(record) for record in value)
+
+
+class Rest:
+    """Bytes up to the end of a structure."""
+
+    default = b""
+
+    def read(self, data: bytes, at: int, end: int) -> tuple[bytes, int]:
+        """See Part."""
+        return data[at:end], end
+
+    def write(self, value: bytes) -> bytes:
+        """See Part."""
+        return value

@@ -1,0 +1,142 @@
+"""Tables of OpenFlow's structures: round trips, hostile bytes, and the numbers of os-ken."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
+
+from daqloom.softswitch.openflow import messages
+from daqloom.softswitch.openflow.codec import Choice, Layout, Rest, Several
+from daqloom.softswitch.openflow.errors import Error, RefusedError
+from daqloom.softswitch.openflow.session import HungUpError
+from support.softswitch.openflow_switch import (
+    CONTROLLER,
+    FLOWS,
+    HELLO,
+    MAKE,
+    OF,
+    Switch,
+    flow,
+    ip,
+    meter,
+    output,
+    packed,
+    unpacked,
+)
+
+LAYOUTS = {name: each for name, each in vars(messages).items() if isinstance(each, Layout)}
+BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
+
+
+def numbers(kind: str):
+    if kind.endswith("s"):
+        size = int(kind[:-1])
+        return st.binary(min_size=size, max_size=size)
+    return st.integers(0, 2 ** BITS[kind] - 1)
+
+
+def values(part):
+    """Values of a part; types and versions, which choose a layout, keep their defaults."""
+    match part:
+        case Rest():
+            return st.binary(max_size=20)
+        case Several():
+            return st.lists(values(part.of), max_size=min(part.most, 3)).map(tuple)
+        case Choice():
+            layouts = [each for each in part.layouts.values() if isinstance(each, Layout)]
+            return st.one_of(*map(values, layouts))
+    head = {name: numbers(kind) for name, kind in part.head.items()}
+    fixed = {"length", "type", "version"}
+    parts = {name: values(each) for name, each in part.parts.items()}
+    return st.builds(part, **{n: head[n] for n in head if n not in fixed}, **parts)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_each_structure_is_read_as_it_was_written(layout):
+    @given(values(layout))
+    def check(record):
+        data = layout.write(record)
+        assert layout.decode(data) == record
+        for other in (data[:-1], data + b"\0"):  # malformed, but where bytes fill a structure
+            with suppress(RefusedError):
+                assert layout.write(layout.decode(other)) == other
+
+    check()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_arbitrary_bytes_are_read_or_refused(layout):
+    @given(st.binary(max_size=200))
+    def check(data):
+        with suppress(RefusedError):
+            layout.write(layout.decode(data))
+
+    check()
+
+
+MESSAGES = [
+    packed(flow(*ip(), actions=[MAKE.OFPActionSetQueue(1), output(2)])),
+    packed(meter()),
+    packed(MAKE.OFPMeterConfigStatsRequest(CONTROLLER)),
+    packed(MAKE.OFPRoleRequest(CONTROLLER, OF.OFPCR_ROLE_MASTER, 5)),
+    packed(MAKE.OFPSetConfig(CONTROLLER, 0, 128)),
+    FLOWS,
+    HELLO,
+]
+
+
+@st.composite
+def damaged(draw) -> bytes:
+    """Bytes of a controller: whole messages of which some bytes differ, and more behind them."""
+    message = bytearray(draw(st.sampled_from(MESSAGES)))
+    places = st.integers(0, len(message) - 1)
+    for place, byte in draw(st.lists(st.tuples(places, st.integers(0, 255)), max_size=5)):
+        message[place] = byte
+    if draw(st.booleans()):
+        message[2:4] = len(message).to_bytes(2)
+    return bytes(message) + draw(st.binary(max_size=70))
+
+
+@settings(max_examples=500)
+@given(st.lists(damaged() | st.binary(max_size=100), max_size=4))
+def test_hostile_bytes_end_the_conversation_or_are_refused(pieces):
+    switch = Switch()
+    with suppress(HungUpError):
+        for each in pieces:
+            switch.session.receive(each)
+    for each in switch.sent:
+        assert unpacked(each).msg_len == len(each)
+
+
+@pytest.mark.parametrize(
+    ("names", "prefix"),
+    [
+        (messages.PortNo, "OFPP_"),
+        (messages.PortState, "OFPPS_"),
+        (messages.Capability, "OFPC_"),
+        (messages.FlowCommand, "OFPFC_"),
+        (messages.FlowFlag, "OFPFF_"),
+        (messages.Removal, "OFPRR_"),
+        (messages.MeterCommand, "OFPMC_"),
+        (messages.MeterFlag, "OFPMF_"),
+        (messages.Role, "OFPCR_ROLE_"),
+        (messages.Property, "OFPTFPT_"),
+    ],
+)
+def test_numbers_are_those_of_os_ken(names, prefix):
+    assert {each.name: each.value for each in names} == {
+        each.name: getattr(OF, prefix + each.name) for each in names
+    }
+
+
+def test_errors_are_those_of_os_ken():
+    types = {getattr(OF, name): name for name in dir(OF) if name.startswith("OFPET_")}
+    for error in Error:
+        kind, code = error.value
+        assert getattr(OF, error.name) == code
+        # OFPBRC_… are the codes of OFPET_BAD_REQUEST: initials, but for FAILED and CODE.
+        words = types[kind].split("_")[1:]
+        assert error.name.split("_")[0][3:-1] == "".join(word[0] for word in words), error
