@@ -26,7 +26,11 @@ groups: dict[str, list[str]] = {
     "packages": [
         requirement
         for file in sorted(ROOT.glob("packages/*/pyproject.toml"))
-        for part in build_and_run(tomllib.loads(file.read_text()))
+        for document in [tomllib.loads(file.read_text())]
+        for part in (
+            *build_and_run(document),
+            document["project"].get("optional-dependencies", {}).get("dev", []),
+        )
         for requirement in part
     ],
     **project["project"]["optional-dependencies"],

@@ -86,10 +86,19 @@ ENGINE_USERS = {"analyse", "simulate", "measure", "softswitch", "data", "buffers
 
 # Modules of daqloom that a distribution in packages/ may import.
 OFFERED = {
+    "_switch",
+    "measure",
+    "measure.connection",
     "measure.device.adapter",
     "measure.device.credentials",
+    "scenario.errors",
     "scenario.files",
     "scenario.quantities",
+    "softswitch.configure",
+    "softswitch.devices",
+    "softswitch.document",
+    "softswitch.running",
+    "softswitch.status",
     "words",
 }
 

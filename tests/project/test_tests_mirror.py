@@ -75,7 +75,7 @@ def test_only_tests_are_collected_and_all_of_them_are() -> None:
         ("study/test_store.py", ""),
         ("study/test_store_damage.py", ""),
         ("measure/device/test_linux.py", ""),
-        ("softswitch/test_openflow.py", ""),
+        ("measure/test_device.py", ""),
         ("test_engine_classes.py", ""),
         ("test_store.py", "does not begin with"),
         ("study/test_damage_store.py", "does not begin with"),

@@ -6,7 +6,7 @@ pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
 from daqloom.softswitch.counters import SwitchCollector
 from daqloom.softswitch.status import OvsdbStatus
-from support.softswitch.openflow_switch import status
+from support.softswitch.status import status
 
 
 def test_limits_of_ports_and_the_database_are_shown():

@@ -30,7 +30,7 @@ packets = 1000
 def test_bursts_are_held_or_counted(tmp_path: Path) -> None:
     file = tmp_path / "switch.toml"
     file.write_text(FILE)
-    told = in_a_namespace("switch_inside", str(file))
+    told = in_a_namespace("softswitch.switch_inside", str(file))
     # A ring of 1000 holds the burst of 800: all came, in order.
     assert (told["large"]["packets"], told["large"]["drops"]) == (800, 0)
     assert told["large_came"] == [number % 251 for number in range(800)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -349,13 +348,11 @@ def configure(
       daqloom topology configure rack.toml --hosts 10.0.0.0/16 --set ports.core.device=eth1
     """
     with plain_failures("what was written before stays"):
-        from daqloom.softswitch.openvswitch import OpenVSwitch, flows_of, transaction
+        from daqloom.softswitch.controllers import controller_type
 
         described = load_switch(file, hosts, switch, set_)
+        target = controller_type("openvswitch", "topology configure")(bridge, database, folder)
         if dry_run:
-            words = transaction(described, bridge, datapath)
-            print("ovs-vsctl", shlex.join(words).replace(" -- ", " \\\n    -- "))
-            for flow in flows_of(described):
-                print(f"ovs-ofctl --names add-flow {bridge} {shlex.quote(flow)}")
+            print(*target.commands(described, datapath), sep="\n")
         else:
-            OpenVSwitch(bridge, database, folder).write(described, datapath)
+            target.write(described, datapath)

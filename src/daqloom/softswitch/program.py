@@ -9,13 +9,11 @@ import secrets
 import socket
 import struct
 import time
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from daqloom.measure import MeasureError
 from daqloom.measure.connection import (
     SOCKET,
     Certificates,
@@ -28,6 +26,7 @@ from daqloom.measure.exporter import Exporter
 from daqloom.measure.runs_here import published, runs_folder
 from daqloom.measure.service import Service
 from daqloom.scenario.errors import ScenarioError
+from daqloom.softswitch.controllers import Controller, controller_type
 from daqloom.softswitch.counters import SwitchCollector
 from daqloom.softswitch.devices import locked
 from daqloom.softswitch.document import Control, SwitchFile
@@ -42,10 +41,6 @@ from daqloom.softswitch.status import (
     SwitchStatus,
     read_request,
 )
-
-if TYPE_CHECKING:
-    from daqloom.softswitch.openflow.connection import Controllers
-    from daqloom.softswitch.ovsdb import OvsdbClient
 
 SIOCGIFFLAGS = 0x8913
 """Request for the flags of an interface, the first of which is set while it is up: netdevice(7)."""
@@ -64,9 +59,14 @@ def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> Swit
         locked({name: port.device for name, port in file.ports.items()}),
     ):
         shown = _certificates(file.control)
+        types = [
+            controller_type(name, f"control.{name}")
+            for name in ("ovsdb", "openflow")
+            if getattr(file.control, name)
+        ]
         running = RunningSwitch(file)
         try:
-            return asyncio.run(_Program(running, shown, signals).run(on_start))
+            return asyncio.run(_Program(running, shown, signals, types).run(on_start))
         finally:
             running.stop()
 
@@ -96,24 +96,6 @@ def _certificates(control: Control) -> Certificates | None:
     )
 
 
-def _follow(running: RunningSwitch, control: Control) -> OvsdbClient:
-    """Start to follow a database of Open vSwitch. Raises MeasureError."""
-    try:
-        from daqloom.softswitch.ovsdb import OvsdbClient
-    except ImportError:
-        raise MeasureError(
-            "control.ovsdb needs the Python package ovs; install daqloom[ovsdb]"
-        ) from None
-    return OvsdbClient(running, control.ovsdb, control.bridge)
-
-
-def _steered(running: RunningSwitch) -> Controllers:
-    """Let controllers of OpenFlow steer a switch. Raises MeasureError."""
-    from daqloom.softswitch.openflow.connection import Controllers
-
-    return Controllers(running)
-
-
 @contextmanager
 def _socket() -> Iterator[str]:
     """The address of a socket that only this user reaches."""
@@ -129,12 +111,16 @@ class _Program:
     """A running switch with what listens for operators."""
 
     def __init__(
-        self, running: RunningSwitch, certificates: Certificates | None, signals: Signals
+        self,
+        running: RunningSwitch,
+        certificates: Certificates | None,
+        signals: Signals,
+        controller_types: list[type[Controller]],
     ) -> None:
         self._running, self._certificates, self._signals = running, certificates, signals
+        self._controller_types = controller_types
         self._steering = secrets.token_bytes(16)
-        self._controllers: Controllers | None = None
-        self._ovsdb: OvsdbClient | None = None
+        self._controllers: list[Controller] = []
         self._stop = asyncio.Event()
         self._drained_by_s = float("inf")
 
@@ -159,12 +145,10 @@ class _Program:
                 fix = "set control.prometheus to an address of this machine and a free port"
                 exporter = Exporter(collector, *split(control.prometheus), fix)
                 stack.callback(exporter.close)
-            if control.ovsdb:
-                self._ovsdb = _follow(self._running, control)
-                stack.callback(self._ovsdb.close)
-            if control.openflow:
-                self._controllers = _steered(self._running)
-                stack.callback(self._controllers.close)
+            for controller_type in self._controller_types:
+                controller = controller_type(self._running)
+                stack.callback(controller.close)
+                self._controllers.append(controller)
             loop = asyncio.get_running_loop()
             self._signals.end = lambda: loop.call_soon_threadsafe(self._interrupt)
             on_start(address, self._status())
@@ -194,13 +178,8 @@ class _Program:
         return self._status(failure).encode()
 
     def _status(self, failure: str = "") -> SwitchStatus:
-        found: dict[str, object] = {}
-        if self._controllers is not None:
-            found["openflow"] = self._controllers.counts()
-            found["openflow_failure"] = self._controllers.failure
-        if self._ovsdb is not None:
-            found["ovsdb"] = self._ovsdb.status()
-        return self._running.status(failure).model_copy(update=found)
+        found = [controller.status() for controller in self._controllers]
+        return self._running.status(failure).model_copy(update=dict(ChainMap(*found)))
 
     def _end(self, drain_s: float) -> None:
         self._drained_by_s = min(self._drained_by_s, time.monotonic() + drain_s)

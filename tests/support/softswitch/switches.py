@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from support.repository import TESTS
-
 DAQLOOM = (sys.executable, "-m", "daqloom")
+WITH_SUPPORT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+"""Environment of programs that import `support`."""
 
 # Small, and without huge pages: any user may run it.
 RUNS = """
@@ -63,8 +63,8 @@ def read_pcap(path: Path) -> list[bytes]:
 
 
 def in_a_namespace(program: str, *words: str) -> Any:
-    """What a program of this folder prints as JSON, run as root of a network namespace of its own.
-    Skips the test where this machine allows none."""
+    """JSON that a module of `support` prints as root of a network namespace of its own. Skips the
+    test where this machine allows none."""
     as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     done = subprocess.run(
         [
@@ -73,14 +73,13 @@ def in_a_namespace(program: str, *words: str) -> Any:
             "--net",
             sys.executable,
             "-m",
-            f"support.softswitch.{program}",
+            f"support.{program}",
             *words,
         ],
-        cwd=TESTS,
         capture_output=True,
         text=True,
         timeout=250,
-        env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
+        env=WITH_SUPPORT | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
     )
     if "unshare failed" in done.stderr:
         pytest.skip("this machine allows no network namespaces")

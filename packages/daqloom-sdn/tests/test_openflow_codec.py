@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
-from daqloom.softswitch.openflow import messages
-from daqloom.softswitch.openflow.codec import Choice, Layout, Rest, Several
-from daqloom.softswitch.openflow.errors import Error, RefusedError
-from daqloom.softswitch.openflow.session import HungUpError
-from support.softswitch.openflow_switch import (
+from daqloom_sdn.openflow import messages
+from daqloom_sdn.openflow.codec import Choice, Layout, Rest, Several
+from daqloom_sdn.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.session import HungUpError
+from support.openflow_switch import (
     CONTROLLER,
     FLOWS,
     HELLO,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from daqloom._switch import Action
-from daqloom.softswitch.openflow import messages
-from daqloom.softswitch.openflow.codec import Layout, Record
-from daqloom.softswitch.openflow.errors import Error, RefusedError
-from daqloom.softswitch.openflow.messages import PortNo
+from daqloom_sdn.openflow import messages
+from daqloom_sdn.openflow.codec import Layout, Record
+from daqloom_sdn.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.messages import PortNo
 
 
 @dataclass(frozen=True)

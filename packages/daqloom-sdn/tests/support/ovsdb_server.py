@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from daqloom.softswitch.ovsdb import COLUMNS, SCHEMA
+from daqloom_sdn.ovsdb import COLUMNS, SCHEMA
 
 REFERS = {"bridges": "Bridge", "ports": "Port", "interfaces": "Interface", "qos": "QoS"}
 BRIDGE, PORT, QOS, QUEUE, ROOT = (f"00000000-0000-4000-8000-00000000000{n}" for n in range(1, 6))

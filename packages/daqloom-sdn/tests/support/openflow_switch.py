@@ -4,17 +4,16 @@ from os_ken.ofproto.ofproto_parser import msg as parse
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from daqloom.softswitch.configure import MOST_METERS
-from daqloom.softswitch.openflow.datapath import Datapath
-from daqloom.softswitch.openflow.errors import Error
-from daqloom.softswitch.openflow.session import Session
-from daqloom.softswitch.openflow.statistics import Statistics
-from daqloom.softswitch.openflow.table import FlowTable
-from daqloom.softswitch.status import DROPS, PortStatus, RingStatus, SwitchStatus
+from daqloom_sdn.openflow.datapath import Datapath
+from daqloom_sdn.openflow.errors import Error
+from daqloom_sdn.openflow.session import Session
+from daqloom_sdn.openflow.statistics import Statistics
+from daqloom_sdn.openflow.table import FlowTable
+from support.softswitch.status import NAMES, status
 
+PORTS = len(NAMES)
 CONTROLLER = ProtocolDesc(version=4)
 MAKE, OF = CONTROLLER.ofproto_parser, CONTROLLER.ofproto
-NAMES = ("a", "b", "c")
-PORTS = len(NAMES)
 
 
 def packed(message) -> bytes:
@@ -34,46 +33,6 @@ def unpacked(data: bytes):
 HELLO = packed(MAKE.OFPHello(CONTROLLER, elements=[]))
 FLOWS = packed(MAKE.OFPFlowStatsRequest(CONTROLLER))
 """A request for all entries."""
-
-
-def status() -> SwitchStatus:
-    """Of a switch of three ports, the second of which has two rings."""
-    device = ("received", "received_bytes", "sent", "sent_bytes", "missed", "errors", "no_buffers")
-    frames = dict.fromkeys(("packets", *DROPS), 2)
-    rings = [(name, True) for name in NAMES] + [("b", False), ("b", False)]
-    return SwitchStatus(
-        title="test",
-        pid=1,
-        time_s=2.5,
-        stopping=False,
-        ports=tuple(
-            PortStatus(
-                name=name,
-                device="",
-                is_up=name != "c",
-                frames=frames,
-                device_counts=dict.fromkeys(device, 7),
-            )
-            for name in NAMES
-        ),
-        rings=tuple(
-            RingStatus(
-                name="",
-                port=port,
-                is_of_port=is_of_port,
-                rate_bps=0,
-                most_packets=1,
-                packets=1,
-                bytes=100,
-                counts={"packets": 5, "bytes": 500, "drops": 3, "memory_drops": 1},
-                waits=(),
-            )
-            for port, is_of_port in rings
-        ),
-        addresses={},
-        loop={},
-        memory={},
-    )
 
 
 class Engine:

@@ -27,8 +27,8 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.softswitch.status import OvsdbStatus, PortStatus
-from daqloom.softswitch.supervised import Supervised
 from daqloom.words import printable
+from daqloom_sdn.supervised import Supervised
 
 SCHEMA = "Open_vSwitch"
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -62,29 +62,30 @@ MOST_REFUSALS = 20
 
 
 class OvsdbClient:
-    """Follows the database at `remote`, such as unix:/run/openvswitch/db.sock, until closed."""
+    """Follows the database of `control.ovsdb` until closed."""
 
-    def __init__(self, running: RunningSwitch, remote: str, bridge: str) -> None:
+    def __init__(self, running: RunningSwitch) -> None:
         """Raises MeasureError where there is no such database."""
-        self._running, self._remote, self._bridge = running, remote, bridge
+        self._running, self._remote = running, running.file.control.ovsdb
         self._follower: _Follower | None = None
-        self._thread = Supervised(f"control.ovsdb = {remote}", self._follow)
+        self._thread = Supervised(f"control.ovsdb = {self._remote}", self._follow)
 
     def close(self) -> None:
         """Stop following."""
         self._thread.close()
 
-    def status(self) -> OvsdbStatus:
-        """Return how it stands; from any thread."""
+    def status(self) -> dict[str, Any]:
+        """Return fields of SwitchStatus; from any thread."""
         failure, follower = self._thread.failure, self._follower
         state = follower.state if follower else "connecting"
         refusals = list(follower.refused.values())[:MOST_REFUSALS] if follower else []
-        return OvsdbStatus(
+        found = OvsdbStatus(
             state="failed" if failure else state,
             failure=failure,
             restarts=self._thread.restarts,
             refusals=tuple(refusals),
         )
+        return {"ovsdb": found}
 
     def _follow(self, thread: Supervised) -> None:
         helper = idl.SchemaHelper(None, _schema(self._remote))
@@ -93,7 +94,7 @@ class OvsdbClient:
         database = idl.Idl(self._remote, helper, probe_interval=round(1000 * ANSWER_S))
         try:
             database.set_lock(LOCK)
-            self._follower = _Follower(self._running, database, self._bridge)
+            self._follower = _Follower(self._running, database)
             thread.started()
             self._follower.run(thread, f"control.ovsdb = {self._remote}")
         finally:
@@ -103,11 +104,11 @@ class OvsdbClient:
 class _Follower:
     """The client of one connection."""
 
-    def __init__(self, running: RunningSwitch, database: Any, bridge: str) -> None:
+    def __init__(self, running: RunningSwitch, database: Any) -> None:
         self.state = "connecting"
         self.refused: dict[str, str] = {}
         """Why a rate of a port was refused, by its name."""
-        self._running, self._idl, self._bridge = running, database, bridge
+        self._running, self._idl, self._bridge = running, database, running.file.control.bridge
         self._seen: int | None = None
         self._writing: Any = None
         """Transaction under way; None: there is none."""

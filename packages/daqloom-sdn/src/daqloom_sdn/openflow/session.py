@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from daqloom.softswitch.openflow import messages
-from daqloom.softswitch.openflow.codec import Record
-from daqloom.softswitch.openflow.datapath import Datapath
-from daqloom.softswitch.openflow.errors import Error, RefusedError
-from daqloom.softswitch.openflow.messages import VERSION, Capability, Role
-from daqloom.softswitch.openflow.table import BATCH
+from daqloom_sdn.openflow import messages
+from daqloom_sdn.openflow.codec import Record
+from daqloom_sdn.openflow.datapath import Datapath
+from daqloom_sdn.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.messages import VERSION, Capability, Role
+from daqloom_sdn.openflow.table import BATCH
 
 HEADER_BYTES = 8
 ERROR_BYTES = 1024

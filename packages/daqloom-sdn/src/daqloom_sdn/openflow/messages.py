@@ -2,8 +2,8 @@
 
 from enum import IntEnum, IntFlag
 
-from daqloom.softswitch.openflow.codec import Choice, Layout, Part, Rest, Several
-from daqloom.softswitch.openflow.errors import Error
+from daqloom_sdn.openflow.codec import Choice, Layout, Part, Rest, Several
+from daqloom_sdn.openflow.errors import Error
 
 VERSION = 4
 """OpenFlow 1.3 on the wire."""

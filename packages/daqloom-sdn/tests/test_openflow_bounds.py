@@ -15,10 +15,10 @@ from support.softswitch.switches import DAQLOOM
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 from daqloom.measure import MeasureError
-from daqloom.softswitch.openflow import connection
-from daqloom.softswitch.openflow.connection import MOST_CONTROLLERS, Address, controllers
-from daqloom.softswitch.openflow.errors import Error
-from support.softswitch.openflow_switch import (
+from daqloom_sdn.openflow import connection
+from daqloom_sdn.openflow.connection import MOST_CONTROLLERS, Address, controllers
+from daqloom_sdn.openflow.errors import Error
+from support.openflow_switch import (
     CONTROLLER,
     FLOWS,
     HELLO,

@@ -6,11 +6,12 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 
 from daqloom.softswitch.configure import MOST_ENTRIES
-from daqloom.softswitch.openflow import messages
-from daqloom.softswitch.openflow.codec import Layout, Record
-from daqloom.softswitch.openflow.errors import Error, RefusedError
-from daqloom.softswitch.openflow.match import FIELDS
-from daqloom.softswitch.openflow.messages import (
+from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
+from daqloom_sdn.openflow import messages
+from daqloom_sdn.openflow.codec import Layout, Record
+from daqloom_sdn.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.match import FIELDS
+from daqloom_sdn.openflow.messages import (
     ALL_METERS,
     ALL_QUEUES,
     ALL_TABLES,
@@ -18,9 +19,8 @@ from daqloom.softswitch.openflow.messages import (
     PortState,
     Property,
 )
-from daqloom.softswitch.openflow.meters import KNOWN_FLAGS
-from daqloom.softswitch.openflow.table import TABLE, Entry, FlowTable, duration
-from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
+from daqloom_sdn.openflow.meters import KNOWN_FLAGS
+from daqloom_sdn.openflow.table import TABLE, Entry, FlowTable, duration
 
 UNKNOWN = 2**64 - 1
 """A count that the switch does not have."""

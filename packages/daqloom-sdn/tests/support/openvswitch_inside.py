@@ -1,6 +1,6 @@
 """A real Open vSwitch in a network namespace of its own, configured by daqloom; prints as JSON what
-it has and which frames came out where. Run by `softswitch/test_openvswitch.py`:
-`python -m support.softswitch.openvswitch_inside FOLDER SWITCH_FILE`."""
+it has and which frames came out where. Run by `test_openvswitch.py`:
+`python -m support.openvswitch_inside FOLDER SWITCH_FILE`."""
 
 import json
 import os

@@ -26,13 +26,13 @@ from daqloom.measure import MeasureError
 from daqloom.measure.connection import CONTROL, is_loopback, joined, split
 from daqloom.softswitch.configure import meters_of
 from daqloom.softswitch.devices import locked_as, process_and_user
-from daqloom.softswitch.openflow.datapath import Datapath
-from daqloom.softswitch.openflow.session import HungUpError, Session
-from daqloom.softswitch.openflow.statistics import Statistics
-from daqloom.softswitch.openflow.table import FlowTable
 from daqloom.softswitch.running import RunningSwitch
-from daqloom.softswitch.supervised import Supervised
 from daqloom.words import reason_of
+from daqloom_sdn.openflow.datapath import Datapath
+from daqloom_sdn.openflow.session import HungUpError, Session
+from daqloom_sdn.openflow.statistics import Statistics
+from daqloom_sdn.openflow.table import FlowTable
+from daqloom_sdn.supervised import Supervised
 
 DEFAULT_PORT = 6653
 AT_ONCE_BYTES = 1 << 16
@@ -106,14 +106,9 @@ class Controllers:
         self._certificates = Path(control.certificates) if control.certificates else None
         self._thread = Supervised("control.openflow", lambda of: asyncio.run(self._serve(of)))
 
-    @property
-    def failure(self) -> str:
-        """Why controllers are not served; empty: they are."""
-        return self._thread.failure
-
-    def counts(self) -> dict[str, int]:
-        """Return the counts of OpenFlow; from any thread."""
-        return self._datapath.counts()
+    def status(self) -> dict[str, Any]:
+        """Return fields of SwitchStatus; from any thread."""
+        return {"openflow": self._datapath.counts(), "openflow_failure": self._thread.failure}
 
     def close(self) -> None:
         """Leave all controllers."""

@@ -95,4 +95,4 @@ class Controller(OSKenApp):
 
 if __name__ == "__main__":
     cfg.CONF(sys.argv[2:], project="os_ken")
-    AppManager.run_apps(["support.softswitch.openflow_controller"])
+    AppManager.run_apps(["support.openflow_controller"])

@@ -1,8 +1,7 @@
 """The client of Open vSwitch's database beside servers that do not answer, or answer nonsense."""
 
 import signal
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
@@ -11,11 +10,11 @@ pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 pytest.importorskip("ovs", reason="the Python package ovs is not installed")
 
 from daqloom.measure import MeasureError
-from daqloom.softswitch import ovsdb
 from daqloom.softswitch.load import build
-from daqloom.softswitch.ovsdb import SCHEMA, OvsdbClient
 from daqloom.softswitch.status import OvsdbStatus
-from support.softswitch.ovsdb_server import OvsdbServer, schema
+from daqloom_sdn import ovsdb
+from daqloom_sdn.ovsdb import SCHEMA, OvsdbClient
+from support.ovsdb_server import OvsdbServer, schema
 from support.softswitch.switches import database_rings, switch, two_ports
 
 pytestmark = pytest.mark.process
@@ -27,11 +26,12 @@ RINGS = {
 
 
 class Stand:
-    """Stands for a running switch."""
+    """Stands for a running switch that follows a server."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: OvsdbServer) -> None:
         ports = {"up": {"device": "net_null0"}, "down": {"device": "net_null1"}}
-        self.file = build({"ports": ports, "rings": RINGS})
+        control = {"ovsdb": server.remote, "bridge": "daq"}
+        self.file = build({"ports": ports, "rings": RINGS, "control": control})
         self.rates: dict[str, int] = {}
         self.owners: dict[str, str] = {}
 
@@ -42,14 +42,8 @@ class Stand:
         return SimpleNamespace(ports=())
 
 
-@contextmanager
-def client(stand: Stand, server: OvsdbServer) -> Iterator[OvsdbClient]:
-    with closing(OvsdbClient(stand, server.remote, "daq")) as found:
-        yield found
-
-
 def until(of: OvsdbClient, is_so) -> OvsdbStatus:
-    while not is_so(status := of.status()):
+    while not is_so(status := of.status()["ovsdb"]):
         pass
     return status
 
@@ -65,9 +59,11 @@ def until(of: OvsdbClient, is_so) -> OvsdbStatus:
     ],
 )
 def test_a_rate_that_is_none_is_refused_and_the_others_are_followed(tmp_path, rate, said):
-    stand = Stand()
     rates = {1: "5000000", 2: rate, 3: "7000000"}
-    with OvsdbServer(tmp_path / "db", rates) as server, client(stand, server) as follows:
+    with (
+        OvsdbServer(tmp_path / "db", rates) as server,
+        closing(OvsdbClient(stand := Stand(server))) as follows,
+    ):
         [refusal] = until(follows, lambda status: status.refusals).refusals
         assert refusal.startswith("port down, queue 2: other_config:max-rate =")
         assert said in refusal
@@ -98,7 +94,7 @@ def wrong_type() -> dict:
 def test_a_schema_that_is_another_one_is_refused_in_a_sentence(tmp_path, schemas, said):
     with OvsdbServer(tmp_path / "db", schemas=schemas) as server:
         with pytest.raises(MeasureError, match=r"control\.ovsdb = unix:.*") as refused:
-            OvsdbClient(Stand(), server.remote, "daq")
+            OvsdbClient(Stand(server))
         assert said in str(refused.value)
 
 
@@ -108,16 +104,15 @@ def test_a_server_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch):
         OvsdbServer(tmp_path / "db", silent=("*",)) as server,
         pytest.raises(MeasureError, match="has not answered within"),
     ):
-        OvsdbClient(Stand(), server.remote, "daq")
+        OvsdbClient(Stand(server))
 
 
 def test_a_client_that_has_failed_says_why_and_begins_again(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("daqloom.softswitch.supervised.SHORTEST_PAUSE_S", 0.01)
-    stand = Stand()
+    monkeypatch.setattr("daqloom_sdn.supervised.SHORTEST_PAUSE_S", 0.01)
     odd = {"_Server": {"name": "_Server", "version": "1.0.0", "tables": {}}}
     with (
         OvsdbServer(tmp_path / "db", {1: "5000000"}, schemas=odd) as server,
-        client(stand, server) as follows,
+        closing(OvsdbClient(stand := Stand(server))) as follows,
     ):
         status = until(follows, lambda status: status.restarts >= 2 and status.failure)
         assert status.state == "failed"
@@ -133,7 +128,7 @@ def test_a_server_that_never_answers_a_transaction_is_given_up(tmp_path, monkeyp
     monkeypatch.setattr(ovsdb, "ANSWER_S", 0.3)
     with (
         OvsdbServer(tmp_path / "db", {1: "5000000"}, silent=("transact",)) as server,
-        client(Stand(), server) as follows,
+        closing(OvsdbClient(Stand(server))) as follows,
     ):
         status = until(follows, lambda status: status.failure)
         assert "has not answered a transaction within" in status.failure

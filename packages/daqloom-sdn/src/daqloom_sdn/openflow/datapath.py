@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from daqloom.softswitch.openflow import messages
-from daqloom.softswitch.openflow.codec import Record
-from daqloom.softswitch.openflow.messages import FlowFlag, Role
-from daqloom.softswitch.openflow.statistics import Statistics
-from daqloom.softswitch.openflow.table import TABLE, FlowTable, Removed, duration
+from daqloom_sdn.openflow import messages
+from daqloom_sdn.openflow.codec import Record
+from daqloom_sdn.openflow.messages import FlowFlag, Role
+from daqloom_sdn.openflow.statistics import Statistics
+from daqloom_sdn.openflow.table import TABLE, FlowTable, Removed, duration
 
 
 class Controller(Protocol):

@@ -10,11 +10,11 @@ from typing import Protocol
 
 from daqloom._switch import Changes
 from daqloom.softswitch.configure import MOST_ENTRIES, MOST_METERS
-from daqloom.softswitch.openflow.actions import Treatment, engine_action, treatment_of
-from daqloom.softswitch.openflow.codec import Record
-from daqloom.softswitch.openflow.errors import Error, RefusedError
-from daqloom.softswitch.openflow.match import FlowMatch, match_of
-from daqloom.softswitch.openflow.messages import (
+from daqloom_sdn.openflow.actions import Treatment, engine_action, treatment_of
+from daqloom_sdn.openflow.codec import Record
+from daqloom_sdn.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.match import FlowMatch, match_of
+from daqloom_sdn.openflow.messages import (
     ALL_TABLES,
     ANY_GROUP,
     NO_BUFFER,
@@ -23,7 +23,7 @@ from daqloom.softswitch.openflow.messages import (
     PortNo,
     Removal,
 )
-from daqloom.softswitch.openflow.meters import Meters
+from daqloom_sdn.openflow.meters import Meters
 
 TABLE = 0
 """Number of the only table."""

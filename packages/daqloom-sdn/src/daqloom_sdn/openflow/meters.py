@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from daqloom._switch import Changes
-from daqloom.softswitch.openflow.codec import Record
-from daqloom.softswitch.openflow.errors import Error, RefusedError
-from daqloom.softswitch.openflow.messages import (
+from daqloom_sdn.openflow.codec import Record
+from daqloom_sdn.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.messages import (
     ALL_METERS,
     LARGEST_METER,
     MeterCommand,

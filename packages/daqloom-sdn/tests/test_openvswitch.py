@@ -8,7 +8,7 @@ import pytest
 
 from daqloom.measure import MeasureError
 from daqloom.softswitch.load import build
-from daqloom.softswitch.openvswitch import flows_of, interface, transaction
+from daqloom_sdn.openvswitch import flows_of, interface, transaction
 from support.softswitch.switches import in_a_namespace
 
 FILE = """

@@ -1,12 +1,13 @@
 """The intent of a software switch, written to a real Open vSwitch: bridge, ports, queues, flows.
 
 Open vSwitch's own programs write it: `ovs-vsctl` the bridge, its ports and the rates of their
-queues in one transaction, `ovs-ofctl` the flows in one bundle. What was written before for the same
-bridge goes.
+queues in one transaction, `ovs-ofctl` the flows in one bundle. An earlier configuration of the same
+bridge is replaced.
 """
 
 import ipaddress
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -26,11 +27,18 @@ HIGHEST = 65_535
 
 @dataclass(frozen=True)
 class OpenVSwitch:
-    """A running Open vSwitch: its database and the folder of its sockets; empty: the usual ones."""
+    """A running Open vSwitch: its database and the folder of its sockets; empty: the defaults."""
 
     bridge: str
     database: str = ""
     folder: str = ""
+
+    def commands(self, switch: SwitchFile, datapath: Datapath) -> Iterator[str]:
+        """Yield the commands that would write a switch. Raises MeasureError."""
+        words = transaction(switch, self.bridge, datapath)
+        yield f"ovs-vsctl {shlex.join(words)}".replace(" -- ", " \\\n    -- ")
+        for flow in flows_of(switch):
+            yield f"ovs-ofctl --names add-flow {self.bridge} {shlex.quote(flow)}"
 
     def write(self, switch: SwitchFile, datapath: Datapath) -> None:
         """Write a switch. Raises MeasureError."""

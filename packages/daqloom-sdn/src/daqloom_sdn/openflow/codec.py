@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from daqloom.softswitch.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.errors import Error, RefusedError
 
 
 class Record(SimpleNamespace):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from daqloom._switch import Match
-from daqloom.softswitch.openflow.codec import Record
-from daqloom.softswitch.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.codec import Record
+from daqloom_sdn.openflow.errors import Error, RefusedError
 
 IPV4, IPV6 = 0x0800, 0x86DD
 TCP, UDP = 6, 17

@@ -11,14 +11,14 @@ from support.softswitch.switches import DAQLOOM
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 from daqloom.measure import MeasureError
-from daqloom.softswitch.openflow.connection import Address, address_of, controllers
-from daqloom.softswitch.openflow.errors import Error, RefusedError
-from daqloom.softswitch.openflow.match import FlowMatch, match_of
-from daqloom.softswitch.openflow.messages import MATCH, MULTIPART_REQUEST, Removal, Role
-from daqloom.softswitch.openflow.session import HungUpError, Session
-from daqloom.softswitch.openflow.table import MOST_ENTRIES
 from daqloom.softswitch.status import DROPS
-from support.softswitch.openflow_switch import (
+from daqloom_sdn.openflow.connection import Address, address_of, controllers
+from daqloom_sdn.openflow.errors import Error, RefusedError
+from daqloom_sdn.openflow.match import FlowMatch, match_of
+from daqloom_sdn.openflow.messages import MATCH, MULTIPART_REQUEST, Removal, Role
+from daqloom_sdn.openflow.session import HungUpError, Session
+from daqloom_sdn.openflow.table import MOST_ENTRIES
+from support.openflow_switch import (
     CONTROLLER,
     FLOWS,
     HELLO,

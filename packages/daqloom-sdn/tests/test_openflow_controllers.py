@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.repository import TESTS
-from support.softswitch.openflow_switch import FLOWS, HELLO, flow, ip, packed
-from support.softswitch.switches import RUNS, Running, frame, switch, write_pcap
+from support.openflow_switch import FLOWS, HELLO, flow, ip, packed
+from support.softswitch.switches import RUNS, WITH_SUPPORT, Running, frame, switch, write_pcap
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
@@ -103,10 +102,10 @@ def test_a_controller_of_os_ken_steers_it(tmp_path):
     with flooded(tmp_path, f"tcp:127.0.0.1:{port}") as running:
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "support.softswitch.openflow_controller", str(result)),
+                *(sys.executable, "-m", "support.openflow_controller", str(result)),
                 *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
             ],
-            cwd=TESTS,
+            env=WITH_SUPPORT,
             capture_output=True,
             text=True,
             timeout=120,

@@ -1,0 +1,51 @@
+"""The controllers of a switch, which are found by their entry points."""
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
+
+from daqloom.cli.main import app
+from daqloom.measure import MeasureError
+from daqloom.softswitch import controllers, program
+from daqloom.softswitch.load import build
+
+PORTS = {"up": {"device": "net_null0"}}
+
+
+@pytest.fixture
+def points(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
+    """The entry points of what is installed: none, until a test adds some."""
+    found: list[EntryPoint] = []
+    monkeypatch.setattr(controllers, "entry_points", lambda **_: found)
+    return found
+
+
+@pytest.mark.parametrize(
+    "control", [{"openflow": ["punix:/nonexistent/of"]}, {"ovsdb": "unix:/nonexistent/db"}]
+)
+def test_a_file_with_a_controller_needs_its_package(points, control) -> None:
+    [key] = control
+    with pytest.raises(MeasureError) as refused:
+        program.run(build({"ports": PORTS, "control": control}), print)
+    assert str(refused.value) == (
+        f"control.{key} needs the Python package daqloom-sdn, which is not installed; pip install "
+        "daqloom-sdn"
+    )
+
+
+def test_configuring_a_real_switch_needs_the_package(points, tmp_path: Path) -> None:
+    file = tmp_path / "switch.toml"
+    file.write_text('[ports.up]\ndevice = "net_null0"\n')
+    done = CliRunner().invoke(app, ["topology", "configure", str(file), "--dry-run"])
+    assert done.exit_code == 1
+    assert "topology configure needs the Python package daqloom-sdn" in done.stderr
+
+
+def test_a_package_that_cannot_be_loaded_is_named(points) -> None:
+    points.append(EntryPoint("openflow", "daqloom.nowhere:Controllers", controllers.GROUP))
+    with pytest.raises(MeasureError, match="daqloom-sdn cannot be loaded: No module named"):
+        controllers.controller_type("openflow", "control.openflow")
