@@ -16,7 +16,8 @@ from support.softswitch.switches import DAQLOOM
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 from daqloom.measure import MeasureError
 from daqloom_sdn.openflow import connection
-from daqloom_sdn.openflow.connection import MOST_CONTROLLERS, Address, controllers
+from daqloom_sdn.openflow.address import Address
+from daqloom_sdn.openflow.connection import MOST_CONTROLLERS, controllers
 from daqloom_sdn.openflow.errors import Error
 from support.openflow_switch import (
     CONTROLLER,
@@ -41,11 +42,11 @@ def many(count: int) -> list[bytes]:
 
 def test_new_entries_reach_the_switch_together():
     switch = Switch()
-    switch.session.receive(b"".join(many(200)))
+    switch.receive(b"".join(many(200)))
     assert len(switch.table) == switch.engine.steps == 200
     assert switch.engine.turns == 4  # 64 at a time
     turns = switch.engine.turns
-    switch.session.receive(packed(flow(priority=1)) + BARRIER + packed(flow(priority=2)))
+    switch.receive(packed(flow(priority=1)) + BARRIER + packed(flow(priority=2)))
     assert switch.engine.turns == turns + 2  # what comes before a barrier has been done
 
 
@@ -59,19 +60,19 @@ def test_of_entries_that_come_together_the_refused_one_alone_is_refused():
 
     switch.engine.apply = refuses
     switch.sent.clear()
-    switch.session.receive(b"".join(many(10)))
+    switch.receive(b"".join(many(10)))
     errors = [unpacked(each) for each in switch.sent]
     assert {(e.type, e.code) for e in errors} == {Error.OFPFMFC_TABLE_FULL.value}
     assert [error.data for error in errors] == [many(10)[5], many(10)[6]]
-    assert [entry.cookie for entry in switch.table.entries()] == [0, 1, 2, 3, 4, 7, 8, 9]
-    switch.session.receive(b"".join(many(10)))  # their places are free again
+    assert [entry.message.cookie for entry in switch.table.entries()] == [0, 1, 2, 3, 4, 7, 8, 9]
+    switch.receive(b"".join(many(10)))  # their places are free again
     assert len(switch.table) == 10
     assert len({entry.index for entry in switch.table.entries()}) == 10
 
 
 def test_an_answer_is_made_step_by_step():
     switch = Switch()
-    switch.session.receive(b"".join(many(60)))
+    switch.receive(b"".join(many(60)))
     switch.sent.clear()
     steps = switch.session.steps(FLOWS * 3)
     for _ in range(60):

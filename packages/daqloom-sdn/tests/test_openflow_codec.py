@@ -46,8 +46,7 @@ def values(part):
         case Several():
             return st.lists(values(part.of), max_size=min(part.most, 3)).map(tuple)
         case Choice():
-            layouts = [each for each in part.layouts.values() if isinstance(each, Layout)]
-            return st.one_of(*map(values, layouts))
+            return st.one_of(*map(values, part.layouts.values()))
     head = {name: numbers(kind) for name, kind in part.head.items()}
     fixed = {"length", "type", "version"}
     parts = {name: values(each) for name, each in part.parts.items()}
@@ -106,7 +105,7 @@ def test_hostile_bytes_end_the_conversation_or_are_refused(pieces):
     switch = Switch()
     with suppress(HungUpError):
         for each in pieces:
-            switch.session.receive(each)
+            switch.receive(each)
     for each in switch.sent:
         assert unpacked(each).msg_len == len(each)
 

@@ -3,12 +3,10 @@
 from os_ken.ofproto.ofproto_parser import msg as parse
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
-from daqloom.softswitch.configure import MOST_METERS
+from daqloom.softswitch.load import build
 from daqloom_sdn.openflow.datapath import Datapath
 from daqloom_sdn.openflow.errors import Error
 from daqloom_sdn.openflow.session import Session
-from daqloom_sdn.openflow.statistics import Statistics
-from daqloom_sdn.openflow.table import FlowTable
 from support.softswitch.status import NAMES, status
 
 PORTS = len(NAMES)
@@ -35,13 +33,24 @@ FLOWS = packed(MAKE.OFPFlowStatsRequest(CONTROLLER))
 """A request for all entries."""
 
 
-class Engine:
-    """Stands for a running switch: port 1 has two rings."""
+def receive(session: Session, data: bytes) -> None:
+    """Answer some bytes of a controller."""
+    for _ in session.steps(data):
+        pass
 
-    def __init__(self) -> None:
+
+class Engine:
+    """Stands for a running switch whose port b has two rings, and that only counts."""
+
+    def __init__(self, cores: list[int]) -> None:
+        ports = {name: {"device": f"net_null{name}"} for name in NAMES}
+        control = {"datapath": 0xABC}
+        self.file = build({"ports": ports, "runs": {"cores": cores}, "control": control})
         self.steps = self.turns = 0
         self.refuses = False
         self.packets: dict[int, int] = {}
+        self.links_up = [True, True, False]
+        self.status = status
 
     def apply(self, changes):
         self.steps += len(changes)
@@ -51,30 +60,37 @@ class Engine:
     def flow_counts(self, indices):
         return [(self.packets.get(index, 0), 64 * self.packets.get(index, 0)) for index in indices]
 
+    def meter_counts(self, indices):
+        return [(10, 1000, 3, 300) for _ in indices]
+
+    def links(self):
+        return list(self.links_up)
+
     def ring_of(self, port, queue):
         return 9 + queue if port == 1 and queue in (1, 2) else None
 
 
 class Switch:
-    """A flow table with a clock, and one controller."""
+    """A switch with a clock, and one controller."""
 
-    def __init__(self, meters: int = MOST_METERS) -> None:
+    def __init__(self, *cores: int) -> None:
         self.now_s = 0.0
-        self.links = [True, True, False]
-        self.engine = Engine()
-        self.table = FlowTable(self.engine, PORTS, lambda: self.now_s, meters)
-        counts = [(10, 1000, 3, 300)]
-        statistics = Statistics(self.table, status, lambda numbers: counts * len(numbers))
-        self.datapath = Datapath(0xABC, self.table, statistics, lambda: list(self.links))
+        self.engine = Engine(list(cores))
+        self.datapath = Datapath(self.engine, lambda: self.now_s)
+        self.table = self.datapath.table
         self.sent: list[bytes] = []
         self.session = Session(self.datapath, self.sent.append)
-        self.session.receive(HELLO)
+        self.receive(HELLO)
+
+    def receive(self, data: bytes) -> None:
+        """Answer some bytes of the controller."""
+        receive(self.session, data)
 
     def answers(self, *messages):
         """The answers to messages."""
         self.sent.clear()
         for message in messages:
-            self.session.receive(packed(message))
+            self.receive(packed(message))
         return [unpacked(each) for each in self.sent]
 
     def refusal(self, message) -> Error:

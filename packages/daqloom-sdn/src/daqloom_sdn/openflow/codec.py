@@ -17,6 +17,10 @@ from daqloom_sdn.openflow.errors import Error, RefusedError
 class Record(SimpleNamespace):
     """The values of a structure by their names, and its `layout`."""
 
+    def replaced(self, **values: Any) -> Record:
+        """Return a copy with some other values."""
+        return Record(**(vars(self) | values))
+
 
 class Part(Protocol):
     """Bytes behind the head of a structure."""
@@ -53,6 +57,11 @@ class Layout:
             if text and name != "length":
                 is_text, default = self.head[name].endswith("s"), text.partition("=")[2]
                 self._defaults[name] = b"" if is_text else int(default or "0", 0)
+
+    @property
+    def type(self) -> int:
+        """The default of the number `type`."""
+        return int(self._defaults["type"])
 
     @property
     def default(self) -> Record:
@@ -102,23 +111,21 @@ class Layout:
 
 
 class Choice:
-    """One of the structures whose first number, of 16 bits, is the key. Other keys, and those of
-    errors, are refused."""
+    """One of the structures that begin with a type of 16 bits. Types in `refused` are refused by
+    their errors, further ones by `otherwise`."""
 
-    def __init__(self, layouts: Mapping[int, Layout | Error], otherwise: Error) -> None:
-        self.layouts, self._otherwise = layouts, otherwise
+    def __init__(
+        self, *layouts: Layout, otherwise: Error, refused: Mapping[int, Error] | None = None
+    ) -> None:
+        self.layouts = {each.type: each for each in layouts}
+        self._refused, self._otherwise = refused or {}, otherwise
 
     def read(self, data: bytes, at: int, end: int) -> tuple[Record, int]:
         """See Part."""
-        layout = self.layouts.get(int.from_bytes(data[at : at + 2]), self._otherwise)
-        if isinstance(layout, Error):
-            raise RefusedError(layout)
-        return layout.read(data, at, end)
-
-    def write(self, value: Record) -> bytes:
-        """See Part."""
-        written: bytes = value.layout.write(value)
-        return written
+        kind = int.from_bytes(data[at : at + 2])
+        if kind not in self.layouts:
+            raise RefusedError(self._refused.get(kind, self._otherwise))
+        return self.layouts[kind].read(data, at, end)
 
 
 class Several:
@@ -141,7 +148,7 @@ class Several:
 
     def write(self, value: tuple[Record, ...]) -> bytes:
         """See Part."""
-        return b"".join(self.of.write(record) for record in value)
+        return b"".join(record.layout.write(record) for record in value)
 
 
 class Rest:

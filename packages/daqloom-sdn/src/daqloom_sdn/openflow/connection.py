@@ -1,108 +1,62 @@
-"""The connections of a switch with its controllers: it looks for them, or listens for them.
+"""Connections of a switch with its controllers.
 
-Addresses are written as Open vSwitch does: tcp:HOST:PORT or ssl:HOST:PORT to look for a controller,
-pssl:PORT:HOST, ptcp:PORT:HOST or punix:PATH to listen.
-
-No controller is trusted. It is served in turns of a bounded time, not while it does not read its
-answers, and in a thread that no operator waits for; one that is silent makes room for others.
+No controller is trusted. Each is served in turns of a bounded time, while it reads its answers, and
+in a thread apart from operators; an idle one makes room for others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import socket
 import ssl
-import stat
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from daqloom.measure import MeasureError
-from daqloom.measure.connection import CONTROL, is_loopback, joined, split
-from daqloom.softswitch.configure import meters_of
-from daqloom.softswitch.devices import locked_as, process_and_user
+from daqloom.measure.connection import CONTROL, joined
+from daqloom.softswitch.devices import process_and_user
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.words import reason_of
+from daqloom_sdn.openflow.address import Address, address_of, context_of, listener_at
 from daqloom_sdn.openflow.datapath import Datapath
 from daqloom_sdn.openflow.session import HungUpError, Session
-from daqloom_sdn.openflow.statistics import Statistics
-from daqloom_sdn.openflow.table import FlowTable
 from daqloom_sdn.supervised import Supervised
 
-DEFAULT_PORT = 6653
 AT_ONCE_BYTES = 1 << 16
 TURN_S = 0.002
-"""How long a controller is served before others are (s)."""
+"""Length of a controller's turn (s)."""
 UNREAD_BYTES = 1 << 20
-"""A controller that has not read so much is not served until it has."""
+"""Unread answers above which a controller is not served (B)."""
 MOST_UNREAD_BYTES = 8 << 20
-"""A controller that has not read so much, messages that answer none included, is left."""
+"""Unread messages of all kinds above which a connection is closed (B)."""
 MOST_CONTROLLERS = 32
-"""That come to a switch and are talked to at a time."""
+"""Connections that are accepted at a time."""
 MOST_OF_PEER = 16
-"""Of these, from one address, or of one user of this machine."""
+"""Connections that are accepted at a time from one address, or from one user of this machine."""
 GREETING_S = 2.0
 """Time limit for a controller's hello, after which its connection is closed (s)."""
 QUIET_S = 5.0
-"""A controller that says nothing for so long is asked whether it is there, and after three times as
-long left; so is one that reads nothing for so long."""
+"""Silence after which a controller is sent an echo request; three times as long closes the
+connection, and so does a controller that reads nothing for this long (s)."""
 SHORTEST_RETRY_S, LONGEST_RETRY_S = 0.5, 8.0
-LOOKS_EVERY_S = 1.0
+CHECK_S = 1.0
 """Interval of the checks for timeouts of entries and for links of ports (s)."""
-ENDS_S = 0.05
-"""How often the thread of controllers looks whether it is to end (s)."""
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a controller is, or where one is waited for."""
-
-    kind: str
-    """tcp, ssl, pssl, ptcp or punix."""
-    host: str = ""
-    port: int = 0
-    path: str = ""
-
-
-def address_of(text: str, key: str) -> Address:
-    """Return the address that a text says; `key`: where it stands. Raises MeasureError."""
-    kind, _, rest = text.partition(":")
-    if kind == "punix" and rest:
-        return Address(kind, path=rest)
-    if kind in ("tcp", "ssl") and rest:
-        has_port = ":" in rest.rpartition("]")[2] if "[" in rest else ":" in rest
-        host, port = split(rest if has_port else f"{rest}:{DEFAULT_PORT}")
-        return Address(kind, host, port)
-    if kind in ("ptcp", "pssl"):
-        number, _, host = rest.partition(":")
-        host, port = split(f"{host or '127.0.0.1'}:{number or DEFAULT_PORT}")
-        if kind == "ptcp" and not is_loopback(host):
-            raise MeasureError(
-                f'{key} = "{text[:80]}" is reachable from other machines, and OpenFlow over TCP is '
-                "not authenticated; use pssl:PORT:HOST"
-            )
-        return Address(kind, host, port)
-    raise MeasureError(
-        f'{key} = "{text[:80]}" is no controller; expected tcp:HOST:PORT or ssl:HOST:PORT to '
-        "look for it, or pssl:PORT or punix:PATH to listen for it"
-    )
+END_CHECK_S = 0.05
+"""Interval at which the thread of controllers checks whether it has to end (s)."""
 
 
 class Controllers:
-    """Lets the controllers of its file steer a switch, in a thread, until closed."""
+    """Serves the controllers of a switch's file in a thread until closed."""
 
     def __init__(self, running: RunningSwitch) -> None:
-        """Raises MeasureError where controllers cannot be waited for."""
+        """Raises MeasureError where the switch cannot listen."""
         control = running.file.control
-        table = FlowTable(running, len(running.file.ports), meters=meters_of(running.file))
-        statistics = Statistics(table, running.status, running.meter_counts)
-        self._datapath = Datapath(control.datapath, table, statistics, running.links)
-        self._addresses = [address_of(text, "control.openflow") for text in control.openflow]
+        self._datapath = Datapath(running)
+        self._addresses = [address_of(text) for text in control.openflow]
         self._certificates = Path(control.certificates) if control.certificates else None
         self._thread = Supervised("control.openflow", lambda of: asyncio.run(self._serve(of)))
 
@@ -111,40 +65,38 @@ class Controllers:
         return {"openflow": self._datapath.counts(), "openflow_failure": self._thread.failure}
 
     def close(self) -> None:
-        """Leave all controllers."""
+        """Close all connections."""
         self._thread.close()
 
     async def _serve(self, thread: Supervised) -> None:
-        async with controllers(self._datapath, self._addresses, self._certificates) as looking:
+        async with controllers(self._datapath, self._addresses, self._certificates) as checks:
             thread.started()
             thread.goes_on()
             while not thread.ends.is_set():
-                await asyncio.wait([looking], timeout=ENDS_S)
-                if looking.done():
-                    looking.result()
+                await asyncio.wait([checks], timeout=END_CHECK_S)
+                if checks.done():
+                    checks.result()
 
 
 @asynccontextmanager
 async def controllers(
     datapath: Datapath, addresses: list[Address], certificates: Path | None
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Talk to controllers as long as this lasts; yield the task that looks after entries and links.
-    Raises MeasureError where none can be waited for."""
+    """Serve controllers until the context ends; yield the task that checks timeouts and links.
+    Raises MeasureError where the switch cannot listen."""
     tasks: list[asyncio.Task[Any]] = []
-    visits = _Visits(datapath)
+    accepted = _Accepted(datapath)
     async with AsyncExitStack() as stack:
         stack.callback(datapath.sessions.clear)
         stack.push_async_callback(_cancel, tasks)
-        stack.push_async_callback(visits.close)
+        stack.push_async_callback(accepted.close)
         for address in addresses:
-            context = (
-                _context(certificates, address.kind) if address.kind in ("ssl", "pssl") else None
-            )
+            context = context_of(address.kind, certificates)
             if address.kind in ("tcp", "ssl"):
-                tasks.append(asyncio.create_task(_look_for(datapath, address, context)))
+                tasks.append(asyncio.create_task(_connect(datapath, address, context)))
             else:
-                await _listen(stack, address, context, visits.receive)
-        tasks.append(asyncio.create_task(_look_after(datapath)))
+                await _listen(stack, address, context, accepted)
+        tasks.append(asyncio.create_task(_check(datapath)))
         yield tasks[-1]
 
 
@@ -155,20 +107,18 @@ async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 async def _listen(
-    stack: AsyncExitStack,
-    address: Address,
-    context: ssl.SSLContext | None,
-    received: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
+    stack: AsyncExitStack, address: Address, context: ssl.SSLContext | None, accepted: _Accepted
 ) -> None:
     """Listen until the stack ends. Raises MeasureError."""
     try:
         if address.kind == "punix":
-            listener = stack.enter_context(_listener_at(address.path))
-            server = await asyncio.start_unix_server(received, sock=listener)
+            listener = stack.enter_context(listener_at(address.path))
+            server = await asyncio.start_unix_server(accepted.serve, sock=listener)
         else:
             limit_s = None if context is None else GREETING_S
+            host, port = address.host, address.port
             server = await asyncio.start_server(
-                received, address.host, address.port, ssl=context, ssl_handshake_timeout=limit_s
+                accepted.serve, host, port, ssl=context, ssl_handshake_timeout=limit_s
             )
     except OSError as error:
         where = address.path or joined(address.host, address.port)
@@ -179,107 +129,72 @@ async def _listen(
     stack.callback(server.close)
 
 
-@contextmanager
-def _listener_at(path: str) -> Iterator[socket.socket]:
-    """Return a socket at a path that only this user reaches, which is removed at the end. Raises
-    MeasureError or OSError where the path is in use."""
-    name = f'control.openflow = "punix:{path}"'
-    with (
-        locked_as(f"socket {os.path.realpath(path)}", name),
-        socket.socket(socket.AF_UNIX) as listener,
-    ):
-        with suppress(FileNotFoundError):
-            _remove_abandoned(path)
-        listener.bind(path)
-        os.chmod(path, 0o600)  # before the first connection
-        own = os.stat(path)
-        try:
-            yield listener
-        finally:
-            with suppress(FileNotFoundError):
-                if os.path.samestat(own, os.stat(path)):
-                    os.unlink(path)
-
-
-def _remove_abandoned(path: str) -> None:
-    """Remove the socket of a process that has ended. Raises OSError where a program
-    listens."""
-    with socket.socket(socket.AF_UNIX) as asking:
-        asking.settimeout(GREETING_S)
-        with suppress(ConnectionRefusedError):
-            asking.connect(path)
-            raise OSError(errno.EADDRINUSE, "another program listens there")
-    if stat.S_ISSOCK(os.lstat(path).st_mode):
-        os.unlink(path)
-
-
-async def _look_for(datapath: Datapath, address: Address, context: ssl.SSLContext | None) -> None:
-    """Connect, again and again."""
+async def _connect(datapath: Datapath, address: Address, context: ssl.SSLContext | None) -> None:
+    """Connect to a controller, again and again, and serve it."""
     retry_s = SHORTEST_RETRY_S
+    host, port = address.host, address.port
     while True:
         try:
             async with asyncio.timeout(QUIET_S):
-                reader, writer = await asyncio.open_connection(
-                    address.host, address.port, ssl=context
-                )
+                reader, writer = await asyncio.open_connection(host, port, ssl=context)
         except OSError:
             await asyncio.sleep(retry_s)
             retry_s = min(2 * retry_s, LONGEST_RETRY_S)
         else:
             retry_s = SHORTEST_RETRY_S
-            await _talk(_session(datapath, writer), reader, writer)
+            await _converse(_session(datapath, writer), reader, writer)
             await asyncio.sleep(retry_s)
 
 
 @dataclass(eq=False)
-class _Visit:
+class _Connection:
     peer: str
-    """Its address, or its user on this machine."""
+    """Address of the controller, or its user on this machine."""
     session: Session
     task: asyncio.Task[Any]
 
 
-class _Visits:
-    """The controllers that have come, in their order."""
+class _Accepted:
+    """Accepted connections, the oldest first."""
 
     def __init__(self, datapath: Datapath) -> None:
         self._datapath = datapath
-        self._visits: list[_Visit] = []
+        self._connections: list[_Connection] = []
 
-    async def receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Talk to one that has come."""
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a new connection, or close it where there is no room for it."""
         peer, task = _peer_of(writer), asyncio.current_task()
         if task is None or not _may_steer(writer) or not self._has_room(peer):
             writer.close()
             return
-        visit = _Visit(peer, _session(self._datapath, writer), task)
-        self._visits.append(visit)
+        connection = _Connection(peer, _session(self._datapath, writer), task)
+        self._connections.append(connection)
         try:
-            await _talk(visit.session, reader, writer)
+            await _converse(connection.session, reader, writer)
         except asyncio.CancelledError:
             pass  # cancelled to make room; no other task waits for this one
         finally:
             with suppress(ValueError):
-                self._visits.remove(visit)
+                self._connections.remove(connection)
 
     async def close(self) -> None:
-        """Leave all."""
-        await _cancel([visit.task for visit in self._visits])
+        """Close all."""
+        await _cancel([connection.task for connection in self._connections])
 
     def _has_room(self, peer: str) -> bool:
-        """Return whether one more may come. The oldest that has asked for nothing makes room, first
-        of those without a hello."""
-        rivals = [visit for visit in self._visits if visit.peer == peer]
+        """Return whether there is room for one more. The oldest that has requested nothing makes
+        room, first among those without a hello."""
+        rivals = [each for each in self._connections if each.peer == peer]
         if len(rivals) < MOST_OF_PEER:
-            if len(self._visits) < MOST_CONTROLLERS:
+            if len(self._connections) < MOST_CONTROLLERS:
                 return True
-            rivals = self._visits
-        silent = [visit for visit in rivals if not visit.session.has_asked]
-        if not silent:
+            rivals = self._connections
+        idle = [each for each in rivals if not each.session.has_asked]
+        if not idle:
             return False
-        left = min(silent, key=lambda visit: visit.session.is_greeted)
-        self._visits.remove(left)
-        left.task.cancel()
+        closed = min(idle, key=lambda each: each.session.is_greeted)
+        self._connections.remove(closed)
+        closed.task.cancel()
         return True
 
 
@@ -291,7 +206,7 @@ def _peer_of(writer: asyncio.StreamWriter) -> str:
 
 
 def _may_steer(writer: asyncio.StreamWriter) -> bool:
-    """Return whether a certificate, if it takes one, is that of a control, not of a unit."""
+    """Return whether the controller has the certificate of a control, where one is needed."""
     shown = writer.get_extra_info("peercert")
     subject = [] if shown is None else [pair for name in shown["subject"] for pair in name]
     return shown is None or ("commonName", CONTROL) in subject
@@ -310,10 +225,10 @@ def _session(datapath: Datapath, writer: asyncio.StreamWriter) -> Session:
     return Session(datapath, write)
 
 
-async def _talk(
+async def _converse(
     session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Talk to one controller until it, or the switch, has enough."""
+    """Serve one controller until either side ends the connection."""
     greeted_by_s = time.monotonic() + GREETING_S
     quiet = 0
     try:
@@ -332,25 +247,25 @@ async def _talk(
             if not data:
                 break
             quiet = 0
-            await _serve(session, data, writer)
+            await _answer(session, data, writer)
     except (HungUpError, OSError):
         pass
     finally:
         session.close()
         writer.close()
-        # One that reads no answers would keep them for ever.
+        # Unread answers would keep the transport for ever.
         asyncio.get_running_loop().call_later(GREETING_S, writer.transport.abort)
 
 
-async def _serve(session: Session, data: bytes, writer: asyncio.StreamWriter) -> None:
-    """Answer received data, in turns with others, and not faster than the answers are read. Raises
-    HungUpError or OSError."""
+async def _answer(session: Session, data: bytes, writer: asyncio.StreamWriter) -> None:
+    """Answer received bytes, in turns with other controllers, and no faster than the answers are
+    read. Raises HungUpError or OSError."""
     until_s = time.monotonic() + TURN_S
     for _ in session.steps(data):
         if writer.transport.is_closing():
             raise HungUpError
         if writer.transport.get_write_buffer_size() > UNREAD_BYTES:
-            await _read(writer)
+            await _drain(writer)
         elif time.monotonic() >= until_s:
             await asyncio.sleep(0)
         else:
@@ -358,8 +273,8 @@ async def _serve(session: Session, data: bytes, writer: asyncio.StreamWriter) ->
         until_s = time.monotonic() + TURN_S
 
 
-async def _read(writer: asyncio.StreamWriter) -> None:
-    """Wait until most answers have been read. Raises TimeoutError where none is for a while."""
+async def _drain(writer: asyncio.StreamWriter) -> None:
+    """Wait until most answers have been read. Raises TimeoutError where none is for QUIET_S."""
     is_done = False
     while not is_done:
         before = writer.transport.get_write_buffer_size()
@@ -372,31 +287,10 @@ async def _read(writer: asyncio.StreamWriter) -> None:
                 raise
 
 
-async def _look_after(datapath: Datapath) -> None:
-    """Remove what is too old, and tell of links that come and go."""
+async def _check(datapath: Datapath) -> None:
+    """Remove entries after their timeouts, and notify controllers of links, again and again."""
     while True:
-        await asyncio.sleep(LOOKS_EVERY_S)
+        await asyncio.sleep(CHECK_S)
         for _ in datapath.notify_removed(datapath.table.expire()):
             await asyncio.sleep(0)
-        datapath.look_at_links()
-
-
-def _context(folder: Path | None, kind: str) -> ssl.SSLContext:
-    if folder is None:
-        raise MeasureError(
-            f"control.openflow: {kind} needs control.certificates, the folder that `daqloom "
-            "control certificates` makes"
-        )
-    try:
-        purpose = ssl.Purpose.CLIENT_AUTH if kind == "pssl" else ssl.Purpose.SERVER_AUTH
-        context = ssl.create_default_context(purpose, cafile=folder / "ca.pem")
-        who = "control" if kind == "pssl" else "unit"
-        context.load_cert_chain(folder / f"{who}.pem", folder / f"{who}.key")
-    except (OSError, ssl.SSLError) as error:
-        raise MeasureError(
-            f"control.openflow: the certificates of {folder} cannot be used: {reason_of(error)}; "
-            f"`daqloom control certificates {folder}` makes them"
-        ) from None
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.check_hostname = False  # who has a certificate of this authority is trusted
-    return context
+        datapath.notify_links()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from daqloom.softswitch.running import RunningSwitch
 from daqloom_sdn.openflow import messages
 from daqloom_sdn.openflow.codec import Record
 from daqloom_sdn.openflow.messages import FlowFlag, Role
@@ -22,18 +24,13 @@ class Controller(Protocol):
 
 
 class Datapath:
-    """State that all controllers of a switch share. `number`: its datapath ID; `links`: whether the
-    link of each port is up."""
+    """State that all controllers of a switch share. `clock`: seconds that never decrease."""
 
-    def __init__(
-        self,
-        number: int,
-        table: FlowTable,
-        statistics: Statistics,
-        links: Callable[[], list[bool]],
-    ) -> None:
-        self.number, self.table, self.statistics = number, table, statistics
-        self._links, self._links_up = links, links()
+    def __init__(self, running: RunningSwitch, clock: Callable[[], float] = time.monotonic) -> None:
+        self.number = running.file.control.datapath
+        self.table = FlowTable(running, clock)
+        self.statistics = Statistics(running, self.table)
+        self._links, self._links_up = running.links, running.links()
         self.generation: int | None = None
         """Generation of the newest master."""
         self.sessions: list[Controller] = []
@@ -42,14 +39,14 @@ class Datapath:
         """Notify all controllers but slaves of removed entries, step by step: other work may run
         between two steps."""
         for each in removed:
-            if each.entry.flags & FlowFlag.SEND_FLOW_REM:
+            if each.entry.message.flags & FlowFlag.SEND_FLOW_REM:
                 message = _flow_removed(each, self.table.clock())
                 for session in self.sessions:
                     if session.role != Role.SLAVE:
                         session.notify(message)
                 yield
 
-    def look_at_links(self) -> None:
+    def notify_links(self) -> None:
         """Notify all controllers of links that have come up or gone down since the last call."""
         before, self._links_up = self._links_up, self._links()
         if before != self._links_up:
@@ -69,16 +66,11 @@ class Datapath:
 
 
 def _flow_removed(removed: Removed, now_s: float) -> Record:
-    entry, age_s = removed.entry, now_s - removed.entry.since_s
     return messages.FLOW_REMOVED(
-        cookie=entry.cookie,
-        priority=entry.priority,
+        **removed.entry.fields,
+        **duration(now_s - removed.entry.since_s),
         reason=removed.reason,
         table_id=TABLE,
-        **duration(age_s),
-        idle_timeout=entry.idle_timeout_s,
-        hard_timeout=entry.hard_timeout_s,
         packet_count=removed.packets,
         byte_count=removed.bytes,
-        match=entry.records[0],
     )

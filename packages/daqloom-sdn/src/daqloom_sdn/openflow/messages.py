@@ -10,7 +10,6 @@ VERSION = 4
 NO_BUFFER = ALL_QUEUES = ALL_METERS = ANY_GROUP = 0xFFFF_FFFF
 ALL_TABLES = 0xFF
 LARGEST_METER = 0xFFFF_0000
-HELLO_TYPE = 0
 VERSION_BITMAP = 1
 """Type of the element of a hello that lists versions."""
 
@@ -67,26 +66,22 @@ MATCH = _structure(1, "", 8, fields=Several(OXM, 64, Error.OFPBMC_DUP_FIELD))
 
 OUTPUT = _structure(0, "port:I max_len:H 6x")
 SET_QUEUE = _structure(21, "queue_id:I")
-ACTIONS = Several(
-    Choice({0: OUTPUT, 21: SET_QUEUE}, Error.OFPBAC_BAD_TYPE), 64, Error.OFPBAC_TOO_MANY
-)
+ACTION = Choice(OUTPUT, SET_QUEUE, otherwise=Error.OFPBAC_BAD_TYPE)
+ACTIONS = Several(ACTION, 64, Error.OFPBAC_TOO_MANY)
 
 WRITE_ACTIONS = _structure(3, "4x", actions=ACTIONS)
 APPLY_ACTIONS = _structure(4, "4x", actions=ACTIONS)
 CLEAR_ACTIONS = _structure(5, "4x")
 METER = _structure(6, "meter_id:I")
-_INSTRUCTIONS: dict[int, Layout | Error] = {
-    1: Error.OFPBIC_BAD_TABLE_ID,  # there is one table
-    2: Error.OFPBIC_UNSUP_METADATA,
-    3: WRITE_ACTIONS,
-    4: APPLY_ACTIONS,
-    5: CLEAR_ACTIONS,
-    6: METER,
-}
-INSTRUCTIONS = Several(Choice(_INSTRUCTIONS, Error.OFPBIC_UNKNOWN_INST), 8, Error.OFPBIC_UNSUP_INST)
+INSTRUCTION = Choice(
+    *(APPLY_ACTIONS, WRITE_ACTIONS, CLEAR_ACTIONS, METER),
+    refused={1: Error.OFPBIC_BAD_TABLE_ID, 2: Error.OFPBIC_UNSUP_METADATA},
+    otherwise=Error.OFPBIC_UNKNOWN_INST,
+)
+INSTRUCTIONS = Several(INSTRUCTION, 8, Error.OFPBIC_UNSUP_INST)
 
 DROP_BAND = _structure(1, "rate:I burst_size:I 4x")
-BANDS = Several(Choice({1: DROP_BAND}, Error.OFPMMFC_BAD_BAND), 1, Error.OFPMMFC_OUT_OF_BANDS)
+BANDS = Several(Choice(DROP_BAND, otherwise=Error.OFPMMFC_BAD_BAND), 1, Error.OFPMMFC_OUT_OF_BANDS)
 
 PORT = Layout(
     "port_no:I 4x hw_addr:6s 2x name:16s config:I state:I curr:I advertised:I supported:I peer:I "
@@ -127,24 +122,18 @@ ROLE_REQUEST = _message(24, "role:I 4x generation_id:Q")
 ROLE_REPLY = _message(25, "role:I 4x generation_id:Q")
 METER_MOD = _message(29, "command:H flags:H meter_id:I", bands=BANDS)
 
+_READ = (
+    *(ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, GET_CONFIG_REQUEST, SET_CONFIG, FLOW_MOD),
+    *(MULTIPART_REQUEST, BARRIER_REQUEST, ROLE_REQUEST, METER_MOD),
+)
 REQUESTS: dict[int, Layout | Error] = {
-    1: ERROR,
-    2: ECHO_REQUEST,
-    3: ECHO_REPLY,
+    **{each.type: each for each in _READ},
     4: Error.OFPBRC_BAD_EXPERIMENTER,
-    5: FEATURES_REQUEST,
-    7: GET_CONFIG_REQUEST,
-    9: SET_CONFIG,
-    14: FLOW_MOD,
     15: Error.OFPGMFC_OUT_OF_GROUPS,
     16: Error.OFPPMFC_EPERM,
     17: Error.OFPTMFC_EPERM,
-    18: MULTIPART_REQUEST,
-    20: BARRIER_REQUEST,
-    24: ROLE_REQUEST,
-    29: METER_MOD,
 }
-"""Messages of a controller behind its hello; an error refuses all of its type."""
+"""Messages of a controller after its hello, by type; an error refuses all of its type."""
 
 # Bodies of multipart requests and answers.
 NOTHING = Layout("")

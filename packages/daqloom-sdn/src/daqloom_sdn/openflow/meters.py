@@ -13,24 +13,24 @@ from daqloom_sdn.openflow.messages import (
 )
 
 KNOWN_FLAGS = sum(MeterFlag)
+BOTH_UNITS = MeterFlag.KBPS | MeterFlag.PKTPS
 
 
 @dataclass(frozen=True)
 class Meter:
     """A meter with one band, which drops what exceeds its rate."""
 
-    flags: int
-    rate: int
-    """Rate in kb/s, or in packets a second."""
-    burst: int
-    """Burst on top of one frame, in kbit or packets."""
+    message: Record
+    """The meter-mod of the last change."""
     since_s: float
 
-    def enter(self, changes: Changes, number: int) -> None:
-        """Add the change of the engine that makes it meter `number`."""
-        is_of_packets = bool(self.flags & MeterFlag.PKTPS)
+    def enter(self, changes: Changes) -> None:
+        """Add the change of the engine that sets the meter."""
+        [band] = self.message.bands
+        is_of_packets = bool(self.message.flags & MeterFlag.PKTPS)
         unit = 1 if is_of_packets else 1000
-        changes.set_meter(number - 1, is_of_packets, self.rate * unit, self.burst * unit)
+        burst = band.burst_size if self.message.flags & MeterFlag.BURST else 0
+        changes.set_meter(self.message.meter_id - 1, is_of_packets, band.rate * unit, burst * unit)
 
 
 class Meters:
@@ -60,19 +60,12 @@ class Meters:
             raise RefusedError(Error.OFPMMFC_METER_EXISTS)
         if command == MeterCommand.MODIFY and number not in self.by_number:
             raise RefusedError(Error.OFPMMFC_UNKNOWN_METER)
-        meter = _meter_of(message, now_s)
-        meter.enter(changes, number)
-        self.by_number[number] = meter
+        if message.flags & ~KNOWN_FLAGS or message.flags & BOTH_UNITS == BOTH_UNITS:
+            raise RefusedError(Error.OFPMMFC_BAD_FLAGS)
+        if not message.bands:  # its layout allows one at most
+            raise RefusedError(Error.OFPMMFC_BAD_BAND)
+        if message.bands[0].rate == 0:
+            raise RefusedError(Error.OFPMMFC_BAD_RATE)
+        meter = self.by_number[number] = Meter(message, now_s)
+        meter.enter(changes)
         return []
-
-
-def _meter_of(message: Record, now_s: float) -> Meter:
-    flags = message.flags
-    if flags & ~KNOWN_FLAGS or (flags & MeterFlag.KBPS and flags & MeterFlag.PKTPS):
-        raise RefusedError(Error.OFPMMFC_BAD_FLAGS)
-    if not message.bands:
-        raise RefusedError(Error.OFPMMFC_BAD_BAND)
-    [band] = message.bands  # the layout of the message has one at most
-    if band.rate == 0:
-        raise RefusedError(Error.OFPMMFC_BAD_RATE)
-    return Meter(flags, band.rate, band.burst_size if flags & MeterFlag.BURST else 0, now_s)

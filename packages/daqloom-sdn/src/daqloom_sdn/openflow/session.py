@@ -41,11 +41,6 @@ class Session:
         if self in self._datapath.sessions:
             self._datapath.sessions.remove(self)
 
-    def receive(self, data: bytes) -> None:
-        """Answer received bytes, in pieces of any size. Raises HungUpError."""
-        for _ in self.steps(data):
-            pass
-
     def steps(self, data: bytes) -> Iterator[None]:
         """Answer received bytes, in pieces of any size, step by step: other work may run between
         two steps. Raises HungUpError."""
@@ -89,7 +84,7 @@ class Session:
     def _answer(self, message: bytes) -> Iterator[None]:
         version, kind, xid = message[0], message[1], int.from_bytes(message[4:8])
         try:
-            if kind == messages.HELLO_TYPE:
+            if kind == messages.HELLO.type:
                 self._greet(version, message)
             elif not self.is_greeted:
                 raise HungUpError

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from daqloom.softswitch.configure import MOST_ENTRIES
-from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
+from daqloom.softswitch.running import RunningSwitch
+from daqloom.softswitch.status import PortStatus, RingStatus
 from daqloom_sdn.openflow import messages
 from daqloom_sdn.openflow.codec import Layout, Record
 from daqloom_sdn.openflow.errors import Error, RefusedError
@@ -26,23 +28,15 @@ UNKNOWN = 2**64 - 1
 """A count that the switch does not have."""
 NAME_BYTES = 15
 
-_ACTIONS, _INSTRUCTIONS = (0, 21), (4, 3, 5, 6)
-"""Types of actions and instructions, as table features list them."""
-
 Answer = Callable[[Record], Iterable[Record]]
 
 
 class Statistics:
-    """Answers of a switch. `status`: reads its state; `meter_counts`: packets, bytes, dropped
-    packets and dropped bytes of meters by their numbers in the engine."""
+    """Answers of a switch."""
 
-    def __init__(
-        self,
-        table: FlowTable,
-        status: Callable[[], SwitchStatus],
-        meter_counts: Callable[[list[int]], list[tuple[int, int, int, int]]],
-    ) -> None:
-        self._table, self._status, self._meter_counts = table, status, meter_counts
+    def __init__(self, running: RunningSwitch, table: FlowTable) -> None:
+        self._table, self._status = table, running.status
+        self._meter_counts = running.meter_counts
         self._answers: dict[int, tuple[Layout, Answer]] = {
             0: (messages.NOTHING, self._description),
             1: (messages.FLOW_REQUEST, self._flows),
@@ -83,19 +77,14 @@ class Statistics:
     def _flows(self, request: Record) -> Iterator[Record]:
         now_s = self._table.clock()
         for entry, (packets, size) in self._table.counts(self._selected(request)):
-            match, instructions = entry.records
             yield messages.FLOW_STATS(
-                table_id=TABLE,
+                **entry.fields,
                 **duration(now_s - entry.since_s),
-                priority=entry.priority,
-                idle_timeout=entry.idle_timeout_s,
-                hard_timeout=entry.hard_timeout_s,
-                flags=entry.flags,
-                cookie=entry.cookie,
+                table_id=TABLE,
+                flags=entry.message.flags,
+                instructions=entry.message.instructions,
                 packet_count=packets,
                 byte_count=size,
-                match=match,
-                instructions=instructions,
             )
 
     def _aggregate(self, request: Record) -> Iterator[Record]:
@@ -122,8 +111,8 @@ class Statistics:
     def _table_features(self, request: Record) -> Iterator[Record]:
         if request.data:
             raise RefusedError(Error.OFPBRC_EPERM)  # features cannot be changed
-        instructions = _ids(messages.ELEMENT_ID(type=number) for number in _INSTRUCTIONS)
-        actions = _ids(messages.ELEMENT_ID(type=number) for number in _ACTIONS)
+        instructions = _ids(messages.ELEMENT_ID(type=kind) for kind in messages.INSTRUCTION.layouts)
+        actions = _ids(messages.ELEMENT_ID(type=kind) for kind in messages.ACTION.layouts)
         fields = _ids(
             messages.FIELD_ID(field_and_mask=number << 1, width=field.width)
             for number, field in FIELDS.items()
@@ -179,7 +168,7 @@ class Statistics:
 
     def _meters(self, request: Record) -> Iterator[Record]:
         numbers, now_s = self._meter_numbers(request), self._table.clock()
-        uses = self._table.uses_of_meters()
+        uses = Counter(entry.treatment.meter for entry in self._table.entries())
         counted = self._meter_counts([number - 1 for number in numbers])
         for number, (packets, size, dropped, dropped_size) in zip(numbers, counted, strict=True):
             band = messages.BAND_STATS(packet_band_count=dropped, byte_band_count=dropped_size)
@@ -194,14 +183,13 @@ class Statistics:
 
     def _meter_configs(self, request: Record) -> Iterator[Record]:
         for number in self._meter_numbers(request):
-            meter = self._table.meters.by_number[number]
-            band = messages.DROP_BAND(rate=meter.rate, burst_size=meter.burst)
-            yield messages.METER_CONFIG(flags=meter.flags, meter_id=number, bands=(band,))
+            message = self._table.meters.by_number[number].message
+            yield messages.METER_CONFIG(flags=message.flags, meter_id=number, bands=message.bands)
 
     def _meter_features(self, _: Record) -> Iterator[Record]:
         yield messages.METER_FEATURES(
             max_meter=self._table.meters.most,
-            band_types=1 << messages.DROP_BAND.default.type,
+            band_types=1 << messages.DROP_BAND.type,
             capabilities=KNOWN_FLAGS,
             max_bands=1,
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any
 
 from daqloom._switch import Changes
-from daqloom.softswitch.configure import MOST_ENTRIES, MOST_METERS
+from daqloom.softswitch.configure import MOST_ENTRIES, meters_of
+from daqloom.softswitch.running import RunningSwitch
 from daqloom_sdn.openflow.actions import Treatment, engine_action, treatment_of
 from daqloom_sdn.openflow.codec import Record
 from daqloom_sdn.openflow.errors import Error, RefusedError
@@ -35,19 +35,6 @@ Refuse = Callable[[RefusedError], None]
 """Called with the refusal of an entry whose message had been accepted."""
 
 
-class Engine(Protocol):
-    """A running switch."""
-
-    def apply(self, changes: Changes) -> int:
-        """Change it between two turns; return the number of the refused step, or -1."""
-
-    def flow_counts(self, indices: list[int]) -> list[tuple[int, int]]:
-        """Return packets and bytes of entries."""
-
-    def ring_of(self, port: int, queue: int) -> int | None:
-        """Return the number of the ring that is a queue of a port."""
-
-
 @dataclass(frozen=True)
 class Entry:
     """An entry of the flow table."""
@@ -55,20 +42,21 @@ class Entry:
     index: int
     """Place in the engine's table."""
     match: FlowMatch
-    priority: int
     treatment: Treatment
-    cookie: int
-    flags: int
-    idle_timeout_s: int
-    hard_timeout_s: int
+    message: Record
+    """The flow-mod that added the entry, with the instructions of the last one that changed it."""
     since_s: float
-    records: tuple[Record, tuple[Record, ...]]
-    """Match and instructions of the message."""
 
     @property
     def key(self) -> tuple[int, FlowMatch]:
         """Priority and match, which no two entries share."""
-        return self.priority, self.match
+        return self.message.priority, self.match
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Fields of the flow-mod that messages about the entry have, too."""
+        names = ("cookie", "priority", "idle_timeout", "hard_timeout", "match")
+        return {name: getattr(self.message, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -82,19 +70,12 @@ class Removed:
 
 
 class FlowTable:
-    """Entries by priority and match. `meters`: the largest number of meters; `clock`: seconds that
-    never decrease."""
+    """Entries by priority and match. `clock`: seconds that never decrease."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        ports: int,
-        clock: Callable[[], float] = time.monotonic,
-        meters: int = MOST_METERS,
-    ) -> None:
+    def __init__(self, running: RunningSwitch, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self.meters = Meters(meters)
-        self._engine, self._ports = engine, ports
+        self.meters = Meters(meters_of(running.file))
+        self._engine, self._ports = running, len(running.file.ports)
         self._entries: dict[tuple[int, FlowMatch], Entry] = {}
         self._free = list(range(MOST_ENTRIES - 1, -1, -1))
         self._used: dict[int, tuple[int, float]] = {}
@@ -105,9 +86,9 @@ class FlowTable:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def modify(self, message: Record, refuse: Refuse | None = None) -> list[Removed]:
-        """Apply a flow-mod. Raises RefusedError. With `refuse`, the engine gets a new entry
-        together with others when they are settled, and may refuse it then."""
+    def modify(self, message: Record, refuse: Refuse) -> list[Removed]:
+        """Apply a flow-mod. Raises RefusedError; calls `refuse` where the engine has no place for a
+        new entry, which it gets together with others when they are settled."""
         if message.buffer_id != NO_BUFFER:
             raise RefusedError(Error.OFPBRC_BUFFER_UNKNOWN)
         command = message.command
@@ -116,11 +97,11 @@ class FlowTable:
             raise RefusedError(Error.OFPFMFC_BAD_TABLE_ID)
         is_strict = command in (FlowCommand.MODIFY_STRICT, FlowCommand.DELETE_STRICT)
         if is_deletion:
-            return self._remove(list(self.selected(message, is_strict=is_strict)), Removal.DELETE)
+            return self._remove(list(self.selected(message, is_strict)), Removal.DELETE)
         if command == FlowCommand.ADD:
             self._add(message, refuse)
         elif command in (FlowCommand.MODIFY, FlowCommand.MODIFY_STRICT):
-            self._modify(message, is_strict=is_strict)
+            self._modify(message, is_strict)
         else:
             raise RefusedError(Error.OFPFMFC_BAD_COMMAND)
         return []
@@ -152,37 +133,34 @@ class FlowTable:
     def expire(self) -> list[Removed]:
         """Remove the entries whose hard or idle timeout is over."""
         now_s = self.clock()
-        timed = [e for e in self._entries.values() if e.idle_timeout_s or e.hard_timeout_s]
-        late = [
+        timed = [
             entry
-            for entry in timed
-            if entry.hard_timeout_s and now_s - entry.since_s >= entry.hard_timeout_s
+            for entry in self._entries.values()
+            if entry.message.idle_timeout or entry.message.hard_timeout
         ]
+        late = [entry for entry in timed if 0 < entry.message.hard_timeout <= now_s - entry.since_s]
         idle = [
             entry
             for entry, (packets, _) in self.counts(timed)
-            if entry.idle_timeout_s and self._idle_s(entry, packets, now_s) >= entry.idle_timeout_s
+            if 0 < entry.message.idle_timeout <= self._idle_s(entry, packets, now_s)
         ]
         gone = self._remove(late, Removal.HARD_TIMEOUT)
         idle = [entry for entry in idle if entry.key in self._entries]
         return gone + self._remove(idle, Removal.IDLE_TIMEOUT)
 
-    def selected(self, message: Record, *, is_strict: bool = False) -> Iterator[Entry]:
+    def selected(
+        self, message: Record, is_strict: bool = False, by_output: bool = True
+    ) -> Iterator[Entry]:
         """Yield the entries that a flow-mod or a request covers; `is_strict`: only that of the same
-        priority and match. Raises RefusedError."""
+        priority and match; `by_output`: only those with its output. Raises RefusedError."""
         match = match_of(message.match, self._ports)
-        # Only changes ignore the outputs of entries, and no entry has a group (6.4).
-        by_output = getattr(message, "command", None) not in (
-            FlowCommand.MODIFY,
-            FlowCommand.MODIFY_STRICT,
-        )
         if by_output and message.out_group != ANY_GROUP:
-            return
+            return  # no entry has a group
         for entry in self._entries.values():
             if (
                 (not is_strict or entry.key == (message.priority, match))
                 and match.covers(entry.match)
-                and (entry.cookie ^ message.cookie) & message.cookie_mask == 0
+                and (entry.message.cookie ^ message.cookie) & message.cookie_mask == 0
                 and (not by_output or message.out_port in (PortNo.ANY, entry.treatment.output))
             ):
                 yield entry
@@ -199,41 +177,38 @@ class FlowTable:
         counts = self._engine.flow_counts([entry.index for entry in counted])
         return list(zip(counted, counts, strict=True))
 
-    def uses_of_meters(self) -> Counter[int | None]:
-        """Return how many entries have each meter."""
-        return Counter(entry.treatment.meter for entry in self._entries.values())
-
-    def _add(self, message: Record, refuse: Refuse | None) -> None:
+    def _add(self, message: Record, refuse: Refuse) -> None:
         entry = self._entry(message)
         if entry.key in self._entries:
             self.settle()  # the old one may be refused
         if message.flags & FlowFlag.CHECK_OVERLAP and any(
-            other.priority == entry.priority and other.match.overlaps(entry.match)
+            other.message.priority == message.priority and other.match.overlaps(entry.match)
             for other in self._entries.values()
         ):
             raise RefusedError(Error.OFPFMFC_OVERLAP)
-        old = self._entries.get(entry.key)
-        if old is None and not self._free:
-            raise RefusedError(Error.OFPFMFC_TABLE_FULL)
-        entry = replace(entry, index=self._free[-1] if old is None else old.index)
-        if old is None and refuse is not None:
+        if old := self._entries.get(entry.key):
+            entry = replace(entry, index=old.index)
+            self._enter([entry], message)
+        elif self._free:
+            entry = replace(entry, index=self._free.pop())
             self._staged.append((entry, refuse))
         else:
-            resets = old is not None and bool(message.flags & FlowFlag.RESET_COUNTS)
-            self._enter([entry], resets_counts=resets)
-        if old is None:
-            self._free.pop()
+            raise RefusedError(Error.OFPFMFC_TABLE_FULL)
         self._entries[entry.key] = entry
         self._used[entry.index] = (0, entry.since_s)
 
-    def _modify(self, message: Record, *, is_strict: bool) -> None:
+    def _modify(self, message: Record, is_strict: bool) -> None:
         self.settle()
         new = self._entry(message)
         changed = [
-            replace(entry, treatment=new.treatment, records=(entry.records[0], new.records[1]))
-            for entry in self.selected(message, is_strict=is_strict)
+            replace(
+                entry,
+                treatment=new.treatment,
+                message=entry.message.replaced(instructions=message.instructions),
+            )
+            for entry in self.selected(message, is_strict, by_output=False)
         ]
-        self._enter(changed, resets_counts=bool(message.flags & FlowFlag.RESET_COUNTS))
+        self._enter(changed, message)
         for entry in changed:
             self._entries[entry.key] = entry
 
@@ -249,21 +224,17 @@ class FlowTable:
         return Entry(
             index=-1,
             match=match_of(message.match, self._ports),
-            priority=message.priority,
             treatment=treatment,
-            cookie=message.cookie,
-            flags=message.flags,
-            idle_timeout_s=message.idle_timeout,
-            hard_timeout_s=message.hard_timeout,
+            message=message,
             since_s=self.clock(),
-            records=(message.match, message.instructions),
         )
 
-    def _enter(self, entries: list[Entry], *, resets_counts: bool) -> None:
+    def _enter(self, entries: list[Entry], message: Record) -> None:
+        """Change entries as a message requests. Raises RefusedError."""
         for some in _batches(entries):
             changes = Changes()
             for entry in some:
-                if resets_counts:
+                if message.flags & FlowFlag.RESET_COUNTS:
                     changes.remove_flow(entry.index)
                 self._put(changes, entry)
             if self._engine.apply(changes) >= 0:
@@ -272,7 +243,9 @@ class FlowTable:
     def _put(self, changes: Changes, entry: Entry) -> None:
         action = engine_action(entry.treatment, self._ports, self._engine.ring_of)
         meter = -1 if entry.treatment.meter is None else entry.treatment.meter - 1
-        changes.set_flow(entry.index, entry.match.engine_match(), entry.priority, action, meter)
+        changes.set_flow(
+            entry.index, entry.match.engine_match(), entry.message.priority, action, meter
+        )
 
     def _remove(self, entries: list[Entry], reason: Removal) -> list[Removed]:
         self.settle()
