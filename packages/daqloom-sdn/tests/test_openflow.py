@@ -143,7 +143,7 @@ def test_a_full_table_says_so():
     assert MOST_ENTRIES > 1000
 
 
-def test_entries_that_overlap_are_refused_if_asked():
+def test_entries_that_overlap_are_refused_on_request():
     switch = Switch()
     switch.answers(flow(*ip("10.0.0.0", "255.255.255.0"), priority=1))
     check = {"flags": OF.OFPFF_CHECK_OVERLAP}
@@ -155,7 +155,7 @@ def test_entries_that_overlap_are_refused_if_asked():
 
 
 def test_covering_and_overlapping_are_what_frames_say():
-    # Of all frames of a small world: a match covers another if none is matched by the other alone.
+    # In a small world of frames a match covers another if no frame is matched by the other alone.
     rng = random.Random(5)
     addresses = range(8)
 
@@ -386,14 +386,14 @@ def test_a_controller_with_tls_is_one_of_the_same_authority(tmp_path):
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
 
     async def hello() -> bytes:
-        """What a switch says to a controller."""
-        said = asyncio.get_running_loop().create_future()
+        """The first bytes of a switch to a controller."""
+        first = asyncio.get_running_loop().create_future()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tmp_path / "ca.pem")
         context.load_cert_chain(tmp_path / "control.pem", tmp_path / "control.key")
         context.verify_mode = ssl.CERT_REQUIRED
 
         async def came(reader, writer):
-            said.set_result(await reader.read(8))
+            first.set_result(await reader.read(8))
             writer.close()
 
         server = await asyncio.start_server(came, "127.0.0.1", 0, ssl=context)
@@ -401,13 +401,13 @@ def test_a_controller_with_tls_is_one_of_the_same_authority(tmp_path):
         switch = Switch()
         at = [Address("ssl", "127.0.0.1", port)]
         async with server, controllers(switch.datapath, at, tmp_path):
-            return await asyncio.wait_for(said, 60)
+            return await asyncio.wait_for(first, 60)
 
     assert asyncio.run(hello()) == b"\x04\x00\x00\x08\0\0\0\1"
     with pytest.raises(MeasureError, match="ssl needs"):
-        asyncio.run(_nobody())
+        asyncio.run(_without_certificates())
 
 
-async def _nobody() -> None:
+async def _without_certificates() -> None:
     async with controllers(Switch().datapath, [Address("ssl", "127.0.0.1", 1)], None):
         pass

@@ -93,7 +93,7 @@ class Clients:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def silent(self) -> Client:
-        """One that says nothing."""
+        """One that sends nothing."""
         reader, writer = await asyncio.open_unix_connection(str(self.path))
         self._writers.append(writer)
         return reader, writer
@@ -162,7 +162,7 @@ def test_a_controller_that_reads_no_answers_holds_up_no_other_and_is_left(
 
 
 @pytest.mark.process
-def test_silent_controllers_keep_nobody_out(tmp_path):
+def test_silent_controllers_make_room(tmp_path):
     async def scene(switch: Switch, clients: Clients) -> None:
         idle = [await clients.greeted() for _ in range(4)]
         silent = [await clients.silent() for _ in range(MOST_CONTROLLERS)]
@@ -171,7 +171,7 @@ def test_silent_controllers_keep_nobody_out(tmp_path):
             busy.append(await clients.greeted())
             busy[-1][1].write(BARRIER)
             await busy[-1][0].readexactly(8)
-        # All places are taken by those that have asked for something: the others made room.
+        # All places are taken by those with a request: the others made room.
         for reader, _ in silent + idle:
             with suppress(ConnectionError):
                 await reader.read()

@@ -1,4 +1,4 @@
-"""What a real Open vSwitch is told of a software switch."""
+"""The intent of a software switch, written to a real Open vSwitch."""
 
 import os
 import shutil
@@ -83,12 +83,12 @@ def test_devices_are_interfaces_or_cards():
     reason="Open vSwitch is not installed",
 )
 @pytest.mark.process
-def test_a_real_open_vswitch_forwards_as_it_was_told(tmp_path: Path) -> None:
+def test_a_real_open_vswitch_forwards_as_it_is_configured(tmp_path: Path) -> None:
     file = tmp_path / "switch.toml"
     file.write_text(FILE)
-    told = in_a_namespace("openvswitch_inside", str(tmp_path), str(file))
-    assert sorted(told["rates"]) == ["max-rate=2000000", "max-rate=5000000"]
-    assert (told["queues"], told["qos"]) == (2, 1)
-    assert len(told["flows"]) == 6
-    assert " priority=2,ip,nw_dst=10.0.0.1 actions=set_queue:1,output:sa" in told["flows"]
-    assert told["came"] == {"a": [1, 4], "c": [3]}
+    found = in_a_namespace("openvswitch_inside", str(tmp_path), str(file))
+    assert sorted(found["rates"]) == ["max-rate=2000000", "max-rate=5000000"]
+    assert (found["queues"], found["qos"]) == (2, 1)
+    assert len(found["flows"]) == 6
+    assert " priority=2,ip,nw_dst=10.0.0.1 actions=set_queue:1,output:sa" in found["flows"]
+    assert found["came"] == {"a": [1, 4], "c": [3]}

@@ -46,7 +46,7 @@ def database(folder: Path) -> Iterator[None]:
 
 
 def vsctl(folder: Path, *words: str) -> str:
-    """Waits, as plain `ovs-vsctl` does, until the switch has done what it was told."""
+    """Waits, as plain `ovs-vsctl` does, until the switch has the new configuration."""
     command = [shutil.which("ovs-vsctl", path=PATH) or "", f"--db=unix:{folder}/db.sock"]
     done = subprocess.run(
         [*command, "--timeout=30", *words], capture_output=True, text=True, timeout=60
@@ -81,9 +81,9 @@ def test_plain_vsctl_sets_paces_and_sees_ports(tmp_path):
             assert vsctl(tmp_path, "get", "interface", "down", "link_state") == "up"
             assert "tx_packets=0" in vsctl(tmp_path, "get", "interface", "down", "statistics")
             vsctl(tmp_path, "add-port", "daq", "left")
-            said = vsctl(tmp_path, "get", "interface", "left", "error")
-            assert "the switch has no port left" in said
-            # Too slow to be a pace: the others stay, and the port says why.
+            error = vsctl(tmp_path, "get", "interface", "left", "error")
+            assert "the switch has no port left" in error
+            # Too slow to be a pace: the others stay, and the port has an error.
             vsctl(tmp_path, "set", "queue", second, "other_config:max-rate=10")
             assert "must be" in vsctl(tmp_path, "get", "interface", "down", "error")
             assert running.status()["rings"][3]["rate_bps"] == 9_000_000

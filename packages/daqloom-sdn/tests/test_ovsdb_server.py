@@ -1,4 +1,4 @@
-"""The client of Open vSwitch's database beside servers that do not answer, or answer nonsense."""
+"""The client of Open vSwitch's database with servers that do not answer, or answer nonsense."""
 
 import signal
 from contextlib import closing
@@ -49,7 +49,7 @@ def until(of: OvsdbClient, is_so) -> OvsdbStatus:
 
 
 @pytest.mark.parametrize(
-    ("rate", "said"),
+    ("rate", "sentence"),
     [
         ("9" * 5000, "= 999999999999999… of 5000 digits is not a rate"),
         ("0", "= 0 would be no limit at all"),
@@ -58,7 +58,7 @@ def until(of: OvsdbClient, is_so) -> OvsdbStatus:
         ("10", "= 10 is out of range; it must be"),
     ],
 )
-def test_a_rate_that_is_none_is_refused_and_the_others_are_followed(tmp_path, rate, said):
+def test_a_rate_that_is_none_is_refused_and_the_others_are_followed(tmp_path, rate, sentence):
     rates = {1: "5000000", 2: rate, 3: "7000000"}
     with (
         OvsdbServer(tmp_path / "db", rates) as server,
@@ -66,7 +66,7 @@ def test_a_rate_that_is_none_is_refused_and_the_others_are_followed(tmp_path, ra
     ):
         [refusal] = until(follows, lambda status: status.refusals).refusals
         assert refusal.startswith("port down, queue 2: other_config:max-rate =")
-        assert said in refusal
+        assert sentence in refusal
         while stand.rates != {"one": 5_000_000, "three": 7_000_000}:
             pass
         assert set(stand.owners) == {"one", "two", "three"}
@@ -83,7 +83,7 @@ def wrong_type() -> dict:
 
 
 @pytest.mark.parametrize(
-    ("schemas", "said"),
+    ("schemas", "sentence"),
     [
         ({SCHEMA: wrong_type()}, "column other_config of table Queue is string to integer"),
         ({SCHEMA: {"name": SCHEMA, "version": "1.0.0", "tables": {}}}, "is absent; expected uuid"),
@@ -91,11 +91,11 @@ def wrong_type() -> dict:
         ({SCHEMA: 5}, "malformed"),
     ],
 )
-def test_a_schema_that_is_another_one_is_refused_in_a_sentence(tmp_path, schemas, said):
+def test_a_schema_that_is_another_one_is_refused_in_a_sentence(tmp_path, schemas, sentence):
     with OvsdbServer(tmp_path / "db", schemas=schemas) as server:
         with pytest.raises(MeasureError, match=r"control\.ovsdb = unix:.*") as refused:
             OvsdbClient(Stand(server))
-        assert said in str(refused.value)
+        assert sentence in str(refused.value)
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch):
@@ -138,7 +138,7 @@ def test_a_signal_ends_a_switch_whose_database_hangs_and_the_database_owns_its_r
     with OvsdbServer(tmp_path / "db", {1: "5000000"}, silent=("transact",)) as server:
         file = two_ports(tmp_path, [], database_rings(server.remote))
         with switch(file) as running:
-            while "transact" not in server.asked:
+            while "transact" not in server.methods:
                 pass
             one, two = running.status()["rings"][2:]
             assert (one["rate_bps"], one["rate_owner"]) == (

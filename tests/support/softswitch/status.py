@@ -6,7 +6,7 @@ NAMES = ("a", "b", "c")
 
 
 def status() -> SwitchStatus:
-    """Of a switch of three ports, the second of which has two rings."""
+    """Status of a switch with three ports, the second of which has two rings."""
     device = ("received", "received_bytes", "sent", "sent_bytes", "missed", "errors", "no_buffers")
     frames = dict.fromkeys(("packets", *DROPS), 2)
     rings = [(name, True) for name in NAMES] + [("b", False), ("b", False)]

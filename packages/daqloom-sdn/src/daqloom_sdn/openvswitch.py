@@ -19,7 +19,7 @@ from daqloom.softswitch.document import Matching, SwitchFile
 
 Datapath = Literal["system", "netdev"]
 MARK = "external_ids:daqloom"
-"""Of QoS and queues that were written here, with the name of the bridge."""
+"""Key of rows of QoS and queues that this module writes; its value is the bridge."""
 _BRIDGE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 HIGHEST = 65_535
@@ -75,8 +75,8 @@ class OpenVSwitch:
     def _run(*words: str, text: str = "") -> str:
         done = subprocess.run(words, input=text, capture_output=True, text=True)
         if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise MeasureError(f"{words[0]} refuses the configuration: {said[:300]}")
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise MeasureError(f"{words[0]} refuses the configuration: {reason[:300]}")
         return done.stdout
 
 

@@ -1,5 +1,5 @@
-"""A running switch as a client of an `ovsdb-server`, as `ovs-vswitchd` is: what `ovs-vsctl` sets
-there is the pace of rings, and it shows ports and their statistics.
+"""Client of an `ovsdb-server` in the place of `ovs-vswitchd`: a running switch takes the paces of
+rings from the database, and writes ports and their statistics there.
 
 Of the schema Open_vSwitch (ovs-vswitchd.conf.db(5)) it serves one bridge. A port of the bridge is
 the switch's port of the same name; the queues 1, 2, … of its QoS are the rings of that port in the
@@ -47,7 +47,7 @@ COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Columns that are used, by table, with the type of their values, or of their keys and values."""
 LOCK = "ovs_vswitchd"
-"""Held by whoever serves a database, so that an `ovs-vswitchd` beside this switch does not."""
+"""Lock of the database that its only server holds, this switch or an `ovs-vswitchd`."""
 ANSWER_S = 5.0
 """Time limit for each answer of the server (s)."""
 ANSWERS = (ovs.jsonrpc.Message.T_REPLY, ovs.jsonrpc.Message.T_ERROR)
@@ -71,7 +71,7 @@ class OvsdbClient:
         self._thread = Supervised(f"control.ovsdb = {self._remote}", self._follow)
 
     def close(self) -> None:
-        """Stop following."""
+        """End the connection."""
         self._thread.close()
 
     def status(self) -> dict[str, Any]:
@@ -107,13 +107,13 @@ class _Follower:
     def __init__(self, running: RunningSwitch, database: Any) -> None:
         self.state = "connecting"
         self.refused: dict[str, str] = {}
-        """Why a rate of a port was refused, by its name."""
+        """Sentences about refused rates, by the names of ports."""
         self._running, self._idl, self._bridge = running, database, running.file.control.bridge
         self._seen: int | None = None
         self._writing: Any = None
-        """Transaction under way; None: there is none."""
+        """Transaction in progress, or None."""
         self._begun_s = float("-inf")
-        """Time at which the last one began (s)."""
+        """Time at which the last transaction began (s)."""
         self._is_due = True
 
     def run(self, thread: Supervised, where: str) -> None:
@@ -161,8 +161,7 @@ class _Follower:
         return {}
 
     def _set_rates(self) -> bool:
-        """Give rings the paces of the database. Return whether it must be
-        updated."""
+        """Set the paces of rings. Return whether the database must be updated."""
         rates: dict[str, int] = {}
         owners: dict[str, str] = {}
         refused: dict[str, str] = {}
@@ -222,7 +221,7 @@ class _Follower:
 
 
 def statistics_of(port: PortStatus) -> dict[str, int]:
-    """Return what a port counts by the names of ovs-vswitchd.conf.db(5)."""
+    """Return the counts of a port by the names of ovs-vswitchd.conf.db(5)."""
     counts = port.device_counts
     return {
         "rx_packets": counts["received"],
@@ -248,8 +247,7 @@ def _rate(text: str) -> int:
 
 
 def _schema(remote: str) -> Any:
-    """Return the database's own schema, if it has the columns that are used. Raises
-    MeasureError."""
+    """Return the schema of the database. Raises MeasureError where it lacks a column."""
     where = f"control.ovsdb = {remote}"
     failed, stream = ovs.stream.Stream.open_block(
         ovs.stream.Stream.open(remote), round(1000 * ANSWER_S)
@@ -287,7 +285,7 @@ def _schema(remote: str) -> Any:
 
 
 def _type_of(tables: Mapping[str, Any], table: str, column: str) -> tuple[str, ...]:
-    """Return the names of the types of a column; none: there is no such column."""
+    """Return the names of the types of a column; empty if there is no such column."""
     columns = tables[table].columns if table in tables else {}
     if column not in columns:
         return ()
@@ -296,7 +294,7 @@ def _type_of(tables: Mapping[str, Any], table: str, column: str) -> tuple[str, .
 
 
 def _answer(rpc: Any, request: Any) -> Any:
-    """Return the reply to a request; None: there is none in time, or the connection has ended."""
+    """Return the reply to a request, or None after the time limit or the end of the connection."""
     deadline_s = time.monotonic() + ANSWER_S
     failed = rpc.send(request)
     while not failed and (left_s := deadline_s - time.monotonic()) > 0:

@@ -11,19 +11,19 @@ from daqloom.measure import MeasureError
 from daqloom.words import printable
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-"""Pauses before failed work is begun again; doubled each time that it fails before it goes on."""
+"""Pauses before failed work begins again, doubled with each failure before progress (s)."""
 PATIENCE_S = 0.2
-"""How long the end of the work is waited for: a peer that does not answer cannot prevent it."""
+"""Time limit for the end of the work, which a silent peer would delay (s)."""
 
 
 class Supervised:
-    """Does `work` in a thread until closed. `name`: begins the sentences about its failures. The
-    work ends when `ends` is set, and reports when it has `started` and that it `goes_on`."""
+    """Work in a thread until closed. `name` begins the sentences about failures. `work` ends when
+    `ends` is set, and calls `started` once and `goes_on` with each progress."""
 
     def __init__(self, name: str, work: Callable[[Supervised], None]) -> None:
         """Wait until it has started. Raises MeasureError where it cannot."""
         self.failure = ""
-        """Why the work does not go on; empty: it does."""
+        """Sentence about the last failure; empty after progress."""
         self.restarts = 0
         self._name, self._work = name, work
         self._pause_s = SHORTEST_PAUSE_S

@@ -15,7 +15,7 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev
 from os_ken.ofproto import ofproto_v1_3
 
 PORTS = (5000, 5001, 5002)
-"""Of UDP: frames to these go into a queue, through a meter, nowhere."""
+"""UDP ports whose frames go into a queue, through a meter, and nowhere."""
 
 
 class Controller(OSKenApp):

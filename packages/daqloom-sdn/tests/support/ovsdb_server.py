@@ -48,7 +48,7 @@ class OvsdbServer:
     ) -> None:
         self.remote = f"unix:{path}"
         self.silent, self.schemas = silent, {SCHEMA: schema()} | (schemas or {})
-        self.asked: list[str] = []
+        self.methods: list[str] = []
         self._rates = rates or {}
         self._clients: list[tuple[socket.socket, Any]] = []
         self._listener = socket.socket(socket.AF_UNIX)
@@ -97,7 +97,7 @@ class OvsdbServer:
 
     def _answer(self, client: socket.socket, message: Any, watched: list[Any]) -> None:
         method, params = message.get("method"), message.get("params")
-        self.asked.append(str(method))
+        self.methods.append(str(method))
         if method is None or method in self.silent or "*" in self.silent:
             return
         answers: dict[str, Callable[[], Any]] = {

@@ -189,7 +189,7 @@ class _Accepted:
             if len(self._connections) < MOST_CONTROLLERS:
                 return True
             rivals = self._connections
-        idle = [each for each in rivals if not each.session.has_asked]
+        idle = [each for each in rivals if not each.session.has_requested]
         if not idle:
             return False
         closed = min(idle, key=lambda each: each.session.is_greeted)
@@ -242,7 +242,7 @@ async def _converse(
             except TimeoutError:
                 if session.is_greeted:
                     quiet += 1
-                    session.ask_for_echo()
+                    session.request_echo()
                 continue
             if not data:
                 break

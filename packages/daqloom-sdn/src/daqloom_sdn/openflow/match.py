@@ -17,7 +17,7 @@ TCP, UDP = 6, 17
 BASIC_CLASS = 0x8000
 """Class of the fields that the specification defines (OFPXMC_OPENFLOW_BASIC)."""
 VLAN_PRESENT = 0x1000
-"""Bit of a VLAN's number that says that there is a tag (OFPVID_PRESENT)."""
+"""Bit of a VLAN's number that is set for frames with a tag (OFPVID_PRESENT)."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _list(of: Layout) -> Several:
 
 
 OXM = Layout("oxm_class:H=0x8000 field_and_mask:B length:B", 1, 4, value=Rest())
-"""A field of a match. The last bit of `field_and_mask` says whether a mask follows the value."""
+"""Field of a match. The last bit of `field_and_mask` is set if a mask follows the value."""
 MATCH = _structure(1, "", 8, fields=Several(OXM, 64, Error.OFPBMC_DUP_FIELD))
 
 OUTPUT = _structure(0, "port:I max_len:H 6x")

@@ -28,7 +28,7 @@ class Session:
         self.role = Role.EQUAL
         self._datapath, self._write = datapath, write
         self.is_greeted = False
-        self.has_asked = False
+        self.has_requested = False
         """Whether the controller has sent anything but hellos and echoes."""
         self._received = b""
         self._miss_send_len = 128
@@ -52,7 +52,7 @@ class Session:
             yield
         self._datapath.table.settle()
 
-    def ask_for_echo(self) -> None:
+    def request_echo(self) -> None:
         """Request an answer of the controller."""
         self.notify(messages.ECHO_REQUEST())
 
@@ -111,7 +111,7 @@ class Session:
 
     def _do(self, kind: int, xid: int, data: bytes) -> Iterator[None]:
         layout = messages.REQUESTS.get(kind, Error.OFPBRC_BAD_TYPE)
-        self.has_asked |= layout not in (messages.ECHO_REQUEST, messages.ECHO_REPLY)
+        self.has_requested |= layout not in (messages.ECHO_REQUEST, messages.ECHO_REPLY)
         if isinstance(layout, Error):
             raise RefusedError(layout)
         message = layout.decode(data)
