@@ -340,7 +340,8 @@ def configure(
     FILE is that of a switch, or with --hosts a scenario with a software switch. Each ring with a
     pace becomes a queue with that rate (linux-htb), and what goes into it a flow. Sizes of rings
     are those of Linux's queues (ip link set DEV txqueuelen N). What was written before for the
-    same bridge is replaced. In user space Open vSwitch does not use the queues of interfaces.
+    same bridge is replaced. In user space Open vSwitch does not use the queues of interfaces. Needs
+    the package daqloom-sdn.
 
     \b
     Examples:

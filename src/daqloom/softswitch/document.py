@@ -257,13 +257,14 @@ class Control(Part):
     """Folder with the certificates that `daqloom control certificates` makes."""
     ovsdb: Annotated[str, Field(max_length=200)] = ""
     """Database of Open vSwitch in which `ovs-vsctl` sets the rates of rings and sees ports, such as
-    "unix:/run/openvswitch/db.sock"; empty: none."""
+    "unix:/run/openvswitch/db.sock"; empty: none. Needs the package daqloom-sdn."""
     bridge: Annotated[str, Field(max_length=40)] = "br0"
     """Bridge in that database that is this switch."""
     openflow: tuple[Controller, ...] = Field(default=(), max_length=8, strict=False)
-    """Controllers of OpenFlow 1.3: "tcp:HOST:PORT" or "ssl:HOST:PORT" to look for one,
-    "pssl:PORT:HOST" (with certificates), "punix:PATH" (for this user) or "ptcp:PORT" (of loopback,
-    with insecure) to listen for them. Their entries come before rings' matches and rules."""
+    """Controllers of OpenFlow 1.3, with the package daqloom-sdn: "tcp:HOST:PORT" or
+    "ssl:HOST:PORT" to connect to one, "pssl:PORT:HOST" (with certificates), "punix:PATH" (for this
+    user) or "ptcp:PORT" (of loopback, with insecure) to listen for them. Their entries come before
+    rings' matches and rules."""
     insecure: bool = False
     """Whether a controller may come by "ptcp", which is not authenticated: then all users of this
     machine may steer the switch."""
