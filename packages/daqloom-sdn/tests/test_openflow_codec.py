@@ -28,6 +28,8 @@ from support.openflow_switch import (
 )
 
 LAYOUTS = {name: each for name, each in vars(messages).items() if isinstance(each, Layout)}
+CHOSEN = {"length", "type", "version"}
+"""Numbers that the layout or the encoder chooses."""
 BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 
 
@@ -48,9 +50,8 @@ def values(part):
         case Choice():
             return st.one_of(*map(values, part.layouts.values()))
     head = {name: numbers(kind) for name, kind in part.head.items()}
-    fixed = {"length", "type", "version"}
     parts = {name: values(each) for name, each in part.parts.items()}
-    return st.builds(part, **{n: head[n] for n in head if n not in fixed}, **parts)
+    return st.builds(part, **{n: head[n] for n in head if n not in CHOSEN}, **parts)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -108,6 +109,83 @@ def test_hostile_bytes_end_the_conversation_or_are_refused(pieces):
             switch.receive(each)
     for each in switch.sent:
         assert unpacked(each).msg_len == len(each)
+
+
+def distinct(layout: Layout) -> dict[str, int | bytes]:
+    """A value of its own for each number and text of a structure."""
+    names = [name for name in layout.head if name not in CHOSEN]
+    kinds = [layout.head[name] for name in names]
+    return {
+        name: bytes([65 + at]) * int(kind[:-1]) if kind.endswith("s") else at + 1
+        for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    }
+
+
+BODIES = {
+    OF.OFPMP_DESC: messages.DESCRIPTION,
+    OF.OFPMP_FLOW: messages.FLOW_STATS,
+    OF.OFPMP_AGGREGATE: messages.AGGREGATE,
+    OF.OFPMP_TABLE: messages.TABLE_STATS,
+    OF.OFPMP_PORT_STATS: messages.PORT_STATS,
+    OF.OFPMP_QUEUE: messages.QUEUE_STATS,
+    OF.OFPMP_METER: messages.METER_STATS,
+    OF.OFPMP_METER_CONFIG: messages.METER_CONFIG,
+    OF.OFPMP_METER_FEATURES: messages.METER_FEATURES,
+    OF.OFPMP_TABLE_FEATURES: messages.TABLE_FEATURES,
+    OF.OFPMP_PORT_DESC: messages.PORT,
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_os_ken_reads_each_body_as_it_was_written(kind):
+    values = distinct(BODIES[kind])
+    body = BODIES[kind].write(BODIES[kind](**values))
+    reply = messages.MULTIPART_REPLY(multipart_type=kind, body=body)
+    read = unpacked(messages.MULTIPART_REPLY.write(reply)).body
+    [part] = read if isinstance(read, list) else [read]
+    if kind == OF.OFPMP_PORT_DESC:
+        values["hw_addr"] = ":".join(f"{byte:02x}" for byte in values["hw_addr"])
+    assert {name: getattr(part, name) for name in values} == values
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        *(messages.FEATURES_REPLY, messages.GET_CONFIG_REPLY, messages.ROLE_REPLY),
+        *(messages.FLOW_REMOVED, messages.PORT_STATUS, messages.ECHO_REPLY),
+    ],
+)
+def test_os_ken_reads_each_message_as_it_was_written(layout):
+    values = distinct(layout)
+    read = unpacked(layout.write(layout(**values)))
+    assert read.msg_type == layout.type
+    assert {name: getattr(read, name) for name in values if name != "reserved"} == {
+        name: value for name, value in values.items() if name != "reserved"
+    }
+
+
+@pytest.mark.parametrize(
+    ("message", "layout"),
+    [
+        (MAKE.OFPSetConfig(CONTROLLER, 1, 2), None),
+        (MAKE.OFPRoleRequest(CONTROLLER, 1, 2), None),
+        (MAKE.OFPMeterMod(CONTROLLER, 1, 2, 3), None),
+        (MAKE.OFPFlowMod(CONTROLLER, *range(1, 12)), None),
+        (MAKE.OFPFlowStatsRequest(CONTROLLER, 0, *range(1, 6)), messages.FLOW_REQUEST),
+        (MAKE.OFPPortStatsRequest(CONTROLLER, 0, 1), messages.PORT_REQUEST),
+        (MAKE.OFPQueueStatsRequest(CONTROLLER, 0, 1, 2), messages.QUEUE_REQUEST),
+        (MAKE.OFPMeterStatsRequest(CONTROLLER, 0, 1), messages.METER_REQUEST),
+    ],
+)
+def test_each_request_of_os_ken_is_read_as_it_was_written(message, layout):
+    data = packed(message)
+    read = messages.REQUESTS[data[1]].decode(data)
+    if layout is not None:
+        read = layout.decode(read.body)
+    names = read.layout.head.keys() - CHOSEN - {"xid"}
+    assert {name: getattr(read, name) for name in names} == {
+        name: getattr(message, name) for name in names
+    }
 
 
 @pytest.mark.parametrize(
