@@ -45,6 +45,15 @@ def test_configuring_a_real_switch_needs_the_package(points, tmp_path: Path) -> 
     assert "topology configure needs the Python package daqloom-sdn" in done.stderr
 
 
+def test_a_controller_of_another_package_replaces_none(points) -> None:
+    points += [
+        EntryPoint("openflow", f"{module}.openflow.connection:Controllers", controllers.GROUP)
+        for module in ("another", "daqloom_sdn")
+    ]
+    controller = controllers.controller_type("openflow", "control.openflow")
+    assert controller.__module__ == "daqloom_sdn.openflow.connection"
+
+
 def test_a_package_that_cannot_be_loaded_is_named(points) -> None:
     points.append(EntryPoint("openflow", "daqloom.nowhere:Controllers", controllers.GROUP))
     with pytest.raises(MeasureError, match="daqloom-sdn cannot be loaded: No module named"):

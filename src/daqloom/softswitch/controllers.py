@@ -10,6 +10,8 @@ from daqloom.words import printable
 GROUP = "daqloom.switch_controllers"
 PACKAGE = "daqloom-sdn"
 """Package with daqloom's own controllers."""
+OWN = "daqloom_"
+"""Beginning of the modules of daqloom's own controllers."""
 
 
 class Controller(Protocol):
@@ -27,9 +29,11 @@ class Controller(Protocol):
 
 
 def controller_type(name: str, user: str) -> Any:
-    """Return the class of a controller that `user`, a key or a command, needs. Raises
-    MeasureError."""
-    points = list(entry_points(group=GROUP, name=name))
+    """Return the class of a controller that `user`, a key or a command, needs; daqloom's own if
+    several have the name. Raises MeasureError."""
+    points = sorted(
+        entry_points(group=GROUP, name=name), key=lambda point: not point.value.startswith(OWN)
+    )
     if not points:
         raise MeasureError(
             f"{user} needs the Python package {PACKAGE}, which is not installed; pip install "
@@ -37,7 +41,7 @@ def controller_type(name: str, user: str) -> Any:
         )
     try:
         return points[0].load()
-    except ImportError as error:
+    except Exception as error:  # whatever a module raises while it is imported
         package = points[0].dist.name if points[0].dist else PACKAGE
         raise MeasureError(
             f"{user}: the Python package {package} cannot be loaded: {printable(str(error))[:300]}"
