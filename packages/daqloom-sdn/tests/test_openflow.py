@@ -1,19 +1,13 @@
-"""Answers of the software switch to controllers of OpenFlow 1.3, hostile bytes included."""
+"""Answers of the software switch to controllers of OpenFlow 1.3, refusals included."""
 
-import asyncio
 import random
-import ssl
-import subprocess
 
 import pytest
-
-from support.softswitch.switches import DAQLOOM
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 from daqloom.measure import MeasureError
 from daqloom.softswitch.status import DROPS
-from daqloom_sdn.openflow.address import Address, address_of
-from daqloom_sdn.openflow.connection import controllers
+from daqloom_sdn.openflow.address import Address, address_of, context_of
 from daqloom_sdn.openflow.errors import Error, RefusedError
 from daqloom_sdn.openflow.match import FlowMatch, match_of
 from daqloom_sdn.openflow.messages import MATCH, MULTIPART_REQUEST, Removal, Role
@@ -378,36 +372,5 @@ def test_addresses_are_those_of_open_vswitch():
     assert address_of("punix:/x/y") == Address("punix", path="/x/y")
     with pytest.raises(MeasureError, match="reachable from other machines"):
         address_of("ptcp:6653:0.0.0.0")
-
-
-@pytest.mark.process
-def test_a_controller_with_tls_is_one_of_the_same_authority(tmp_path):
-    command = [*DAQLOOM, "control", "certificates", str(tmp_path)]
-    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
-
-    async def hello() -> bytes:
-        """The first bytes of a switch to a controller."""
-        first = asyncio.get_running_loop().create_future()
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tmp_path / "ca.pem")
-        context.load_cert_chain(tmp_path / "control.pem", tmp_path / "control.key")
-        context.verify_mode = ssl.CERT_REQUIRED
-
-        async def came(reader, writer):
-            first.set_result(await reader.read(8))
-            writer.close()
-
-        server = await asyncio.start_server(came, "127.0.0.1", 0, ssl=context)
-        port = server.sockets[0].getsockname()[1]
-        switch = Switch()
-        at = [Address("ssl", "127.0.0.1", port)]
-        async with server, controllers(switch.datapath, at, tmp_path):
-            return await asyncio.wait_for(first, 60)
-
-    assert asyncio.run(hello()) == b"\x04\x00\x00\x08\0\0\0\1"
-    with pytest.raises(MeasureError, match="ssl needs"):
-        asyncio.run(_without_certificates())
-
-
-async def _without_certificates() -> None:
-    async with controllers(Switch().datapath, [Address("ssl", "127.0.0.1", 1)], None):
-        pass
+    with pytest.raises(MeasureError, match=r"ssl needs control\.certificates"):
+        context_of("ssl", None)

@@ -33,6 +33,8 @@ from support.openflow_switch import (
 )
 
 PATIENCE_S = 60.0
+GREETING = b"\x04\0\0\x08\0\0\0\1"
+"""The hello of the switch."""
 BARRIER = packed(MAKE.OFPBarrierRequest(CONTROLLER))
 
 
@@ -102,7 +104,7 @@ class Clients:
         """One that speaks the same version."""
         reader, writer = await self.silent()
         writer.write(HELLO)
-        assert await reader.readexactly(8) == b"\x04\x00\x00\x08\0\0\0\1"
+        assert await reader.readexactly(8) == GREETING
         return reader, writer
 
     async def close(self) -> None:
@@ -191,7 +193,7 @@ def test_a_controller_that_does_not_greet_is_left(tmp_path, monkeypatch):
     async def scene(switch: Switch, clients: Clients) -> None:
         reader, writer = await clients.silent()
         writer.write(b"\x04")
-        assert await reader.read() == b"\x04\x00\x00\x08\0\0\0\1"
+        assert await reader.read() == GREETING
 
     played(tmp_path / "of", scene)
 
@@ -240,18 +242,50 @@ def test_a_path_that_is_another_ones_by_now_is_not_removed(tmp_path):
     assert path.read_text() == "mine"
 
 
-@pytest.mark.process
-def test_a_controller_that_comes_by_tls_needs_the_certificate_of_a_control(tmp_path):
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    """A folder with the certificates of an authority."""
     command = [*DAQLOOM, "control", "certificates", str(tmp_path)]
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    return tmp_path
+
+
+def trust(certificates: Path, purpose: ssl.Purpose, owner: str = "") -> ssl.SSLContext:
+    """The TLS context of a peer with the certificate of `owner`, or without one."""
+    context = ssl.create_default_context(purpose, cafile=certificates / "ca.pem")
+    context.check_hostname, context.verify_mode = False, ssl.CERT_REQUIRED
+    if owner:
+        context.load_cert_chain(certificates / f"{owner}.pem", certificates / f"{owner}.key")
+    return context
+
+
+@pytest.mark.process
+def test_a_controller_to_which_it_connects_has_a_certificate_of_the_authority(certificates):
+    async def first_bytes() -> bytes:
+        first = asyncio.get_running_loop().create_future()
+
+        async def accept(reader, writer):
+            first.set_result(await reader.read(8))
+            writer.close()
+
+        context = trust(certificates, ssl.Purpose.CLIENT_AUTH, "control")
+        server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=context)
+        at = [Address("ssl", *server.sockets[0].getsockname())]
+        async with server, controllers(Switch().datapath, at, certificates):
+            return await asyncio.wait_for(first, PATIENCE_S)
+
+    assert asyncio.run(first_bytes()) == GREETING
+
+
+@pytest.mark.process
+def test_a_controller_that_comes_by_tls_needs_the_certificate_of_a_control(certificates):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
-    context.check_hostname = False
+        address = probe.getsockname()
 
-    async def hello() -> bytes:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    async def first_bytes(owner: str) -> bytes:
+        context = trust(certificates, ssl.Purpose.SERVER_AUTH, owner)
+        reader, writer = await asyncio.open_connection(*address, ssl=context)
         try:
             return await reader.read(8)
         except OSError:
@@ -260,12 +294,7 @@ def test_a_controller_that_comes_by_tls_needs_the_certificate_of_a_control(tmp_p
             writer.transport.abort()
 
     async def play() -> list[bytes]:
-        at = [Address("pssl", "127.0.0.1", port)]
-        async with controllers(Switch().datapath, at, tmp_path):
-            found = [await hello()]
-            for who in ("unit", "control"):
-                context.load_cert_chain(tmp_path / f"{who}.pem", tmp_path / f"{who}.key")
-                found.append(await hello())
-            return found
+        async with controllers(Switch().datapath, [Address("pssl", *address)], certificates):
+            return [await first_bytes(owner) for owner in ("", "unit", "control")]
 
-    assert asyncio.run(play()) == [b"", b"", b"\x04\x00\x00\x08\0\0\0\1"]
+    assert asyncio.run(play()) == [b"", b"", GREETING]
