@@ -16,9 +16,11 @@ from daqloom.faults.read import read_logs
 from daqloom.faults.summary import MERGED, variants
 from daqloom.faults.throughput import Throughput
 from daqloom.report.faults import cost_figure
+from daqloom.report.figure import Line
 from daqloom.study.broken import throughputs
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load
+from support.figures import marks
 
 SCENARIO = """
 [event]
@@ -165,7 +167,7 @@ def test_figures_and_pages_are_written(usual: list[str], tmp_path: Path) -> None
         run(*usual, "-q", "--figure", str(tmp_path / f"cost{ending}"))
     assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "cost.html").read_text()
-    assert "<script" not in page
+    assert page.count('class="figure"') == 5  # panels to zoom and hover
     assert "What would help" in page
     assert "leaf01 port 6 - spine00 port 4" in page
 
@@ -177,11 +179,9 @@ def test_the_figure_has_a_line_for_each_way(folder: Path) -> None:
     month = variants(found, [], 60, len(network.links.names))[MERGED]
     names = ["as it is", *(f"way {number}" for number in range(7))]
     ways = {name: Throughput({0: (1e12,), 2: (9e11,)}) for name in names}
-    figure = cost_figure.draw("tree", cost(month, network, ways))
-    [panel] = [
-        axes for axes in figure.axes if axes.get_title(loc="left").startswith("What is left")
-    ]
-    assert [text.get_text() for text in panel.get_legend().get_texts()] == names
+    panel = cost_figure.figure("tree", cost(month, network, ways)).panels[1]
+    assert panel.title == "What is left, simulated"
+    assert [line.name for line in marks(panel, Line, marker="")] == names
 
 
 @pytest.mark.parametrize(

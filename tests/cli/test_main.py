@@ -95,6 +95,7 @@ def test_analyse_takes_fabrics_too(tmp_path):
 @pytest.mark.process
 def test_analyse_imports_nothing_heavy():
     heavy = ["scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"]
+    heavy += ["jinja2"]
     heavy += ["daqloom._engine"]
     code = (
         "import sys\n"

@@ -17,6 +17,7 @@ from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.beside import Beside, beside, chosen_methods, usual_methods
 from daqloom.topology.loaded import load, override
+from support.figures import titles
 
 SHORT = {"run.duration": "3 ms", "run.warmup": "1 ms"}
 
@@ -113,19 +114,15 @@ def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:
 def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:
     beside_figure.write(tmp_path / "beside.png", found)
     assert (tmp_path / "beside.png").read_bytes().startswith(b"\x89PNG")
-    axes = beside_figure.draw(found).axes
-    assert [panel.get_title(loc="left") for panel in axes] == [
-        "Event rate",
-        "Length of a phase",
-        "Use of a node's time",
-    ]
-    names = [label.get_text() for label in axes[0].get_yticklabels()]
-    assert names == ["closed form", "simulated", "measured"]
-    assert [panel.get_xlabel() for panel in axes] == ["MHz", "ms", "% of the nodes' time"]
+    figure = beside_figure.figure(found)
+    assert titles(figure) == ["Event rate", "Length of a phase", "Use of a node's time"]
+    assert figure.panels[0].y.names == ["closed form", "simulated", "measured"]
+    labels = [panel.x.label for panel in figure.panels]
+    assert labels == ["MHz", "ms", "% of the nodes' time"]
     beside_figure.write(tmp_path / "beside.html", found)
     page = (tmp_path / "beside.html").read_text()
     assert "<th>measure</th>" in page
-    assert "data:image/png;base64," in page
+    assert page.count('class="figure"') == 3
     assert "none of them wrong" in page
 
 
@@ -232,5 +229,5 @@ def test_a_laboratory_shows_its_buffer_and_how_busy_the_machine_was(found: Besid
     cells = {row[0]: row[1:] for row in beside_table.rows(of_lab)}
     assert cells["processor pressure"] == ["–", "–", "25.0%"]
     assert cells["lateness of the machine"] == ["–", "–", "3.0%"]
-    titles = [panel.get_title(loc="left") for panel in beside_figure.draw(of_lab).axes]
-    assert "Peak occupancy of the top-of-rack switch" in titles
+    shown = titles(beside_figure.figure(of_lab))
+    assert "Peak occupancy of the top-of-rack switch" in shown

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import daqloom
-from daqloom.report.system.compare_figure import write
+from daqloom.report.system.result_figure import write_comparison
 from daqloom.scenario import Scenario
 from daqloom.study import StudyError
 from daqloom.study.compare import compare
@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_comparison() -> None:
 
 
 def test_the_figure_is_written_whole(tmp_path: Path) -> None:
-    write(tmp_path / "parted.png", "small-rack", compare(small_rack(), 0.05, seed=1))
+    write_comparison(tmp_path / "parted.png", "small-rack", compare(small_rack(), 0.05, seed=1))
     assert (tmp_path / "parted.png").read_bytes().startswith(b"\x89PNG")
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,9 @@ from typer.testing import CliRunner
 
 from daqloom import methods
 from daqloom.cli.main import app
-from daqloom.report.study.report import figures, write_report
+from daqloom.report.figure import Cells
+from daqloom.report.matplotlib_renderer import canvas
+from daqloom.report.study.report import pictures, write_report
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.scenario import load as read
@@ -30,6 +31,7 @@ from daqloom.study.plan import cost_s, plan
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load, override
+from support.figures import marks, texts, titles
 from support.small_fabrics import INFINIBAND, SMALL
 
 TREE = """
@@ -457,29 +459,26 @@ def test_a_report_tells_what_the_study_is_about(ran: Path, tmp_path: Path) -> No
 
 def test_without_a_wish_the_event_rate_is_shown(ran: Path) -> None:
     found = open_study(ran / "grid.toml", store=ran / "store")
-    names = [name for name, _, _, _ in figures(found)]
-    assert names == ["lines", "map"]
-    assert figures(found)[1][3].axes[0].get_title(loc="left") == "Even"
-    titles = [axes.get_title(loc="left") for axes in figures(found)[1][3].axes]
-    assert titles[:3] == ["Even", "Short queues", "Short queues ÷ even"]
-    labels = [axes.get_ylabel() for axes in figures(found)[1][3].axes]
-    assert "credits" in labels
+    shown = pictures(found)
+    assert [each.name for each in shown] == ["lines", "map"]
+    assert titles(shown[1].figure) == ["Even", "Short queues", "Short queues ÷ even"]
+    assert "credits" in texts(shown[1].figure)
 
 
 def test_the_map_divides_the_second_variant_by_the_first(ran: Path) -> None:
     found = open_study(ran / "grid.toml", store=ran / "store")
-    ratio = figures(found)[1][3].axes[2].collections[0].get_array()
+    [ratio] = marks(pictures(found)[1].figure.panels[2], Cells)
     rate = found["event_rate_hz"].sel({"by": "simulate", "seed": 1})
     share = rate.sel(variant="short queues") / rate.sel(variant="even")
     wanted = share.transpose("building.credits", "building.parallel_sends").values
-    assert np.asarray(ratio).ravel() == pytest.approx(wanted.ravel())
+    assert ratio.values.ravel() == pytest.approx(wanted.ravel())
 
 
 def test_every_metric_of_a_fabric_can_be_shown(ran: Path, tmp_path: Path) -> None:
     found = open_study(ran / "barriers.toml", store=ran / "store")
     for show in ("xmit_wait_s.credits", "barrier_s.waiting", "phase_s", "link_utilisation.fabric"):
-        for _, _, _, figure in figures(found, show):
-            figure.draw_without_rendering()
+        for each in pictures(found, show):
+            canvas(each.figure).draw_without_rendering()
     assert write_report(found, tmp_path, show="barrier_s.waiting")[0].exists()
 
 

@@ -1,6 +1,5 @@
-"""Datasets of studies whose numbers are known, and what to read off their figures."""
+"""Datasets of studies whose numbers are known."""
 
-import matplotlib.text
 import numpy as np
 import xarray
 
@@ -52,15 +51,6 @@ def searched(*axes, **options):
     status = np.where(np.isfinite(boundary), "found", "").astype("<U8")
     dataset["boundary_status"] = (boundary.dims, status)
     return dataset
-
-
-def texts(figure):
-    """All that is written in a figure."""
-    return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_visible()]
-
-
-def curve(axes, label_less_index):
-    return axes.containers[label_less_index].lines[0].get_xydata()
 
 
 LATENCY = "collection_latency_s.mean"

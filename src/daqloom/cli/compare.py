@@ -186,12 +186,12 @@ def _rack(
         for sentence in resonating(system.scenario, found.simulated):
             print(f"note: {sentence}")
     for figure in drawn:
-        from daqloom.report.system.compare_figure import write
+        from daqloom.report.system.result_figure import write_comparison
 
         event = (
             f"{system.scenario.event.size / 1e6:g} MB at {system.scenario.event.rate / 1e3:g} kHz"
         )
-        write(figure, f"{system.name}: {event}", found)
+        write_comparison(figure, f"{system.name}: {event}", found)
 
 
 def _record(found: Comparison, system: System, duration_s: float) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from daqloom.cli.options import flag, option
 from daqloom.columns import print_table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
+    from daqloom.report.figure import Figure
     from daqloom.study.store_lines import Damage
 
 FIGURES = (".png", ".pdf", ".svg")
@@ -282,7 +282,7 @@ def _footnoted(notes: str, footnotes: dict[str, int]) -> str:
 
 
 def _draw(paths: Sequence[Path], figure: Figure) -> None:
-    from daqloom.report import style
+    from daqloom.report import matplotlib_renderer
 
     for path in paths:
-        style.save(figure, path, DPI)
+        matplotlib_renderer.save(figure, path, DPI)

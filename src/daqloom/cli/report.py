@@ -49,6 +49,7 @@ def report(
         from daqloom.cli.store import read_study
         from daqloom.report.study import provenance as study_provenance
         from daqloom.report.study import report as study_report
+        from daqloom.report.study.page import Reported
 
         studies = []
         for file in files:
@@ -57,11 +58,8 @@ def report(
             about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
             with progress(f"fitting {study.name}", quiet=quiet) as fitted:
                 concluded = study_report.findings(dataset, show, fitted)
-            studies.append(
-                study_report.Reported(
-                    dataset, show, study.description, [*about, *origins], concluded
-                )
-            )
+            of_study = Reported(dataset, show, study.description, [*about, *origins], concluded)
+            studies.append(of_study)
         for path in study_report.write_reports(studies, folder):
             print(path)
         if quiet:

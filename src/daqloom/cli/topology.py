@@ -102,7 +102,7 @@ def draw(
       daqloom topology draw dumps/ -o fabric.json && daqloom topology check fabric.json
     """
     from daqloom.output import written_whole
-    from daqloom.report import style
+    from daqloom.report import matplotlib_renderer
     from daqloom.report.system import fabric_figure
     from daqloom.topology.as_json import to_json
     from daqloom.topology.graphviz import to_dot
@@ -118,7 +118,7 @@ def draw(
         with written_whole(output) as scratch:
             scratch.write_text(text, encoding="utf-8")
     else:
-        style.save(fabric_figure.draw(given.fabric, each_host=each_host), output)
+        matplotlib_renderer.save(fabric_figure.figure(given.fabric, each_host=each_host), output)
     print(output)
 
 

@@ -6,19 +6,7 @@ kind of colour vision tell apart.
 
 from __future__ import annotations
 
-import functools
-import io
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
-
-from daqloom.output import written_whole
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-P = ParamSpec("P")
+from collections.abc import Iterable
 
 BLACK = "#1a1a1a"
 GREY = "#6b6b6b"
@@ -29,59 +17,18 @@ PURPLE = "#CC79A7"
 SKY = "#56B4E9"
 AMBER = "#E69F00"
 
-RC: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "text.color": BLACK,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": BLACK,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": BLACK,
-    "ytick.labelcolor": BLACK,
-    "lines.linewidth": 1.8,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-}
+PALE = "#f4f4f4"
+"""Ground of a part of a panel."""
 
 
-def save(figure: Figure, path: Path, dpi: int = 130) -> None:
-    """Writes png, pdf or svg. Raises OutputError."""
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=dpi)
+def sequence(count: int, colours: str = "viridis", end: float = 0.84) -> list[str]:
+    """So many of matplotlib's colours, from the first one on: each is told from the others in grey
+    as well."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
 
-
-def png(figure: Figure, dpi: int) -> bytes:
-    """Return the figure as a page embeds it."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=dpi)
-    return stream.getvalue()
-
-
-def in_style(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Makes all that a function draws look like every figure."""
-
-    @functools.wraps(draw)
-    def drawn(*args: P.args, **named: P.kwargs) -> Figure:
-        import matplotlib as mpl
-
-        with mpl.rc_context(RC):
-            return draw(*args, **named)
-
-    return drawn
-
-
-def quiet_grid(axes: Axes) -> None:
-    """Grid lines that one sees only when looking for them."""
-    axes.grid(color="#ececec", linewidth=0.7)
-    axes.set_axisbelow(True)
+    places = (end * place / (count - 1) if count > 1 else 0.4 for place in range(count))
+    return [to_hex(colormaps[colours](place)) for place in places]
 
 
 def on(colour: str) -> str:
@@ -90,6 +37,36 @@ def on(colour: str) -> str:
 
     red, green, blue = (channel**2.2 for channel in to_rgb(colour))
     return BLACK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.24 else "white"
+
+
+def pale(colour: str) -> str:
+    """The colour of a surface whose edge has the given one."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    red, green, blue = (0.82 + 0.18 * part for part in to_rgb(colour))
+    return to_hex((red, green, blue))
+
+
+def plain(value: float) -> str:
+    """A number as an axis has it: `1,000`, `0.25`."""
+    return f"{value:,.6g}"
+
+
+def translucent(colour: str, opacity: float) -> str:
+    """The colour as a page has it: `rgba(0, 114, 178, 0.2)`."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (round(255 * part) for part in to_rgb(colour))
+    return f"rgba({red}, {green}, {blue}, {opacity:g})"
+
+
+def round_steps(low: float, high: float, most: int = 6, *, log: bool = False) -> list[float]:
+    """A few round numbers between two; on a logarithmic axis of decades their powers."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    decades = LogLocator(subs=[1.0] if high > 200 * low else [1.0, 2.0, 5.0], numticks=9)
+    locator = decades if log and high > 5 * low else MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+    return [float(each) for each in locator.tick_values(low, high) if low <= each <= high]
 
 
 def seconds(value: float) -> str:

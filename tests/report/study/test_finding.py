@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from daqloom.report.figure import Line
+from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.study import levels as study_levels
 from daqloom.report.study import surface as study_surface
 from daqloom.report.study.report import findings
@@ -15,6 +17,7 @@ from daqloom.study import return_levels
 from daqloom.study.fits import fits
 from daqloom.study.gev import Gev, maximum_likelihood
 from daqloom.study.levels import levels
+from support.figures import marks
 from support.peak_studies import (
     NEEDED,
     PEAK,
@@ -30,7 +33,7 @@ def test_every_finding_is_drawn() -> None:
     found = findings(with_course(study(), gumbel()))
     assert [each.name for each in found] == ["levels", "surface", "methods"]
     for each in found:
-        each.figure.draw_without_rendering()
+        canvas(each.figure).draw_without_rendering()
         assert all(len(row) == len(each.head) for row in each.rows)
 
 
@@ -77,15 +80,14 @@ def test_a_report_of_thirty_points_fits_each_once(monkeypatch: pytest.MonkeyPatc
 def test_the_figure_of_levels_has_the_maxima_at_their_plotting_positions() -> None:
     dataset = with_course(study([12e3], [5e6]), gumbel())
     found = levels(dataset, replicas=0)
-    [axes] = study_levels.figure(dataset, found, found.points[0]).axes
-    dots = next(line for line in axes.lines if line.get_marker() == "o")
-    times, values = dots.get_data()
-    assert times[-1] == pytest.approx(0.1 * 241)  # the highest of 240
-    assert values[-1] == pytest.approx(found.points[0].fit.maxima.max() / 1e6)
+    [panel] = study_levels.figure(dataset, found, found.points[0]).panels
+    [maxima] = marks(panel, Line, marker="o")
+    assert maxima.x[-1] == pytest.approx(0.1 * 241)  # the highest of 240
+    assert maxima.y[-1] == pytest.approx(found.points[0].fit.maxima.max() / 1e6)
 
 
 def test_the_surface_shows_where_it_is_extrapolated() -> None:
     dataset = study()
     figure = study_surface.figure(dataset, fits(dataset), {"event.rate": 24e3, "event.size": 5e6})
-    dashed = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
-    assert any(np.isfinite(line.get_ydata().astype(float)).any() for line in dashed)
+    dashed = marks(figure.panels[0], Line, dash="dash", name="")
+    assert any(np.isfinite(line.y).any() for line in dashed)

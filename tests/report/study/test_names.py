@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import xarray
 
+from daqloom.report.figure import Line, Text
 from daqloom.report.study import names as study_names
-from daqloom.report.study.report import figures
+from daqloom.report.study.report import pictures
+from support.figures import marks, titles
 
 PEAK = "buffer_peak_bytes.tor"
 MANY = [f"variant {i}" for i in range(9)]
@@ -47,33 +49,31 @@ def test_names_go_downwards_where_nothing_else_has_room_for_them() -> None:
 
 def test_every_name_has_a_row_in_the_order_of_the_file() -> None:
     figure = study_names.names(study(MANY))
-    [axes] = figure.axes
-    assert [text.get_text() for text in axes.get_yticklabels()] == MANY
-    low, high = axes.get_ylim()
+    [panel] = figure.panels
+    assert panel.y.names == MANY
+    low, high = panel.y.ends
     assert low > high  # the first one above
-    [bars] = axes.containers
-    points = bars.lines[0].get_xydata()
-    assert points[:, 0] == pytest.approx(10 * (1 + np.arange(9)))  # MB
-    assert list(points[:, 1]) == list(range(9))
-    formula = next(line for line in axes.lines if line.get_marker() == "|")
-    assert set(formula.get_xdata()) == {10.0}
+    [bars] = marks(panel, Line, error_along="x")
+    assert bars.x == pytest.approx(10 * (1 + np.arange(9)))  # MB
+    assert list(bars.y) == list(range(9))
+    [formula] = marks(panel, Line, marker="|")
+    assert set(formula.x) == {10.0}
 
 
 def test_another_axis_becomes_panels_and_what_has_no_room_is_told() -> None:
     figure = study_names.names(study(MANY, [1e6, 2e6, 5e6]))
-    titles = [axes.get_title("left") for axes in figure.axes]
-    assert titles == ["event size 1 MB", "event size 2 MB", "event size 5 MB"]
+    assert titles(figure) == ["event size 1 MB", "event size 2 MB", "event size 5 MB"]
     sizes = [1e6 * k for k in range(1, 8)]
-    assert len(study_names.names(study(MANY, sizes)).axes) == 1
+    assert len(study_names.names(study(MANY, sizes)).panels) == 1
     assert study_names.names_caption(study(MANY, sizes)).endswith("Drawn for event size 5 MB.")
 
 
 def test_saturated_points_are_hollow() -> None:
     dataset = study(["one", "two"])
     dataset["saturated"].loc[{"variant": "two"}] = True
-    [axes] = study_names.names(dataset).axes
-    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
-    assert [list(np.isfinite(line.get_xdata())) for line in hollow] == [[False, True]]
+    [panel] = study_names.names(dataset).panels
+    hollow = marks(panel, Line, hollow=True)
+    assert [list(np.isfinite(line.x)) for line in hollow] == [[False, True]]
     assert "Hollow points" in study_names.names_caption(dataset)
 
 
@@ -90,10 +90,10 @@ def test_a_search_without_a_boundary_says_so_in_its_row() -> None:
     }
     dataset["boundary"] = boundary.assign_attrs(about)
     dataset["boundary_status"] = (boundary.dims, status)
-    [axes] = study_names.names(dataset, "boundary").axes
-    assert [(text.get_text(), text.xy[1]) for text in axes.texts] == [("never up to 50 MB", 1)]
+    [panel] = study_names.names(dataset, "boundary").panels
+    assert [(text.text, text.y) for text in marks(panel, Text)] == [(["never up to 50 MB"], 1)]
 
 
 def test_a_report_draws_names_and_nothing_that_has_no_room_for_them() -> None:
-    assert [name for name, *_ in figures(study(MANY))] == ["names"]
-    assert "lines" in [name for name, *_ in figures(study(["one", "two"], [1e6, 5e6]))]
+    assert [each.name for each in pictures(study(MANY))] == ["names"]
+    assert "lines" in [each.name for each in pictures(study(["one", "two"], [1e6, 5e6]))]

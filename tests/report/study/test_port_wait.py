@@ -11,7 +11,7 @@ from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
-from support.study_datasets import texts
+from support.figures import texts
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_report_sets_both_beside_each_other(found):
     )
     assert len(finding.rows) == 12
     assert finding.rows[0] == ["16 KiB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
-    assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= set(texts(finding.figure))
+    assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= texts(finding.figure)
 
 
 def test_what_is_not_as_configured_is_said(found):

@@ -1,24 +1,29 @@
 """The report of a study: its table, its provenance, its page, its command."""
 
-import base64
 import html
+import io
+import itertools
 import json
 import re
 from types import SimpleNamespace
 
+import matplotlib.text
 import numpy as np
 import pytest
 import xarray
 from typer.testing import CliRunner
 
 from daqloom.cli.main import app
+from daqloom.report.figure import Figure, Panel
+from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.study import provenance as study_provenance
 from daqloom.report.study import table as study_table
-from daqloom.report.study.page import Part
+from daqloom.report.study.finding import Finding
+from daqloom.report.study.page import Reported
 from daqloom.report.study.page import render as render_parts
 from daqloom.report.study.report import (
-    Reported,
     findings,
+    pictures,
     spoken,
     write_report,
     write_reports,
@@ -26,23 +31,31 @@ from daqloom.report.study.report import (
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.kinds import operating_point
+from daqloom.study.points import methods_of, shown_variables
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load
+from support.figures import curves
 from support.study_datasets import (
+    LATENCY,
     MODELS,
     PEAK,
     POINT,
     RATES,
     SIZES,
+    UPLINKS,
     searched,
     study,
+    with_latency,
 )
 
+DOT = Figure([Panel([], blank=True)], (2, 1))
 
-def render(dataset, pictures, **more):
-    """The page of one study."""
-    return render_parts([Part(dataset, pictures, **more)])
+
+def render(dataset, *headings, **more):
+    """The page of one study, with a picture for each heading."""
+    pictures = [Finding("", heading, ("A caption.",), DOT) for heading in headings]
+    return render_parts([Reported(dataset, pictures=pictures, **more)])
 
 
 # The table
@@ -107,7 +120,7 @@ def test_points_that_drifted_carry_a_dagger():
     dataset["equilibrium"].loc[{"event.rate": 9e3, "seed": 2}] = "drifting"
     marks = [row[1].endswith("†") for row in study_table.rows(dataset)]
     assert marks == [False, False, True, False]
-    assert "† not stationary" in render(dataset, [])
+    assert "† not stationary" in render(dataset)
 
 
 # Provenance
@@ -167,7 +180,7 @@ def big():
 @pytest.fixture(scope="module")
 def page():
     """Of the big study with two figures."""
-    return render(big(), [("Lines", "A caption.", b"png"), ("Map", "Another.", b"png")])
+    return render(big(), "Lines", "Map")
 
 
 def test_the_report_is_written_whole(tmp_path):
@@ -196,7 +209,7 @@ def test_the_page_loads_nothing(page):
     markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
     assert not re.search(r"https?://", markup)
     assert not re.search(r'(src|href)="(?!data:|#)', markup)
-    assert base64.b64encode(b"png").decode() in markup
+    assert markup.count("data:image/png;base64,") == 2
     assert not re.search(r"@import|<link", markup)
 
 
@@ -223,7 +236,7 @@ def test_the_terminal_says_all_that_the_page_says():
     concluded = findings(dataset)
     told = " ".join(spoken(dataset, None, concluded))
     assert "are not within 10 % of that" in told
-    page = html.unescape(render(dataset, [], findings=[(each, b"") for each in concluded]))
+    page = html.unescape(render(dataset, conclusions=concluded))
     for each in concluded:
         for sentence in each.sentences:
             assert sentence in told
@@ -242,15 +255,15 @@ def test_the_figures_of_the_page_are_json(page):
 def test_the_page_says_what_nobody_gave():
     sentence = "Assumed, as neither scenario nor study gives it: "
     assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.latency": "0 s"}
-    page = render(study(RATES, SIZES, assumed=assumed), [])
+    page = render(study(RATES, SIZES, assumed=assumed))
     assert f"{sentence}network.links.uplink.rate = 800 Gb/s, hosts.latency = 0 s." in page
-    assert sentence not in render(study(RATES, SIZES), [])
+    assert sentence not in render(study(RATES, SIZES))
 
 
 def test_the_conclusion_stands_first_and_no_figure_twice():
     dataset = study(RATES, bound_hz=20e3, assumed={"hosts.latency": "0 s"})
     concluded = findings(study(RATES, SIZES, bound_hz=20e3, operating_point=POINT))
-    text = render(dataset, [("Lines", "", b"png")], findings=[(concluded[0], b"")])
+    text = render(dataset, "Lines", conclusions=concluded[:1])
     answer = html.escape(concluded[0].sentences[0])
     order = [text.index(each) for each in (answer, "<nav", ">Lines<", ">Results<", "Assumed, as")]
     assert order == sorted(order)
@@ -278,7 +291,7 @@ def test_hostile_text_is_escaped():
     models = ("network.switch.tor.model", [evil, "infinite"], "")
     for axes in ((RATES, models), (RATES, SIZES, models)):
         dataset = study(*axes, title=evil, scenario=evil, study=evil)
-        page = render(dataset, [(evil, evil, b"")], description=evil, provenance=[(evil, evil)])
+        page = render(dataset, evil, description=evil, provenance=[(evil, evil)])
         markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
         assert "<script>alert" not in markup
         assert "<img src=x" not in markup
@@ -287,7 +300,7 @@ def test_hostile_text_is_escaped():
 def test_a_metric_of_hostile_name_is_escaped():
     evil = "<img src=x onerror=alert(2)>"
     dataset = study(RATES, SIZES).rename({PEAK: evil})
-    assert evil not in render(dataset, [("Lines", "", b"")])
+    assert evil not in render(dataset, "Lines")
 
 
 def test_the_operating_point_is_the_scenarios_own():
@@ -300,6 +313,100 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
         [path.read_bytes() for path in write_report(study(RATES), tmp_path / name)] for name in "ab"
     )
     assert first == second
+
+
+# The figures
+
+
+def test_a_search_that_found_nothing_at_all_is_reported():
+    dataset = searched(SIZES)
+    dataset["boundary"][:] = np.nan
+    dataset["boundary_status"].loc[{"by": "simulate"}] = "never"
+    assert [row[-1] for row in study_table.rows(dataset)] == ["never from 500 Hz on"] * 3
+    for picture in pictures(dataset):
+        canvas(picture.figure).draw_without_rendering()
+    assert "9 of 9 searches found no boundary" in render(dataset)
+
+
+AXES = [(), (RATES,), (MODELS,), (RATES, SIZES), (MODELS, SIZES), (RATES, SIZES, MODELS)]
+AXES += [(RATES, SIZES, MODELS, UPLINKS), (("event.rate", [5e3], "Hz"),)]
+AXES += [(("event.rate", [5e3], "Hz"), ("event.size", [1e6], "B")), (MODELS, UPLINKS)]
+
+
+@pytest.mark.parametrize("axes", AXES, ids=lambda axes: "-".join(a[0] for a in axes) or "none")
+@pytest.mark.parametrize(("make", "seeds"), [(study, 1), (searched, 3)])
+def test_every_shape_of_study_is_drawn(axes, make, seeds):
+    dataset = make(*axes, seeds=seeds)
+    drawn = pictures(dataset)
+    first = "names" if axes == (MODELS,) else "lines"
+    assert [each.name for each in drawn][: bool(axes)] == [first][: bool(axes)]
+    for picture in drawn:
+        canvas(picture.figure).draw_without_rendering()
+    concluded = findings(dataset)
+    for finding in concluded:
+        canvas(finding.figure).draw_without_rendering()
+        assert {len(row) for row in finding.rows} == {len(finding.head)}
+    page = render(dataset, conclusions=concluded)
+    assert all(finding.heading in page for finding in concluded)
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 2), (1, 0), (1, 2)])
+def test_holes_in_the_results_are_drawn_around(place):
+    dataset = study(RATES, SIZES)
+    dataset[PEAK][{"by": place[0], "event.rate": place[1]}] = np.nan
+    for picture in pictures(dataset):
+        canvas(picture.figure).draw_without_rendering()
+    gives = "formula gives 9 of 12" if place[0] == 0 else "simulation gives 9 of 12"
+    assert gives in render(dataset)
+
+
+def test_a_single_known_value_is_drawn():
+    dataset = study(RATES, SIZES)
+    known = dataset[PEAK][1, 1, 1, 1].item()
+    dataset[PEAK][:] = np.nan
+    dataset[PEAK][1, 1, 1, 1] = known
+    assert methods_of(dataset, PEAK) == ["simulate"]
+    for picture in pictures(dataset):
+        canvas(picture.figure).draw_without_rendering()
+    assert len(list(study_table.rows(dataset))) == 1
+
+
+MANY = ("event.rate", np.arange(1, 21) * 1234.0, "Hz")
+OVERLAP = [(MANY, SIZES), (RATES, SIZES, UPLINKS), (MODELS, SIZES), (MODELS, UPLINKS, RATES)]
+
+
+@pytest.mark.parametrize("axes", OVERLAP, ids=lambda axes: "-".join(a[0] for a in axes))
+def test_no_text_of_a_figure_lies_on_another(axes, monkeypatch):
+    for each in pictures(study(*axes, bound_hz=9e3, operating_point=POINT)):
+        drawn = {}
+
+        def draw(text, renderer, original=matplotlib.text.Text.draw, drawn=drawn):
+            original(text, renderer)
+            if text.get_visible() and text.get_text().strip():
+                drawn[id(text)] = text.get_text(), text.get_window_extent(renderer)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(matplotlib.text.Text, "draw", draw)
+            canvas(each.figure).savefig(io.BytesIO(), dpi=100)
+        assert len(drawn) > 8
+        for (text, box), (other, second) in itertools.combinations(drawn.values(), 2):
+            assert not box.overlaps(second), f"{each.name}: {text!r} on {other!r}"
+
+
+def test_a_report_draws_the_variables_of_the_study_side_by_side():
+    dataset = with_latency(RATES, MODELS, methods=("simulate",), show=[LATENCY, PEAK])
+    assert shown_variables(dataset) == [LATENCY, PEAK]
+    assert shown_variables(dataset, PEAK) == [PEAK]
+    left, right = {each.name: each.figure for each in pictures(dataset)}["lines"].panels
+    assert left.y.label == "event latency, mean (ms)"
+    assert right.y.label == "peak occupancy of the top-of-rack switch (MB)"
+    # 12 MB (1 + place of the rate), as 1.2 ms on the left.
+    assert curves(left)[0].y == pytest.approx([1.2, 2.4, 3.6, 4.8])
+    assert curves(right)[0].y == pytest.approx([12, 24, 36, 48])
+    assert study_table.head(dataset)[3:5] == [
+        "event latency, mean, simulation (ms)",
+        "peak occupancy of the top-of-rack switch, simulation (MB)",
+    ]
 
 
 # The command

@@ -16,7 +16,8 @@ import pytest
 
 from daqloom import methods
 from daqloom.analyse.triangles import occupancy
-from daqloom.report import style
+from daqloom.report import matplotlib_renderer
+from daqloom.report.matplotlib_renderer import highest
 from daqloom.report.system import buffer_figure, comparison, demo, result_figure
 from daqloom.report.system.buffer_question import (
     DEEP,
@@ -29,7 +30,6 @@ from daqloom.report.system.buffer_question import (
     regular_events,
     switch_of,
 )
-from daqloom.report.system.panel_drawing import thinned
 from daqloom.report.system.panels import most_held, share_slower, stacked_events
 from daqloom.result import Result
 from daqloom.scenario import Scenario
@@ -95,10 +95,10 @@ def test_a_run_that_built_nothing_has_no_latency_curve() -> None:
 def test_thinning_keeps_every_maximum() -> None:
     held = np.zeros(1001)
     held[[3, 999]] = 7, 9
-    times, most = thinned(np.arange(1001.0), held)
+    times, most = highest(np.arange(1001.0), held)
     assert times.tolist() == list(range(0, 1001, 3))
     assert (most[1], most[333], most.sum()) == (7, 9, 16)
-    assert thinned(np.empty(0), np.empty(0))[1].size == 0
+    assert highest(np.empty(0), np.empty(0))[1].size == 0
 
 
 def test_the_stacked_events_add_up_to_the_occupancy() -> None:
@@ -164,7 +164,7 @@ def test_only_timeouts_that_were_counted_are_told(
 def test_the_figure_is_a_picture_that_a_readme_can_carry(
     question: BufferQuestion, tmp_path: Path
 ) -> None:
-    style.save(buffer_figure.draw(question), tmp_path / "figure.png")
+    matplotlib_renderer.save(buffer_figure.figure(question), tmp_path / "figure.png")
     written = (tmp_path / "figure.png").read_bytes()
     assert written.startswith(b"\x89PNG")
     assert len(written) < 300_000
@@ -188,15 +188,12 @@ def test_the_page_shows_the_same_part_of_each_panel_as_the_picture(
     question: BufferQuestion,
 ) -> None:
     text = buffer_figure.render(question)
-    figures = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
-    panels = buffer_figure.draw(question).axes
-    for figure, axes, scale in zip(figures, panels, ["linear", "linear", "log"], strict=True):
-        layout = json.loads(figure)["layout"]
-        shown = [layout["xaxis"]["range"], layout["yaxis"]["range"]]
-        drawn = [axes.get_xlim(), axes.get_ylim()]
-        for ends, others in zip(shown, drawn, strict=True):
-            values = [10**end for end in ends] if scale == "log" else ends
-            assert values == pytest.approx(others)
+    shown = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
+    for plot, panel in zip(shown, buffer_figure.figure(question).panels, strict=True):
+        layout = json.loads(plot)["layout"]
+        for axis, name in ((panel.x, "xaxis"), (panel.y, "yaxis")):
+            ends = layout[name]["range"]
+            assert [10**end for end in ends] if axis.log else ends == pytest.approx(axis.ends)
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg", "html"])

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.report.figure import Band, Line, Text
 from daqloom.report.system import course_figure, result_figure
 from daqloom.result import Result
 from daqloom.topology.loaded import load
+from support.figures import marks
 
 SERIES = {
     "throughput": {
@@ -32,15 +34,13 @@ def result() -> Result:
 
 
 def test_what_breaks_is_named_and_regroupings_are_shaded(result: Result) -> None:
-    above, below = course_figure.draw(result).axes
-    assert [text.get_text() for text in above.texts] == ["killed", "hanging"]
-    assert [text.get_position()[0] for text in above.texts] == [1.0, 3.25]
-    (throughput,) = (patch for patch in above.patches if hasattr(patch, "get_data"))
-    assert list(throughput.get_data().values) == [8, 0, 6, 8]
-    assert list(below.lines[0].get_ydata()) == [4, 0, 3, 0, 4, 4]
-    spans = [patch.get_bbox() for patch in below.patches]
-    assert [(span.x0, span.x1) for span in spans[:2]] == [(1.25, 2.0), (2.75, 3.0)]
-    assert (3.25, 3.75) in [(span.x0, span.x1) for span in spans[2:]]  # the stop, not the kill
+    above, below = course_figure.figure(result).panels
+    [names] = marks(above, Text)
+    assert (names.text, names.x) == (("killed", "hanging"), (1.0, 3.25))
+    assert marks(above, Line)[0].y == [8, 0, 6, 8, 8]
+    assert marks(below, Line)[0].y == [4, 0, 3, 0, 4, 4]
+    spans = [(band.low, band.high) for band in marks(below, Band)]
+    assert spans == [(1.25, 2.0), (2.75, 3.0), (3.25, 3.75)]  # the stop, not the kill
 
 
 def test_a_run_with_faults_has_the_figure_of_its_course(result: Result, tmp_path: Path) -> None:

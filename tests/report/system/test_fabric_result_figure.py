@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import daqloom
@@ -19,8 +17,10 @@ from daqloom import methods
 from daqloom.cli.main import app
 from daqloom.output import OutputError
 from daqloom.report import style
+from daqloom.report.figure import Area, Bars, Figure, Panel, Text
+from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.system import event_figure, fabric_result_figure, write_latency
-from daqloom.report.system.event_figure import Bar
+from daqloom.report.system.event_figure import Event
 from daqloom.report.system.link_load import blocks, loads
 from daqloom.report.system.phase_figure import MOST_NODES, spread
 from daqloom.result import Result
@@ -31,8 +31,8 @@ from daqloom.topology.fabric import Cable, End, Fabric, Node
 from daqloom.topology.loaded import load
 from daqloom.topology.system import fabric_system
 from daqloom.topology.wiring import NONE
+from support.figures import marks, texts, titles
 from support.small_fabrics import metrics, ring, small
-from support.study_datasets import texts
 
 BRIEF = {"run__warmup": "0 s", "run__duration": "0.5 ms"}
 LATENCY = {"lowest_s": [1e-6, 2e-6, 8e-6], "width_s": [1e-6, 1e-6, 1e-6], "count": [90, 9, 1]}
@@ -42,18 +42,19 @@ def daqpipe(**changes: object) -> Scenario:
     return small(**({"building__protocol": "daqpipe", "building__credits": 3} | BRIEF | changes))
 
 
-def panel(figure: Figure, title: str) -> Axes:
-    [found] = [axes for axes in figure.axes if axes.get_title(loc="left").startswith(title)]
+def panel(figure: Figure, title: str) -> Panel:
+    [found] = [each for each in figure.panels if each.title.startswith(title)]
     return found
 
 
-def bars(axes: Axes) -> dict[int, list[tuple[float, float]]]:
-    """By row, beginning and end (ms)."""
+def bars(shown: Panel) -> dict[float, list[tuple[float, float]]]:
+    """Beginning and end (ms) by height in the panel."""
     found = defaultdict(list)
-    for bar in axes.patches:
-        x, y, width, height = bar.get_bbox().bounds
-        found[int(y + height / 2)].append((x, x + width))
-    return {row: sorted(ends) for row, ends in found.items()}
+    for each in marks(shown, Bars):
+        for at, length, begin in np.broadcast(each.at, each.length, each.base):
+            if length:
+                found[round(float(at), 6)].append((float(begin), float(begin + length)))
+    return {at: sorted(ends) for at, ends in found.items()}
 
 
 def rows(series: Mapping[str, Any], *names: str) -> Any:
@@ -115,18 +116,21 @@ def test_every_node_sends_to_the_slot_that_its_phase_says() -> None:
 def test_the_timeline_has_a_row_for_each_node_and_a_bar_for_each_stage(barrier: str) -> None:
     scenario = small(building__barrier=barrier, **BRIEF)
     result = methods.simulate(scenario, timeline=True)
-    figure = fabric_result_figure.draw(scenario, result)
-    axes = panel(figure, "Sender and receiver in each phase, all nodes")
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == [host.name for host in fabric_system(scenario).fabric.hosts]
-    first, last = axes.get_xlim()
+    figure = fabric_result_figure.figure(scenario, result)
+    shown = panel(figure, "Sender and receiver in each phase, all nodes")
+    names = [host.name for host in fabric_system(scenario).fabric.hosts]
+    assert shown.y.names == names
+    first, last = shown.x.ends
+    assert first is not None
+    assert last is not None
     assert 0 <= first < last <= 0.5
     expected = defaultdict(list)
     for node, begin_s, end_s in rows(result.series["phases"], "node", "begin_s", "end_s"):
         if end_s > begin_s and 1e3 * end_s > first and 1e3 * begin_s < last:
-            expected[names.index(node)].append((1e3 * begin_s, 1e3 * end_s))
-    drawn = bars(axes)
-    assert drawn.keys() == expected.keys() == set(range(4))
+            seen = max(first, 1e3 * begin_s), min(last, 1e3 * end_s)
+            expected[names.index(node) + 0.5].append(seen)
+    drawn = bars(shown)
+    assert drawn.keys() == expected.keys() == {0.5, 1.5, 2.5, 3.5}
     for row in drawn:
         assert np.allclose(drawn[row], sorted(expected[row]))
     assert any(text.startswith("to H") for text in texts(figure))
@@ -147,17 +151,17 @@ def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
     assert len(under_way) == metrics(result)["events_in_flight"] / 4096
     assert max(under_way.count(name) for name in under_way) <= 3
     assert {end_s for end_s, whole in rows(events, "until_s", "whole") if not whole} == {0.5e-3}
-    figure = fabric_result_figure.draw(scenario, result)
-    axes = panel(figure, "Events collected by all builder units")
-    first = axes.get_xlim()[0]
+    shown = panel(
+        fabric_result_figure.figure(scenario, result), "Events collected by all builder units"
+    )
+    first = shown.x.ends[0] or 0.0
     expected = [name for name, end_s in rows(events, "builder", "until_s") if 1e3 * end_s > first]
-    assert sum(map(len, bars(axes).values())) == len(expected)
-    heights = {round(bar.get_y() + bar.get_height() / 2, 6) for bar in axes.patches}
-    assert len(heights) == 4 * 3
+    assert sum(map(len, bars(shown).values())) == len(expected)
+    assert len(bars(shown)) == 4 * 3
 
 
-def test_bars_that_overlap_take_lanes_of_their_own() -> None:
-    a, b, c, d = (Bar(*ends, 0, True) for ends in ((0, 2), (1, 3), (2, 4), (2.5, 5)))
+def test_events_that_overlap_take_lanes_of_their_own() -> None:
+    a, b, c, d = (Event(*ends, 0, True) for ends in ((0, 2), (1, 3), (2, 4), (2.5, 5)))
     assert event_figure.lanes([d, c, b, a]) == [[a, c], [b], [d]]
 
 
@@ -273,7 +277,7 @@ def test_no_panel_covers_another_and_none_leaves_the_page(name: str, tmp_path: P
             "wide": load("lhcb-500"),
         }[name]
         result = carried(scenario, fabric_system(scenario).fabric, write_latency=LATENCY)
-    figure = fabric_result_figure.draw(scenario, result)
+    figure = canvas(fabric_result_figure.figure(scenario, result))
     figure.set_dpi(72)
     figure.draw_without_rendering()
     boxes = [axes.get_tightbbox() for axes in figure.axes]
@@ -296,7 +300,7 @@ def test_the_title_has_the_rate_of_writes_where_few_rounds_were_counted(is_short
     assert warned == is_short
     rate_hz = result.metrics["written_event_rate_hz" if is_short else "event_rate_hz"]
     name = "event rate, fragments written" if is_short else "event rate"
-    written = texts(fabric_result_figure.draw(scenario, result))
+    written = texts(fabric_result_figure.figure(scenario, result))
     [shown] = [text for text in written if "seed 1" in text]
     assert shown.startswith(f"{name} {rate_hz / 1e6:.3g} MHz; throughput")
     assert ("fragments written" in shown) == is_short
@@ -304,9 +308,8 @@ def test_the_title_has_the_rate_of_writes_where_few_rounds_were_counted(is_short
 
 def test_without_a_timeline_the_cables_are_drawn() -> None:
     scenario = small(**BRIEF)
-    figure = fabric_result_figure.draw(scenario, methods.simulate(scenario))
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert [title for title in titles if title] == [
+    figure = fabric_result_figure.figure(scenario, methods.simulate(scenario))
+    assert [title for title in titles(figure) if title] == [
         "Latency of writes",
         "hosts → leaves",
         "leaves → spines",
@@ -319,13 +322,12 @@ def test_the_histogram_has_the_shares_of_its_buckets() -> None:
     lowest, width, count = (np.array(LATENCY[name], float) for name in LATENCY)
     done = write_latency.reached([0, 1.5e-6, 2e-6, 3e-6, 7e-6, 1], lowest, lowest + width, count)
     assert done.tolist() == pytest.approx([0, 45, 90, 99, 99, 100])
-    axes = Figure().subplots()
-    write_latency.draw(axes, LATENCY)
-    [steps] = axes.patches
-    assert steps.get_data().values.sum() == pytest.approx(1)
-    assert axes.get_ylim()[1] == 1
-    assert axes.get_xscale() == "linear"
-    assert "median 1.50 µs\n99 % 2.50 µs\nslowest 9.00 µs" in texts(axes.figure)
+    shown = write_latency.panel(LATENCY)
+    [steps] = marks(shown, Area)
+    assert sum(steps.high[:-1]) == pytest.approx(1)
+    assert shown.y.ends[1] == 1
+    assert not shown.x.log
+    assert marks(shown, Text)[0].text == ["median 1.50 µs\n99 % 2.50 µs\nslowest 9.00 µs"]
 
 
 def test_the_histogram_states_the_numbers_of_the_result() -> None:
@@ -335,7 +337,7 @@ def test_the_histogram_states_the_numbers_of_the_result() -> None:
         f"{text} {style.seconds(float(result.metric(f'write_latency_s.{key}') or 0))}"
         for text, key in (("median", "p50"), ("99 %", "p99"), ("slowest", "max"))
     ]
-    assert "\n".join(told) in texts(fabric_result_figure.draw(scenario, result))
+    assert "\n".join(told) in texts(fabric_result_figure.figure(scenario, result))
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])

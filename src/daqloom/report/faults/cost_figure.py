@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +14,24 @@ from daqloom.faults.loss import MONTH_H, Cost, Estimate, Way
 from daqloom.faults.loss_record import notes
 from daqloom.faults.network import HOST_LINK
 from daqloom.output import write_text
-from daqloom.report import style
-from daqloom.report.faults.failure_figure import duration_marks
+from daqloom.report import matplotlib_renderer, style
+from daqloom.report.faults.failure_figure import duration_axis
+from daqloom.report.figure import (
+    Axis,
+    Bars,
+    Figure,
+    Legend,
+    Line,
+    Mark,
+    Panel,
+    Rule,
+    Text,
+    dots,
+    row_names,
+    segments,
+)
+from daqloom.report.page import Section, page
 from daqloom.words import counted, duration
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.AMBER, style.SKY)
 MOST_BARS = 12
@@ -33,30 +45,19 @@ POINTS = 24
 
 def write(path: Path, name: str, cost: Cost) -> None:
     """Write the figure as png, pdf or svg, or a page with it and tables. Raises OutputError."""
-    figure = draw(name, cost)
     if path.suffix.lower() == ".html":
-        write_text(path, _page(figure, name, cost))
+        write_text(path, _page(name, cost))
     else:
-        style.save(figure, path)
+        matplotlib_renderer.save(figure(name, cost), path)
 
 
-@style.in_style
-def draw(name: str, cost: Cost) -> Figure:
+def figure(name: str, cost: Cost) -> Figure:
     """Return the figure."""
-    from matplotlib.figure import Figure as Blank
-
-    figure = Blank(figsize=(12, 10.5), layout="constrained")
-    figure.suptitle(f"{name}: {_answer(cost)}", fontsize=11, x=0.01, ha="left")
-    # Of their own margins, for names differ in length.
-    above, middle, below = figure.subfigures(3, 1, squeeze=False)[:, 0]
-    time, left = above.subplots(1, 2)
-    _time(time, cost)
-    _left(left, cost)
-    _ways(middle.subplots(), cost)
-    repair, worst = below.subplots(1, 2)
-    _repair(repair, cost)
-    _worst(worst, cost)
-    return figure
+    cells = ((0, 0, 1, 1), (0, 1, 1, 1), (1, 0, 1, 2), (2, 0, 1, 1), (2, 1, 1, 1))
+    drawn = _time(cost), _left(cost), _ways(cost), _repair(cost), _worst(cost)
+    panels = [replace(panel, cell=cell) for panel, cell in zip(drawn, cells, strict=True)]
+    # Rows have margins of their own, as names differ in length.
+    return Figure(panels, (12, 10.5), f"{name}: {_answer(cost)}", is_by_row=True)
 
 
 def _answer(cost: Cost) -> str:
@@ -73,35 +74,48 @@ def _hours(hours: Estimate) -> str:
     return f"{told} ({hours.low:.3g} to {hours.high:.3g})"
 
 
-def _time(axes: Axes, cost: Cost) -> None:
+INTERVAL = Line([], [], "", style.BLACK, 1.2)
+
+
+def _ends(estimates: Sequence[Estimate]) -> Any:
+    """Ends of the intervals, shape (2, n); NaN where one is not known."""
+    ends = [(each.low, each.high) for each in estimates]
+    return np.array(ends, dtype=float).reshape(-1, 2).T
+
+
+def _time(cost: Cost) -> Panel:
     shares = cost.at_once[1 : MOST_BARS + 1]
     places = np.arange(1, len(shares) + 1)
-    axes.bar(places, [100 * each.value for each in shares], color=style.SKY, width=0.8)
-    for place, each in zip(places, shares, strict=True):
-        if each.low is not None and each.high is not None:
-            axes.plot([place] * 2, [100 * each.low, 100 * each.high], color=style.BLACK, lw=1.2)
-    axes.set_xticks(places)
-    axes.set_ylim(0, None if shares else 1)
+    marks: list[Mark] = [
+        Bars(places, [100 * each.value for each in shares], colour=style.SKY, upright=True),
+        segments([places, places], 100 * _ends(shares), INTERVAL),
+    ]
     beyond = sum(each.value for each in cost.at_once[MOST_BARS + 1 :])
     more = f"; more than {MOST_BARS}: {100 * beyond:.2g} %" if beyond else ""
-    axes.set(xlabel=f"cables between switches down at once{more}", ylabel="share of the time (%)")
-    axes.set_title(f"What is down (none: {100 * cost.at_once[0].value:.3g} % of the time)")
-    style.quiet_grid(axes)
+    names = [str(place) for place in places]
+    return Panel(
+        marks,
+        Axis(f"cables between switches down at once{more}", ticks=places, names=names),
+        Axis("share of the time (%)", (0, None if shares else 1)),
+        f"What is down (none: {100 * cost.at_once[0].value:.3g} % of the time)",
+    )
 
 
-def _left(axes: Axes, cost: Cost) -> None:
+def _left(cost: Cost) -> Panel:
     largest = max(max(map(max, each.found_bps.values())) for each in cost.throughputs.values())
     scale, unit = style.prefixed("bit/s", largest)
+    marks: list[Mark] = []
     for (way, each), colour in zip(cost.throughputs.items(), cycle(COLOURS), strict=False):
-        axes.plot(each.numbers, each.means_bps / scale, color=colour, label=way)
-        for number, draws in each.found_bps.items():
-            axes.plot([number] * len(draws), np.array(draws) / scale, ".", color=colour, ms=5)
-    axes.set_xticks(cost.as_it_is.numbers)
-    axes.set_ylim(0, None)
-    axes.set(xlabel="broken cables; points are draws", ylabel=f"throughput ({unit})")
-    axes.set_title("What is left, simulated")
-    axes.legend(frameon=False)
-    style.quiet_grid(axes)
+        marks.append(Line(each.numbers, each.means_bps / scale, way, colour))
+        draws = [(number, bps / scale) for number, all_ in each.found_bps.items() for bps in all_]
+        x, y = zip(*draws, strict=True)
+        marks.append(dots(x, y, marker=".", colour=colour, size=5))
+    numbers = cost.as_it_is.numbers
+    x_axis = Axis(
+        "broken cables; points are draws", ticks=numbers, names=[*map("{:g}".format, numbers)]
+    )
+    y_axis = Axis(f"throughput ({unit})", (0, None))
+    return Panel(marks, x_axis, y_axis, "What is left, simulated", legend=Legend())
 
 
 def _all_ways(cost: Cost) -> list[tuple[str, Way]]:
@@ -110,64 +124,58 @@ def _all_ways(cost: Cost) -> list[tuple[str, Way]]:
     return [*found, (cost.mended.name, cost.mended)]
 
 
-def _ways(axes: Axes, cost: Cost) -> None:
+def _ways(cost: Cost) -> Panel:
     ways = _all_ways(cost)
     colours = dict(zip(cost.throughputs, cycle(COLOURS), strict=False))
-    for place, (name, way) in enumerate(ways):
-        hours = way.hours
-        axes.barh(place, hours.value, color=colours.get(name, style.GREY), height=0.7)
-        if hours.low is not None and hours.high is not None:
-            axes.plot([hours.low, hours.high], [place] * 2, color=style.BLACK, lw=1.2)
-    axes.set_yticks(range(len(ways)), [f"{name}   {way.hours.value:.3g} h" for name, way in ways])
-    axes.set_ylim(len(ways) - 0.5, -0.5)
-    least, _ = axes.get_xlim()
-    most = 1.05 * max(0.1, *(way.hours.high or way.hours.value for _, way in ways))
+    hours = [way.hours for _, way in ways]
+    places = np.arange(len(ways))
+    shades = [colours.get(name, style.GREY) for name, _ in ways]
+    marks: list[Mark] = [
+        Bars(places, [each.value for each in hours], 0.0, 0.7, "", shades),
+        segments(_ends(hours), [places, places], INTERVAL),
+        Rule(0, dash="solid", upright=True, width=0.8),
+    ]
+    most = 1.05 * max(0.1, *(each.high or each.value for each in hours))
+    least = 1.05 * min(0.0, *(each.value if each.low is None else each.low for each in hours))
     shown = max(least, -most)  # a way that gains much would leave no room for what others lose
-    axes.set_xlim(shown, most)
     cut = "; some bars go on" if shown > least else ""
-    gained = f" (below 0: gained{cut})" if any(way.hours.value < 0 for _, way in ways) else ""
-    axes.axvline(0, color=style.GREY, lw=0.8)
-    axes.set_xlabel(f"hours lost in a month, of the full throughput as it is{gained}")
-    axes.set_title("What would help")
-    style.quiet_grid(axes)
+    gained = f" (below 0: gained{cut})" if any(each.value < 0 for each in hours) else ""
+    names = [f"{name}   {way.hours.value:.3g} h" for name, way in ways]
+    label = f"hours lost in a month, of the full throughput as it is{gained}"
+    return Panel(marks, Axis(label, (shown, most)), row_names(names), "What would help")
 
 
-def _repair(axes: Axes, cost: Cost) -> None:
+def _repair(cost: Cost) -> Panel:
     end_s = cost.month.observed.end_s
     longest_s = max(each.lasts_s(end_s) for each in cost.month.failures)
     shortest_s = min(SHORTEST_S, longest_s / 10) or SHORTEST_S
     times_s = np.geomspace(shortest_s, max(longest_s, 10 * shortest_s), POINTS)
     hours = [cost.hours_repaired(float(time_s)) for time_s in times_s]
-    axes.plot(times_s, hours, color=style.BLUE)
-    for cap_s, way in cost.repaired:
-        axes.plot([cap_s], [way.hours.value], "o", color=style.ORANGE, ms=5)
-        axes.annotate(
-            duration(cap_s), (cap_s, way.hours.value), (-4, 4), textcoords="offset points",
-            ha="right", fontsize=8,
-        )  # fmt: skip
-    axes.set(xscale="log", xlabel="longest failure", ylabel="hours lost in a month")
-    duration_marks(axes)
-    axes.set_ylim(min(0.0, *hours), None)
-    axes.set_title("If all were repaired within a time")
-    style.quiet_grid(axes)
+    marks: list[Mark] = [Line(times_s, hours)]
+    if cost.repaired:
+        caps_s = [cap_s for cap_s, _ in cost.repaired]
+        values = [way.hours.value for _, way in cost.repaired]
+        names = [*map(duration, caps_s)]
+        marks.append(dots(caps_s, values, colour=style.ORANGE, size=5))
+        marks.append(Text(caps_s, values, names, across="right", down="bottom", offset=(-4, 4)))
+    x = duration_axis("longest failure", [*times_s])
+    y = Axis("hours lost in a month", (min(0.0, *hours), None))
+    return Panel(marks, x, y, "If all were repaired within a time")
 
 
-def _worst(axes: Axes, cost: Cost) -> None:
-    for place, each in enumerate(cost.worst):
-        colour = style.AMBER if each.kind == HOST_LINK else style.BLUE
-        axes.barh(place, each.hours, color=colour, height=0.7)
+def _worst(cost: Cost) -> Panel:
+    colours = [style.AMBER if each.kind == HOST_LINK else style.BLUE for each in cost.worst]
+    bars = Bars(
+        range(len(colours)), [each.hours for each in cost.worst], thickness=0.7, colour=colours
+    )
     names = [f"{each.total.link}  ({each.total.failures})" for each in cost.worst]
-    axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_ylim(max(FEWEST_BARS, len(names)) - 0.5, -0.5)
     hosts = any(each.kind == HOST_LINK for each in cost.worst)
-    axes.set_xlabel(f"hours lost in a month{'; amber: host links' if hosts else ''}")
-    axes.set_title("Links with most downtime (failures)", loc="right")
-    style.quiet_grid(axes)
+    x = Axis(f"hours lost in a month{'; amber: host links' if hosts else ''}")
+    y = row_names(names, FEWEST_BARS, size=7)
+    return Panel([bars], x, y, "Links with most downtime (failures)")
 
 
-def _page(figure: Any, name: str, cost: Cost) -> str:
-    from daqloom.report.page import page, picture, table
-
+def _page(name: str, cost: Cost) -> str:
     ways = [
         (named, f"{way.full_bps / 1e12:.4g}", f"{way.mean_bps.value / 1e12:.4g}", _hours(way.hours))
         for named, way in _all_ways(cost)
@@ -177,18 +185,14 @@ def _page(figure: Any, name: str, cost: Cost) -> str:
          f"{each.hours:.3g} h", each.total.causes_in_words)
         for each in cost.worst
     ]  # fmt: skip
-    rests = [(sentence,) for sentence in _rests(cost)]
-    described = "Time with cables down, throughput, what would help, repair times and links"
+    drawn = replace(figure(name, cost), title="")
+    of_links = ("most downtime first", "kind", "failures", "down", "lost in a month", "causes")
+    of_ways = ("", "none down (Tb/s)", "mean (Tb/s)", "lost in a month")
     parts = [
-        picture("Cost of failures", _answer(cost), style.png(figure, 110), described, answer=True),
-        "<h2>What would help</h2>",
-        table(("", "none down (Tb/s)", "mean (Tb/s)", "lost in a month"), ways),
-        "<h2>Links</h2>",
-        table(
-            ("most downtime first", "kind", "failures", "down", "lost in a month", "causes"), links
-        ),
-        "<h2>What it rests on</h2>",
-        table(("",), rests),
+        Section("Cost of failures", [_answer(cost)], is_answer=True, figure=drawn),
+        Section("What would help", head=of_ways, rows=ways),
+        Section("Links", head=of_links, rows=links),
+        Section("What it rests on", _rests(cost)),
     ]
     failures = counted(len(cost.month.failures), "failure")
     return page(name, f"{failures} in {cost.month.days:.3g} days, flapping merged", parts)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,23 @@ from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.failure import Failure
 from daqloom.faults.summary import Variant, distinct
 from daqloom.output import write_text
-from daqloom.report import style
+from daqloom.report import matplotlib_renderer, style
+from daqloom.report.figure import (
+    Area,
+    Axis,
+    Bars,
+    Cells,
+    ColourBar,
+    Figure,
+    Legend,
+    Line,
+    Mark,
+    Panel,
+    Scale,
+    row_names,
+)
+from daqloom.report.page import Section, page
 from daqloom.words import TIMES_S, counted, duration, natural_key, unit_of_time
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLOURS = (style.SKY, style.ORANGE, style.BLUE)
 MOST_BARS = 20
@@ -37,73 +49,70 @@ LABELS = 24
 def write(path: Path, kinds: Mapping[str, Variant], links: Sequence[str]) -> None:
     """Write the figure as png, pdf or svg, or a page with it and a table of links. `links`: all of
     the network, in the order of the map; none where it is not known. Raises OutputError."""
-    figure = draw(kinds, links)
     if path.suffix.lower() == ".html":
-        write_text(path, _page(figure, kinds))
+        write_text(path, _page(figure(kinds, links), kinds))
     else:
-        style.save(figure, path)
+        matplotlib_renderer.save(figure(kinds, links), path)
 
 
-@style.in_style
-def draw(kinds: Mapping[str, Variant], links: Sequence[str]) -> Figure:
+def figure(kinds: Mapping[str, Variant], links: Sequence[str]) -> Figure:
     """Return the figure."""
-    from matplotlib.figure import Figure as Blank
-
-    figure = Blank(figsize=(12, 9.2), layout="constrained")
-    panels = figure.subplot_mosaic([["durations", "map"], ["days", "map"], ["between", "links"]])
     real = list(kinds.values())[1]
     last = list(kinds.values())[-1]
-    _durations(panels["durations"], kinds)
-    _days(panels["days"], kinds)
-    _map(panels["map"], real, links)
-    _between(panels["between"], last)
-    _worst(panels["links"], last)
-    return figure
+    shown, bars = _map(real, links)
+    panels = [
+        _durations(kinds),
+        replace(_days(kinds), cell=(1, 0, 1, 1)),
+        replace(shown, cell=(0, 1, 2, 1)),
+        replace(_between(last), cell=(2, 0, 1, 1)),
+        replace(_worst(last), cell=(2, 1, 1, 1)),
+    ]
+    return Figure(panels, (12, 9.2), bars=bars)
 
 
-def _durations(axes: Axes, kinds: Mapping[str, Variant]) -> None:
+def _durations(kinds: Mapping[str, Variant]) -> Panel:
+    marks: list[Mark] = []
+    times: list[float] = []
     for (name, kind), colour in zip(distinct(kinds).items(), COLOURS, strict=False):
         found = kind.durations
         if not len(found.duration_s):
             continue
         label = f"{name}, {len(kind.failures):,}"
-        axes.step(found.duration_s, found.share, where="post", color=colour, label=label)
-        axes.fill_between(
-            found.duration_s, found.low, found.high, step="post", color=colour, alpha=0.2, lw=0
-        )
-    axes.set(xscale="log", ylim=(0, 1), xlabel="duration, with bands of 95 %")
-    duration_marks(axes)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    axes.set_title("Failures that end within a duration")
-    if axes.lines:
-        axes.legend(frameon=False, loc="lower right")
-    style.quiet_grid(axes)
+        marks.append(Area(found.duration_s, found.low, found.high, "", colour, 0.2, "post"))
+        marks.append(Line(found.duration_s, found.share, label, colour, step="post"))
+        times += [each for each in found.duration_s if each > 0]
+    return Panel(
+        marks,
+        duration_axis("duration, with bands of 95 %", times),
+        Axis("", (0, 1), text=lambda value: f"{100 * value:g} %"),
+        "Failures that end within a duration",
+        legend=Legend("lower right"),
+    )
 
 
-def duration_marks(axes: Axes) -> None:
-    """Mark durations on a logarithmic axis in the units of people."""
-    from matplotlib.ticker import NullLocator
+def duration_axis(label: str, times_s: Sequence[float]) -> Axis:
+    """A logarithmic axis of durations in the units of people."""
+    low, high = (min(times_s), max(times_s)) if len(times_s) else (1.0, 10.0)
+    room = (high / low) ** 0.05 if high > low else 3.0
+    ends = low / room, high * room
+    marks = [at for at in MARKS_S if ends[0] <= at <= ends[1]]
+    return Axis(label, ends, log=True, ticks=marks, names=[_round_duration(at) for at in marks])
 
-    shortest_s, longest_s = axes.get_xlim()
-    marks = [at for at in MARKS_S if shortest_s <= at <= longest_s]
-    axes.set_xticks(marks, [_round_duration(at) for at in marks])
-    axes.xaxis.set_minor_locator(NullLocator())
 
-
-def _days(axes: Axes, kinds: Mapping[str, Variant]) -> None:
+def _days(kinds: Mapping[str, Variant]) -> Panel:
     every, real = list(kinds.values())[:2]
     span = _Days(every)
     outside = span.counts(real)
     tests = span.counts(every) - outside
     places = np.arange(span.columns) + 0.5
-    axes.bar(places, outside, color=style.ORANGE, label="outside tests", width=0.85)
-    axes.bar(places, tests, bottom=outside, color="#d8d8d8", label="in test periods", width=0.85)
-    span.mark(axes)
+    look: dict[str, Any] = {"upright": True, "thickness": 0.85}
+    marks: list[Mark] = [
+        Bars(places, outside, name="outside tests", colour=style.ORANGE, **look),
+        Bars(places, tests, outside, name="in test periods", colour="#d8d8d8", **look),
+    ]
     each = "each day" if span.step == 1 else f"each {span.step} days"
-    axes.set_title(f"Failures that begin on {each}")
-    if tests.any():
-        axes.legend(frameon=False)
-    style.quiet_grid(axes)
+    title = f"Failures that begin on {each}"
+    return Panel(marks, span.axis(), title=title, legend=Legend() if tests.any() else None)
 
 
 class _Days:
@@ -123,17 +132,17 @@ class _Days:
         columns = [self.column(each) for each in kind.failures]
         return np.bincount(np.array(columns, dtype=np.int64), minlength=self.columns)
 
-    def mark(self, axes: Axes) -> None:
-        """Write some of their dates below."""
+    def axis(self) -> Axis:
+        """Return the axis with some of their dates."""
         places = np.arange(0, self.columns, max(1, -(-self.columns // 6)))
         names = [day_name(self.first + self.step * int(place)) for place in places]
         same = len({name[:4] for name in names}) == 1
-        axes.set_xticks(places + 0.5, [name[5:] if same else name[:7] for name in names])
-        axes.set_xlim(0, self.columns)
-        axes.set_xlabel(f"day (UTC), from {names[0]}")
+        shown = [name[5:] if same else name[:7] for name in names]
+        label = f"day (UTC), from {names[0]}"
+        return Axis(label, (0, self.columns), ticks=places + 0.5, names=shown)
 
 
-def _map(axes: Axes, kind: Variant, links: Sequence[str]) -> None:
+def _map(kind: Variant, links: Sequence[str]) -> tuple[Panel, list[ColourBar]]:
     """Rows are links by switch and port, of those that failed."""
     failed = {each.link for each in kind.failures}
     rows = [link for link in links if link in failed]
@@ -144,55 +153,45 @@ def _map(axes: Axes, kind: Variant, links: Sequence[str]) -> None:
     grid = np.zeros((max(1, -(-len(rows) // per_row)), span.columns))
     for each in kind.failures:
         grid[row_of[each.link], span.column(each)] += 1
-    shown = np.ma.masked_equal(grid, 0)
-    from matplotlib.colors import LogNorm
-
-    image = axes.pcolormesh(shown, cmap="viridis_r", norm=LogNorm(1, max(2, grid.max())))
+    scale = Scale(style.sequence(64, "viridis_r", 1.0), 1, max(2, float(grid.max())), log=True)
+    shown = np.where(grid > 0, grid, np.nan)
+    cells = Cells(np.arange(span.columns + 1), np.arange(len(grid) + 1), shown, scale)
     marks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= grid.max()]
-    bar = axes.figure.colorbar(
-        image, ax=axes, label="failures", shrink=0.6, ticks=marks, format="%g"
-    )
-    bar.ax.minorticks_off()
     places = np.unique(np.linspace(0, len(rows) - 1, min(LABELS, len(rows))).astype(int))
-    axes.set_yticks(
-        (places + 0.5) / per_row, [rows[place].split(" - ")[0] for place in places], fontsize=7
-    )
-    axes.set_ylim(len(grid), 0)
-    span.mark(axes)
-    axes.set_title(f"Outside tests, {counted(len(rows), 'link')} by switch and port")
+    names = [rows[place].split(" - ")[0] for place in places]
+    y = Axis("", (len(grid), 0), ticks=(places + 0.5) / per_row, names=names, size=7, grid=False)
+    title = f"Outside tests, {counted(len(rows), 'link')} by switch and port"
+    bar = ColourBar(scale, "failures", [2], ticks=marks, shrink=0.6)
+    return Panel([cells], replace(span.axis(), grid=False), y, title), [bar]
 
 
-def _between(axes: Axes, kind: Variant) -> None:
+def _between(kind: Variant) -> Panel:
     """The share of intervals that are longer, found and fitted, on the scale of an exponential."""
     found = kind.intervals
+    count = len(found.interval_s)
     longest_s = float(found.interval_s.max(initial=0.0))
     scale, unit = unit_of_time(longest_s / 3)
-    if len(found.interval_s):
-        left = 1 - np.arange(len(found.interval_s)) / len(found.interval_s)
-        axes.step(found.interval_s / scale, left, where="pre", color=style.BLACK, label="found")
-        axes.set_ylim(0.5 / len(found.interval_s), 1.2)
+    marks: list[Mark] = []
+    if count:
+        left = 1 - np.arange(count) / count
+        marks.append(Line(found.interval_s / scale, left, "found", style.BLACK, step="pre"))
     for fit, colour in zip(found.fits, (style.SKY, style.PURPLE), strict=False):
         times = np.linspace(0, longest_s, 400)
         share = np.exp(-((times / fit.scale_s) ** fit.shape))
-        axes.plot(times / scale, share, color=colour, label=f"{fit.name}, p = {fit.p_value:.2g}")
-    axes.set(yscale="log", xlabel=f"time from one failure to the next ({unit}), flapping merged")
-    if axes.lines:
-        axes.legend(frameon=False)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    axes.set_title("Intervals that are longer")
-    style.quiet_grid(axes)
+        marks.append(Line(times / scale, share, f"{fit.name}, p = {fit.p_value:.2g}", colour))
+    x = Axis(f"time from one failure to the next ({unit}), flapping merged")
+    ends = (0.5 / count, 1.2) if count else (0.5, 1.2)
+    y = Axis("", ends, log=True, text=lambda value: f"{100 * value:g} %")
+    return Panel(marks, x, y, "Intervals that are longer", legend=Legend())
 
 
-def _worst(axes: Axes, kind: Variant) -> None:
+def _worst(kind: Variant) -> Panel:
     totals = kind.totals[:MOST_BARS]
     hours = [total.down_s / TIMES_S["h"] for total in totals]
-    axes.barh(range(len(totals)), hours, color=style.BLUE)
     names = [f"{total.link}  ({total.failures})" for total in totals]
-    axes.set_yticks(range(len(totals)), names, fontsize=7)
-    axes.set_ylim(max(1, len(totals)) - 0.5, -0.5)
-    axes.set_xlabel("cumulative downtime (h)")
-    axes.set_title("Links that fail most (failures, flapping merged)")
-    style.quiet_grid(axes)
+    title = "Links that fail most (failures, flapping merged)"
+    bars, y = Bars(range(len(totals)), hours), row_names(names, size=7)
+    return Panel([bars], Axis("cumulative downtime (h)"), y, title)
 
 
 def _round_duration(value_s: float) -> str:
@@ -200,19 +199,14 @@ def _round_duration(value_s: float) -> str:
     return f"{value_s / length:g} {unit}" if unit != "s" else style.round_seconds(value_s)
 
 
-def _page(figure: Any, kinds: Mapping[str, Variant]) -> str:
-    from daqloom.report.page import page, picture, table
-
+def _page(drawn: Figure, kinds: Mapping[str, Variant]) -> str:
     last = list(kinds.values())[-1]
     begin, end = (day_name(int(at // DAY_S)) for at in last.observed)
-    told = "; ".join(f"{name}: {len(kind.failures):,}" for name, kind in kinds.items())
+    counts = "; ".join(f"{name}: {len(kind.failures):,}" for name, kind in kinds.items())
     rows = [
         (total.link, f"{total.failures}", duration(total.down_s), total.causes_in_words)
         for total in last.totals
     ]
-    parts = [
-        picture("Failures", told, style.png(figure, 110), "Durations, days, links and intervals"),
-        "<h2>Links</h2>",
-        table(("link", "failures, flapping merged", "down", "causes"), rows),
-    ]
+    head = ("link", "failures, flapping merged", "down", "causes")
+    parts = [Section("Failures", [counts], figure=drawn), Section("Links", head=head, rows=rows)]
     return page("Failures of links", f"{begin} to {end}", parts)

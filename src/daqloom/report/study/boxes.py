@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Bars, Figure, Legend, Line, Mark, Panel, dots, segments
 from daqloom.report.study import view
 from daqloom.study import StudyError, points
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import DataArray, Dataset
 
 MOST_BOXES = 12
@@ -26,7 +26,7 @@ def box_plots(dataset: Dataset, variable: str | None = None) -> Figure:
     variable = points.shown_variable(dataset, variable)
     if dataset.sizes["seed"] < 2:
         raise StudyError("box plots require at least two seeds; set repeat.seeds in the study")
-    return _Boxes(dataset, variable).draw()
+    return _Boxes(dataset, variable).figure()
 
 
 def box_plots_caption(dataset: Dataset) -> str:
@@ -89,63 +89,50 @@ class _Boxes:
                 text = f"{name}" if len(methods) == 1 else f"{name}, {label}"
                 yield text, colour, method == "analyse", table
 
-    @style.in_style
-    def draw(self) -> Figure:
-        from matplotlib.lines import Line2D
-
+    def figure(self) -> Figure:
+        """A box for each step and group."""
         boxes = [group for group in self.groups if not group[2]]
         width = 0.72 / max(1, len(boxes))
-        figure, (axes,) = view.panels_for(1)
+        marks: list[Mark] = []
         for place, group in enumerate(boxes):
             offset = (place - (len(boxes) - 1) / 2) * width
-            _boxes(axes, group[3], offset, width * 0.8, group[1])
-        for _, colour, alike, table in self.groups:
+            marks += _boxes(group[3], offset, width * 0.8, group[1])
+        keys: list[Mark] = []
+        for name, colour, alike, table in self.groups:
+            key = Line([], [], name, colour, 1.4 if alike else 5, "dash" if alike else "solid")
+            keys.append(key)
             if alike:
                 middle = np.nanmax(np.where(np.isfinite(table), table, -np.inf), axis=1)
                 middle = np.where(np.isfinite(middle), middle, np.nan)
                 at = np.arange(len(middle))
-                axes.hlines(middle, at - 0.42, at + 0.42, color=colour, lw=1.4, ls="--")
-        axes.set_xticks(range(len(self.steps)), self.texts)
-        if max(map(len, self.texts)) * len(self.texts) > 75:
-            axes.tick_params("x", rotation=30)
-        axes.set_xlim(-0.6, len(self.steps) - 0.4)
-        axes.set(xlabel=self.x.label, ylabel=self.y.label)
-        view.height_from(axes, np.concatenate([g[3].ravel() for g in self.groups]))
-        style.quiet_grid(axes)
-        handles = [
-            Line2D([], [], color=colour, lw=1.4 if alike else 5, ls="--" if alike else "-")
-            for _, colour, alike, _ in self.groups
-        ]
-        labels = [group[0] for group in self.groups]
-        figure.legend(handles, labels, loc="outside right upper", frameon=False)
-        return figure
+                ends = (at - 0.42, at + 0.42), (middle, middle)
+                marks.append(segments(*ends, replace(key, name="")))
+        every = np.concatenate([group[3].ravel() for group in self.groups])
+        turned = 30 if max(map(len, self.texts)) * len(self.texts) > 75 else 0
+        steps = range(len(self.steps))
+        x = Axis(
+            self.x.label, (-0.6, len(steps) - 0.4), ticks=steps, names=self.texts, turned=turned
+        )
+        panel = Panel(marks, x, view.height_axis(self.y.label, every))
+        return view.panels_for([panel], legend=Legend("outside right upper"), keys=keys)
 
 
-def _boxes(axes: Axes, table: Any, offset: float, width: float, colour: str) -> None:
-    found = [(i, row[np.isfinite(row)]) for i, row in enumerate(table)]
-    found = [(i, row) for i, row in found if row.size]
+def _boxes(table: Any, offset: float, width: float, colour: str) -> Iterator[Mark]:
+    """Whiskers, boxes from quartile to quartile, medians and seeds."""
+    found = [(step + offset, row[np.isfinite(row)]) for step, row in enumerate(table)]
+    found = [(place, row) for place, row in found if row.size]
     if not found:
         return
-    places = [i + offset for i, _ in found]
-    axes.boxplot(
-        [row for _, row in found],
-        positions=places,
-        widths=width,
-        whis=(0, 100),
-        manage_ticks=False,
-        patch_artist=True,
-        boxprops={"facecolor": _pale(colour), "edgecolor": colour},
-        medianprops={"color": colour, "linewidth": 1.8},
-        whiskerprops={"color": colour},
-        capprops={"color": colour},
+    at = np.array([place for place, _ in found])
+    quartiles = np.array([np.percentile(row, (0, 25, 50, 75, 100)) for _, row in found]).T
+    low, lower, middle, upper, high = quartiles
+    yield dots(at, middle, marker="", colour=colour, error=[middle - low, high - middle])
+    yield Bars(
+        at, upper - lower, lower, width, colour=style.pale(colour), upright=True, edge=colour
     )
-    for place, (_, row) in zip(places, found, strict=True):
+    ends = (at - width / 2, at + width / 2), (middle, middle)
+    yield segments(*ends, Line([], [], "", colour))
+    for place, row in found:
         # Beside one another, so that equal values show; the same in every rendering.
         shift = (np.arange(row.size) - (row.size - 1) / 2) * min(0.12, width * 0.7 / row.size)
-        axes.plot(place + shift, row, ".", color=colour, ms=4, alpha=0.75)
-
-
-def _pale(colour: str) -> tuple[float, ...]:
-    from matplotlib.colors import to_rgb
-
-    return tuple(0.82 + 0.18 * part for part in to_rgb(colour))
+        yield dots(place + shift, row, marker=".", colour=colour, size=4, opacity=0.75)

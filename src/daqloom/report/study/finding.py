@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from daqloom.report.figure import Figure
 
 NOTHING = "–"
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One section. `name` is that of the figure's files."""
+    """One section: a figure with what it shows. `name` is that of its files."""
 
     name: str
     heading: str
     sentences: tuple[str, ...]
     """The first one is the answer, the others are what its reader has to know."""
     figure: Figure
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
 
 
 def counted(reasons: dict[str, int]) -> str:

@@ -12,6 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import (
+    Area,
+    Axis,
+    Band,
+    Figure,
+    Legend,
+    Line,
+    Mark,
+    Panel,
+    Rule,
+    Text,
+    dots,
+)
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
@@ -20,8 +33,6 @@ from daqloom.study.points import NEEDED, PEAK, axes_of, is_numeric, operating_po
 from daqloom.study.return_levels import describe
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
 HEADING = "Peaks expected in an hour, a day, a fill"
@@ -276,76 +287,44 @@ def short(warning: str) -> str:
     return re.sub(r"^[0-9]+ of [0-9]+ ", "some ", what)
 
 
-@style.in_style
 def figure(dataset: Dataset, found: Levels, shown: PointLevels) -> Figure:
     """Levels against the period at one point, with their interval and the observed maxima."""
     quantity = view.variable_quantity(dataset, shown.metric)
-    drawn, (axes,) = view.panels_for(1)
-    _curve(axes, shown, quantity, max(each.length_s for each in found.periods))
+    ends = shown.block_s, 2 * max(each.length_s for each in found.periods)
+    curve, y = _curve(shown, quantity, ends)
+    runs = Band(0.5 * shown.block_s, shown.observed_s, style.PALE, 1.0, "length of the runs")
+    marks: list[Mark] = [runs, *curve]
+    look: dict[str, Any] = {"across": "right", "down": "top", "turned": 90, "offset": (-3, -3)}
     for each in found.periods:
-        axes.axvline(each.length_s, color=style.GREY, lw=0.8, ls=(0, (2, 3)), zorder=1)
-        axes.annotate(
-            each.name,
-            (each.length_s, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(-3, -3),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="top",
-            fontsize=8,
-            color=style.GREY,
-        )
-    _time_axis(axes)
-    axes.set(ylabel=quantity.label, xlabel="exceeded once in")
-    axes.set_title(view.place_text(dataset, shown.at))
-    drawn.legend(loc="outside lower center", frameon=False, ncols=3)
-    style.quiet_grid(axes)
-    return drawn
+        marks.append(Rule(each.length_s, upright=True, width=0.8))
+        marks.append(Text(each.length_s, 1, [each.name], style.GREY, shares="y", **look))
+    ticks = [time for time in _TICKS if ends[0] <= time <= ends[1]]
+    names = [_TICKS[time] for time in ticks]
+    x = Axis("exceeded once in", ends, log=True, ticks=ticks, names=names)
+    panel = Panel(marks, x, y, view.place_text(dataset, shown.at))
+    return view.panels_for([panel], legend=Legend("outside lower center", columns=3))
 
 
-def _curve(axes: Axes, shown: PointLevels, quantity: view.Quantity, longest_s: float) -> None:
+def _curve(
+    shown: PointLevels, quantity: view.Quantity, ends: tuple[float, float]
+) -> tuple[list[Mark], Axis]:
     fit, colour = shown.fit, view.LOOKS[shown.method].colour
-    ordered = np.sort(fit.maxima)
+    ordered = np.sort(fit.maxima) / quantity.divisor
     # Weibull's plotting positions: the i-th of n is exceeded with 1 - i / (n + 1).
     exceeded = 1 - np.arange(1, ordered.size + 1) / (ordered.size + 1)
-    axes.plot(
-        shown.block_s / exceeded,
-        ordered / quantity.divisor,
-        "o",
-        ms=3.5,
-        color=style.BLACK,
-        label=f"maxima of {ordered.size} blocks of {style.round_seconds(shown.block_s)}",
-        zorder=3,
-    )
-    axes.axvspan(
-        0.5 * shown.block_s, shown.observed_s, color="#f4f4f4", zorder=0, label="length of the runs"
-    )
+    name = f"maxima of {ordered.size} blocks of {style.round_seconds(shown.block_s)}"
+    maxima = dots(shown.block_s / exceeded, ordered, name, size=3.5, colour=style.BLACK)
     if shown.limit is not None:
         limit = shown.limit / quantity.divisor
-        text = f"limit, {quantity.text(shown.limit)}"
-        axes.axhline(limit, color=style.ORANGE, lw=1.3, ls="--", label=text)
-        axes.set_xlim(shown.block_s, 2 * longest_s)
-        axes.set_ylim(0, 1.12 * limit)
-        return
-    times = np.geomspace(1.3 * shown.block_s, 2 * longest_s, CURVE)
+        name = f"limit, {quantity.text(shown.limit)}"
+        rule = Rule(limit, "", style.ORANGE, 1.3, "dash", name)
+        return [rule, maxima], Axis(quantity.label, (0, 1.12 * limit))
+    times = np.geomspace(1.3 * shown.block_s, ends[1], CURVE)
     levels_at = [fit.tail.levels(shown.block_s / time) for time in times]
     low, curve, high = np.array(levels_at).T / quantity.divisor
-    axes.plot(times, curve, color=colour, label="expected level")
-    top = 1.05 * float(min(high.max(), 2.5 * curve[-1]))
+    marks: list[Mark] = [Line(times, curve, "expected level", colour)]
     if not fit.has_no_peak:
-        axes.fill_between(times, low, high, color=colour, alpha=0.18, lw=0, label="interval, 95 %")
-    axes.set_xlim(shown.block_s, 2 * longest_s)
-    bottom = 0.9 * min(float(ordered[0]) / quantity.divisor, curve[0])
-    axes.set_ylim(max(0.0, bottom), top)
-
-
-def _time_axis(axes: Axes) -> None:
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    ticks = [time for time in _TICKS if low <= time <= high]
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: _TICKS.get(value, ""))
+        marks.append(Area(times, low, high, "interval, 95 %", colour))
+    bottom = max(0.0, 0.9 * min(float(ordered[0]), curve[0]))
+    top = 1.05 * float(min(high.max(), 2.5 * curve[-1]))
+    return [*marks, maxima], Axis(quantity.label, (bottom, top))

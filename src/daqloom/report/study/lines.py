@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, Rule, Text, dots
 from daqloom.report.study import view
 from daqloom.study import StudyError, points, unbounded
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import DataArray, Dataset
 
 
@@ -23,14 +23,16 @@ MOST_PANELS = 6
 WIDTH, MARK = 1.3, 4.5
 FAR = 1.6
 """Times the highest solid point: hollow ones above that are left out."""
-BOUND_LOOK: dict[str, Any] = {"color": style.GREY, "lw": 1.1, "ls": (0, (1, 1))}
+BOUND = Line([], [], "bound of the links", style.GREY, 1.1, "dot")
+LEGEND = Legend("outside right upper")
+"""Beside the panels, where nothing can lie under it."""
 
 
 def lines(dataset: Dataset, variable: str | None = None) -> Figure:
     """Means over seeds with standard deviations: a line for each method and step of a second axis.
     A third axis becomes small multiples. Saturated points are hollow and not joined. Raises
     StudyError."""
-    return Lines(dataset, points.shown_variable(dataset, variable)).draw()
+    return _Lines(dataset, points.shown_variable(dataset, variable)).figure()
 
 
 def _is_range(dataset: Dataset) -> bool:
@@ -60,8 +62,8 @@ def lines_caption(dataset: Dataset, variable: str) -> str:
     return " ".join([*sentences, *view.held_caption(dataset, used.held)])
 
 
-class Lines:
-    """One variable along an axis, drawn panel by panel."""
+class _Lines:
+    """One variable along an axis, panel by panel."""
 
     def __init__(self, dataset: Dataset, variable: str) -> None:
         self.roles = view.roles(dataset)
@@ -84,57 +86,55 @@ class Lines:
         if self.sought == points.RATE and points.BOUND in dataset:
             self.bound = dataset[points.BOUND].isel(held).max(["by", "seed"])
 
-    @style.in_style
-    def draw(self) -> Figure:
+    def figure(self) -> Figure:
         """All panels, one for each step of their axis."""
-        panel = self.roles.panel
-        steps = view.steps_of(self.dataset, panel, MOST_PANELS)
-        figure, places = view.panels_for(len(steps))
-        for place, (at, text) in zip(places, steps, strict=True):
-            self.panel(place, at)
-            if panel:
-                place.set_title(f"{view.key_name(panel)} {text}")
-        self.heights(places[0])
-        self.legend(figure, places[0], self.without_value())
-        figure.supylabel(self.y.label, fontsize=9)
-        figure.supxlabel(self.x.label, fontsize=9)
-        return figure
+        name = self.roles.panel
+        panels = [
+            self.panel(at, f"{view.key_name(name)} {text}" if name else "")
+            for at, text in view.steps_of(self.dataset, name, MOST_PANELS)
+        ]
+        keys = self.keys(self.without_value())
+        labels: dict[str, Any] = {"x_label": self.x.label, "y_label": self.y.label}
+        return view.panels_for(panels, legend=LEGEND, keys=keys, **labels)
 
-    def panel(self, axes: Axes, at: dict[str, int]) -> None:
+    def panel(self, at: dict[str, int], title: str, *, labelled: bool = False) -> Panel:
         """The lines at one step of the panels' axis."""
+        marks: list[Mark] = []
         colours = self._colours()
         for (colour, step, _), width in zip(colours, self._widths(len(colours)), strict=True):
             for method in self.methods:
                 if method not in self.alike:
-                    self._line(axes, at | step, method, colour or view.LOOKS[method].colour, width)
-            self._bound(axes, at | step)
+                    shown = colour or view.LOOKS[method].colour
+                    marks += self._line(at | step, method, shown, width)
+            marks += self._bound(at | step)
         for method in self.alike:
             where = at | ({self.roles.colour: 0} if self.roles.colour else {})
-            self._line(axes, where, method, view.LOOKS[method].colour)
-        self._operating(axes)
-        if not self.numeric:
-            axes.set_xticks(range(len(self.x.values)), [str(v) for v in self.x.values])
-            axes.margins(x=0.15)
-        else:
-            view.step_ticks(axes.xaxis, self.x, self.places)
-        style.quiet_grid(axes)
+            marks += self._line(where, method, view.LOOKS[method].colour)
+        x = Axis(ticks=range(len(self.x.values)), names=[*map(str, self.x.values)], margin=0.15)
+        x = view.step_axis(self.x, self.places, "") if self.numeric else x
+        y = self._heights()
+        if labelled:
+            x, y = replace(x, label=self.x.label), replace(y, label=self.y.label)
+        return Panel([*self._operating(), *marks], x, y, title)
 
-    def heights(self, axes: Axes) -> None:
+    def _heights(self) -> Axis:
         """Room for all panels; hollow points that would press all others down are left out."""
         above = self.values.mean + self.values.deviation
         reach = (self.values.highest if self.is_range else above) / self.y.divisor
         solid, hollow = (reach.where(where).values for where in (~self.hollow, self.hollow))
-        view.height_from(axes, self.values.mean.values / self.y.divisor, solid)
+        axis = view.height_axis("", self.values.mean.values / self.y.divisor, solid)
         known = solid[np.isfinite(solid)], hollow[np.isfinite(hollow)]
-        if axes.get_yscale() == "linear" and all(part.size for part in known):
-            axes.set_ylim(top=1.05 * min(known[1].max(), FAR * known[0].max()))
-            axes.set_ylim(top=max(axes.get_ylim()[1], 1.05 * known[0].max()))
+        if axis.log or not all(part.size for part in known):
+            return axis
+        top = max(min(known[1].max(), FAR * known[0].max()), known[0].max())
+        return replace(axis, ends=(axis.ends[0], 1.05 * float(top)))
 
-    def _bound(self, axes: Axes, where: dict[str, Any]) -> None:
+    def _bound(self, where: dict[str, Any]) -> list[Mark]:
         """The rate that the links carry, beside a searched rate."""
-        if self.bound is not None and self.numeric:
-            values = self.bound.isel(where).values / self.y.divisor
-            axes.plot(self.places, self._placed(values), **BOUND_LOOK)
+        if self.bound is None or not self.numeric:
+            return []
+        values = self.bound.isel(where).values / self.y.divisor
+        return [replace(BOUND, x=self.places, y=self._placed(values), name="")]
 
     def _placed(self, values: Any) -> Any:
         """Values by the steps of x, shape (…, n), in the order of `places`; NaN at the gap."""
@@ -155,47 +155,36 @@ class Lines:
         return np.maximum(np.array(lengths), 0) / self.y.divisor
 
     def _line(
-        self, axes: Axes, where: dict[str, Any], method: str, colour: Any, width: float = WIDTH
-    ) -> None:
+        self, where: dict[str, Any], method: str, colour: str, width: float = WIDTH
+    ) -> list[Mark]:
         mean = self._placed(self.values.mean.sel({"by": method}).isel(where).values)
         mean = mean / self.y.divisor
-        error = self._placed(self._error(method, where))
         hollow = self.hollow.isel(where).values[self.order]
-        x = self.places
         solid = np.where(hollow, np.nan, mean)
         formula, look = method == "analyse", view.LOOKS[method]
-        axes.errorbar(
-            x,
+        is_point = self.numeric and np.isfinite(solid).sum() == 1
+        line = Line(
+            self.places,
             solid,
-            yerr=np.where(error.max(axis=0) > 0, error, np.nan) if np.nansum(error) else None,
-            color=colour,
-            ls=look.dash if self.numeric else "",
-            lw=width,
-            marker="_" if formula and not self.numeric else "" if formula else look.marker,
-            ms=14 if formula else MARK * (width / WIDTH) ** 0.5,
-            capsize=2.5,
-            elinewidth=1.1,
+            colour=colour,
+            width=width if self.numeric else 0,
+            dash=look.dash,
+            marker=look.marker if not formula else "_" if is_point or not self.numeric else "",
+            size=14 if formula else MARK * (width / WIDTH) ** 0.5,
+            error=self._placed(self._error(method, where)),
         )
-        if formula and self.numeric and np.isfinite(solid).sum() == 1:
-            axes.plot(x, solid, "_", color=colour, ms=14, mew=1.6)
-        axes.plot(
-            x,
-            np.where(hollow, mean, np.nan),
-            ls="",
-            marker=look.marker,
-            ms=4.5,
-            mfc="white",
-            mec=colour,
-            mew=1.1,
-        )
+        unsettled = np.where(hollow, mean, np.nan)
+        dim = dots(self.places, unsettled, colour=colour, marker=look.marker, hollow=True)
+        return [line, *([dim] if hollow.any() else [])]
 
-    def _operating(self, axes: Axes) -> None:
-        look: dict[str, Any] = {"color": style.GREY, "lw": 0.9, "ls": (0, (2, 3)), "zorder": 1.5}
+    def _operating(self) -> list[Mark]:
         at = view.on_axis(self.dataset, self.roles.x)
-        if at is not None:
-            axes.axvline(at / self.x.divisor, **look)
-        if at is not None and self.sought in self.point:  # the paper's fig. 3: two lines that cross
-            axes.axhline(self.point[self.sought] / self.y.divisor, **look)
+        if at is None:
+            return []
+        crossed = (
+            [Rule(self.point[self.sought] / self.y.divisor)] if self.sought in self.point else []
+        )
+        return [Rule(at / self.x.divisor, upright=True), *crossed]  # two lines cross in fig. 3
 
     def _colours(self) -> list[tuple[str | None, dict[str, int], str]]:
         """Colour, how its step is selected, and the name of that step."""
@@ -206,7 +195,7 @@ class Lines:
         steps = view.steps_of(
             self.dataset, axis, len(view.NAMED_COLOURS) if named else MOST_COLOURS
         )
-        colours = view.NAMED_COLOURS if named else _sequence(len(steps))
+        colours = view.NAMED_COLOURS if named else style.sequence(len(steps))
         return [(colour, *step) for colour, step in zip(colours, steps, strict=False)]
 
     def without_value(self) -> list[str]:
@@ -215,54 +204,42 @@ class Lines:
         colours = self._colours() if self.roles.colour else []
         return [text for _, step, text in colours if not bool(known.sel(by).isel(step).any())]
 
-    def legend(self, figure: Figure, axes: Axes, without_value: Sequence[str] = ()) -> None:
-        """Beside the panels, where nothing can lie under it. Names of colours `without_value` are
+    def keys(self, without_value: Sequence[str] = ()) -> list[Mark]:
+        """Entries of the legend, which has a place of its own. Names of colours `without_value` are
         marked."""
-        from matplotlib.lines import Line2D
-
-        entries: list[Any] = []
-        blank = Line2D([], [], ls="")
+        found: list[Mark] = []
         if self.roles.colour:
-            entries.append((blank, view.key_name(self.roles.colour)))
             colours = self._colours()
             if points.is_numeric(self.dataset, self.roles.colour):
                 colours.reverse()  # the highest number above, as its line mostly is
+            found.append(dots([], [], view.key_name(self.roles.colour), marker=""))
             for colour, _, text in colours:
                 shown = f"{text} (no value)" if text in without_value else text
-                entries.append((Line2D([], [], color=colour, lw=3), shown))
-            entries.append((blank, ""))
+                found.append(Line([], [], shown, str(colour), width=3))
+            found.append(dots([], [], " ", marker=""))
         for method in self.methods:
             coloured = self.roles.colour is None or method in self.alike
             formula, look = method == "analyse", view.LOOKS[method]
-            line = Line2D(
-                [],
-                [],
-                color=look.colour if coloured else style.GREY,
-                lw=1.3,
-                ls=look.dash if self.numeric else "",
-                marker=("" if self.numeric else "_") if formula else look.marker,
-                ms=10 if formula else 4.5,
+            found.append(
+                Line(
+                    [],
+                    [],
+                    look.label,
+                    look.colour if coloured else style.GREY,
+                    width=1.3 if self.numeric else 0,
+                    dash=look.dash,
+                    marker=("" if self.numeric else "_") if formula else look.marker,
+                    size=10 if formula else MARK,
+                )
             )
-            entries.append((line, look.label))
         if self.bound is not None and self.numeric:
-            entries.append((Line2D([], [], **BOUND_LOOK), "bound of the links"))
+            found.append(BOUND)
         if bool(self.hollow.any()):
-            hollow = Line2D([], [], ls="", marker="o", mfc="white", mec=style.GREY, ms=4.5)
-            entries.append((hollow, "links saturated"))
+            found.append(dots([], [], "links saturated", colour=style.GREY, hollow=True))
         if view.on_axis(self.dataset, self.roles.x) is not None:
-            line = Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (2, 3)))
-            entries.append((line, "operating point\n" + view.point_text(self.dataset)))
-        handles, labels = zip(*entries, strict=True)
-        figure.legend(handles, labels, loc="outside right upper", frameon=False)
-
-
-def _sequence(count: int) -> list[str]:
-    """From dark to light, told apart in grey as well."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    places = np.linspace(0.0, 0.84, count) if count > 1 else [0.4]
-    return [to_hex(colormaps["viridis"](place)) for place in places]
+            text = "operating point\n" + view.point_text(self.dataset)
+            found.append(Line([], [], text, style.GREY, 0.9, "sparse"))
+        return found
 
 
 def search_caption(dataset: Dataset) -> str:
@@ -276,19 +253,19 @@ def search_caption(dataset: Dataset) -> str:
     return f"{searched} {told}".rstrip()
 
 
-@style.in_style
 def lines_beside(dataset: Dataset, variables: Sequence[str]) -> Figure:
     """`lines` of each variable, a panel each, with one legend. Raises StudyError where the study's
     axes need the panels for themselves."""
-    drawn = [Lines(dataset, name) for name in variables]
+    drawn = [_Lines(dataset, name) for name in variables]
     if drawn[0].roles.panel is not None:
         raise StudyError("variables stand side by side where the study has one or two axes")
-    figure, places = view.panels_for(len(drawn), wide=3.9, high=3.9, same_heights=False)
-    for axes, one in zip(places, drawn, strict=True):
-        one.panel(axes, {})
-        one.heights(axes)
-        axes.set(xlabel=one.x.label, ylabel=one.y.label)
+    panels = []
+    for one in drawn:
+        panel = one.panel({}, "", labelled=True)
         if without := one.without_value():
-            axes.set_title(f"no value: {', '.join(without)}", color=style.GREY, weight="normal")
-    drawn[0].legend(figure, places[0])
-    return figure
+            note = Text(0, 1, [f"no value: {', '.join(without)}"], style.GREY, 9, shares="xy")
+            note = replace(note, across="left", down="bottom", offset=(0, 6))
+            panel = replace(panel, marks=[*panel.marks, note])
+        panels.append(panel)
+    sizes: dict[str, Any] = {"wide": 3.9, "high": 3.9, "shared": "x"}
+    return view.panels_for(panels, legend=LEGEND, keys=drawn[0].keys(), **sizes)

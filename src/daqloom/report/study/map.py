@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Bars, Cells, ColourBar, Figure, Mark, Panel, Scale, Text, dots
 from daqloom.report.study import view
 from daqloom.study import StudyError, points
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
 MOST_PANELS = 6
@@ -26,15 +25,14 @@ LONGEST_LINE = 38
 
 
 @dataclass(frozen=True)
-class _Panel:
-    """One map: its values, and where points are saturated, by the steps of y and x."""
+class _Table:
+    """Values of a map, and where points are saturated, by the steps of y and x."""
 
     title: str
-    table: Any
+    values: Any
     full: Any
 
 
-@style.in_style
 def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
     """Means over the first two numeric axes: a panel for each method, or, of a single one, for each
     step of an axis of names; of two panels also the second divided by the first. Saturated points
@@ -44,29 +42,19 @@ def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
     if plane is None:
         raise StudyError("a heat map requires two numeric axes with at least two steps each")
     quantity = view.variable_quantity(dataset, variable)
-    panels = _panels(dataset, variable, plane)
-    ratio = len(panels) == 2
-    figure, places = view.panels_for(len(panels) + ratio, most_columns=3, wide=3.6, high=3.9)
-    norm = _norm(np.stack([np.where(each.full, np.nan, each.table) for each in panels]))
-    drawn: Any = None
-    for axes, each in zip(places, panels, strict=False):
-        drawn = _map(axes, dataset, plane, each, {"norm": norm, "cmap": "viridis"})
-    figure.colorbar(
-        drawn,
-        ax=places[: len(panels)],
-        label=quantity.label,
-        location="bottom",
-        shrink=0.8,
-        aspect=20 * 0.8 * min(3, len(panels)),
-        format=lambda value, _: f"{value:,.6g}",
-    )
-    if ratio:
-        drawn = _ratio(places[-1], dataset, plane, *panels)
-        figure.colorbar(drawn, ax=places[-1], location="bottom", label="ratio (1: equal)")
-    for axes in places:
-        _cross(axes, dataset, plane)
-    places[0].set_ylabel(view.axis_quantity(dataset, plane[1]).label)
-    return figure
+    tables = _tables(dataset, variable, plane)
+    scale = _scale(np.stack([np.where(each.full, np.nan, each.values) for each in tables]))
+    maps = [_panel(dataset, plane, each, scale) for each in tables]
+    shown = range(len(maps))
+    aspect = 20 * 0.8 * min(3, len(maps))
+    bars = [ColourBar(scale, quantity.label, shown, "bottom", shrink=0.8, aspect=aspect)]
+    if len(tables) == 2:
+        ratio, ratio_scale = _ratio(*tables)
+        maps.append(_panel(dataset, plane, ratio, ratio_scale))
+        bars.append(ColourBar(ratio_scale, "ratio (1: equal)", [2], "bottom"))
+    label = view.axis_quantity(dataset, plane[1]).label
+    maps[0] = replace(maps[0], y=replace(maps[0].y, label=label))
+    return view.panels_for(maps, wide=3.6, high=3.9, bars=bars)
 
 
 def heat_map_caption(dataset: Dataset, variable: str | None = None) -> str:
@@ -95,7 +83,7 @@ def _held(dataset: Dataset, plane: tuple[str, str], names: str | None) -> dict[s
     return view.hold(dataset, [a for a in points.axes_of(dataset) if a not in (*plane, names)])
 
 
-def _panels(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Panel]:
+def _tables(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Table]:
     methods = sorted(points.methods_of(dataset, variable), key=lambda method: method != "analyse")
     names = _names(dataset, methods)
     held = _held(dataset, plane, names)
@@ -109,111 +97,84 @@ def _panels(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Pa
         tables = [mean.sel({"by": method}).transpose(*down).values for method in methods]
         titles = [view.LOOKS[method].label for method in methods]
         hatched = full.transpose(*down).values
-        return [_Panel(*each, hatched) for each in zip(titles, tables, strict=True)]
+        return [_Table(*each, hatched) for each in zip(titles, tables, strict=True)]
     of_method = mean.sel({"by": methods[0]})
     return [
-        _Panel(text, *(part.isel(at).transpose(*down).values for part in (of_method, full)))
+        _Table(text, *(part.isel(at).transpose(*down).values for part in (of_method, full)))
         for at, text in view.steps_of(dataset, names, MOST_PANELS)
     ]
 
 
-def _map(
-    axes: Axes, dataset: Dataset, plane: tuple[str, str], panel: _Panel, look: dict[str, Any]
-) -> Any:
+def _panel(dataset: Dataset, plane: tuple[str, str], table: _Table, scale: Scale) -> Panel:
+    """The table as colours, its values where the smallest cell has room, and the cross."""
     x, y = (view.axis_quantity(dataset, axis) for axis in plane)
     centres = x.values / x.divisor, y.values / y.divisor
-    edges = _edges(centres[0]), _edges(centres[1])
-    drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(panel.table), rasterized=True, **look)
-    for row, column in zip(*np.nonzero(panel.full), strict=True):
-        axes.fill_between(
-            edges[0][column : column + 2],
-            edges[1][row],
-            edges[1][row + 1],
-            facecolor="#f2f2f2",
-            edgecolor="#a8a8a8",
-            hatch="////",
-            lw=0,
-        )
-    _write(axes, drawn, centres, edges, panel)
-    axes.set_title(textwrap.fill(panel.title[:1].upper() + panel.title[1:], LONGEST_LINE))
-    axes.set_xlabel(x.label)
-    for quantity, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-        view.step_ticks(axis, quantity)
-    return drawn
+    across, down = (_edges(each) for each in centres)
+    at = [view.on_axis(dataset, axis) for axis in plane]
+    marks: list[Mark] = []
+    texts = None
+    if _has_room(across, centres[0], ROOM_ACROSS) and _has_room(down, centres[1], ROOM_DOWN):
+        texts = np.where(np.isfinite(table.values) & ~table.full, _words(table.values), "")
+    if at[0] is not None and at[1] is not None:
+        cross = at[0] / x.divisor, at[1] / y.divisor
+        look: dict[str, Any] = {"marker": "P", "size": 10, "colour": style.BLACK, "hollow": True}
+        marks.append(dots([cross[0]], [cross[1]], **look))
+        here = (centres[1] == cross[1])[:, None] & (centres[0] == cross[0])
+        if texts is not None and here.any():
+            above = Text(*cross, list(texts[here]), size=7, offset=(0, 11), ground=0.75)
+            marks.append(above)
+            texts = np.where(here, "", texts)
+    rows, columns = np.nonzero(table.full)
+    hatched = Bars(
+        (down[rows] + down[rows + 1]) / 2,
+        across[columns + 1] - across[columns],
+        across[columns],
+        down[rows + 1] - down[rows],
+        colour="#f2f2f2",
+        edge="#a8a8a8",
+        hatched=True,
+    )
+    title = textwrap.fill(table.title[:1].upper() + table.title[1:], LONGEST_LINE)
+    ends = (float(across[0]), float(across[-1])), (float(down[0]), float(down[-1]))
+    axes = view.step_axis(x), view.step_axis(y, label="")
+    seen = [replace(axis, ends=each) for axis, each in zip(axes, ends, strict=True)]
+    cells = Cells(across, down, table.values, scale, texts)
+    return Panel([cells, hatched, *marks], seen[0], seen[1], title)
 
 
-def _write(
-    axes: Axes, drawn: Any, centres: tuple[Any, Any], edges: tuple[Any, Any], panel: _Panel
-) -> None:
-    """The values in their cells, where the smallest of these has room."""
-    across, down = (_least_share(*each) for each in zip(edges, centres, strict=True))
-    if across < ROOM_ACROSS or down < ROOM_DOWN:
-        return
-    for row, column in zip(*np.nonzero(np.isfinite(panel.table) & ~panel.full), strict=True):
-        value = float(panel.table[row, column])
-        red, green, blue, _ = drawn.cmap(drawn.norm(value))
-        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55  # luma of ITU-R BT.601
-        axes.annotate(
-            f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}",
-            (centres[0][column], centres[1][row]),
-            xytext=(0, 0),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="white" if dark else style.BLACK,
-        )
+def _words(values: Any) -> Any:
+    """Numbers with three digits."""
+    rows = values.tolist()
+    return np.array(
+        [[f"{each:,.0f}" if abs(each) >= 100 else f"{each:.3g}" for each in row] for row in rows]
+    )
 
 
-def _least_share(edges: Any, centres: Any) -> float:
-    """Of an axis, that the smallest cell takes."""
+def _has_room(edges: Any, centres: Any, share: float) -> bool:
+    """Whether the smallest cell takes such a share of its axis."""
     at = np.log(edges) if view.is_log_spaced(centres) else edges
-    return float(np.diff(at).min() / (at[-1] - at[0]))
+    return float(np.diff(at).min() / (at[-1] - at[0])) >= share
 
 
-def _ratio(
-    axes: Axes, dataset: Dataset, plane: tuple[str, str], first: _Panel, second: _Panel
-) -> Any:
-    """The second panel divided by the first."""
-    from matplotlib.colors import TwoSlopeNorm
-
+def _ratio(first: _Table, second: _Table) -> tuple[_Table, Scale]:
+    """The second table divided by the first; its scale is as long on both sides of 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = second.table / first.table
+        share = second.values / first.values
     full = first.full | second.full
     known = share[np.isfinite(share) & ~full & (share > 0)]
     far = float(np.abs(np.log2(known)).max(initial=0.1)) if known.size else 0.1
     far = min(max(far, 0.1), 4.0)
-    norm = TwoSlopeNorm(1.0, 2**-far, 2**far)
-    panel = _Panel(f"{second.title} ÷ {first.title}", share, full)
-    return _map(axes, dataset, plane, panel, {"norm": norm, "cmap": "RdBu_r"})
+    scale = Scale(style.sequence(64, "RdBu_r", 1.0), 2**-far, 2**far, log=True)
+    return _Table(f"{second.title} ÷ {first.title}", share, full), scale
 
 
-def _cross(axes: Axes, dataset: Dataset, plane: tuple[str, str]) -> None:
-    from matplotlib.text import Annotation
-
-    at = [view.on_axis(dataset, axis) for axis in plane]
-    if at[0] is None or at[1] is None:
-        return
-    x, y = (
-        value / view.axis_quantity(dataset, axis).divisor
-        for value, axis in zip((at[0], at[1]), plane, strict=True)
-    )
-    for written in axes.texts:
-        if isinstance(written, Annotation) and written.xy == (x, y):
-            written.set_position((0, 10))  # above the cross
-    axes.plot(x, y, "P", ms=10, mfc="white", mec=style.BLACK, mew=1.2, zorder=5)
-
-
-def _norm(values: Any) -> Any:
-    from matplotlib.colors import LogNorm, Normalize
-
+def _scale(values: Any) -> Scale:
+    """From zero, or logarithmic where the values span orders of magnitude."""
     known = values[np.isfinite(values)]
-    if not known.size:
-        return Normalize(0, 1)
-    low, high = float(known.min()), float(known.max())
-    if low == high:
-        return Normalize(min(0.0, low), max(high, 1e-9))
-    return LogNorm(low, high) if view.wants_log(known) else Normalize(min(0.0, low), high)
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    log = view.wants_log(known) and low < high
+    colours = style.sequence(64, end=1.0)
+    return Scale(colours, low if log else min(0.0, low), max(high, 1e-9), log)
 
 
 def _edges(centres: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Band, Figure, Legend, Line, Mark, Panel, Rule, Text, dots
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
@@ -15,8 +16,6 @@ from daqloom.study.agreement import LOW_LOAD, SATURATION, Agreement, Load, agree
 from daqloom.study.points import axes_of, is_numeric, shown_variable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
 MOST_LINES = 8
@@ -117,86 +116,64 @@ def rows(dataset: Dataset, found: Agreement, variable: str | None = None) -> lis
     return told
 
 
-@style.in_style
 def figure(dataset: Dataset, found: Agreement) -> Figure:
     """The ratio of the two methods against the load, with the factor and the bands of load. Against
     the first axis where the load is not known."""
     one, other = (view.LOOKS[method].label for method in found.methods)
-    drawn, (axes,) = view.panels_for(1)
-    by_load = bool(np.isfinite(found.load).any())
-    x, label = 100 * found.load, "load (% of link capacity)"
-    if by_load:
-        _bands(axes, x)
+    if np.isfinite(found.load).any():
+        x = 100 * found.load
+        highest = max(100.0, float(np.nanmax(x)) * 1.02)
+        bands, across = _bands(highest), Axis("load (% of link capacity)", (0, highest))
     else:
-        x, label = _along(dataset, found, axes)
-    k = found.scale.k
+        bands = []
+        x, across = _along(dataset, found)
     low, high = found.scale.interval()
-    axes.axhspan(low, high, color=style.ORANGE, alpha=0.2, lw=0)
-    axes.axhline(k, color=style.ORANGE, lw=1.3, label=f"one factor, {k:.3g}")
-    axes.axhline(1, color=style.GREY, lw=0.9, ls=(0, (2, 3)))
-    _points(axes, dataset, found, x)
-    if view.wants_log(found.ratio, 10):
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set(ylabel=f"{other} ÷ {one}", xlabel=label)
-    drawn.legend(loc="outside right upper", frameon=False)
-    style.quiet_grid(axes)
-    return drawn
+    marks = [
+        *bands,
+        Band(low, high, style.ORANGE, 0.2, upright=False),
+        Rule(1),
+        Rule(k := found.scale.k, "", style.ORANGE, 1.3, "solid", f"one factor, {k:.3g}"),
+        *_points(dataset, found, x),
+    ]
+    y = Axis(f"{other} ÷ {one}", log=view.wants_log(found.ratio, 10))
+    return view.panels_for([Panel(marks, across, y)], legend=Legend("outside right upper"))
 
 
-def _along(dataset: Dataset, found: Agreement, drawn: Axes) -> tuple[Any, str]:
-    """The first axis of numbers, whose ticks `drawn` gets, else the points in their order."""
+def _along(dataset: Dataset, found: Agreement) -> tuple[Any, Axis]:
+    """The first axis of numbers, else the points in their order."""
     for axis in axes_of(dataset):
         if is_numeric(dataset, axis) and dataset.sizes[axis] > 1:
             quantity = view.axis_quantity(dataset, axis)
-            drawn.xaxis.set_major_formatter(quantity.place_text)
-            return np.array([at[axis] for at in found.at]) / quantity.divisor, quantity.label
-    return np.arange(len(found.at)), "point"
+            at = np.array([at[axis] for at in found.at]) / quantity.divisor
+            return at, Axis(quantity.label, text=quantity.place_text)
+    return np.arange(len(found.at)), Axis("point")
 
 
-def _bands(axes: Axes, x: Any) -> None:
-    highest = max(100.0, float(np.nanmax(x)) * 1.02)
-    axes.axvspan(0, 100 * LOW_LOAD, color="#f4f4f4", zorder=0)
-    axes.axvspan(100 * SATURATION, highest, color="#f4f4f4", zorder=0)
-    axes.set_xlim(0, highest)
-    for text, place, side in (("low load", 0.0, "left"), ("near saturation", highest, "right")):
-        axes.annotate(
-            text,
-            (place, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(4 if side == "left" else -4, 2),
-            textcoords="offset points",
-            ha=side,
-            va="bottom",
-            fontsize=8,
-            color=style.GREY,
-        )
+def _bands(highest: float) -> list[Mark]:
+    look: dict[str, Any] = {"colour": style.GREY, "down": "bottom", "shares": "y"}
+    return [
+        Band(0, 100 * LOW_LOAD, style.PALE, 1.0),
+        Band(100 * SATURATION, highest, style.PALE, 1.0),
+        Text(0.0, 1.0, ["low load"], across="left", offset=(4, 2), **look),
+        Text(highest, 1.0, ["near saturation"], across="right", offset=(-4, 2), **look),
+    ]
 
 
-def _points(axes: Axes, dataset: Dataset, found: Agreement, x: Any) -> None:
+def _points(dataset: Dataset, found: Agreement, x: Any) -> Iterator[Mark]:
     """Coloured by the last axis, whose steps the ratio tells apart best or not at all."""
-    from matplotlib import colormaps
-
     names = axes_of(dataset)
     if not names:
-        axes.plot(x, found.ratio, "s", ms=4.5, color=style.BLUE)
+        yield dots(x, found.ratio, marker="s")
         return
     axis = next((a for a in reversed(names) if dataset.sizes[a] > 1), names[-1])
     values = np.array([at[axis] for at in found.at])
     steps = [step for step in dataset[axis].values.tolist() if step in values]
-    for place, step in reversed(list(enumerate(steps))):
+    joined = is_numeric(dataset, axis) and len(names) == 2 and len(steps) <= MOST_LINES
+    for place, (step, colour) in reversed(
+        list(enumerate(zip(steps, style.sequence(len(steps)), strict=True)))
+    ):
         chosen = values == step
-        colour = colormaps["viridis"](0.84 * place / max(1, len(steps) - 1))
         shown = len(steps) <= MOST_LINES or place in (0, len(steps) // 2, len(steps) - 1)
-        label = f"{view.key_name(axis)} {view.step_text(dataset, axis, step)}" if shown else None
-        joined = is_numeric(dataset, axis) and len(names) == 2 and len(steps) <= MOST_LINES
-        axes.plot(
-            x[chosen],
-            found.ratio[chosen],
-            "s",
-            ls="-" if joined else "",
-            lw=0.8,
-            ms=4,
-            color=colour,
-            label=label,
-        )
+        name = f"{view.key_name(axis)} {view.step_text(dataset, axis, step)}" if shown else ""
+        width = 0.8 if joined else 0.0
+        yield Line(x[chosen], found.ratio[chosen], name, colour, width, marker="s", size=4)

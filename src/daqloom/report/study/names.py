@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Figure, Legend, Mark, Panel, Text, dots, in_grid, row_names
 from daqloom.report.study import view
 from daqloom.report.study.table import unbounded_words
 from daqloom.study import points
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
 MOST_PANELS = 6
@@ -40,7 +39,7 @@ def names(dataset: Dataset, variable: str | None = None) -> Figure:
     """Means over seeds with standard deviations along x, small dots for the seeds; a name a row.
     Further axes become panels. Saturated points are hollow; a search that found no boundary says so
     in words. Raises StudyError."""
-    return _Names(dataset, points.shown_variable(dataset, variable)).draw()
+    return _Names(dataset, points.shown_variable(dataset, variable)).figure()
 
 
 def names_caption(dataset: Dataset) -> str:
@@ -83,82 +82,59 @@ class _Names:
         self.values = dataset[variable] / self.x.divisor
         self.rows = np.arange(dataset.sizes[axis])
 
-    @style.in_style
-    def draw(self) -> Figure:
-        from matplotlib.figure import Figure
-
+    def figure(self) -> Figure:
         columns = min(2, len(self.panels))
         rows = -(-len(self.panels) // columns)
         high = ROW * len(self.rows) + 0.6
-        figure = Figure(figsize=(3.4 * columns + 2.6, high * rows + 0.7), layout="constrained")
-        places = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        for spare in places.ravel()[len(self.panels) :]:
-            spare.remove()
-        for place, at in zip(places.ravel(), self.panels, strict=False):
-            self._panel(place, at)
-        first = places[0, 0]
-        first.set_yticks(self.rows, [str(name) for name in self.dataset[self.axis].values])
-        first.set_ylim(len(self.rows) - 0.5, -0.5)
-        self._width(first)
-        self._legend(figure)
-        figure.supxlabel(self.x.label, fontsize=9)
-        return figure
+        names = [str(name) for name in self.dataset[self.axis].values]
+        y = row_names(names)
+        x = self._width()
+        panels = [
+            Panel(list(self._marks(at | self.held)), x, y, view.steps_text(self.dataset, at))
+            for at in self.panels
+        ]
+        size = 3.4 * columns + 2.6, high * rows + 0.7
+        keys: list[Mark] = []
+        for method in self.methods if len(self.methods) > 1 else ():
+            look = view.LOOKS[method]
+            marker = "|" if method == "analyse" else look.marker
+            keys.append(dots([], [], look.label, marker=marker, colour=look.colour, size=6))
+        legend = Legend("outside upper center", columns=4) if keys else None
+        found = in_grid(panels, columns)
+        return Figure(found, size, x_label=self.x.label, keys=keys, legend=legend, shared="xy")
 
-    def _panel(self, axes: Axes, at: dict[str, int]) -> None:
-        axes.set_title(view.steps_text(self.dataset, at))
-        where = at | self.held
+    def _marks(self, where: dict[str, int]) -> Iterator[Mark]:
         hollow = points.saturated(self.dataset).isel(where).values
         for method in self.methods:
             values = self.values.sel({"by": method}).isel(where).transpose(self.axis, "seed")
-            colour = view.LOOKS[method].colour
+            look: dict[str, Any] = {"colour": view.LOOKS[method].colour}
             if method == "analyse":
-                axes.plot(values.values[:, 0], self.rows, "|", color=colour, ms=9, mew=1.6)
+                yield dots(values.values[:, 0], self.rows, marker="|", size=9, **look)
                 continue
             found = points.spread(values)
-            error = np.where(found.deviation.values > 0, found.deviation.values, np.nan)
-            look: dict[str, Any] = {"color": colour, "ls": "", "capsize": 2.5, "elinewidth": 1.1}
-            axes.errorbar(found.mean.values, self.rows, xerr=error, **look)
-            for full, face in ((False, colour), (True, "white")):
-                mean = np.where(hollow == full, found.mean.values, np.nan)
+            mean, error = found.mean.values, [found.deviation.values] * 2
+            yield dots(mean, self.rows, marker="", error=error, error_along="x", **look)
+            for is_hollow in (False, True):
+                shown = np.where(hollow == is_hollow, mean, np.nan)
                 marker = view.LOOKS[method].marker
-                axes.plot(mean, self.rows, marker, ms=5, mfc=face, mec=colour, mew=1.1)
+                yield dots(shown, self.rows, marker=marker, size=5, hollow=is_hollow, **look)
             if values.sizes["seed"] > 1:
                 below = np.repeat(self.rows + 0.28, values.sizes["seed"])
-                axes.plot(values.values.ravel(), below, ".", color=colour, ms=2.5, alpha=0.7)
-            self._words(axes, method, where)
-        style.quiet_grid(axes)
+                yield dots(values.values.ravel(), below, marker=".", size=2.5, opacity=0.7, **look)
+            yield from self._words(method, where)
 
-    def _words(self, axes: Axes, method: str, where: Mapping[str, int]) -> None:
+    def _words(self, method: str, where: Mapping[str, int]) -> Iterator[Mark]:
         """For searches that found no boundary."""
         if self.variable != "boundary":
             return
         words = unbounded_words(self.dataset, method)
         order = points.axes_of(self.dataset)
-        for row in self.rows:
-            place = tuple(int(row) if axis == self.axis else where[axis] for axis in order)
-            if words[place]:
-                at = (0.02, int(row))
-                grey: dict[str, Any] = {"color": style.GREY, "fontsize": 7, "va": "center"}
-                axes.annotate(words[place], at, xycoords=("axes fraction", "data"), **grey)
+        for row in map(int, self.rows):
+            text = words[tuple(row if axis == self.axis else where[axis] for axis in order)]
+            if text:
+                yield Text(0.02, row, [text], style.GREY, 7, "left", shares="x")
 
-    def _width(self, axes: Axes) -> None:
+    def _width(self) -> Axis:
         shown = [self.values.isel(at | self.held).values.ravel() for at in self.panels]
         known = np.concatenate(shown)
-        known = known[np.isfinite(known)]
-        if view.wants_log(known):
-            axes.set_xscale("log")
-        elif known.size and known.min() >= 0:
-            axes.set_xlim(0, 1.05 * float(known.max()) or 1)
-
-    def _legend(self, figure: Figure) -> None:
-        from matplotlib.lines import Line2D
-
-        if len(self.methods) < 2:
-            return
-        handles: list[Any] = []
-        for method in self.methods:
-            look = view.LOOKS[method]
-            marker = "|" if method == "analyse" else look.marker
-            handles.append(Line2D([], [], ls="", marker=marker, color=look.colour, ms=6, mew=1.4))
-        labels = [view.LOOKS[method].label for method in self.methods]
-        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+        return view.height_axis("", known)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import html
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from daqloom.report.page import page, picture, section, table
+from daqloom.report.page import Section, page
 from daqloom.report.study import interactive as study_interactive
 from daqloom.report.study import table as study_table
 from daqloom.report.study import view
-from daqloom.report.study.figures import search_caption
 from daqloom.report.study.finding import Finding
+from daqloom.report.study.lines import search_caption
 from daqloom.study import points
 from daqloom.study.attributes import attribute
 
@@ -24,16 +23,15 @@ MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Contents of a page on one study. `pictures` are heading, caption and PNG each, `findings`
-    have theirs; `provenance` are names and values."""
+class Reported:
+    """A study of a report; the fields but the last are the arguments of `write_report`."""
 
     dataset: Dataset
-    pictures: Sequence[tuple[str, str, bytes]]
-    variable: str | None = None
+    show: str | None = None
     description: str = ""
     provenance: Sequence[tuple[str, str]] = ()
-    findings: Sequence[tuple[Finding, bytes]] = ()
+    conclusions: Sequence[Finding] = ()
+    pictures: Sequence[Finding] = ()
 
     @property
     def title(self) -> str:
@@ -42,36 +40,30 @@ class Part:
         return str(about.get("title") or about.get("study") or "Study")
 
 
-def render(parts: Sequence[Part]) -> str:
+def render(studies: Sequence[Reported]) -> str:
     """The page's text: conclusions, then figures and tables, then what they rest on; one study
     below the other."""
-    body = [text for part in parts for text in _fragments(part, named=len(parts) > 1)]
-    title = " and ".join(part.title for part in parts)
-    lead = [finding.sentences[0] for part in parts for finding, _ in part.findings]
-    return page(title, "; ".join(_subtitle(part.dataset) for part in parts), body, lead)
+    body = [part for each in studies for part in _sections(each, named=len(studies) > 1)]
+    title = " and ".join(each.title for each in studies)
+    lead = [one.sentences[0] for each in studies for one in each.conclusions]
+    return page(title, "; ".join(_subtitle(each.dataset) for each in studies), body, lead)
 
 
-def _fragments(part: Part, *, named: bool) -> list[str]:
-    dataset = part.dataset
-    variables = points.shown_variables(dataset, part.variable)
-    fragments = [f"<h2>{html.escape(part.title)}</h2>"] * named
-    fragments += [f"<p>{html.escape(text)}</p>" for text in (part.description.strip(),) if text]
-    for finding, png in part.findings:
-        fragments += _concluded(finding, png)
-    names = ", ".join(view.variable_name(dataset, name) for name in variables)
-    fragments += [
-        picture(heading, caption, png, f"{heading}: {names}")
-        for heading, caption, png in part.pictures
-    ]
-    fragments += _turned(dataset, variables)
-    fragments += _results(dataset, part.variable)
+def _sections(study: Reported, *, named: bool) -> Iterator[Section]:
+    dataset = study.dataset
+    variables = points.shown_variables(dataset, study.show)
+    yield Section(study.title if named else "", [study.description.strip()])
+    for each in study.conclusions:
+        yield _shown(each, f"{each.heading}: {each.sentences[0]}", is_answer=True)
+    shown = ", ".join(view.variable_name(dataset, name) for name in variables)
+    for each in study.pictures:
+        yield _shown(each, f"{each.heading}: {shown}")
+    yield from _turned(dataset, variables)
+    yield _results(dataset, study.show)
     if stated := state(dataset, variables[0]):
-        fragments += ["<h2>What the numbers rest on</h2>"]
-        fragments += [f"<p>{html.escape(text)}</p>" for text in stated]
-    if part.provenance:
-        told = table(("what", "value"), part.provenance)
-        fragments += ["<h2>Provenance of the numbers</h2>", f'<div class="told">{told}</div>']
-    return fragments
+        yield Section("What the numbers rest on", stated)
+    if rows := study.provenance:
+        yield Section("Provenance of the numbers", head=("what", "value"), rows=rows, look="pairs")
 
 
 def _subtitle(dataset: Dataset) -> str:
@@ -100,38 +92,46 @@ def state(dataset: Dataset, variable: str) -> list[str]:
     return sentences
 
 
-def _concluded(finding: Finding, png: bytes) -> list[str]:
-    answer, *others = finding.sentences
-    more = [f"<p>{html.escape(text)}</p>" for text in others]
-    shown = table(finding.head, finding.rows[:MOST_ROWS])
-    drawn = picture(finding.heading, answer, png, f"{finding.heading}: {answer}", answer=True)
-    words = " words" if finding.head[-1] in ("notes", "verdict") else ""
-    return [drawn, *more, f'<div class="scroll{words}">{shown}</div>']
+def _shown(finding: Finding, described: str, *, is_answer: bool = False) -> Section:
+    first, *others = finding.sentences
+    has_words = finding.head and finding.head[-1] in ("notes", "verdict")
+    return Section(
+        finding.heading,
+        [first],
+        is_answer=is_answer,
+        picture=finding.figure,
+        described=described,
+        notes=others,
+        head=finding.head,
+        rows=finding.rows[:MOST_ROWS],
+        look="scroll words" if has_words else "scroll",
+    )
 
 
-def _turned(dataset: Dataset, variables: Sequence[str]) -> list[str]:
+def _turned(dataset: Dataset, variables: Sequence[str]) -> Iterator[Section]:
     if points.plane_of(dataset) is None:  # the lines are all there is
-        return []
+        return
     third, held = study_interactive.surface_held(dataset)
     sentences = ["Drag to turn; click a name in the legend to show or hide it."]
     if third:
         sentences.append(f"The legend has the steps of {view.key_name(third)}.")
     text = " ".join([*sentences, *view.held_caption(dataset, held)])
-    return [section("Interactive", text, study_interactive.surface(dataset, variables[0]))]
+    turned = study_interactive.surface(dataset, variables[0])
+    yield Section("Interactive", [text], figure=turned)
 
 
-def _results(dataset: Dataset, variable: str | None) -> list[str]:
+def _results(dataset: Dataset, variable: str | None) -> Section:
     rows = list(itertools.islice(study_table.rows(dataset, variable), MOST_ROWS + 1))
-    parts = ["<h2>Results</h2>"]
+    notes = []
     if bool(points.saturated(dataset).any()):
-        parts.append("<p>* saturated: demands more events than the links carry.</p>")
+        notes.append("* saturated: demands more events than the links carry.")
     if any(bool(points.drifting(dataset, str(method)).any()) for method in dataset["by"].values):
-        parts.append("<p>† not stationary at the end of the runs.</p>")
+        notes.append("† not stationary at the end of the runs.")
     if study_table.MODEL in dataset.coords:
-        parts.append("<p>Cost is relative to the shallow switch.</p>")
+        notes.append("Cost is relative to the shallow switch.")
     if view.has_error(dataset, points.shown_variable(dataset, variable)):
-        parts.append("<p>Means over the seeds ± their standard deviation.</p>")
+        notes.append("Means over the seeds ± their standard deviation.")
     if len(rows) > MOST_ROWS:
-        parts.append(f"<p>The first {MOST_ROWS:,} rows; the Parquet file has all rows.</p>")
-    shown = table(study_table.head(dataset, variable), rows[:MOST_ROWS])
-    return [*parts, f'<div class="scroll">{shown}</div>']
+        notes.append(f"The first {MOST_ROWS:,} rows; the Parquet file has all rows.")
+    head = study_table.head(dataset, variable)
+    return Section("Results", notes, head=head, rows=rows[:MOST_ROWS], look="scroll")

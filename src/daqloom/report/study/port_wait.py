@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Figure, Legend, Line, Panel, dots
 from daqloom.report.study.finding import NOTHING, Finding
 from daqloom.report.study.view import key_name, step_text
 from daqloom.study.points import axes_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
 LEAST, MOST = "inferred_buffer_bytes.least", "inferred_buffer_bytes.most"
@@ -84,32 +84,23 @@ def _rows(dataset: Dataset, bounds: _Bounds) -> list[list[str]]:
     return told
 
 
-@style.in_style
 def _figure(dataset: Dataset, bounds: _Bounds) -> Figure:
-    """What is told over what is configured; points with the same buffer side by side."""
-    from matplotlib.figure import Figure
-
+    """Derived over configured buffers; points with the same buffer side by side."""
     sizes = dataset[CONFIGURED].values / KIB
     least, most = (
         each.transpose(CONFIGURED, ...).values.reshape(len(sizes), -1) / KIB
         for each in (bounds.least, bounds.most)
     )
-    drawn = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = drawn.subplots()
-    ends = [0, 1.05 * float(sizes.max())]
-    axes.plot(ends, ends, color=style.GREY, lw=0.9, ls=(0, (2, 3)), label="as configured")
+    ends = 0, 1.05 * float(sizes.max())
     spread = np.linspace(-0.015, 0.015, least.shape[1]) * ends[1]
-    axes.errorbar(
+    reach = ((most - least) / 2).ravel()
+    derived = dots(
         (sizes[:, None] + spread).ravel(),
         ((least + most) / 2).ravel(),
-        yerr=((most - least) / 2).ravel(),
-        fmt="o",
-        ms=2,
-        elinewidth=0.9,
-        color=style.BLUE,
-        label="derived from PortXmitWait, bounds",
+        "derived from PortXmitWait, bounds",
+        size=2,
+        error=[reach, reach],
     )
-    axes.set(xlim=ends, ylim=ends, xlabel="configured buffer (KiB)", ylabel="inferred buffer (KiB)")
-    axes.legend(loc="upper left", frameon=False)
-    style.quiet_grid(axes)
-    return drawn
+    diagonal = Line(ends, ends, "as configured", style.GREY, 0.9, "sparse")
+    x, y = (Axis(f"{each} buffer (KiB)", ends) for each in ("configured", "inferred"))
+    return Figure([Panel([diagonal, derived], x, y, legend=Legend("upper left"))], (6.4, 4.2))

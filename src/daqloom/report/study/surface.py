@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, dots, in_grid
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
@@ -15,8 +17,6 @@ from daqloom.study.fits import Fit, Predicted, fits, fitted_axes
 from daqloom.study.points import ABOVE, EVENT_KEYS, axes_of, operating_point
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
 MOST_LINES = 5
@@ -191,91 +191,76 @@ def _row(
     ]
 
 
-@style.in_style
 def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
     """A panel for each method: its points and the surface along the first axis, step by step. Lines
     are dashed where the surface is extrapolated. The diamond is the surface at `point`, with the
     interval of a new point."""
-    from matplotlib.figure import Figure
-
-    width = 3.7 * len(found) + 1.7
-    drawn = Figure(figsize=(max(width, 5.6), 4.2), layout="constrained")
-    panels = drawn.subplots(1, len(found), sharex=True, sharey=True, squeeze=False).ravel()
-    for axes, fit in zip(panels, found, strict=True):
-        _panel(axes, dataset, fit, point)
-        axes.set_title(called(dataset, fit).capitalize())
     shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
     quantity = view.variable_quantity(dataset, shown.variable)
-    panels[0].set_ylabel(quantity.label)
+    reach = [fit.z for fit in found] + [fit.table.ravel() for fit in found]
+    reach += [np.array([fit.predict(point).high]) for fit in found if _covers(fit, point)]
     highest = [float(np.nanmax(fit.table)) for fit in found]
     highest += [fit.predict(point).value for fit in found if _covers(fit, point)]
-    top = 1.2 * max(highest) / quantity.divisor  # extrapolation may run away
-    panels[0].set_ylim(0, min(panels[0].get_ylim()[1], top))
-    handles, labels = panels[0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside right upper", frameon=False)
-    drawn.supxlabel(view.axis_quantity(dataset, found[0].axes[0]).label, fontsize=9)
-    return drawn
+    top = min(1.05 * float(np.nanmax(np.concatenate(reach))), 1.2 * max(highest))
+    y = Axis(ends=(0, top / quantity.divisor))  # extrapolation may run away
+    panels = [
+        Panel(list(_marks(dataset, fit, point)), Axis(), y, called(dataset, fit).capitalize())
+        for fit in found
+    ]
+    panels[0] = replace(panels[0], y=replace(y, label=quantity.label))
+    return Figure(
+        in_grid(panels, len(panels)),
+        (max(3.7 * len(found) + 1.7, 5.6), 4.2),
+        x_label=view.axis_quantity(dataset, found[0].axes[0]).label,
+        legend=Legend("outside right upper"),
+        keys=[mark for mark in panels[0].marks if isinstance(mark, Line) and mark.name],
+        shared="xy",
+    )
 
 
-def _panel(axes: Axes, dataset: Dataset, fit: Fit, point: Mapping[str, float]) -> None:
-    from matplotlib import colormaps
-
+def _marks(dataset: Dataset, fit: Fit, point: Mapping[str, float]) -> Iterator[Mark]:
     x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
     z = view.variable_quantity(dataset, fit.variable).divisor
     steps = sorted(
         {*view.chosen(len(fit.steps[1]), MOST_LINES), *_at_step(fit, point)}, reverse=True
     )
+    colours = style.sequence(len(fit.steps[1]))
     ends = [float(fit.steps[0].min()), float(fit.steps[0].max())]
     if fit.axes[0] in point:
         ends = [min(ends[0], point[fit.axes[0]]), max(ends[1], point[fit.axes[0]])]
     fine = np.linspace(ends[0], ends[1], FINE)
     marker = view.LOOKS[fit.method].marker
     for step in steps:
-        size = fit.steps[1][step]
-        colour = colormaps["viridis"](0.84 * step / max(1, len(fit.steps[1]) - 1))
+        size, colour = fit.steps[1][step], colours[step]
         outside = fit.surface.extrapolates(fine, size)
         value = fit.surface.value(fine, size) / z
-        text = (
+        name = (
             f"{view.key_name(fit.axes[1])} {view.step_text(dataset, fit.axes[1], y.values[step])}"
         )
-        axes.plot(fine / x.divisor, np.where(outside, np.nan, value), color=colour, lw=1.3)
-        axes.plot(fine / x.divisor, np.where(outside, value, np.nan), color=colour, lw=1.3, ls="--")
+        for dash, shown in (("solid", ~outside), ("dash", outside)):
+            curve = np.where(shown, value, np.nan)
+            yield Line(fine / x.divisor, curve, "", colour, 1.3, dash)  # type: ignore[arg-type]
+        look: dict[str, Any] = {"marker": marker, "size": 4, "colour": colour}
         fitted = fit.y == size
-        axes.plot(
-            fit.x[fitted] / x.divisor, fit.z[fitted] / z, marker, ms=4, color=colour, label=text
-        )
+        yield dots(fit.x[fitted] / x.divisor, fit.z[fitted] / z, name, **look)
         beyond = np.isfinite(fit.table[:, step]) & ~np.isin(fit.steps[0], fit.x[fitted])
-        axes.plot(
-            fit.steps[0][beyond] / x.divisor,
-            fit.table[beyond, step] / z,
-            marker,
-            ms=4,
-            mfc="white",
-            mec=colour,
-        )
-    _legend_lines(axes, fit)
+        rest = fit.steps[0][beyond] / x.divisor, fit.table[beyond, step] / z
+        yield dots(*rest, hollow=True, **look)
+    yield Line([], [], "surface", style.GREY, 1.3)
+    yield Line([], [], "extrapolated", style.GREY, 1.3, "dash")
+    if fit.left_out.get(ABOVE):
+        yield dots([], [], "not fitted", size=4, colour=style.GREY, hollow=True)
     if _covers(fit, point):
         at = fit.predict(point)
-        axes.errorbar(
-            at.at[fit.axes[0]] / x.divisor,
-            at.value / z,
-            yerr=[[(at.value - at.low) / z], [(at.high - at.value) / z]],
-            fmt="D",
-            ms=6,
-            color=style.ORANGE,
-            mec="white",
-            capsize=3,
-            zorder=5,
-            label="surface at\n" + view.place_text(dataset, at.at),
+        yield dots(
+            [at.at[fit.axes[0]] / x.divisor],
+            [at.value / z],
+            "surface at\n" + view.place_text(dataset, at.at),
+            marker="D",
+            size=6,
+            colour=style.ORANGE,
+            error=[[(at.value - at.low) / z], [(at.high - at.value) / z]],
         )
-    style.quiet_grid(axes)
-
-
-def _legend_lines(axes: Axes, fit: Fit) -> None:
-    axes.plot([], [], color=style.GREY, lw=1.3, label="surface")
-    axes.plot([], [], color=style.GREY, lw=1.3, ls="--", label="extrapolated")
-    if fit.left_out.get(ABOVE):
-        axes.plot([], [], "o", ms=4, mfc="white", mec=style.GREY, label="not fitted")
 
 
 def _at_step(fit: Fit, point: Mapping[str, float]) -> list[int]:

@@ -12,14 +12,13 @@ import numpy as np
 
 from daqloom.metrics import described, label
 from daqloom.report import style
+from daqloom.report.figure import Axis, Dash, Figure, Panel, in_grid
 from daqloom.scenario.switches import LEVELS
 from daqloom.study import StudyError
 from daqloom.study.points import axes_of, is_numeric, operating_point, spread
 from daqloom.words import key_in_words
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import DataArray, Dataset
 
 LOG_FROM = 60
@@ -31,14 +30,14 @@ class Look(NamedTuple):
 
     label: str
     marker: str
-    dash: str
+    dash: Dash
     colour: str
 
 
 LOOKS = {
-    "analyse": Look("formula", "o", "--", style.BLACK),
-    "simulate": Look("simulation", "s", "-", style.BLUE),
-    "measure": Look("measurement", "D", ":", style.ORANGE),
+    "analyse": Look("formula", "o", "dash", style.BLACK),
+    "simulate": Look("simulation", "s", "solid", style.BLUE),
+    "measure": Look("measurement", "D", "dot", style.ORANGE),
 }
 
 NAMED_COLOURS = (
@@ -125,8 +124,8 @@ class Quantity:
         """For an axis of a figure: `event rate (kHz)`."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
-    def place_text(self, place: float, _: object = None) -> str:
-        """The number at a place of its axis, in its unit: `12`, `no limit`; also a formatter."""
+    def place_text(self, place: float) -> str:
+        """The number at a place of its axis, in its unit: `12`, `no limit`."""
         return NO_LIMIT if self.is_unlimited_at_zero and place == 0 else f"{place:,.4g}"
 
     def text(self, value: float) -> str:
@@ -329,24 +328,22 @@ def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
     return bool(((values == first) | (values.isnull() & first.isnull())).all())
 
 
-def step_ticks(axis: Any, quantity: Quantity, places: Any = None) -> None:
+def step_axis(quantity: Quantity, places: Any = None, label: str | None = None) -> Axis:
     """The study's own steps as ticks: those with room on the logarithmic axis of steps that are
     spread over ratios; else all, if all have room. `places` are those of `along`."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     values = quantity.values / quantity.divisor if places is None else places
+    label = quantity.label if label is None else label
     free = float(values[-1]) if np.isnan(values).any() else math.nan
     log = is_log_spaced(values[np.isfinite(values)])
     steps = sorted(float(value) for value in values if np.isfinite(value))
     shown = _apart(steps, math.log if log else float)
-    if log:
-        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    elif shown != steps and math.isnan(free):
-        return
-    axis.set_major_locator(FixedLocator(shown))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(
-        lambda value, _: NO_LIMIT if value == free else quantity.place_text(value)
+    if not log and shown != steps and math.isnan(free):
+        return Axis(label)
+    return Axis(
+        label,
+        log=log,
+        ticks=shown,
+        text=lambda value: NO_LIMIT if value == free else quantity.place_text(value),
     )
 
 
@@ -361,41 +358,27 @@ def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
     return [*kept, last] if last > first else kept
 
 
-def height_from(axes: Axes, values: Any, reach: Any = None) -> None:
+def height_axis(label: str, values: Any, reach: Any = None) -> Axis:
     """From zero, or logarithmic where the values span orders of magnitude. `reach` are ends of
     error bars, where there are any."""
     known = values[np.isfinite(values)]
-    if not known.size:
-        return
-    if wants_log(known):
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
-    elif known.min() >= 0:
-        ends = known if reach is None or not np.isfinite(reach).any() else reach
-        axes.set_ylim(0, 1.05 * float(np.nanmax(ends)) or 1)
+    if not known.size or wants_log(known):
+        return Axis(label, log=bool(known.size))
+    ends = known if reach is None or not np.isfinite(reach).any() else reach
+    return Axis(
+        label, (0, 1.05 * float(np.nanmax(ends)) or 1) if known.min() >= 0 else (None, None)
+    )
 
 
 def panels_for(
-    count: int,
-    most_columns: int = 3,
-    wide: float = 3.1,
-    high: float = 2.7,
-    same_heights: bool = True,
-) -> tuple[Figure, list[Axes]]:
-    """Panels that share their axes, the vertical one only if they have the `same_heights`."""
-    from matplotlib.figure import Figure
-
-    columns = 2 if count == 4 else min(count, most_columns)
+    panels: Sequence[Panel], columns: int = 3, wide: float = 3.1, high: float = 2.7, **more: Any
+) -> Figure:
+    """A figure of panels of one size, which share their axes."""
+    count = len(panels)
+    columns = 2 if count == 4 else min(count, columns)
     rows = -(-count // columns)
     size = ONE_PANEL if count == 1 else (max(wide * columns + 1.6, 6.4), high * rows + 0.5)
-    figure = Figure(figsize=size, layout="constrained")
-    places = figure.subplots(rows, columns, sharex=True, sharey=same_heights, squeeze=False)
-    grid = places.ravel()
-    for spare in grid[count:]:
-        spare.remove()
-    for place in grid[max(0, count - columns) : count]:
-        place.tick_params(labelbottom=True)
-    return figure, list(grid[:count])
+    return Figure(in_grid(panels, columns), size, **{"shared": "xy"} | more)
 
 
 def point_text(dataset: Dataset) -> str:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from daqloom.report import style
-from daqloom.report.page import page, table
+from daqloom.report.figure import Figure, Panel
+from daqloom.report.page import Section, page
 from daqloom.report.system import comparison
 from daqloom.report.system.buffer_question import SHALLOW, BufferQuestion
-from daqloom.report.system.panel_drawing import draw_panel, part
-from daqloom.report.system.panels import Panel, latency, triangles, whole_run
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from daqloom.report.system.panels import latency, triangles, whole_run
+from daqloom.report.system.result_figure import panel_sections
 
 QUESTION = "How much buffer does a top-of-rack switch need?"
 
@@ -24,36 +20,23 @@ def _panels(question: BufferQuestion) -> tuple[Panel, Panel, Panel]:
     peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
     needed = f": up to {style.megabytes(peak)} needed" if peak else ""
     return (
-        triangles(question.regular, SHALLOW),
-        replace(run, title="Random events" + needed),
-        latency(question.runs),
+        replace(triangles(question.regular, SHALLOW), cell=(0, 0, 1, 2)),
+        replace(run, title="Random events" + needed, cell=(1, 0, 1, 1)),
+        replace(latency(question.runs), cell=(1, 1, 1, 1)),
     )
 
 
-def draw(question: BufferQuestion) -> Figure:
+def figure(question: BufferQuestion) -> Figure:
     """Three panels: triangles and simulation, the whole run, collection latency."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(style.RC):
-        figure = Figure(figsize=(10, 7.4), layout="constrained")
-        title = f"{QUESTION}\n{question.title}"
-        figure.suptitle(title, fontsize=12.5, fontweight="bold", ha="left", x=0.012)
-        grid = figure.add_gridspec(2, 2, height_ratios=(1.15, 1), hspace=0.08, wspace=0.06)
-        places = grid[0, :], grid[1, 0], grid[1, 1]
-        for place, panel in zip(places, _panels(question), strict=True):
-            draw_panel(figure.add_subplot(place), panel)
-    return figure
+    title = f"{QUESTION}\n{question.title}"
+    return Figure(_panels(question), (10, 7.4), title, 12.5, heights=(1.15, 1))
 
 
 def render(question: BufferQuestion) -> str:
     """The page: table, what it means, three figures."""
-    return page(
-        QUESTION,
-        question.title,
-        [
-            *(f"<p>{html.escape(sentence)}</p>" for sentence in comparison.verdict(question)),
-            table(comparison.head(question), comparison.rows(question)),
-            *map(part, _panels(question)),
-        ],
+    table = Section(
+        sentences=list(comparison.verdict(question)),
+        head=comparison.head(question),
+        rows=comparison.rows(question),
     )
+    return page(QUESTION, question.title, [table, *panel_sections(_panels(question))])

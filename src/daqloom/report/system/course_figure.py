@@ -2,94 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Band, Figure, Line, Mark, Panel, Rule, Text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from daqloom.result import Result
 
 MOST_NAMED = 24
 """Most faults whose names fit above the figure."""
 
 
-@style.in_style
-def draw(result: Result) -> Figure:
-    """Draw the series of `daqloom.course`."""
-    from matplotlib.figure import Figure
-
+def figure(result: Result) -> Figure:
+    """Return the series of `daqloom.course` as a figure."""
     throughput, members = (result.series[name] for name in ("throughput", "members"))
     until_s = max([*throughput["end_s"], *members["time_s"], 0.0])
     faults = result.series.get("faults", {})
-    figure = Figure(figsize=(9, 4.6), layout="constrained")
-    figure.suptitle(f"{result.scenario}: {result.method}", x=0.01, ha="left", fontweight="bold")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    if throughput["throughput_bps"]:
-        above.stairs(
-            [bps / 1e9 for bps in throughput["throughput_bps"]],
-            [*throughput["begin_s"], *throughput["end_s"][-1:]],
-            color=style.BLUE,
-            linewidth=1.4,
-            baseline=None,
-        )
-    above.set_ylabel("throughput (Gb/s)")
-    above.set_ylim(bottom=0)
-    below.step(
+    events = [*_regroupings(members, until_s), *_faults(faults, until_s)]
+    rates = [bps / 1e9 for bps in throughput["throughput_bps"]]
+    course = Line(
+        [*throughput["begin_s"], *throughput["end_s"][-1:]],
+        [*rates, *rates[-1:]],
+        width=1.4,
+        step="post",
+        hover="%{y:.4g} Gb/s",
+    )
+    count = Line(
         [*members["time_s"], until_s],
         [*members["members"], *members["members"][-1:]],
-        where="post",
-        color=style.GREEN,
+        colour=style.GREEN,
+        step="post",
+        hover="%{y} members",
     )
-    below.set_ylabel("members")
-    below.set_ylim(bottom=0)
-    below.yaxis.get_major_locator().set_params(integer=True)
-    below.set_xlabel("time since all units first build (s)")
-    below.set_xlim(0, until_s or 1.0)
-    for axes in (above, below):
-        _show_regroupings(axes, members, until_s)
-        if faults:
-            _show_faults(axes, faults, until_s)
-    if faults:
-        _name_faults(above, faults)
-    return figure
+    ends, free = (0, until_s or 1.0), (0, None)
+    x = Axis("time since all units first build (s)", ends, grid=False)
+    return Figure(
+        [
+            Panel(
+                [*events, course, *_names(faults)],
+                Axis(ends=ends, grid=False),
+                Axis("throughput (Gb/s)", free, grid=False),
+            ),
+            Panel(
+                [*events, count],
+                x,
+                Axis("members", free, integer=True, grid=False),
+                cell=(1, 0, 1, 1),
+            ),
+        ],
+        (9, 4.6),
+        f"{result.scenario}: {result.method}",
+        shared="x",
+        heights=(3, 1),
+    )
 
 
-def _show_regroupings(axes: Axes, members: Mapping[str, Sequence[Any]], until_s: float) -> None:
+def _regroupings(members: Mapping[str, Sequence[Any]], until_s: float) -> Iterator[Mark]:
     ends_s = [*members["time_s"][1:], until_s]
     for begin_s, end_s, count in zip(members["time_s"], ends_s, members["members"], strict=True):
         if not count:
-            axes.axvspan(begin_s, end_s, color=style.GREY, alpha=0.15, linewidth=0)
+            yield Band(begin_s, end_s)
 
 
-def _show_faults(axes: Axes, faults: Mapping[str, Sequence[Any]], until_s: float) -> None:
-    for begin_s, end_s in _lengths(faults, until_s):
-        axes.axvspan(begin_s, end_s, color=style.ORANGE, alpha=0.12, linewidth=0)
-        axes.axvline(begin_s, color=style.ORANGE, linewidth=0.9)
-
-
-def _lengths(faults: Mapping[str, Sequence[Any]], until_s: float) -> list[tuple[float, float]]:
-    """Return the times of all breaks; of one that nobody mends (a killed unit) only its begin."""
+def _faults(faults: Mapping[str, Sequence[Any]], until_s: float) -> Iterator[Mark]:
+    """A line where something breaks, and a band until its repair; a killed unit has none."""
     begun: dict[tuple[str, str], float] = {}
-    found = []
-    rows = zip(*(faults[name] for name in ("time_s", "name", "which", "change")), strict=True)
-    for time_s, name, which, change in rows:
+    columns = [faults.get(name, ()) for name in ("time_s", "name", "which", "change")]
+    for time_s, name, which, change in zip(*columns, strict=True):
         if change == "begins":
             begun[name, which] = time_s
-            found.append((time_s, time_s))
+            yield Rule(time_s, colour=style.ORANGE, dash="solid", upright=True)
         elif change == "ends":
-            found.append((begun[name, which], min(time_s, until_s)))
-    return found
+            yield Band(begun[name, which], min(time_s, until_s), style.ORANGE, 0.12)
 
 
-def _name_faults(axes: Axes, faults: Mapping[str, Sequence[Any]]) -> None:
-    rows = zip(faults["time_s"], faults["name"], faults["change"], strict=True)
-    begun = [(time_s, name) for time_s, name, change in rows if change == "begins"]
-    if len(begun) > MOST_NAMED:
-        return
-    for time_s, name in begun:
-        place = axes.get_xaxis_transform()
-        axes.text(time_s, 1.02, name, transform=place, rotation=30, fontsize=8, color=style.ORANGE)
+def _names(faults: Mapping[str, Sequence[Any]]) -> list[Mark]:
+    columns = [faults.get(name, ()) for name in ("time_s", "name", "change")]
+    begun = [
+        (time_s, name) for time_s, name, change in zip(*columns, strict=True) if change == "begins"
+    ]
+    if not 0 < len(begun) <= MOST_NAMED:
+        return []
+    times, names = zip(*begun, strict=True)
+    look: dict[str, Any] = {"across": "left", "down": "bottom", "turned": 30, "shares": "y"}
+    return [Text(times, 1.02, names, style.ORANGE, **look)]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from daqloom import methods
 from daqloom.analyse.system import System
 from daqloom.output import write_text
-from daqloom.report import style
+from daqloom.report import matplotlib_renderer
 from daqloom.report.system import buffer_figure, comparison
 from daqloom.report.system.buffer_question import (
     DEEP,
@@ -165,7 +165,7 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
 
 
 def _write(question: BufferQuestion, output: Path) -> None:
-    style.save(buffer_figure.draw(question), output / "figure.png")
+    matplotlib_renderer.save(buffer_figure.figure(question), output / "figure.png")
     write_text(output / "figure.html", buffer_figure.render(question))
     results = [question.analysis, question.regular.result, *(r.result for r in question.runs)]
     records = [result.to_dict(series=True) for result in results if result is not None]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.system.fabric_layout import FONT, LETTER
-from daqloom.report.system.phase_figure import Timeline, spread, timeline
-from daqloom.report.system.sheet import Sheet
+from daqloom.report.figure import Bars, Mark, Panel, Rule
+from daqloom.report.system.phase_figure import Bar, Timeline, spread
 from daqloom.words import natural_key
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_LANES = 64
 LANE = 7.5
@@ -34,97 +30,69 @@ Events = Mapping[str, Sequence[Any]]
 """`Result.series["events"]`."""
 
 
-class Bar(NamedTuple):
+class Event(NamedTuple):
     """An event at its builder."""
 
     begin_s: float
     end_s: float
-    event: int
-    whole: bool
+    number: int
+    is_whole: bool
     """Whether the event was whole by the end of the run."""
 
 
-def draw(sheet: Sheet, width: float, events: Events, warmup_s: float) -> float:
-    """The last events of some builder units; returns the height that the panel takes."""
+def panel(width: float, events: Events, warmup_s: float) -> Panel:
+    """The last events of some builder units."""
     columns = ("builder", "assigned_s", "until_s", "event", "whole")
-    of: dict[str, list[Bar]] = defaultdict(list)
+    of: dict[str, list[Event]] = defaultdict(list)
     for builder, *rest in zip(*(events[name] for name in columns), strict=True):
-        of[builder].append(Bar(*rest))
-    begin_s, end_s = _window([bar for bars in of.values() for bar in bars], warmup_s)
+        of[builder].append(Event(*rest))
+    begin_s, end_s = _window([each for found in of.values() for each in found], warmup_s)
     every = sorted(of, key=natural_key)
-    lanes_of = {name: lanes([bar for bar in of[name] if bar.end_s > begin_s]) for name in every}
+    lanes_of = {name: lanes([each for each in of[name] if each.end_s > begin_s]) for name in every}
     most = max(1, *map(len, lanes_of.values()))
     builders = spread(every, max(2, MOST_LANES // most))
     few = f"{len(builders)} of {len(every)}" if len(builders) < len(every) else "all"
     title = f"Events collected by {few} builder units, from assignment to last fragment"
-    height = LANE * most * len(builders)
-    line = timeline(sheet, width, height, builders, (begin_s, end_s), title)
+    line = Timeline(builders, (begin_s, end_s), title, width, LANE * most * len(builders))
     high = (1 - GAP) / most
+    bars: dict[tuple[str, bool], list[Bar]] = defaultdict(list)
     for row, builder in enumerate(builders):
-        ordered = sorted(of[builder])
-        colour = {bar.event: COLOURS[i % len(COLOURS)] for i, bar in enumerate(ordered)}
-        for lane, bars in enumerate(lanes_of[builder]):
+        places = {each.number: place for place, each in enumerate(sorted(of[builder]))}
+        for lane, found in enumerate(lanes_of[builder]):
             y = row + GAP / 2 + (lane + 0.5) * high
-            for bar in bars:
-                _draw_bar(line, bar, colour[bar.event], y, high)
-    _mark_warmup(line.axes, warmup_s)
-    incomplete = {"alpha": UNFINISHED, "label": "incomplete at the end of the run"}
-    return line.legend(
-        [
-            {"color": style.SKY, "label": "an event; colours distinguish neighbours"},
-            {"color": style.SKY} | incomplete,
-        ]
-    )
+            for each in found:
+                colour = COLOURS[places[each.number] % len(COLOURS)]
+                bar = Bar(y, each.begin_s, each.end_s, f"event {each.number}")
+                bars[colour, each.is_whole].append(bar)
+    whole, part = "an event; colours distinguish neighbours", "incomplete at the end of the run"
+    marks: list[Mark] = [
+        Bars([0], [0], name=whole, colour=style.SKY),
+        Bars([0], [0], name=part, colour=style.SKY, opacity=UNFINISHED),
+    ]
+    for (colour, is_whole), found_bars in bars.items():
+        look: dict[str, Any] = {"colour": colour, "opacity": 1.0 if is_whole else UNFINISHED}
+        marks.append(line.bars(found_bars, 0.84 * high, SMALL, **look))
+    if begin_s < warmup_s < end_s:
+        words = "the warm-up ends"
+        marks.append(Rule(1e3 * warmup_s, words, style.BLACK, 1, "solid", upright=True))
+    return line.panel(marks)
 
 
-def lanes(bars: Sequence[Bar]) -> list[list[Bar]]:
-    """The bars in as few lanes as hold them without overlap: one for each event under way."""
-    found: list[list[Bar]] = []
-    for bar in sorted(bars):
-        free = next((lane for lane in found if lane[-1].end_s <= bar.begin_s), None)
+def lanes(events: Sequence[Event]) -> list[list[Event]]:
+    """The events in as few lanes as hold them without overlap: one for each under way."""
+    found: list[list[Event]] = []
+    for event in sorted(events):
+        free = next((lane for lane in found if lane[-1].end_s <= event.begin_s), None)
         if free is None:
-            found.append([bar])
+            found.append([event])
         else:
-            free.append(bar)
+            free.append(event)
     return found
 
 
-def _window(bars: Sequence[Bar], warmup_s: float) -> tuple[float, float]:
+def _window(events: Sequence[Event], warmup_s: float) -> tuple[float, float]:
     """The last of them; within the warm-up only as far as it takes to see `FEWEST`."""
-    end_s = max(bar.end_s for bar in bars)
-    mean_s = float(np.mean([bar.end_s - bar.begin_s for bar in bars]))
+    end_s = max(each.end_s for each in events)
+    mean_s = float(np.mean([each.end_s - each.begin_s for each in events]))
     earliest_s = min(warmup_s, end_s - FEWEST * mean_s)
     return max(end_s - EVENTS * mean_s, earliest_s, 0.0), end_s
-
-
-def _draw_bar(line: Timeline, bar: Bar, colour: str, y: float, high: float) -> None:
-    axes, points_per_s = line.axes, line.points_per_s
-    first_s, last_s = max(bar.begin_s, axes.get_xlim()[0] / 1e3), bar.end_s
-    axes.barh(
-        y,
-        1e3 * (last_s - first_s),
-        left=1e3 * first_s,
-        height=0.84 * high,
-        color=colour,
-        alpha=1 if bar.whole else UNFINISHED,
-        linewidth=0,
-    )
-    text = f"event {bar.event}"
-    if points_per_s * (last_s - first_s) > 4 + LETTER / FONT * SMALL * len(text):
-        at = 1e3 * (first_s + 2 / points_per_s)
-        axes.text(at, y, text, va="center_baseline", fontsize=SMALL)
-
-
-def _mark_warmup(axes: Axes, warmup_s: float) -> None:
-    at = 1e3 * warmup_s
-    if axes.get_xlim()[0] < at < axes.get_xlim()[1]:
-        axes.axvline(at, color=style.BLACK, linewidth=1)
-        axes.annotate(
-            "the warm-up ends",
-            (at, 1),
-            xycoords=("data", "axes fraction"),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=FONT,
-        )

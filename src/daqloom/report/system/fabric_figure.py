@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Bars, Dash, Figure, Legend, Line, Mark, Panel, Text
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
 from daqloom.topology.anomalies import Anomaly, anomalies
 from daqloom.topology.fabric import Fabric
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.path import Path as Curve
+Ends: TypeAlias = tuple[Touch, Touch]
 
 COLOURS = {
     "missing link": style.ORANGE,
@@ -36,47 +36,42 @@ MOST_TAGGED = 500
 """Cables with the numbers of their ports; of more, nobody could read them."""
 
 
-def draw(fabric: Fabric, *, each_host: bool = False) -> Figure:
+def figure(fabric: Fabric, *, each_host: bool = False) -> Figure:
     """The picture; hosts are a number below their leaf unless `each_host`. A grey line is all
     regular cables between two nodes, the thicker the more. Raises TopologyError where the fabric is
     too large to see."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     found = anomalies(fabric)
     layout = lay_out(fabric, found, each_host=each_host)
     foot = FOOT + max((_note_height(box) for box in layout.boxes.values()), default=0)
     width, height = layout.width + 2 * MARGIN, layout.height + foot + HEAD
-    with mpl.rc_context(style.RC):
-        figure = Figure(figsize=(width / 72, height / 72))
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_axis_off()
-        axes.set_xlim(-MARGIN, width - MARGIN)
-        axes.set_ylim(-foot, height - foot)
-        _draw_regular(axes, fabric, found, layout)
-        _draw_irregular(axes, layout)
-        highest = max((box.y for box in layout.boxes.values()), default=0.0)
-        for box in layout.boxes.values():
-            _draw_box(axes, box, top=box.y == highest > 0)
-        title = (
-            f"{fabric.name}: {len(fabric.hosts)} hosts, {len(fabric.switches)} switches, "
-            f"{len(fabric.cables)} cables"
-        )
-        about = "the cabling is regular"
-        if found:
-            places = "place" if len(found) == 1 else "places"
-            about = f"{len(found)} irregular {places}, in colour, with port numbers"
-        top = height - foot
-        _write(axes, -MARGIN / 2, top - 12, title, fontsize=10.5, weight="bold")
-        _write(axes, -MARGIN / 2, top - 28, about, color=style.GREY, fontsize=8.5)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="lower left", ncols=7, frameon=False, fontsize=8.5)
-    return figure
+    title = (
+        f"{fabric.name}: {len(fabric.hosts)} hosts, {len(fabric.switches)} switches, "
+        f"{len(fabric.cables)} cables"
+    )
+    about = "the cabling is regular"
+    if found:
+        places = "place" if len(found) == 1 else "places"
+        about = f"{len(found)} irregular {places}, in colour, with port numbers"
+    top = height - foot
+    marks = [
+        *_regular(fabric, found, layout),
+        *_irregular(layout),
+        *_boxes(list(layout.boxes.values())),
+        Text(-MARGIN / 2, top - 12, [title], size=10.5, across="left", bold=True),
+        Text(-MARGIN / 2, top - 28, [about], style.GREY, 8.5, "left"),
+    ]
+    panel = Panel(
+        marks,
+        Axis(ends=(-MARGIN, width - MARGIN)),
+        Axis(ends=(-foot, top)),
+        legend=Legend("lower left", columns=7, size=8.5),
+        place=(0, 0, width, height),
+        blank=True,
+    )
+    return Figure([panel], (width / 72, height / 72))
 
 
-def _draw_regular(axes: Axes, fabric: Fabric, found: Sequence[Anomaly], layout: Layout) -> None:
-    from matplotlib.collections import PathCollection
-
+def _regular(fabric: Fabric, found: Sequence[Anomaly], layout: Layout) -> Iterator[Mark]:
     boxes, hosts = layout.boxes, len(fabric.hosts)
     coloured = {end for anomaly in found if len(anomaly.ends) > 1 for end in anomaly.ends}
     pairs = Counter(
@@ -84,19 +79,16 @@ def _draw_regular(axes: Axes, fabric: Fabric, found: Sequence[Anomaly], layout: 
         for cable in fabric.cables
         if cable.a.node in boxes and cable.b.node in boxes and cable.a not in coloured
     )
-    counts = [count for (low, _), count in pairs.items() if low >= hosts]
-    if counts:
+    if counts := [count for (low, _), count in pairs.items() if low >= hosts]:
         many = f"{max(counts)} cable{'s' if max(counts) > 1 else ''}"
-        label = many if len(set(counts)) == 1 else f"{min(counts)} to {many}"
-        axes.plot([], [], color=REGULAR, linewidth=2, label=label)
-    lines = [
-        _line(_middle(boxes[low], boxes[high]), _middle(boxes[high], boxes[low]))
-        for low, high in pairs
-    ]
-    widths = [min(0.5 + 0.3 * count, 4.0) for count in pairs.values()]
-    axes.add_collection(
-        PathCollection(lines, facecolors="none", edgecolors=REGULAR, linewidths=widths, zorder=1)
-    )
+        name = many if len(set(counts)) == 1 else f"{min(counts)} to {many}"
+        yield Line([], [], name, REGULAR, 2)
+    by_count: dict[int, list[Ends]] = defaultdict(list)
+    for (low, high), count in pairs.items():
+        ends = _middle(boxes[low], boxes[high]), _middle(boxes[high], boxes[low])
+        by_count[count].append(ends)
+    for count, ends_of in by_count.items():
+        yield Line(*_curves(ends_of), colour=REGULAR, width=min(0.5 + 0.3 * count, 4.0))
 
 
 def _middle(here: Box, there: Box) -> Touch:
@@ -104,42 +96,34 @@ def _middle(here: Box, there: Box) -> Touch:
     return Touch(here.x, here.y + (0.5 if there.y >= here.y else -0.5) * here.height, 0)
 
 
-def _line(one: Touch, other: Touch) -> Curve:
-    """A straight line, or a bow upwards within a row."""
-    from matplotlib.path import Path as Curve
+def _curves(cables: Sequence[Ends]) -> tuple[list[float], list[float]]:
+    """Straight lines, or bows upwards within a row, one after the other."""
+    x: list[float] = []
+    y: list[float] = []
+    for one, other in cables:
+        steps = np.linspace(0, 1, 17) if one.y == other.y else np.array([0.0, 1.0])
+        bow = 2 * BOW * steps * (1 - steps) if one.y == other.y else 0.0
+        x += [*(one.x + steps * (other.x - one.x)), math.nan]
+        y += [*(one.y + steps * (other.y - one.y) + bow), math.nan]
+    return x, y
 
-    ends = (one.x, one.y), (other.x, other.y)
-    if one.y != other.y:
-        return Curve(ends)
-    top = (one.x + other.x) / 2, one.y + BOW
-    return Curve([ends[0], top, ends[1]], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3])
 
-
-def _draw_irregular(axes: Axes, layout: Layout) -> None:
+def _irregular(layout: Layout) -> Iterator[Mark]:
     """A coloured line per irregular cable; one that is missing is dashed."""
-    from matplotlib.collections import PathCollection
-
     for kind in dict.fromkeys(wire.kind for wire in layout.wires):
-        look: dict[str, Any] = {"linestyle": _dashes(kind), "linewidth": 1.5, "zorder": 2}
-        lines = [_line(*wire.ends) for wire in layout.wires if wire.kind == kind]
-        axes.plot([], [], color=COLOURS[kind], linestyle=_dashes(kind), label=kind)
-        axes.add_collection(
-            PathCollection(lines, facecolors="none", edgecolors=COLOURS[kind], **look)
-        )
+        dash: Dash = "dash" if kind == "missing link" else "solid"
+        x, y = _curves([wire.ends for wire in layout.wires if wire.kind == kind])
+        yield Line(x, y, kind, COLOURS[kind], 1.5, dash)
     tags: list[tuple[float, float]] = []
     for kind, (one, other) in layout.wires[:MOST_TAGGED]:
         for here, there in (one, other), (other, one):
-            at = next((at for at in _beside(here, there) if _free(at, tags)), None)
+            at = next((at for at in _along(here, there) if _is_free(at, tags)), None)
             if here.port and at:
                 tags.append(at)
-                _write(axes, *at, str(here.port), color=COLOURS[kind], ha="center", back=0.4)
+                yield Text(*at, [str(here.port)], COLOURS[kind], FONT, ground=1)
 
 
-def _dashes(kind: str) -> tuple[int, tuple[int, ...]] | str:
-    return (0, (3, 2)) if kind == "missing link" else "solid"
-
-
-def _beside(here: Touch, there: Touch) -> Iterator[tuple[float, float]]:
+def _along(here: Touch, there: Touch) -> Iterator[tuple[float, float]]:
     """Places on a cable for the number of its port, ever further off the box."""
     for lines in (1.3, 2.5, 3.7, 4.9):
         up = lines * LINE if there.y >= here.y else -lines * LINE
@@ -147,27 +131,27 @@ def _beside(here: Touch, there: Touch) -> Iterator[tuple[float, float]]:
         yield here.x + share * (there.x - here.x), here.y + up
 
 
-def _free(at: tuple[float, float], tags: list[tuple[float, float]]) -> bool:
+def _is_free(at: tuple[float, float], tags: list[tuple[float, float]]) -> bool:
     return all(abs(at[0] - x) > 2.8 * LETTER or abs(at[1] - y) > LINE for x, y in tags)
 
 
-def _draw_box(axes: Axes, box: Box, *, top: bool) -> None:
-    from matplotlib.patches import Rectangle
-
-    corner = box.x - box.width / 2, box.y - box.height / 2
-    axes.add_patch(
-        Rectangle(
-            corner, box.width, box.height, facecolor="#eef1f4", edgecolor=style.GREY, zorder=3
-        )
-    )
-    turn = 90 if box.turned else 0
-    _write(axes, box.x, box.y, box.label, ha="center", rotation=turn)
-    if box.notes and box.label:
-        text = (", " if box.turned else "\n").join(box.notes)
-        colour = style.ORANGE if box.irregular else style.GREY
-        off, va = (4, "bottom") if top else (-4, "top")
-        y = box.y + math.copysign(box.height / 2, off) + off
-        _write(axes, box.x, y, text, color=colour, ha="center", va=va, rotation=turn, back=1)
+def _boxes(boxes: Sequence[Box]) -> Iterator[Mark]:
+    if not boxes:
+        return
+    x, y, width, height = np.array([(box.x, box.y, box.width, box.height) for box in boxes]).T
+    yield Bars(y, width, x - width / 2, height, colour="#eef1f4", edge=style.GREY)
+    highest = max(box.y for box in boxes)
+    for box in boxes:
+        turned = 90.0 if box.turned else 0.0
+        yield Text(box.x, box.y, [box.label], size=FONT, turned=turned)
+        if box.notes and box.label:
+            text = (", " if box.turned else "\n").join(box.notes)
+            colour = style.ORANGE if box.irregular else style.GREY
+            is_top = box.y == highest > 0
+            off, down = (4, "bottom") if is_top else (-4, "top")
+            edge = box.y + math.copysign(box.height / 2, off) + off
+            look: dict[str, Any] = {"down": down, "turned": turned, "ground": 1}
+            yield Text(box.x, edge, [text], colour, FONT, **look)
 
 
 def _note_height(box: Box) -> float:
@@ -175,12 +159,3 @@ def _note_height(box: Box) -> float:
     if box.turned:
         return LETTER * len(", ".join(box.notes))
     return LINE * len(box.notes)
-
-
-def _write(
-    axes: Axes, x: float, y: float, text: str, *, back: float | None = None, **how: Any
-) -> None:
-    """Text at a place, on white with so much of a margin if `back`."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": back} if back is not None else None
-    look: dict[str, Any] = {"va": "center", "color": style.BLACK, "fontsize": FONT} | how
-    axes.text(x, y, text, bbox=box, parse_math=False, zorder=4, **look)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from daqloom.metrics import label, unit_of
 from daqloom.report import style
+from daqloom.report.figure import Figure, Panel, Text
 from daqloom.report.system import event_figure, link_load_map, phase_figure, write_latency
 from daqloom.report.system.link_load import loads
 from daqloom.report.system.link_load_map import plural
-from daqloom.report.system.sheet import Sheet
 from daqloom.simulate.fabric_rates import BUILT_AT_ONCE
 from daqloom.topology.levels import level_name, tree_levels
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from daqloom.result import Result
     from daqloom.scenario import Scenario
     from daqloom.topology.system import FabricSystem
@@ -42,43 +42,55 @@ NUMBERS = (
     "collection_latency_s.mean",
 )
 """Metrics of the subtitle."""
-WRITTEN = {
-    "event_rate_hz": "written_event_rate_hz",
-    "throughput_bps": "written_throughput_bps",
-}
+WRITTEN = {"event_rate_hz": "written_event_rate_hz", "throughput_bps": "written_throughput_bps"}
 """Metrics of fragments written in their place, of a run of few rounds."""
 
 
-def draw(scenario: Scenario, result: Result) -> Figure:
+def figure(scenario: Scenario, result: Result) -> Figure:
     """The panels for which `result` has the series, from the top down; see `simulate`. Raises
     OutputError where the result is not one of `scenario`."""
-    import matplotlib as mpl
-
     system = fabric_system(scenario)
     measured = result.method == "measure"  # nobody sees into real cables
     on_ethernet = scenario.network.technology == "ethernet"
     counted_s = result.engine.get("virtual_s", scenario.run.duration)
     counted_s -= scenario.run.warmup if on_ethernet else 0.0
-    carried = None
+    name = f"{scenario.name}: " if scenario.name else ""
+    drawn = [
+        _line(name + _about(scenario, system), 0, 13, bold=True),
+        _line(_numbers(result), 20, 10, colour=style.GREY),
+    ]
+    times, y = _times(scenario, result)
+    drawn += _down(times, 64)
+    y += 64
     if not measured and not scenario.network.is_racks:
+        title = "Load of each cable, " + (
+            "after the warm-up" if on_ethernet else "over the whole run with its warm-up"
+        )
         carried = loads(system.fabric, result, counted_s)
-    with mpl.rc_context(style.RC):
-        sheet = Sheet(WIDTH, MARGIN)
-        name = f"{scenario.name}: " if scenario.name else ""
-        sheet.write(name + _about(scenario, system), 13, 20, weight="bold")
-        sheet.write(_numbers(result), 10, 44, color=style.GREY)
-        _draw_times(sheet, scenario, result)
-        if carried is not None:
-            title = "Load of each cable, " + (
-                "after the warm-up" if on_ethernet else "over the whole run with its warm-up"
-            )
-            sheet.write(title, 10.5, 4, weight="bold")
-            link_load_map.draw(sheet, system.fabric, carried)
-        return sheet.finish()
+        tables, height = link_load_map.panels(system.fabric, carried, WIDTH)
+        drawn += [_line(title, y, 10.5, bold=True), *_down(tables, y + 10)]
+        y += 10 + height
+    size = (WIDTH + 2 * MARGIN) / 72, (y + 2 * MARGIN) / 72
+    return Figure(_down(drawn, MARGIN, right=MARGIN), size)
 
 
-def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
-    """The timeline, and beside it the histogram."""
+def _line(text: str, y: float, size: float, **look: Any) -> Panel:
+    """A line of text."""
+    words = Text(0, 1, [text], size=size, across="left", down="top", shares="xy", **look)
+    return Panel([words], place=(0, y, WIDTH, size), blank=True)
+
+
+def _down(panels: Iterable[Panel], down: float, right: float = 0.0) -> list[Panel]:
+    """The panels elsewhere."""
+    found = []
+    for panel in panels:
+        x, y, width, height = panel.place or (0, 0, 0, 0)
+        found.append(replace(panel, place=(x + right, y + down, width, height)))
+    return found
+
+
+def _times(scenario: Scenario, result: Result) -> tuple[list[Panel], float]:
+    """The timeline, beside it the histogram, and the height of both."""
     phases, events, latency = (
         result.series.get(name, {}) for name in ("phases", "events", "write_latency")
     )
@@ -86,22 +98,21 @@ def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
     if not latency.get("count"):
         latency, titles = result.series.get("collection_latency", {}), write_latency.EVENTS
         metric = "collection_latency_s"
-    beside = BESIDE if any(latency.get("count", ())) else 0.0
-    width = WIDTH - beside
+    has_latency = any(latency.get("count", ()))
+    width = WIDTH - (BESIDE if has_latency else 0.0)
     given = scenario.measure if result.method == "measure" else scenario.run
-    warmup_s = given.warmup
-    height = 0.0
+    panels = []
     if phases.get("node"):
-        height = phase_figure.draw(sheet, width, phases, warmup_s)
+        panels = [phase_figure.panel(width, phases, given.warmup)]
     elif events.get("builder"):
-        height = event_figure.draw(sheet, width, events, warmup_s)
-    if beside:
-        left, high = (width, height - BELOW) if height else (0.0, LOW)
-        axes = sheet.axes(left + AXIS, WIDTH - left - AXIS, high)
+        panels = [event_figure.panel(width, events, given.warmup)]
+    high = panels[0].place[3] if panels and panels[0].place else LOW
+    if has_latency:
+        left = (width if panels else 0.0) + AXIS
         exact = {each: result.metric(f"{metric}.{each}") for each in ("p50", "p99", "max")}
-        write_latency.draw(axes, latency, titles, exact)
-        height = high + BELOW
-    sheet.down(height + 24 if height else 0)
+        beside = write_latency.panel(latency, titles, exact)
+        panels.append(replace(beside, place=(left, 0, WIDTH - left, high)))
+    return panels, high + BELOW + 24 if panels else 0.0
 
 
 def _about(scenario: Scenario, system: FabricSystem) -> str:

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Bars, Cells, Legend, Mark, Panel, Rule, Scale, Text, dots
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, shortened
 from daqloom.report.system.link_load import Block, Loads, Table, blocks
-from daqloom.report.system.sheet import Sheet
 from daqloom.topology.wiring import NONE
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from daqloom.topology.fabric import Fabric
 
+Grid = NDArray[np.int32]
+"""Links by row and column of a table."""
 COLOURS, DARKEST = "Blues", 0.72
 """Black letters and orange dots are seen on all of them."""
 NO_CABLE = "#e9e6e1"
@@ -31,48 +31,40 @@ BAR = 10.0
 FEWEST_ROWS = 6
 """With no more rows than this there is room for the names of hosts."""
 LEAST_WAITING = 1e-3
-DOT: Any = {"color": style.ORANGE, "linewidths": 0, "zorder": 3}
 TOPS = (0.25, 0.5, 0.75, 1.0)
 
 
-def draw(sheet: Sheet, fabric: Fabric, loads: Loads) -> None:
-    """Adds a line of tables for each level of switches, and what colours and dots mean."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap, Normalize
-
-    top = next((top for top in TOPS if loads.busy.max(initial=0) <= top), loads.busy.max())
-    colours = ListedColormap(colormaps[COLOURS](np.linspace(0, DARKEST, 256)))
-    look: dict[str, Any] = {"norm": Normalize(0, 100 * top), "cmap": colours}
+def panels(fabric: Fabric, loads: Loads, width: float) -> tuple[list[Panel], float]:
+    """A line of tables for each level of switches, and what colours and dots mean, from 0 down; and
+    the height of it all."""
+    busiest = float(loads.busy.max(initial=0))
+    top = next((top for top in TOPS if busiest <= top), busiest)
+    scale = Scale(style.sequence(64, COLOURS, DARKEST), 0, 100 * top)
     found = blocks(fabric)
-    sizes = [_sizes(fabric, block, sheet.width) for block in found]
+    sizes = [_sizes(fabric, block, width) for block in found]
     room = min((size for _, *sides in sizes for size in sides), default=ROW)
-    drawn: Any = None
+    drawn: list[Panel] = []
+    y = 0.0
     for block, (label, cell, row) in zip(found, sizes, strict=True):
-        panels = _panels(block)
-        sheet.down(2.2 * LINE)
+        y += 2.2 * LINE
         x = label
-        for index, (title, grid, table) in enumerate(panels):
-            axes = sheet.axes(x, grid.shape[1] * cell, len(block.rows) * row)
-            drawn = axes.pcolormesh(
-                np.where(grid == NONE, np.nan, 100 * loads.busy[grid]),
-                edgecolors="white",
-                linewidth=0.4 if min(cell, row) > 4 else 0,
-                rasterized=grid.size > 5000,
-                **look,
-            )
-            _frame(axes, title, table, cell)
-            _name_rows(axes, block.rows if index == 0 else [], row)
-            _mark_waiting(axes, grid, loads, min(cell, row) / 2 / row, room)
+        for index, (title, grid, table) in enumerate(_tables(block)):
+            wide, high = grid.shape[1] * cell, len(block.rows) * row
+            marks = _marks(grid, loads, scale, table, (cell, row), room)
             if row > 2 * ROW and table.lower == "host" and cell > LINE:
-                _name_hosts(axes, grid, fabric)
-            x += grid.shape[1] * cell + GAP
+                marks += _hosts(grid, fabric)
+            axes = _columns(table, cell), _rows(block.rows, row, named=index == 0)
+            look: dict[str, Any] = {"title_size": 9, "ground": NO_CABLE, "frame": False}
+            drawn.append(Panel(marks, *axes, title, place=(x, y, wide, high), **look))
+            x += wide + GAP
         foot = max(LINE, *(_labels(table, cell).height for table in block.tables))
-        sheet.down(len(block.rows) * row + foot + 1.5 * LINE)
-    sheet.down(LINE)
-    _keys(sheet, found, drawn, room, loads)
+        y += len(block.rows) * row + foot + 1.5 * LINE
+    y += LINE
+    drawn += [_bar(scale, width, y), _keys(found, loads, room, width, y)]
+    return drawn, y + BAR + 2.5 * LINE
 
 
-def _panels(block: Block) -> list[tuple[str, NDArray[np.int32], Table]]:
+def _tables(block: Block) -> list[tuple[str, Grid, Table]]:
     """Upwards, then downwards: title, links, and the table that they are from."""
     up = [(f"{plural(t.lower)} → {plural(t.upper)}", t.up, t) for t in block.tables]
     down = [
@@ -102,25 +94,33 @@ def _row_height(fabric: Fabric, block: Block) -> float:
     return min(ROW, MOST_HEIGHT / len(block.rows))
 
 
-def _frame(axes: Axes, title: str, table: Table, cell: float) -> None:
-    axes.set_title(title, fontsize=9, pad=5)
-    axes.set_facecolor(NO_CABLE)
-    axes.invert_yaxis()
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.tick_params(length=0, labelsize=FONT, pad=2)
-    labels = _labels(table, cell)
-    shown = table.groups[:: labels.every]
-    axes.set_xticks(
-        [group.first + group.count / 2 for group in shown],
-        [shortened(group.label) for group in shown],
-        rotation=90 if labels.turned else 0,
-        parse_math=False,
-    )
-    axes.set_xlabel(table.columns, fontsize=FONT, color=style.GREY, labelpad=1)
+def _marks(
+    grid: Grid, loads: Loads, scale: Scale, table: Table, sides: tuple[float, float], room: float
+) -> list[Mark]:
+    """Cells, lines between groups of columns, and dots whose area is the share of waiting time."""
+    rows, columns = (np.arange(length + 1) for length in grid.shape)
+    busy = np.where(grid == NONE, np.nan, 100 * loads.busy[grid])
+    gap = 0.4 if min(sides) > 4 else 0.0
+    marks: list[Mark] = [Cells(columns, rows, busy, scale, gap=gap)]
     for group in table.groups[1:]:
         if group.count > 1 or table.groups[0].count > 1:
-            axes.axvline(group.first, color=style.GREY, linewidth=0.5)
+            marks.append(Rule(group.first, dash="solid", width=0.5, upright=True))
+    row, column = np.nonzero((grid != NONE) & (loads.waiting[grid] >= LEAST_WAITING))
+    if len(row):
+        up = min(sides) / 2 / sides[1]  # clear of names
+        size = _diameter(loads.waiting[grid[row, column]], room)
+        marks.append(dots(column + 0.5, row + 1 - up, size=size, colour=style.ORANGE))
+    return marks
+
+
+def _columns(table: Table, cell: float) -> Axis:
+    labels = _labels(table, cell)
+    shown = table.groups[:: labels.every]
+    look: dict[str, Any] = {"size": FONT, "grid": False, "bare": True}
+    look |= {"turned": 90 if labels.turned else 0}
+    look |= {"ticks": [group.first + group.count / 2 for group in shown]}
+    look |= {"names": [shortened(group.label) for group in shown]}
+    return Axis(table.columns, (0, table.up.shape[1]), **look)
 
 
 class Labels(NamedTuple):
@@ -140,62 +140,50 @@ def _labels(table: Table, cell: float) -> Labels:
     return Labels(every, turned, LETTER * longest + 4 if turned else LINE)
 
 
-def _name_rows(axes: Axes, names: Sequence[str], row: float) -> None:
-    every = max(1, int(-(-LINE // row)))
-    places = range(0, len(names), every)
-    labels = [shortened(names[place]) for place in places]
-    axes.set_yticks([place + 0.5 for place in places], labels, parse_math=False)
+def _rows(names: Sequence[str], row: float, *, named: bool) -> Axis:
+    places = range(0, len(names) if named else 0, max(1, int(-(-LINE // row))))
+    ticks, shown = [place + 0.5 for place in places], [shortened(names[place]) for place in places]
+    look: dict[str, Any] = {"size": FONT, "grid": False, "bare": True}
+    return Axis("", (len(names), 0), ticks=ticks, names=shown, **look)
 
 
-def _mark_waiting(
-    axes: Axes, grid: NDArray[np.int32], loads: Loads, up: float, room: float
-) -> None:
-    """Dots whose area is the share of the time, so far above the lower edge, clear of names."""
-    rows, columns = np.nonzero((grid != NONE) & (loads.waiting[grid] >= LEAST_WAITING))
-    if not len(rows):
-        return
-    shares = loads.waiting[grid[rows, columns]]
-    axes.scatter(columns + 0.5, rows + 1 - up, s=_area(shares, room), **DOT)
+def _diameter(share: Any, room: float) -> Any:
+    """Diameter of a dot, which fills the smallest cell if the port always waits."""
+    return 0.9 * room * np.sqrt(share)
 
 
-def _area(share: Any, room: float) -> Any:
-    """Of a dot in points²; it fills the smallest cell if the port always waits."""
-    return (0.9 * room) ** 2 * share
+def _hosts(grid: Grid, fabric: Fabric) -> list[Mark]:
+    """Names of hosts in the cells of their cables."""
+    rows, columns = np.nonzero(grid != NONE)
+    cables = [fabric.cables[link // 2] for link in grid[rows, columns]]
+    hosts = [fabric.nodes[min(cable.a.node, cable.b.node)].name for cable in cables]
+    names = [*map(shortened, hosts)]
+    return [Text(columns + 0.5, rows + 0.04, names, size=FONT - 0.5, down="top", turned=90)]
 
 
-def _name_hosts(axes: Axes, grid: NDArray[np.int32], fabric: Fabric) -> None:
-    for (row, column), link in np.ndenumerate(grid):
-        if link != NONE:
-            cable = fabric.cables[link // 2]
-            host = fabric.nodes[min(cable.a.node, cable.b.node)].name
-            axes.text(
-                column + 0.5,
-                row + 0.04,
-                shortened(host),
-                rotation=90,
-                ha="center",
-                va="top",
-                fontsize=FONT - 0.5,
-                parse_math=False,
-            )
+def _bar(scale: Scale, width: float, y: float) -> Panel:
+    """The colours from 0 to the highest number."""
+    edges = np.linspace(scale.low, scale.high, 257)
+    middles = (edges[:-1] + edges[1:])[None, :] / 2
+    x = Axis("cable utilisation (%)", (scale.low, scale.high), size=FONT + 0.5, grid=False)
+    blank = Axis("", (0, 1), ticks=(), names=(), grid=False)
+    cells = Cells(edges, [0, 1], middles, scale)
+    return Panel([cells], x, blank, place=(0, y, 0.3 * width, BAR), frame=False)
 
 
-def _keys(sheet: Sheet, found: Sequence[Block], drawn: Any, room: float, loads: Loads) -> None:
-    bar = sheet.axes(0, 0.3 * sheet.width, BAR)
-    bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
-    bar.tick_params(labelsize=FONT + 0.5)
-    bar.set_xlabel("cable utilisation (%)", fontsize=FONT + 1)
-    keys = sheet.axes(0.36 * sheet.width, 0.64 * sheet.width, BAR)
-    keys.set_axis_off()
+def _keys(found: Sequence[Block], loads: Loads, room: float, width: float, y: float) -> Panel:
+    marks: list[Mark] = []
     if any((table.up == NONE).any() for block in found for table in block.tables):
-        keys.fill_between([], [], color=NO_CABLE, label="no cable")
+        marks.append(Bars([0], [0], name="no cable", colour=NO_CABLE))
     if (loads.waiting >= LEAST_WAITING).any():
-        for share in (0.01, 0.1, 0.5):
-            text = (
-                f"waiting for credits {share:.0%} of the time" if share == 0.01 else f"{share:.0%}"
-            )
-            keys.scatter([], [], s=_area(share, room), label=text, **DOT)
+        names = ("waiting for credits 1% of the time", "10%", "50%")
+        for share, name in zip((0.01, 0.1, 0.5), names, strict=True):
+            size = [_diameter(share, room)]
+            marks.append(dots([], [], name, size=size, colour=style.ORANGE))
     elif loads.has_credits:
-        keys.scatter([], [], s=0, label="no port waits for credits for 0.1 % of the time or more")
-    keys.legend(loc="center left", ncols=5, frameon=False, fontsize=FONT + 1, borderpad=0)
-    sheet.down(BAR + 2.5 * LINE)
+        text = "no port waits for credits for 0.1 % of the time or more"
+        marks.append(dots([], [], text, size=[0.0]))
+    place = 0.36 * width, y, 0.64 * width, BAR
+    return Panel(
+        marks, legend=Legend("center left", columns=5, size=FONT + 1), place=place, blank=True
+    )

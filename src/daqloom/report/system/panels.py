@@ -1,101 +1,68 @@
-"""The panels of a rack's figures as data: curves, limits, axes; see `panel_drawing`."""
+"""The panels of a rack's figures: triangles, occupancy, latency."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.report import style
+from daqloom.report.figure import Area, Axis, Legend, Line, Mark, Panel, Rule
 
 if TYPE_CHECKING:
     from daqloom.analyse.triangles import Triangle
     from daqloom.report.system.buffer_question import Regular, Run, Switch
     from daqloom.result import Result
+    from daqloom.study.compare import Comparison
 
 XY = tuple[NDArray[np.float64], NDArray[np.float64]]
 RTO_S = 0.2
 """TCP's smallest retransmission timeout, as Linux has it."""
 
 
-class Axis(NamedTuple):
-    """What an axis shows, and the part of it that is seen, on paper as on the screen."""
-
-    title: str
-    unit: str
-    ends: tuple[float, float]
-
-
-class Curve(NamedTuple):
-    """A line; widths are points."""
-
-    x: Any
-    y: Any
-    name: str
-    colour: str
-    width: float
-    opacity: float = 1.0
-
-
-class Limit(NamedTuple):
-    """A straight line across the panel, and the words on it."""
-
-    at: float
-    text: str
-    colour: str
-    dash: Literal["dash", "dot"] = "dash"
-    is_upright: bool = False
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Curves and limits over layers."""
-
-    title: str
-    about: str
-    """A sentence or two for a page, which has room for them."""
-    x: Axis
-    y: Axis
-    curves: Sequence[Curve]
-    limits: Sequence[Limit] = ()
-    layers: Sequence[Any] = ()
-    """Upper edges of areas that lie on one another, over the x of the last curve."""
-    is_binned: bool = False
-    """Whether each y holds until the next x."""
-    is_log: bool = False
-    """Whether both axes are logarithmic."""
-    hover: str = "%{y:.2f} MB"
-    """What is said of the point under the mouse."""
+LAYERS = ("#d6e6f4", "#eaf2fa")
+"""Fills of every other layer."""
+LAYER = "one event: filled by all sources, drained by one link"
+HELD = "%{y:.2f} MB"
 
 
 def triangles(regular: Regular, switch: Switch | None) -> Panel:
     """Periodic events, one triangle each, stacked; the simulated switch; the closed form's peak."""
     times, stack = stacked_events(regular.event, regular.arrivals_s, regular.until_s)
-    curves = [Curve(times * 1e3, stack[-1] / 1e6, "formula: their sum", style.BLACK, 1.1)]
+    times, stack = times * 1e3, stack / 1e6
+    below = [np.zeros_like(times), *stack[:-1]]
+    marks: list[Mark] = [
+        Area(times, low, high, "" if place else LAYER, LAYERS[place % 2], 1.0)
+        for place, (low, high) in enumerate(zip(below, stack, strict=True))
+    ]
     if regular.result is not None:
         instants, held = most_held(regular.result)
         name = "simulation, packet by packet"
-        curves.insert(0, Curve(instants * 1e3, held / 1e6, name, style.BLUE, 4, 0.5))
-    text = f"exact peak: {style.megabytes(regular.peak_bytes)}"
+        marks.append(Line(instants * 1e3, held / 1e6, name, width=4, opacity=0.5, hover=HELD))
     peak = regular.peak_bytes / 1e6
+    text = f"exact peak: {style.megabytes(regular.peak_bytes)}"
     return Panel(
+        [
+            *marks,
+            Line(times, stack[-1], "formula: their sum", style.BLACK, 1.1, hover=HELD),
+            Rule(peak, text, style.BLACK, dash="longdash"),
+            *_buffer(switch),
+        ],
+        Axis("time (ms)", (0.0, regular.until_s * 1e3)),
+        _held(1.27 * peak),  # above the peak there is room for words
         "Regular events, initially empty switch",
         "Each layer is one event: filled by all sources at once, drained by one builder's link. "
         "Their sum is the closed form.",
-        Axis("time", "ms", (0.0, regular.until_s * 1e3)),
-        _held(1.27 * peak),  # above the peak there is room for words
-        curves,
-        [Limit(peak, text, style.BLACK), *_buffer(switch)],
-        layers=list(stack / 1e6),
+        Legend("upper left", columns=3),
     )
 
 
 def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
     """Most bytes held, bin by bin."""
-    curves = _of_runs(runs, 0.8, [most_held(run.result) for run in runs], 1, 1e-6)
+    found = ((x, held / 1e6) for x, held in (most_held(run.result) for run in runs))
+    curves = _of_runs(runs, 0.8, found, step="post", is_peaks=True, hover=HELD)
     filled = [curve for curve in curves if curve.x.size]
     first = min((float(curve.x[0]) for curve in filled), default=0.0)
     last = max((float(curve.x[-1]) for curve in filled), default=1.0)
@@ -103,59 +70,70 @@ def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
         last = first + 1e-3
     top = max((float(curve.y.max()) for curve in filled), default=0.0)
     return Panel(
+        [*curves, *_buffer(switch)],
+        Axis("time (s)", (first, last)),
+        _held(1.1 * top or 1.0),
         "Buffer of the top-of-rack switch",
         "Peak occupancy in each interval, over the whole run. Click a name in the legend to hide "
         "its curve.",
-        Axis("time", "s", (first, last)),
-        _held(1.1 * top or 1.0),
-        curves,
-        _buffer(switch),
-        is_binned=True,
     )
 
 
 def latency(runs: Sequence[Run]) -> Panel:
     """Share of the events that took longer, on two logarithmic axes."""
-    curves = _of_runs(runs, 1.8, [share_slower(run.result) for run in runs], 1e3, 100)
+    hover = "%{y:.3g} % longer than %{x:.4g} ms"
+    found = ((1e3 * x, 100 * share) for x, share in (share_slower(run.result) for run in runs))
+    curves = _of_runs(runs, 1.8, found, hover=hover)
     filled = [curve for curve in curves if curve.x.size]
     rarest = min((float(curve.y[curve.y > 0].min()) for curve in filled), default=0.1)
     fastest = min((float(curve.x[0]) for curve in filled), default=1.0)
-    text = f"smallest TCP RTO, {RTO_S * 1e3:g} ms"
-    rto = Limit(RTO_S * 1e3, text, style.GREY, is_upright=True)
+    rto = Rule(RTO_S * 1e3, f"smallest TCP RTO, {RTO_S * 1e3:g} ms", dash="longdash", upright=True)
     slowest = max([rto.at, *(float(curve.x[-1]) for curve in filled)])
+    times: dict[str, Any] = {"log": True, "text": lambda value: style.round_seconds(value / 1e3)}
+    shares: dict[str, Any] = {"log": True, "text": lambda value: f"{value:g} %"}
     return Panel(
+        [*curves, rto],
+        Axis("event-building latency", (fastest / 1.5, slowest * 1.6), **times),
+        Axis("share of events with a longer latency", (rarest / 2, 150.0), **shares),
         "Event-building latency",
         "Share of events with a longer latency. An event that loses the tail of a reply waits for "
         "a TCP retransmission timeout.",
-        Axis("event-building latency", "ms", (fastest / 1.5, slowest * 1.6)),
-        Axis("share of events with a longer latency", "%", (rarest / 2, 150.0)),
-        curves,
-        [rto],
-        is_log=True,
-        hover="%{y:.3g} % longer than %{x:.4g} ms",
+        Legend("below", columns=2) if len(runs) > 1 else None,  # curves may run anywhere within
     )
 
 
-def _of_runs(
-    runs: Sequence[Run], width: float, found: Sequence[Any], x_scale: float, y_scale: float
-) -> list[Curve]:
+def comparison(found: Comparison) -> Panel:
+    """The simulated occupancy and that of the formula for the same events on one time axis."""
+    instants, held = most_held(found.simulated)
+    formula = found.times_s * 1e3, found.formula_bytes / 1e6
+    marks: list[Mark] = [
+        Line(instants * 1e3, held / 1e6, "simulation", width=2.2, hover=HELD),
+        Line(*formula, "formula, the same events", style.BLACK, 1.0, hover=HELD),
+        Rule(found.regular_peak / 1e6, dash="longdash", name="formula, regular events: peak"),
+    ]
+    x = Axis("time (ms)", (0, float(instants[-1]) * 1e3 if instants.size else None))
+    y = Axis("buffer occupancy (MB)", (0, None))
+    return Panel(marks, x, y, legend=Legend("below", columns=3))
+
+
+def _of_runs(runs: Sequence[Run], width: float, found: Iterable[XY], **look: Any) -> list[Line]:
     """The first of several curves is broad and pale: others may lie on it."""
-    look = [(3 * width, 0.4) if len(runs) > 1 else (width, 1.0)] + [(width, 1.0)] * len(runs)
+    looks = [(3 * width, 0.4) if len(runs) > 1 else (width, 1.0)] + [(width, 1.0)] * len(runs)
     return [
-        Curve(x * x_scale, y * y_scale, run.switch.label, run.switch.colour, *how)
-        for run, (x, y), how in zip(runs, found, look, strict=False)
+        Line(x, y, run.switch.label, run.switch.colour, broad, opacity=opacity, **look)
+        for run, (x, y), (broad, opacity) in zip(runs, found, looks, strict=False)
     ]
 
 
 def _held(top: float) -> Axis:
-    return Axis("held by the switch", "MB", (0.0, top))
+    return Axis("held by the switch (MB)", (0.0, top))
 
 
-def _buffer(switch: Switch | None) -> list[Limit]:
+def _buffer(switch: Switch | None) -> list[Mark]:
     if switch is None or switch.buffer_bytes is None:
         return []
     size = switch.buffer_bytes / 1e6
-    return [Limit(size, f"buffer of the {switch.label}: {size:g} MB", switch.colour, "dot")]
+    return [Rule(size, f"buffer of the {switch.label}: {size:g} MB", switch.colour)]
 
 
 def share_slower(result: Result) -> XY:

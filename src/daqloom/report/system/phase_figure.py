@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.figure import Axis, Bars, Legend, Mark, Panel
 from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
-from daqloom.report.system.sheet import Sheet
 from daqloom.words import natural_key
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_NODES = 32
 ROW = 12.0
@@ -23,12 +21,7 @@ PHASES = 5
 """Number of phases that are drawn."""
 STEPS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE, style.BLUE, style.ORANGE)
 """Colours of phases one after the other; then they begin again."""
-WAITS = {
-    "asking": "#f6d9bd",
-    "waiting": "#d8d8d8",
-    "releasing": "#a3a3a3",
-    "idle": "#eeeeee",
-}
+WAITS = {"asking": "#f6d9bd", "waiting": "#d8d8d8", "releasing": "#a3a3a3", "idle": "#eeeeee"}
 WORDS = {
     "asking": "waiting until its builder unit lets it write",
     "waiting": "in the barrier, waiting for others",
@@ -42,18 +35,15 @@ Phases = Mapping[str, Sequence[Any]]
 """`Result.series["phases"]`."""
 
 
-def draw(sheet: Sheet, width: float, phases: Phases, warmup_s: float) -> float:
-    """A few usual phases of up to `MOST_NODES` nodes; returns the height that the panel takes."""
+def panel(width: float, phases: Phases, warmup_s: float) -> Panel:
+    """A few usual phases of up to `MOST_NODES` nodes."""
     every = sorted(set(phases["node"]), key=natural_key)
     nodes = spread(every, MOST_NODES)
-    begin_s, end_s, which = window(phases, warmup_s)
+    seen = window(phases, warmup_s)
     few = f"{len(nodes)} of {len(every)} nodes" if len(nodes) < len(every) else "all nodes"
-    title = f"Sender and receiver in each phase, {few}: {which}"
-    line = timeline(sheet, width, ROW * len(nodes), nodes, (begin_s, end_s), title)
-    axes = line.axes
-    meaning = _bars(axes, phases, {name: row for row, name in enumerate(nodes)}, begin_s, end_s)
-    _label_bars(axes, phases, nodes, begin_s, end_s, line.points_per_s)
-    return line.legend([{"color": colour, "label": text} for colour, text in meaning.items()])
+    title = f"Sender and receiver in each phase, {few}: {seen.title}"
+    line = Timeline(nodes, (seen.begin_s, seen.end_s), title, width, ROW * len(nodes))
+    return line.panel(_bars(phases, nodes, line))
 
 
 def spread(names: Sequence[str], most: int) -> list[str]:
@@ -62,50 +52,60 @@ def spread(names: Sequence[str], most: int) -> list[str]:
     return [names[place] for place in places]
 
 
-class Timeline(NamedTuple):
-    """A panel over the time of a run."""
+@dataclass(frozen=True)
+class Timeline:
+    """A panel over the time of a run, with a row for each name."""
 
-    axes: Axes
+    names: Sequence[str]
+    window_s: tuple[float, float]
+    title: str
+    width: float
+    """Points, with the names."""
     height: float
-    points_per_s: float
 
-    def legend(self, patches: Sequence[Mapping[str, Any]]) -> float:
-        """Says below the panel what colours mean; returns the height that both take."""
-        from matplotlib.patches import Patch
+    @property
+    def label(self) -> float:
+        """Width of the names."""
+        return 10 + LETTER * max(len(shortened(name)) for name in self.names)
 
-        self.axes.legend(
-            handles=[Patch(**patch) for patch in patches],
-            loc="upper left",
-            bbox_to_anchor=(0, -32 / self.height),
-            ncols=len(patches),
-            frameon=False,
-            fontsize=FONT,
-            handlelength=1.2,
-            columnspacing=1.2,
-            borderaxespad=0,
+    def panel(self, marks: Sequence[Mark]) -> Panel:
+        """Return the panel, whose legend is below it."""
+        named = sum(bool(getattr(mark, "name", "")) for mark in marks)
+        names = [shortened(name) for name in self.names]
+        rows = [row + 0.5 for row in range(len(names))]
+        begin_ms, end_ms = (1e3 * at for at in self.window_s)
+        return Panel(
+            marks,
+            Axis("time since the start of the run (ms)", (begin_ms, end_ms), grid=False),
+            Axis("", (len(names), 0), ticks=rows, names=names, size=FONT, grid=False, bare=True),
+            self.title,
+            legend=Legend("below", columns=max(1, named), size=FONT),
+            place=(self.label, 0, self.width - self.label, max(self.height, LEAST_HEIGHT)),
+            title_left=self.label,
         )
-        return self.height + 52
+
+    def bars(self, bars: Sequence[Bar], thickness: float, size: float, **look: Any) -> Bars:
+        """Return bars, cut at the ends of the timeline, with the words that fit into them."""
+        begin_s, end_s = self.window_s
+        rows, begins, ends = (np.array([bar[at] for bar in bars]) for at in range(3))
+        first, last = np.maximum(begins, begin_s), np.minimum(ends, end_s)
+        room = (last - first) * (self.width - self.label) / (end_s - begin_s)
+        letter = LETTER / FONT * size
+        texts = [
+            bar.text if space > letter * len(bar.text) else ""
+            for bar, space in zip(bars, room, strict=True)
+        ]
+        words: dict[str, Any] = {"texts": texts, "text_at": "middle", "text_size": size}
+        return Bars(rows, 1e3 * (last - first), 1e3 * first, thickness, **words, **look)
 
 
-def timeline(
-    sheet: Sheet,
-    width: float,
-    height: float,
-    names: Sequence[str],
-    window_s: tuple[float, float],
-    title: str,
-) -> Timeline:
-    """A panel with a row for each name, and the time of the run in ms."""
-    label = 10 + LETTER * max(len(shortened(name)) for name in names)
-    height = max(height, LEAST_HEIGHT)
-    axes = sheet.axes(label, width - label, height)
-    axes.set_title(title, x=-label / (width - label))
-    axes.set(xlim=[1e3 * at for at in window_s], ylim=(len(names), 0))
-    places = [row + 0.5 for row in range(len(names))]
-    axes.set_yticks(places, [shortened(name) for name in names], parse_math=False)
-    axes.tick_params(axis="y", length=0, labelsize=FONT)
-    axes.set_xlabel("time since the start of the run (ms)")
-    return Timeline(axes, height, (width - label) / (window_s[1] - window_s[0]))
+class Bar(NamedTuple):
+    """A stretch of time in a row of a timeline."""
+
+    row: float
+    begin_s: float
+    end_s: float
+    text: str
 
 
 class Window(NamedTuple):
@@ -137,54 +137,30 @@ def window(phases: Phases, warmup_s: float) -> Window:
     )
 
 
-def _bars(
-    axes: Axes, phases: Phases, row_of: Mapping[str, int], begin_s: float, end_s: float
-) -> dict[str, str]:
-    """Draws them; what their colours mean, in the order of the legend."""
-    bars: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
-    seen: set[tuple[bool, int, str]] = set()
-    for node, step, what, first, last in _columns(phases, "node", "step", "what"):
-        if node in row_of and last > begin_s and first < end_s and last > first:
-            bars[_colour(what, step)].append((row_of[node], first, last))
-            seen.add((what != "sending", step if what == "sending" else 0, what))
-    for colour, of_colour in bars.items():
-        row, first, last = np.array(of_colour).T
-        axes.barh(row + 0.5, 1e3 * (last - first), left=1e3 * first, height=0.82, color=colour)
-    steps = [step for waits, step, _ in sorted(seen) if not waits]
-    meaning = {_colour("sending", step): f"phase {step}" for step in steps[:MOST_NAMED]}
-    return meaning | {_colour(what, 0): WORDS[what] for what in WAITS if (True, 0, what) in seen}
+def _bars(phases: Phases, nodes: Sequence[str], line: Timeline) -> list[Mark]:
+    """Bars by colour, in the order of the legend."""
+    row_of = {name: row for row, name in enumerate(nodes)}
+    begin_s, end_s = line.window_s
+    bars: dict[str, list[Bar]] = defaultdict(list)
+    steps: set[int] = set()
+    columns = ("node", "step", "what", "to", "begin_s", "end_s")
+    for node, step, what, to, first, last in zip(*(phases[each] for each in columns), strict=True):
+        if node not in row_of or last <= max(begin_s, first) or first >= end_s:
+            continue
+        is_sending = what == "sending"
+        if is_sending:
+            steps.add(step)
+        word = f"to {shortened(to)}" if is_sending else "dummy" if to == "dummy" else ""
+        word = "" if what == "releasing" else word
+        bars[_colour(what, step)].append(Bar(row_of[node] + 0.5, first, last, word))
+    meaning = {_colour("sending", step): f"phase {step}" for step in sorted(steps)[:MOST_NAMED]}
+    meaning |= {WAITS[what]: WORDS[what] for what in WAITS}
+    return [
+        line.bars(bars[colour], 0.82, FONT - 0.5, name=meaning.get(colour, ""), colour=colour)
+        for colour in {**meaning, **bars}
+        if colour in bars
+    ]
 
 
 def _colour(what: str, step: int) -> str:
     return STEPS[step % len(STEPS)] if what == "sending" else WAITS[what]
-
-
-def _label_bars(
-    axes: Axes,
-    phases: Phases,
-    nodes: Sequence[str],
-    begin_s: float,
-    end_s: float,
-    points_per_s: float,
-) -> None:
-    """Names of partners where there is room for them."""
-    row_of = {name: row for row, name in enumerate(nodes)}
-    for node, step, what, to, first, last in _columns(phases, "node", "step", "what", "to"):
-        seen = max(first, begin_s), min(last, end_s)
-        text = f"to {shortened(to)}" if what == "sending" else "dummy" if to == "dummy" else ""
-        fits = points_per_s * (seen[1] - seen[0]) > LETTER * len(text)
-        if text and node in row_of and fits and what != "releasing":
-            axes.text(
-                1e3 * sum(seen) / 2,
-                row_of[node] + 0.5,
-                text,
-                ha="center",
-                va="center_baseline",
-                fontsize=FONT - 0.5,
-                color=style.on(_colour(what, step)),
-                parse_math=False,
-            )
-
-
-def _columns(phases: Phases, *names: str) -> Any:
-    return zip(*(phases[name] for name in (*names, "begin_s", "end_s")), strict=True)

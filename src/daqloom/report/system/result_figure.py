@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.output import OutputError, write_text
-from daqloom.report import style
-from daqloom.report.page import page
+from daqloom.report import matplotlib_renderer, style
+from daqloom.report.figure import Figure, Panel, in_grid
+from daqloom.report.page import Section, page
 from daqloom.report.system.buffer_question import Run, regular_events, switch_of
-from daqloom.report.system.panel_drawing import draw_panel, part
-from daqloom.report.system.panels import Panel, latency, triangles, whole_run
+from daqloom.report.system.panels import comparison, latency, triangles, whole_run
 from daqloom.scenario import Scenario
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from daqloom.result import Result
+    from daqloom.study.compare import Comparison
 
 PICTURED = 1.8
 """Length of the picture of regular events, in lengths of one event: then they have settled."""
@@ -50,18 +50,38 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
     if ("faults" in result.series or has_course) and ending in FABRIC_ENDINGS:
         from daqloom.report.system import course_figure
 
-        style.save(course_figure.draw(result), path)
+        matplotlib_renderer.save(course_figure.figure(result), path)
         return
     if not scenario.is_rack:
         from daqloom.report.system import fabric_result_figure
 
-        style.save(fabric_result_figure.draw(scenario, result), path, FABRIC_DPI)
+        drawn = fabric_result_figure.figure(scenario, result)
+        matplotlib_renderer.save(drawn, path, FABRIC_DPI)
         return
     title, found = _title(scenario, result), _panels(scenario, result)
     if ending == ".html":
-        write_text(path, page(title, scenario.title, [part(panel) for panel in found]))
+        write_text(path, page(title, scenario.title, panel_sections(found)))
     else:
-        style.save(_draw(title, found), path)
+        size = 7 + 2 * len(found), 4.2
+        matplotlib_renderer.save(Figure(in_grid(found, len(found)), size, title), path)
+
+
+def write_comparison(path: Path, title: str, found: Comparison) -> None:
+    """Write the occupancies of a comparison as png, pdf or svg. Raises OutputError."""
+    panel = replace(comparison(found), title=title)
+    matplotlib_renderer.save(Figure([panel], (10, 4.2)), path)
+
+
+def panel_sections(panels: Iterable[Panel]) -> list[Section]:
+    """A section of a page for each panel, with its title and what it is about."""
+    return [
+        Section(
+            panel.title,
+            [panel.about],
+            figure=Figure([replace(panel, title="", cell=(0, 0, 1, 1))], (12, 4.6)),
+        )
+        for panel in panels
+    ]
 
 
 def _panels(scenario: Scenario, result: Result) -> list[Panel]:
@@ -72,20 +92,6 @@ def _panels(scenario: Scenario, result: Result) -> list[Panel]:
         return [triangles(regular_events(scenario, until_s), switch)]
     runs = [Run(switch, result)]
     return [whole_run(runs, switch), latency(runs)]
-
-
-def _draw(title: str, found: Sequence[Panel]) -> Figure:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(style.RC):
-        figure = Figure(figsize=(7 + 2 * len(found), 4.2), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
-        for axes, panel in zip(
-            figure.subplots(1, len(found), squeeze=False)[0], found, strict=True
-        ):
-            draw_panel(axes, panel)
-    return figure
 
 
 def _title(scenario: Scenario, result: Result) -> str:

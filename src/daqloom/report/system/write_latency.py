@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.report import style
+from daqloom.report.figure import Area, Axis, Panel, Text
 from daqloom.report.system.fabric_layout import FONT
 from daqloom.result import Number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 BINS = 60
 WIDE = 100.0
@@ -28,12 +26,11 @@ EVENTS = "Time to collect an event", "latency from assignment to completion"
 """Title, and what the axis of times is."""
 
 
-def draw(
-    axes: Axes,
+def panel(
     histogram: Histogram,
     titles: tuple[str, str] = WRITES,
     exact: Mapping[str, Number | None] | None = None,
-) -> None:
+) -> Panel:
     """The share of all in each of equal bins; median, 99 % and slowest in words: `exact` "p50",
     "p99" and "max" (s) of the result, else as the buckets have them."""
     lowest, width, count = (
@@ -41,28 +38,25 @@ def draw(
     )
     filled = count > 0
     lowest, highest, count = lowest[filled], (lowest + width)[filled], count[filled]
-    wide = highest[-1] > WIDE * lowest[0] > 0
+    wide = bool(highest[-1] > WIDE * lowest[0] > 0)
     edges = (np.geomspace if wide else np.linspace)(lowest[0], highest[-1], BINS + 1)
     share = np.diff(reached(edges, lowest, highest, count)) / count.sum()
-    axes.stairs(share, edges, fill=True, color=style.SKY)
-    axes.set(xscale="log" if wide else "linear", yscale="log")
-    axes.set_ylim(0.5 / count.sum(), min(10 * share.max(), 1))
-    axes.xaxis.set_major_formatter(lambda value, _: style.round_seconds(value))
-    axes.xaxis.set_minor_formatter("")
-    axes.yaxis.set_minor_formatter("")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    if not wide:
-        axes.locator_params(axis="x", nbins=5)
-    axes.tick_params(labelsize=FONT + 0.5)
-    marks = "\n".join(
+    ends = 0.5 / count.sum(), min(10 * share.max(), 1)
+    words = "\n".join(
         f"{text} {style.seconds((exact or {}).get(key) or of_buckets)}"
         for text, key, of_buckets in _marks(lowest, highest, count)
     )
-    axes.text(0.98, 0.98, marks, transform=axes.transAxes, ha="right", va="top", fontsize=FONT + 1)
     title, times = titles
-    axes.set_xlabel(times)
-    axes.set_title(title)
-    style.quiet_grid(axes)
+    steps = None if wide else style.round_steps(edges[0], edges[-1], 4)
+    return Panel(
+        [
+            Area(edges, ends[0], [*share, share[-1]], colour=style.SKY, opacity=1.0, step="post"),
+            Text(0.98, 0.98, [words], size=FONT + 1, across="right", down="top", shares="xy"),
+        ],
+        Axis(times, log=wide, ticks=steps, text=style.round_seconds, size=FONT + 0.5),
+        Axis("", ends, log=True, text=lambda value: f"{100 * value:g} %", size=FONT + 0.5),
+        title,
+    )
 
 
 def reached(at: Any, lowest: Any, highest: Any, count: Any) -> NDArray[np.float64]:
