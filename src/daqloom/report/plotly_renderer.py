@@ -88,10 +88,11 @@ def _drawn(figure: Figure, number: int) -> Drawn:
     named &= figure.legend is None or number == 0
     is_unified = not panel.x.log and not any(isinstance(each, Bars | Cells) for each in panel.marks)
     title = f"<b>{_safe(panel.title)}</b>" if panel.title else ""
+    above = bool(title), named, any(isinstance(each, Text) for each in panel.marks)
     layout |= {
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": style.BLACK},
         "title": {"text": title, "font": {"size": 13}, "x": 0.01, "y": 0.98},
-        "margin": {"l": 60, "r": 20, "t": 10 + 30 * bool(title) + 30 * named, "b": 50},
+        "margin": {"l": 60, "r": 20, "t": 10 + 30 * sum(above), "b": 50},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         "barmode": "overlay",
         "hovermode": "x unified" if is_unified else "closest",

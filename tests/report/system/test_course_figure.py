@@ -60,3 +60,10 @@ def test_a_measurement_without_phases_has_the_figure_of_its_course(
     told = Result(scenario="r", scenario_hash="0", method="measure", metrics={}, series=shown)
     result_figure.write(tmp_path / "course.svg", load("lab-rack"), told)
     assert "members" in (tmp_path / "course.svg").read_text()
+
+
+def test_the_page_of_a_rack_has_the_course_as_well(result: Result, tmp_path: Path) -> None:
+    result_figure.write(tmp_path / "course.html", load("lab-rack"), result)
+    text = (tmp_path / "course.html").read_text()
+    assert "Course of the run" in text
+    assert text.count('class="figure"') == 2

@@ -11,6 +11,7 @@ from daqloom.output import OutputError, write_text
 from daqloom.report import matplotlib_renderer, style
 from daqloom.report.figure import Figure, Panel, in_grid
 from daqloom.report.page import Section, page
+from daqloom.report.system import course_figure
 from daqloom.report.system.buffer_question import Run, regular_events, switch_of
 from daqloom.report.system.panels import comparison, latency, triangles, whole_run
 from daqloom.scenario import Scenario
@@ -35,8 +36,8 @@ def endings(scenario: Scenario) -> tuple[str, ...]:
 def write(path: Path, scenario: Scenario, result: Result) -> None:
     """Writes triangles for an analysis, occupancy and latency for a run; png, pdf, svg or html.
 
-    Of a fabric: timeline, latency of writes and load of each cable; of a run with faults, or a
-    measurement without phases, its course; png, pdf or svg.
+    Of a fabric: timeline, latency of writes and load of each cable; png, pdf or svg. Of a run with
+    faults, or a measurement without phases: its course.
 
     Raises `OutputError` for another ending and where `path` cannot be written.
     """
@@ -46,24 +47,28 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
             f"cannot write {path}: the name of a figure of {scenario.name} has to end in "
             f"{' or '.join(endings(scenario))}"
         )
-    has_course = result.method == "measure" and "phases" not in result.series
-    if ("faults" in result.series or has_course) and ending in FABRIC_ENDINGS:
-        from daqloom.report.system import course_figure
-
+    is_measured = result.method == "measure"
+    has_course = "faults" in result.series or (is_measured and "phases" not in result.series)
+    if ending == ".html":
+        course = (
+            [Section("Course of the run", figure=course_figure.figure(result))]
+            if has_course
+            else []
+        )
+        panels = [] if is_measured else panel_sections(_panels(scenario, result))
+        write_text(path, page(_title(scenario, result), scenario.title, course + panels))
+    elif has_course:
         matplotlib_renderer.save(course_figure.figure(result), path)
-        return
-    if not scenario.is_rack:
+    elif scenario.is_rack:
+        found = _panels(scenario, result)
+        size = 7 + 2 * len(found), 4.2
+        drawn = Figure(in_grid(found, len(found)), size, _title(scenario, result))
+        matplotlib_renderer.save(drawn, path)
+    else:
         from daqloom.report.system import fabric_result_figure
 
         drawn = fabric_result_figure.figure(scenario, result)
         matplotlib_renderer.save(drawn, path, FABRIC_DPI)
-        return
-    title, found = _title(scenario, result), _panels(scenario, result)
-    if ending == ".html":
-        write_text(path, page(title, scenario.title, panel_sections(found)))
-    else:
-        size = 7 + 2 * len(found), 4.2
-        matplotlib_renderer.save(Figure(in_grid(found, len(found)), size, title), path)
 
 
 def write_comparison(path: Path, title: str, found: Comparison) -> None:
