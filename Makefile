@@ -37,7 +37,7 @@ help:
 	@echo "make hooks     format and lint what changed before each commit (pre-commit)"
 	@echo
 	@echo "make demo      the ATLAS question answered, then events built for real: demo-output/"
-	@echo "make soak      exhaustive and long forms of tests, before a release"
+	@echo "make soak      exhaustive and long forms of tests, and new random examples, before a release"
 	@echo "make bench     benchmarks of the engine and of the whole, as JSON in build/bench/results/"
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -71,6 +71,7 @@ test-fast:
 
 soak: .venv/packages module-release
 	$(pytest) -m soak
+	$(pytest) -m "not soak" --hypothesis-profile random
 
 lint: build/packages/develop .venv/dev src/daqloom/_engine.pyi
 	$(step) clang-format $(CLANG_FORMAT) --dry-run -Werror $(cpp_files)

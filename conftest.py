@@ -22,7 +22,9 @@ pytest_plugins = ["support.process_mark", "support.skips"]
 os.environ.pop("COLUMNS", None)
 
 # A machine that is busy is no reason to fail: no test depends on how long it takes.
-settings.register_profile("daqloom", deadline=None)
+settings.register_profile("daqloom", deadline=None, derandomize=True)
+# New examples on every run: `make soak`.
+settings.register_profile("random", deadline=None)
 settings.load_profile("daqloom")
 
 # The tree of commands is built once, and not anew each time that a test calls one.
