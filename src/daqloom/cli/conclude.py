@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from daqloom.report.figure import Figure
-    from daqloom.study.store_lines import Damage
+    from daqloom.study.store import Damage
 
 FIGURES = (".png", ".pdf", ".svg")
 DPI = 200

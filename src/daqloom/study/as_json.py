@@ -8,7 +8,7 @@ from typing import Any
 from daqloom.study.agreement import Agreement
 from daqloom.study.fits import Fit
 from daqloom.study.levels import Levels, PointLevels
-from daqloom.study.store_lines import Damage
+from daqloom.study.store import Damage
 from daqloom.study.surface import term_name
 
 SCHEMA = 1
@@ -117,18 +117,8 @@ def _agreement(found: Agreement) -> Object:
 
 
 def damages(found: Sequence[Damage]) -> list[Object]:
-    """What of a store is damaged: `results_lost` is null where a file cannot be read, and the least
-    number with `at_least`."""
-    return [
-        {
-            "file": str(each.path),
-            "offset_bytes": each.offset,
-            "results_lost": each.results_lost,
-            "at_least": each.at_least,
-            "reason": each.reason,
-        }
-        for each in found
-    ]
+    """Damaged results of a store."""
+    return [{"file": str(each.path), "reason": each.reason} for each in found]
 
 
 def _known(value: float) -> float | None:

@@ -131,13 +131,13 @@ class _Run:
             self.report(self.progress)
 
     def _stored(self, key: str) -> Result | None:
-        """What a worker has put, with others of its batch; another node may see it late."""
-        for wait_s in LATE_S:
-            if key in self.store:
-                break
+        """The result that a worker has put; another node may see it late."""
+        result = self.store.get(key)
+        for wait_s in LATE_S if result is None else ():
             time.sleep(wait_s)
-            self.store.refresh()
-        return self.store.get(key)
+            if key in self.store:
+                return self.store.get(key)
+        return result
 
     def _advance(self, active: _Active, result: Result | None) -> None:
         """Gives a program its result (None to begin), and all that the store can answer."""

@@ -1,32 +1,26 @@
-"""What a store keeps of one cell and of who computed it, and the JSON that says it."""
-
-from __future__ import annotations
+"""The file of one result in a store: JSON, compressed with gzip, whose checksum shows damage."""
 
 import json
 import os
 import platform
 import shlex
 import sys
+import zlib
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import NamedTuple, NoReturn, Self
 
 from daqloom.result import Result
 from daqloom.study.cell import Cell
-from daqloom.study.store_lines import DamageError
 
-KEPT = ("course",)
+SERIES = ("course",)
 """Series that every record keeps: equilibrium and return levels are read off them."""
-
-
-def now() -> str:
-    """The time as stores write it: ISO 8601, UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def host() -> str:
-    """The name of this machine."""
-    return platform.node() or "unknown"
+MOST_BYTES = 64 << 20
+"""Largest record, compressed or not (B); a larger one counts as damage."""
+LEVEL = 1
+"""Compression level: the higher levels take several times as long for a tenth of the size."""
+_GZIP = 31
+"""Value of zlib's `wbits` for the gzip format (RFC 1952) with the largest window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +36,14 @@ class Session:
     started: str
 
     @classmethod
-    def current(cls) -> Session:
-        """Return the session of this process."""
+    def current(cls, command: str | None = None) -> Self:
+        """Return the session of this process, which `command` started."""
         from daqloom.version import installed
 
-        command = shlex.join(sys.argv).encode(errors="backslashreplace").decode()
+        command = shlex.join(sys.argv) if command is None else command
         return cls(
-            command=command,
-            host=host(),
+            command=command.encode(errors="backslashreplace").decode(),
+            host=platform.node() or "unknown",
             system=platform.platform(),
             processors=os.cpu_count() or 1,
             python=platform.python_version(),
@@ -57,81 +51,62 @@ class Session:
             started=now(),
         )
 
-    def to_json(self) -> str:
-        """Return the session as one line of JSON."""
-        return json.dumps(asdict(self))
 
-    @classmethod
-    def from_json(cls, text: bytes) -> Session:
-        """Reads what `to_json` wrote. Raises ValueError; ignores unknown keys."""
-        try:
-            given = json.loads(text)
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
-        names = {field.name: int if field.name == "processors" else str for field in fields(cls)}
-        if not isinstance(given, dict):
-            raise ValueError("no object")
-        for name, kind in names.items():
-            if not isinstance(given.get(name), kind):
-                raise ValueError(f"{name} is no {kind.__name__}")
-        return cls(**{name: given[name] for name in names})
+class Record(NamedTuple):
+    """A result, the time when it was put (ISO 8601, UTC) and the process that put it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A result and where it comes from. `scenario` is the resolved scenario, every key in SI
-    numbers; `time` is when the result was put (ISO 8601, UTC); `session` is None where the line
-    that held it is damaged."""
-
-    key: str
-    method: str
-    seed: int | None
-    scenario: dict[str, Any]
     result: Result
     time: str
-    session: Session | None
+    session: Session
 
 
-def written(cell: Cell, result: Result) -> bytes:
-    """The record as one line of JSON, what varies least between cells first. Of the result's series
-    only the course of its metrics is kept, and of what was assumed nothing: the same cell may be
-    another study's that gives it (`Study.assumed`)."""
-    result = replace(result, assumed={})
+def now() -> str:
+    """Return the time as stores write it: ISO 8601, UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def packed(cell: Cell, result: Result, session: Session) -> bytes:
+    """Return the file of a result. The result's series are left out, but for those of `SERIES`, and
+    so is `assumed`, which belongs to a study: another study may give the same cell's keys."""
     head = {
-        "scenario": cell.scenario.model_dump(mode="json"),
+        "key": cell.key,
         "method": cell.method,
         "seed": cell.seed,
         "time": now(),
+        "session": asdict(session),
+        "scenario": cell.scenario.model_dump(mode="json"),
     }
     start = json.dumps(head, allow_nan=False).removesuffix("}")
-    return f'{start}, "result": {result.to_json(series=KEPT, indent=None)}}}'.encode()
+    text = replace(result, assumed={}).to_json(series=SERIES, indent=None)
+    return compressed(f'{start}, "result": {text}}}\n'.encode())
 
 
-def read(key: str, text: bytes, session: Session | None) -> Record:
-    """The inverse of `written`. Raises DamageError."""
+def compressed(text: bytes) -> bytes:
+    """Return `text` as a gzip file."""
+    return zlib.compress(text, LEVEL, _GZIP)
+
+
+def unpacked(key: str, content: bytes) -> Record:
+    """Return the record of the cell `key` from its file; keys that later versions add are passed
+    over. Raises ValueError, which names the damage."""
+    inflate = zlib.decompressobj(_GZIP)
+    try:
+        text = inflate.decompress(content, MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"it cannot be decompressed ({error})") from None
+    if not inflate.eof or inflate.unused_data:
+        raise ValueError("it is cut short, too large, or has more behind its end")
     try:
         given = json.loads(text, parse_constant=_no_constant)
-        if not isinstance(given, dict):
-            raise DamageError("it is no object")
-        kinds = {"scenario": dict, "method": str, "seed": int | None, "time": str, "result": dict}
-        for name, kind in kinds.items():
-            if name not in given or not isinstance(given[name], kind):
-                raise DamageError(f"its {name} is not what it should be")
-        result = Result.from_dict(given["result"])
-    except RecursionError:
-        raise DamageError("it is nested too deeply") from None
-    except ValueError as error:  # a ResultError is one too
-        raise DamageError(str(error)) from None
-    return Record(
-        key=key,
-        method=given["method"],
-        seed=given["seed"],
-        scenario=given["scenario"],
-        result=result,
-        time=given["time"],
-        session=session,
-    )
+        if given["key"] != key:
+            raise ValueError("it is the result of another cell")
+        origin = {each.name: given["session"][each.name] for each in fields(Session)}
+        if not all(isinstance(each, str | int) for each in (given["time"], *origin.values())):
+            raise ValueError("its origin is neither text nor numbers")
+        return Record(Result.from_dict(given["result"]), str(given["time"]), Session(**origin))
+    except (KeyError, TypeError, RecursionError):
+        raise ValueError("it is no record of a result") from None
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise DamageError(f"{name} is no number")
+    raise ValueError(f"{name} is no number")

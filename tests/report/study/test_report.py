@@ -133,10 +133,9 @@ def test_provenance_tells_equal_things_once():
     origins = [
         study_provenance.Origin(session, "0.1.0", 3, "2026-01-01T00:00", "2026-01-02T00:00"),
         study_provenance.Origin(session, "0.1.0", 1, "2026-01-01T12:00", "2026-01-03T00:00"),
-        study_provenance.Origin(None, "0.1.0", 1, "2026-01-01T12:00", "2026-01-01T12:00"),
     ]
     assert study_provenance.rows(origins) == [
-        ("runs", "5 by 3 processes"),
+        ("runs", "4 by 2 processes"),
         ("computed", "2026-01-01T00:00 to 2026-01-03T00:00"),
         ("daqloom", "0.1.0"),
         ("command", "daqloom study run s.toml (4 runs, 2026-01-01T00:00 to 2026-01-03T00:00)"),

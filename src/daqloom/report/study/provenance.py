@@ -16,7 +16,7 @@ Rows = list[tuple[str, str]]
 class Origin:
     """What one process computed of a study."""
 
-    session: Session | None
+    session: Session
     version: str
     runs: int
     first: str
@@ -29,7 +29,7 @@ class WitnessedStore(Store):
     def __init__(self, path: Path, command: str | None = None) -> None:
         super().__init__(path, command)
         self._seen: set[str] = set()
-        self._origins: dict[tuple[Session | None, str], Origin] = {}
+        self._origins: dict[tuple[Session, str], Origin] = {}
 
     def get(self, key: str) -> Result | None:
         """Return the result of a cell, as `Store.get` does."""
@@ -65,7 +65,7 @@ def rows(origins: Iterable[Origin], damaged: Iterable[str] = ()) -> Rows:
     damage = [("damage", sentence) for sentence in damaged]
     if not found:
         return damage
-    sessions = [o.session for o in found if o.session is not None]
+    sessions = [o.session for o in found]
     plural = "es" if len(found) > 1 else ""
     table = [
         ("runs", f"{sum(o.runs for o in found):,} by {len(found)} process{plural}"),
@@ -87,9 +87,8 @@ def _commands(origins: Iterable[Origin]) -> Iterator[tuple[str, str]]:
     """Each command with what it computed and when, the busiest first; a job array is one."""
     by_command: dict[str, list[Origin]] = {}
     for origin in origins:
-        if origin.session is not None:
-            command = _PART.sub("--part I/", origin.session.command)
-            by_command.setdefault(command, []).append(origin)
+        command = _PART.sub("--part I/", origin.session.command)
+        by_command.setdefault(command, []).append(origin)
     runs = {command: sum(o.runs for o in given) for command, given in by_command.items()}
     ordered = sorted(by_command, key=lambda command: -runs[command])
     for command in ordered[:MOST_TOLD]:
