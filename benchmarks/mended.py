@@ -17,11 +17,11 @@ import time
 
 import numpy as np
 
-from daqloom.topology.broken import with_broken
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.failures.cables import with_broken
+from daqloom.topology.failures.repair import Mended, mend, round_time
 from daqloom.topology.max_flow import least_time
-from daqloom.topology.mended import Mended, mend, round_time
 from daqloom.topology.minimal import minimal
 from daqloom.topology.schedule import by_port, slots_of
 from daqloom.topology.wiring import wire

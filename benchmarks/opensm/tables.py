@@ -23,8 +23,8 @@ import numpy as np
 from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 from numpy.typing import NDArray
 
-from daqloom.topology.broken import with_broken
 from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.failures.cables import with_broken
 from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.routing import routing
 

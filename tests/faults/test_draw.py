@@ -15,8 +15,8 @@ from daqloom.faults import FaultsError
 from daqloom.faults.draw import SHORTEST_S, draw, law
 from daqloom.faults.failure import Failure, Period
 from daqloom.faults.summary import Variant
+from daqloom.topology.failures.plan import outages
 from daqloom.topology.loaded import load
-from daqloom.topology.outages import outages
 from daqloom.topology.system import fabric_system
 
 DAY_S = 86_400.0

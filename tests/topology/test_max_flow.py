@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daqloom.topology.broken import between_switches, with_broken
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Cable, End, Fabric
+from daqloom.topology.failures.cables import between_switches, with_broken
 from daqloom.topology.max_flow import least_time
 from daqloom.topology.minimal import minimal
 from daqloom.topology.routes import trace

@@ -11,7 +11,7 @@ import numpy as np
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology import TopologyError
 from daqloom.topology.cabled import cabled
-from daqloom.topology.mended import UNCHANGED, mend
+from daqloom.topology.failures.repair import UNCHANGED, mend
 from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import (
     DUMMY,

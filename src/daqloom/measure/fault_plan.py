@@ -8,7 +8,7 @@ from daqloom.measure.namespaces import Link, frame_loss
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.faults import Fault
 from daqloom.scenario.models import Scenario
-from daqloom.topology.outages import Outage, outages
+from daqloom.topology.failures.plan import Outage, outages
 from daqloom.topology.system import FabricSystem, fabric_system
 from daqloom.topology.wiring import Wiring, wire
 

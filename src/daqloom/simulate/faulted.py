@@ -13,7 +13,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import regroups
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate.flow_traffic import flow_sources
-from daqloom.topology.outages import outages
+from daqloom.topology.failures.plan import outages
 from daqloom.topology.system import FabricSystem
 
 BINS = 100

@@ -13,8 +13,8 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import is_mended, regroups
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.outages import Outage, outages
-from daqloom.topology.rerouted import Order, Rerouting, reroutings
+from daqloom.topology.failures.plan import Outage, outages
+from daqloom.topology.failures.reroute import Order, Rerouting, reroutings
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
 from daqloom.topology.wiring import wire

@@ -14,7 +14,7 @@ from daqloom.simulate.faults import set_link_faults, set_node_faults
 from daqloom.simulate.flow_traffic import set_flows
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
-from daqloom.topology.rerouted import Rerouting
+from daqloom.topology.failures.reroute import Rerouting
 from daqloom.topology.system import FabricSystem
 
 

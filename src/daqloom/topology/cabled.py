@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.network import Network
 from daqloom.topology import TopologyError
-from daqloom.topology.broken import with_broken
 from daqloom.topology.cable_list import fabric_of_cables
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import MOST_PORTS, Fabric, with_rate
+from daqloom.topology.failures.cables import with_broken
 from daqloom.topology.links import with_rates
 from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.minimal import EqualCost, equal_cost, single

@@ -9,7 +9,7 @@ import numpy as np
 from daqloom.topology import TopologyError
 from daqloom.topology.credit_loops import Loop, credit_loops
 from daqloom.topology.fabric import End, Fabric
-from daqloom.topology.mended import mend
+from daqloom.topology.failures.repair import mend
 from daqloom.topology.routes import Paths, Routes, trace
 from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import (

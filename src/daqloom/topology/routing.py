@@ -13,7 +13,7 @@ IMPORTED = "imported"
 D_MOD_K = "d-mod-k"
 MINIMAL = "minimal"
 MENDED = "mended"
-"""In scenarios: tables that go with a schedule (`daqloom.topology.mended`)."""
+"""In scenarios: tables that go with a schedule (`daqloom.topology.failures.repair`)."""
 
 
 def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) -> Routes:

@@ -14,8 +14,9 @@ from daqloom.scenario.network import Network
 from daqloom.scenario.switches import Switch
 from daqloom.topology.cabled import Cabled, cabled
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.failures.repair import UNCHANGED, mend
+from daqloom.topology.failures.spares import spare_slots
 from daqloom.topology.links import LinkName, link_names, switch_levels
-from daqloom.topology.mended import UNCHANGED, mend
 from daqloom.topology.minimal import EqualCost, single
 from daqloom.topology.placement_table import in_order, units_by_host
 from daqloom.topology.routes import Paths, Routes
@@ -33,7 +34,6 @@ from daqloom.topology.schedule import (
     slots_of,
     unfolded,
 )
-from daqloom.topology.spares import spare_slots
 from daqloom.topology.wiring import Wiring, wire
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.faults import Fault, Faults
-from daqloom.topology.broken import between_switches
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.failures.cables import between_switches
 from daqloom.words import did_you_mean
 
 OF_NODES = ("unit", "card")

@@ -11,9 +11,9 @@ from daqloom.scenario.load import load
 from daqloom.scenario.unused import unused_warnings
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.topology import TopologyError
-from daqloom.topology.broken import between_switches, with_broken
 from daqloom.topology.cabled import cabled
 from daqloom.topology.clos import folded_clos
+from daqloom.topology.failures.cables import between_switches, with_broken
 from daqloom.topology.loaded import override
 from daqloom.topology.minimal import minimal
 

@@ -14,12 +14,12 @@ from daqloom import methods
 from daqloom.measure.configure import places
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.load import load
-from daqloom.topology.broken import between_switches, with_broken
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.failures.cables import between_switches, with_broken
+from daqloom.topology.failures.repair import Mended, mend, round_time
 from daqloom.topology.frames import Frames
 from daqloom.topology.max_flow import least_time
-from daqloom.topology.mended import Mended, mend, round_time
 from daqloom.topology.minimal import minimal
 from daqloom.topology.routes import Paths, trace
 from daqloom.topology.schedule import DUMMY, by_port, slots_of

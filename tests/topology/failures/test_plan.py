@@ -12,9 +12,9 @@ from daqloom.scenario.faults import Faults
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.faults import Change, link_changes
 from daqloom.topology.clos import folded_clos
+from daqloom.topology.failures.plan import Outage, outages
+from daqloom.topology.failures.reroute import known_broken, locally, reroutings, swept
 from daqloom.topology.minimal import equal_cost, minimal, single
-from daqloom.topology.outages import Outage, outages
-from daqloom.topology.rerouted import known_broken, locally, reroutings, swept
 from daqloom.topology.routes import trace
 
 TREE = folded_clos("tree", leaves=3, spines=2, links=2, hosts_per_leaf=4, rate_bps=10**11)

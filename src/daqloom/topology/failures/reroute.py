@@ -9,12 +9,12 @@ import numpy as np
 
 from daqloom.scenario.faults import Faults
 from daqloom.scenario.network import Network
-from daqloom.topology.broken import without
 from daqloom.topology.cabled import tables_of
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.mended import mend
+from daqloom.topology.failures.cables import without
+from daqloom.topology.failures.plan import Outage
+from daqloom.topology.failures.repair import mend
 from daqloom.topology.minimal import EqualCost, equal_cost, single
-from daqloom.topology.outages import Outage
 from daqloom.topology.routing import routing
 from daqloom.topology.schedule import Slots
 
@@ -82,7 +82,7 @@ def reroutings(
 def mended(
     network: Network, fabric: Fabric, broken: frozenset[int], slots: Slots
 ) -> tuple[EqualCost, Order]:
-    """Return tables and an order for what is left: see `daqloom.topology.mended`."""
+    """Return tables and an order for what is left: see `daqloom.topology.failures.repair`."""
     left = without(fabric, broken)
     routes, readouts, builders = mend(left, swept(network, fabric, broken).first(left), slots)
     return single(routes), Order(readouts, builders)

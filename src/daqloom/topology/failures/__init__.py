@@ -1,0 +1,1 @@
+"""What breaks of a system, and what goes on without it: outages, other tables, spare hosts."""
