@@ -15,7 +15,6 @@ from daqloom.faults import FaultsError
 from daqloom.faults.draw import SHORTEST_S, draw, law
 from daqloom.faults.failure import Failure, Period
 from daqloom.faults.summary import Variant
-from daqloom.topology.failures.plan import outages
 from daqloom.topology.loaded import load
 from daqloom.topology.system import fabric_system
 
@@ -94,7 +93,7 @@ def test_the_scenario_that_is_written_has_the_failures(tmp_path: Path) -> None:
     assert f"{len(injected)} failures" in told
     assert len(injected) > 20
     system = fabric_system(scenario)
-    found = outages(scenario.faults, system.fabric, system.hosts)
+    found = system.fault_plan.outages
     assert {each.name for each in found} == set(injected)
     assert all(0 < each.begin_s < 0.2 and each.end_s > each.begin_s for each in found)
     again = tmp_path / "again.toml"

@@ -88,6 +88,7 @@ def test_an_excerpt_is_of_the_file_named_last() -> None:
 EXAMPLES = {
     "add-a-building-protocol": r"(?i:daqpipe)|request = 8",
     "add-a-congestion-control": r'CongestionControl::cubic|"newreno", "cubic"|hystart',
+    "add-a-failure": r'"card"|CardStop|card_stop',
     "add-a-live-transport": r'== "shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
     "add-a-metric": r'writes_overran("(?!, &)| \|)',
     "add-a-scenario-key": r"dummy_phases|&Config::keeps_dummies",

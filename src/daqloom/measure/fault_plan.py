@@ -8,12 +8,10 @@ from daqloom.measure.namespaces import Link, frame_loss
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.faults import Fault
 from daqloom.scenario.models import Scenario
-from daqloom.topology.failures.plan import Outage, outages
+from daqloom.topology.failures.plan import Outage
 from daqloom.topology.system import FabricSystem, fabric_system
 from daqloom.topology.wiring import Wiring, wire
 
-OF_LINKS = ("cable", "port", "switch")
-"""Kinds of things that break links and no processes."""
 SOUND = Link()
 """A link of which nothing is broken."""
 
@@ -66,11 +64,11 @@ def condition(broken: Collection[Planned]) -> Condition:
     """Return the condition of a node of which all that is broken now; of two faults of a kind the
     worse one counts."""
     faults = [each.fault for each in broken]
-    links = [_link(each) for each in broken if each.fault.what in OF_LINKS]
+    links = [_link(each) for each in broken if each.fault.kind.breaks == "links"]
     return Condition(
         stopped=any(fault.how == "stopped" for fault in faults),
         factor=max((fault.factor for fault in faults if fault.how == "slow"), default=1.0),
-        host_down=any(fault.what == "host" for fault in faults),
+        host_down=any(fault.kind.breaks == "host" for fault in faults),
         link=Link(
             up=all(link.up for link in links),
             lost_to_unit=max((link.lost_to_unit for link in links), default=0.0),
@@ -92,7 +90,7 @@ def planned(scenario: Scenario) -> list[Planned]:
     wiring = wire(system.fabric)
     return [
         Planned(each.name, each.fault, _thing(each, system, wiring), each.begin_s, each.end_s)
-        for each in outages(faults, system.fabric, system.hosts)
+        for each in system.fault_plan.outages
     ]
 
 
@@ -105,12 +103,9 @@ def agenda(plan: Collection[Planned]) -> list[Change]:
 
 def _check(name: str, fault: Fault, namespaces: bool) -> None:
     where = f'faults.injected.{name}: what = "{fault.what}"'
-    if fault.what == "card":
-        raise ScenarioError(
-            f"{where} cannot be measured: nothing makes a live source hold back its "
-            'acknowledgements; use what = "unit"'
-        )
-    if fault.what in OF_LINKS and not namespaces:
+    if fault.kind.unmeasured:
+        raise ScenarioError(f"{where} cannot be measured: {fault.kind.unmeasured}")
+    if fault.kind.breaks == "links" and not namespaces:
         raise ScenarioError(
             f"{where}: the units of this measurement share the network of their machine; give each "
             'a link of its own (measure.namespaces = true, measure.transport = "tcp"), '

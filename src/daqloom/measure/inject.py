@@ -16,11 +16,12 @@ from itertools import groupby
 from daqloom._engine import Balance
 from daqloom.course import LOST, Break
 from daqloom.measure.control import Control
-from daqloom.measure.fault_plan import OF_LINKS, Condition, Planned, agenda, condition
+from daqloom.measure.fault_plan import Condition, Planned, agenda, condition
 from daqloom.measure.namespaces import Namespaces
 from daqloom.measure.result import accounts
 from daqloom.measure.run_log import RunEvent
 from daqloom.measure.states import Goal, Phase, Standing
+from daqloom.scenario.faults import KINDS
 
 SLICE_S = 0.005
 """How long a slow unit runs before it is held."""
@@ -92,7 +93,7 @@ class Injector:
         known = [self._last[event.lost]] if event.lost in self._last else []
         begins_to_halt = event.phase is Phase.HALTING and self._phase is not Phase.HALTING
         if begins_to_halt and self._is_trouble():
-            known += [each for each in self._last.values() if each.what in OF_LINKS]
+            known += [each for each in self._last.values() if KINDS[each.what].breaks == "links"]
         self._phase = event.phase
         late_s = 2 * self._control.run.plan.fault_timeout_s
         for each in known:

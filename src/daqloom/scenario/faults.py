@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -14,15 +14,31 @@ from daqloom.scenario.quantities import TIME, BitRateOrNone, PositiveSeconds, Se
 
 MOST_INJECTED = 256
 MOST_REPEATS = 10_000
-WAYS: Mapping[str, tuple[str, ...]] = {
-    "cable": ("down", "one-way", "degraded"),
-    "port": ("down",),
-    "switch": ("down",),
-    "host": ("down",),
-    "unit": ("down", "stopped", "slow"),
-    "card": ("down",),
+
+
+class Kind(NamedTuple):
+    """A kind of thing that can break."""
+
+    ways: tuple[str, ...]
+    """How it can break."""
+    breaks: Literal["links", "host", "node"] = "links"
+    """What is broken with it: links of the network, a host with its links, or a part of a node."""
+    unmeasured: str = ""
+    """Reason why a measurement cannot break it, and what can be broken instead; empty: it can."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "cable": Kind(("down", "one-way", "degraded")),
+    "port": Kind(("down",)),
+    "switch": Kind(("down",)),
+    "host": Kind(("down",), "host"),
+    "unit": Kind(("down", "stopped", "slow"), "node"),
+    "card": Kind(
+        ("down",),
+        "node",
+        'nothing makes a live source hold back its acknowledgements; use what = "unit"',
+    ),
 }
-"""How each kind of thing can break."""
 
 _INJECTED = When(".injected")
 T = TypeVar("T")
@@ -74,13 +90,18 @@ class Fault(Part):
         return [(begin, begin + length) for begin in begins]
 
     @property
+    def kind(self) -> Kind:
+        """What is known of things of this kind."""
+        return KINDS[self.what]
+
+    @property
     def loses_units(self) -> bool:
         """Whether units are lost, if their run control notices."""
         return self.what == "host" or (self.what == "unit" and self.how in ("down", "stopped"))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        ways = WAYS[self.what]
+        ways = self.kind.ways
         if self.how not in ways:
             raise ValueError(
                 f'how = "{self.how}" means nothing for what = "{self.what}"; expected '

@@ -13,7 +13,6 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import regroups
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate.flow_traffic import flow_sources
-from daqloom.topology.failures.plan import outages
 from daqloom.topology.system import FabricSystem
 
 BINS = 100
@@ -97,7 +96,7 @@ class Course:
             for name, senders in flow_sources(scenario, system).items()
             if scenario.building.protocol == "none"  # else events are what counts
         ]
-        self._outages = outages(scenario.faults, system.fabric, system.hosts)
+        self._outages = system.fault_plan.outages
         self._written = _Counter(duration_s)
         self._end_s = 0.0
         self._regrouped: Regrouped | None = None
@@ -165,7 +164,7 @@ class Course:
                 outage.fault.how,
                 outage.begin_s,
                 0,
-                outage.detected_s(self._scenario.faults.detection),
+                outage.detected_s,
                 outage.end_s if outage.end_s < self._end_s else None,
             )
             for outage in self._outages

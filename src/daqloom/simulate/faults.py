@@ -8,12 +8,11 @@ import numpy as np
 from daqloom import _engine
 from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.faults import Faults
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import is_mended, regroups
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.failures.plan import Outage, outages
+from daqloom.topology.failures.plan import FaultPlan, Outage
 from daqloom.topology.failures.reroute import Order, Rerouting, reroutings
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
@@ -39,22 +38,22 @@ def set_link_faults(
 ) -> list[Rerouting]:
     """Set changes of links and tables; return the latter. Raises ScenarioError for what the network
     does not have, or what is not simulated."""
-    faults, duration_s = scenario.faults, scenario.run.duration
-    if not faults.injected:
+    duration_s = scenario.run.duration
+    if not scenario.faults.injected:
         return []
     _check(scenario)
-    found = outages(faults, system.fabric, system.hosts)
+    plan = system.fault_plan
     try:
         order = Order(system.readouts, system.builders) if is_mended(scenario) else None
         tables = [
             each
-            for each in reroutings(faults, system.network, system.fabric, system.ways, found, order)
+            for each in reroutings(plan, system.network, system.fabric, system.ways, order)
             if each.at_s < duration_s
         ]
     except TopologyError as error:
         raise ScenarioError(f"{scenario.name}: {error}") from None
     hosts, begins_at = len(system.fabric.hosts), wire(system.fabric).tail
-    for change in link_changes(faults, found, system.fabric):
+    for change in link_changes(plan, system.fabric):
         if change.at_s < duration_s:
             _add(config, change, bool(begins_at[change.link] < hosts))
     for at_s, ways, _ in tables:
@@ -63,19 +62,20 @@ def set_link_faults(
     return tables
 
 
-def link_changes(faults: Faults, found: Sequence[Outage], fabric: Fabric) -> list[Change]:
+def link_changes(plan: FaultPlan, fabric: Fabric) -> list[Change]:
     """Return what happens to all links, in the order of time.
 
     A broken link is dark until the detection; then both links of its cable are down until the last
     break is over."""
     changes = [
         change
-        for outage in found
+        for outage in plan.outages
         if outage.fault.how == "degraded"
         for change in _degraded(outage, fabric)
     ]
-    for link in sorted({2 * c + way for each in found for c in each.cables for way in (0, 1)}):
-        changes += _states(faults, [o for o in found if link // 2 in o.cables], link)
+    cables = {cable for each in plan.outages for cable in each.cables}
+    for link in sorted(2 * cable + way for cable in cables for way in (0, 1)):
+        changes += _states([each for each in plan.outages if link // 2 in each.cables], link)
     return sorted(changes, key=lambda change: (change.at_s, change.link))
 
 
@@ -91,15 +91,11 @@ def _degraded(outage: Outage, fabric: Fabric) -> Iterator[Change]:
                 yield Change(at_s, link, "errors", 0, errors, fault.link_retry)
 
 
-def _states(faults: Faults, found: Sequence[Outage], link: int) -> Iterator[Change]:
+def _states(found: Sequence[Outage], link: int) -> Iterator[Change]:
     """Return the changes of a link's state, where its cable has these outages."""
     broken = [each for each in found if each.fault.how != "degraded"]
     dark = [(each.begin_s, each.end_s) for each in broken if link in each.links]
-    down = [
-        (known_s, each.end_s)
-        for each in broken
-        if (known_s := each.detected_s(faults.detection)) is not None
-    ]
+    down = [(each.detected_s, each.end_s) for each in broken if each.detected_s is not None]
     state = "up"
     for at_s in sorted({at_s for span in (*dark, *down) for at_s in span}):
         is_down = any(begin_s <= at_s < end_s for begin_s, end_s in down)
@@ -133,25 +129,36 @@ def _add(config: NetworkConfig, change: Change, begins_at_host: bool) -> None:
 
 
 def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Set when processors stop or are slow, and when units are killed, or their hosts fail. Raises
-    ScenarioError."""
+    """Set when processors stop or are slow, when units are killed or their hosts fail, and when the
+    cards of readout units acknowledge nothing. Raises ScenarioError."""
     duration_s = scenario.run.duration
-    for outage in outages(scenario.faults, system.fabric, system.hosts):
-        what = outage.fault.what
-        is_hosts = what == "host" and regroups(scenario)
-        if (what != "unit" and not is_hosts) or outage.node < 0 or outage.begin_s >= duration_s:
+    for outage in system.fault_plan.outages:
+        fault, end_s = outage.fault, min(outage.end_s, 2 * duration_s)
+        is_hosts = fault.what == "host" and regroups(scenario)
+        if outage.node < 0 or outage.begin_s >= duration_s:
             continue
-        host, end_s = system.hosts[outage.node], min(outage.end_s, 2 * duration_s)
-        if outage.fault.how == "down":
+        host = system.hosts[outage.node]
+        if fault.what == "card":
+            _stop_card(config, hosts_of(system.readouts), host, outage.begin_s, end_s)
+        elif fault.what != "unit" and not is_hosts:
+            continue
+        elif fault.how == "down":
             kill = named(_engine.NodeChange, "kill")
             config.add_node_change(outage.begin_s, host, kill, end_s if is_hosts else 0.0)
-        elif outage.fault.how == "stopped":
+        elif fault.how == "stopped":
             stop = named(_engine.NodeChange, "stop")
             config.add_node_change(outage.begin_s, host, stop, end_s)
         else:
             slow = named(_engine.NodeChange, "slow")
-            config.add_node_change(outage.begin_s, host, slow, factor=outage.fault.factor)
+            config.add_node_change(outage.begin_s, host, slow, factor=fault.factor)
             config.add_node_change(end_s, host, slow)
+
+
+def _stop_card(
+    config: _engine.SystemConfig, readouts: list[int], host: int, begin_s: float, end_s: float
+) -> None:
+    if isinstance(config, _engine.ShiftConfig) and host in readouts:
+        config.add_card_stop(readouts.index(host), begin_s, end_s)
 
 
 def set_run_control(
@@ -183,15 +190,6 @@ def set_schedules(config: _engine.ShiftConfig, tables: Sequence[Rerouting]) -> N
     for at_s, _, order in tables:
         if order:
             config.add_schedule(at_s, order.readouts.tolist(), order.builders.tolist())
-
-
-def set_card_faults(config: _engine.ShiftConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Set when the cards of readout units acknowledge nothing."""
-    readouts = hosts_of(system.readouts)
-    for outage in outages(scenario.faults, system.fabric, system.hosts):
-        if outage.fault.what == "card" and (host := system.hosts[outage.node]) in readouts:
-            end_s = min(outage.end_s, 2 * scenario.run.duration)
-            config.add_card_stop(readouts.index(host), outage.begin_s, end_s)
 
 
 def _check(scenario: Scenario) -> None:

@@ -10,7 +10,7 @@ from daqloom.rules import delay_of, set_shift_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.faulted import incomplete
-from daqloom.simulate.faults import set_card_faults, set_run_control, set_schedules
+from daqloom.simulate.faults import set_run_control, set_schedules
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import (
     Span,
@@ -42,7 +42,6 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.card_acknowledge.usual = delay_of(card.acknowledge)
     config.card_acknowledge.spike = delay_of(card.spike)
     config.card_acknowledge.spike_probability = card.spike_probability
-    set_card_faults(config, scenario, system)
     set_run_control(config, scenario, system)
     set_schedules(config, tables)
     config.output_buffer = scenario.builders.buffer

@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike
 
 from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.faults import Faults
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.network import Network
 from daqloom.scenario.switches import Switch
 from daqloom.topology.cabled import Cabled, cabled
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.failures.plan import FaultPlan, fault_plan
 from daqloom.topology.failures.repair import UNCHANGED, mend
 from daqloom.topology.failures.spares import spare_slots
 from daqloom.topology.links import LinkName, link_names, switch_levels
@@ -65,6 +67,12 @@ class FabricSystem:
     a barrier keeps a group in step; empty: all are one group."""
     warnings: list[str]
     """Assumptions that the import of dumps had to make, as sentences."""
+    faults: Faults
+
+    @cached_property
+    def fault_plan(self) -> FaultPlan:
+        """All that breaks during a run. Raises ScenarioError for what the system does not have."""
+        return fault_plan(self.faults, self.fabric, self.hosts)
 
     @cached_property
     def links(self) -> list[LinkName]:
@@ -137,17 +145,17 @@ def scheduled(scenario: Scenario) -> Scheduled:
 
 def fabric_system(scenario: Scenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    (fabric, routes, ways, warnings), slots, readouts, builders = scheduled(scenario)
+    (fabric, routes, ways, notes), slots, readouts, builders = scheduled(scenario)
     sizes: list[int] = []
     if scenario.building.protocol != "pull":
         sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
     groups: list[int] = []
     if scenario.building.protocol == "shift":
         groups = barrier_groups(scenario.building.barrier_group, hosts_of(readouts), wire(fabric))
-    given = scenario.network
+    given, faults = scenario.network, scenario.faults
     spares = spare_slots(scenario, fabric, slots, len(readouts))
     return FabricSystem(
-        given, fabric, routes, ways, slots, readouts, builders, spares, sizes, groups, warnings
+        given, fabric, routes, ways, slots, readouts, builders, spares, sizes, groups, notes, faults
     )
 
 

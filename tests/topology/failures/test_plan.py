@@ -12,8 +12,8 @@ from daqloom.scenario.faults import Faults
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.faults import Change, link_changes
 from daqloom.topology.clos import folded_clos
-from daqloom.topology.failures.plan import Outage, outages
-from daqloom.topology.failures.reroute import known_broken, locally, reroutings, swept
+from daqloom.topology.failures.plan import Outage, fault_plan
+from daqloom.topology.failures.reroute import locally, reroutings, swept
 from daqloom.topology.minimal import equal_cost, minimal, single
 from daqloom.topology.routes import trace
 
@@ -28,7 +28,7 @@ def faults(**injected: dict[str, Any]) -> Faults:
 
 
 def of(**injected: dict[str, Any]) -> list[Outage]:
-    return outages(faults(**injected), TREE, ALL)
+    return list(fault_plan(faults(**injected), TREE, ALL).outages)
 
 
 def cable_at(name: str) -> int:
@@ -79,10 +79,10 @@ def test_units_are_numbers_of_nodes_or_names_of_their_hosts() -> None:
     nodes = [7, 2, 5]
     fault = {"what": "unit", "how": "stopped"}
     for which in ("1", TREE.hosts[2].name):
-        [unit] = outages(faults(a={**fault, "which": which}), TREE, nodes)
+        [unit] = fault_plan(faults(a={**fault, "which": which}), TREE, nodes).outages
         assert (unit.which, unit.node, unit.links) == ("1", 1, ())
-        assert unit.detected_s(1e-3) is None
-    drawn = outages(faults(a={**fault, "count": 3}), TREE, nodes)
+        assert unit.detected_s is None
+    drawn = fault_plan(faults(a={**fault, "count": 3}), TREE, nodes).outages
     assert {unit.node for unit in drawn} == {0, 1, 2}
 
 
@@ -112,9 +112,9 @@ def test_what_is_over_before_the_detection_is_never_known() -> None:
         long={"which": "leaf00 port 6", "lasts": "5 ms", "at": "2 ms"},
         other={"which": "leaf01 port 5", "at": "4 ms"},
     )
-    found = outages(given, TREE, ALL)
+    plan = fault_plan(given, TREE, ALL)
     six, other = cable_at("leaf00 port 6"), cable_at("leaf01 port 5")
-    assert known_broken(given, found) == [
+    assert plan.known_broken() == [
         (pytest.approx(3e-3), {six}),
         (pytest.approx(5e-3), {six, other}),
         (pytest.approx(8e-3), {other}),
@@ -123,10 +123,10 @@ def test_what_is_over_before_the_detection_is_never_known() -> None:
 
 def test_links_are_dark_then_down_then_up() -> None:
     given = faults(a={"which": "leaf00 port 5", "how": "one-way", "lasts": "5 ms"})
-    found = outages(given, TREE, ALL)
+    plan = fault_plan(given, TREE, ALL)
     place = cable_at("leaf00 port 5")
-    first = found[0].links[0]
-    assert link_changes(given, found, TREE) == [
+    first = plan.outages[0].links[0]
+    assert link_changes(plan, TREE) == [
         Change(pytest.approx(1e-3), first, "dark"),  # type: ignore[arg-type]
         Change(pytest.approx(2e-3), 2 * place, "down"),  # type: ignore[arg-type]
         Change(pytest.approx(2e-3), 2 * place + 1, "down"),  # type: ignore[arg-type]
@@ -139,7 +139,7 @@ def test_a_sweep_routes_what_is_left_and_then_all_again() -> None:
     given = faults(a={"which": "leaf00 port 5", "lasts": "5 ms"})
     network = Scenario.model_validate({"network": {"technology": "infiniband"}}).network
     ways = single(minimal(TREE))
-    told = list(reroutings(given, network, TREE, ways, outages(given, TREE, ALL)))
+    told = list(reroutings(fault_plan(given, TREE, ALL), network, TREE, ways))
     assert [each.at_s for each in told] == [pytest.approx(0.102), pytest.approx(0.107)]
     broken = swept(network, TREE, frozenset({cable_at("leaf00 port 5")}))
     assert np.array_equal(told[0].ways.ports, broken.ports)

@@ -1,4 +1,4 @@
-"""What [faults.injected] breaks of a system, and when."""
+"""Plan of a run's faults: what [faults.injected] breaks of a system, and when."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from daqloom.scenario.faults import Fault, Faults
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.failures.cables import between_switches
 from daqloom.words import did_you_mean
-
-OF_NODES = ("unit", "card")
-"""What of a fault is a node's; the rest is the network's."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +28,47 @@ class Outage:
     """Directed links that break: 2c leads from end a of cable c to its end b, 2c + 1 back."""
     node: int = -1
     """The node whose units, card or host break, by its place among the nodes; -1: none."""
+    detection_s: float = float("inf")
+    """Time from a break of a link until its ends have detected it (s)."""
 
     @property
     def cables(self) -> set[int]:
         """Cables of which a link is broken, by their place in `fabric.cables`."""
         return {link // 2 for link in self.links}
 
-    def detected_s(self, detection_s: float) -> float | None:
-        """Return when both ends know that it is down (s); None: it works, or again before that."""
-        known_s = self.begin_s + detection_s
+    @property
+    def detected_s(self) -> float | None:
+        """Time when both ends know that a link is down (s); None where it works, or does again
+        before that."""
+        known_s = self.begin_s + self.detection_s
         is_down = self.links and self.fault.how != "degraded"
         return known_s if is_down and known_s < self.end_s else None
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """All that breaks of a system during a run."""
+
+    faults: Faults
+    outages: tuple[Outage, ...] = ()
+    """In the order of time."""
+
+    def known_broken(self) -> list[tuple[float, frozenset[int]]]:
+        """Return the cables whose ends know that they are down, from each time (s) at which that
+        changes: a break that is over before the detection is never known."""
+        detection_s = self.faults.detection
+        spans = [
+            (outage.detected_s, outage.end_s + detection_s, outage.cables)
+            for outage in self.outages
+            if outage.detected_s is not None
+        ]
+        times = sorted({at for span in spans for at in span[:2] if at != float("inf")})
+        found: list[tuple[float, frozenset[int]]] = []
+        for at in times:
+            now = frozenset(c for begin, end, cables in spans if begin <= at < end for c in cables)
+            if now != (found[-1][1] if found else frozenset()):
+                found.append((at, now))
+        return found
 
 
 @dataclass(frozen=True)
@@ -53,9 +80,9 @@ class _Thing:
     node: int = -1
 
 
-def outages(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> list[Outage]:
-    """Return the outages in the order of time, drawn by `faults.seed`; `nodes` are the hosts of the
-    nodes. Raises ScenarioError for what the system does not have."""
+def fault_plan(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> FaultPlan:
+    """Return the plan of a run, drawn by `faults.seed`; `nodes` are the hosts of the nodes. Raises
+    ScenarioError for what the system does not have."""
     known: dict[tuple[str, str], dict[str, _Thing]] = {}
     found = []
     for name, fault in faults.injected.items():
@@ -63,10 +90,11 @@ def outages(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> list[Outage
             known[kind] = _named(fault, fabric, nodes)
         for thing in _things(faults, name, known[kind], fabric, nodes):
             found += [
-                Outage(name, fault, thing.which, begin_s, end_s, thing.links, thing.node)
-                for begin_s, end_s in fault.times()
+                Outage(name, fault, thing.which, *span, thing.links, thing.node, faults.detection)
+                for span in fault.times()
             ]
-    return sorted(found, key=lambda outage: (outage.begin_s, outage.name, outage.which))
+    found.sort(key=lambda outage: (outage.begin_s, outage.name, outage.which))
+    return FaultPlan(faults, tuple(found))
 
 
 def _things(
@@ -99,7 +127,7 @@ def _drawn_from(
 
 def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thing]:
     """Return what can be named."""
-    if fault.what in OF_NODES:
+    if fault.kind.breaks == "node":
         units = [_Thing(str(node), node=node) for node in range(len(nodes))]
         by_host = {fabric.hosts[host].name: units[node] for node, host in enumerate(nodes)}
         return {unit.which: unit for unit in units} | by_host

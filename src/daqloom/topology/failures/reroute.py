@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from daqloom.scenario.faults import Faults
 from daqloom.scenario.network import Network
 from daqloom.topology.cabled import tables_of
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.failures.cables import without
-from daqloom.topology.failures.plan import Outage
+from daqloom.topology.failures.plan import FaultPlan
 from daqloom.topology.failures.repair import mend
 from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.routing import routing
 from daqloom.topology.schedule import Slots
-
-
-def known_broken(faults: Faults, found: Sequence[Outage]) -> list[tuple[float, frozenset[int]]]:
-    """Return the cables that the ends know to be down, from each time (s) at which that changes: a
-    break that is over before the detection is never known."""
-    spans = [
-        (known_s, outage.end_s + faults.detection, outage.cables)
-        for outage in found
-        if (known_s := outage.detected_s(faults.detection)) is not None
-    ]
-    times = sorted({at for span in spans for at in span[:2] if at != float("inf")})
-    told: list[tuple[float, frozenset[int]]] = []
-    for at in times:
-        now = frozenset(c for begin, end, cables in spans if begin <= at < end for c in cables)
-        if now != (told[-1][1] if told else frozenset()):
-            told.append((at, now))
-    return told
 
 
 class Order(NamedTuple):
@@ -54,20 +36,20 @@ class Rerouting(NamedTuple):
 
 
 def reroutings(
-    faults: Faults,
+    plan: FaultPlan,
     network: Network,
     fabric: Fabric,
     ways: EqualCost,
-    found: Sequence[Outage],
     order: Order | None = None,
 ) -> Iterator[Rerouting]:
     """Return the tables that replace `ways`, those of the whole fabric; `order`: with which they
     go, if they are mended."""
+    faults = plan.faults
     if faults.routing == "none":
         return
     after = faults.sweep if faults.routing == "sweep" else 0.0
     known = {frozenset[int](): (ways, order)}  # what flaps has the same tables again and again
-    for at, broken in known_broken(faults, found):
+    for at, broken in plan.known_broken():
         if broken not in known:
             is_swept = faults.routing == "sweep"
             if is_swept and order:
