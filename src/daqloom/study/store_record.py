@@ -74,11 +74,11 @@ def packed(cell: Cell, result: Result, session: Session) -> bytes:
         "seed": cell.seed,
         "time": now(),
         "session": asdict(session),
-        "scenario": cell.scenario.model_dump(mode="json"),
     }
-    start = json.dumps(head, allow_nan=False).removesuffix("}")
+    start = json.dumps(head).removesuffix("}")
     text = replace(result, assumed={}).to_json(series=SERIES, indent=None)
-    return compressed(f'{start}, "result": {text}}}\n'.encode())
+    scenario = json.dumps(cell.scenario.model_dump(mode="json"), allow_nan=False)
+    return compressed(f'{start}, "result": {text},\n"scenario": {scenario}}}\n'.encode())
 
 
 def compressed(text: bytes) -> bytes:
@@ -88,7 +88,8 @@ def compressed(text: bytes) -> bytes:
 
 def unpacked(key: str, content: bytes) -> Record:
     """Return the record of the cell `key` from its file; keys that later versions add are passed
-    over. Raises ValueError, which names the damage."""
+    over, and so is the scenario, two thirds of the text, if it has a line of its own. Raises
+    ValueError, which names the damage."""
     inflate = zlib.decompressobj(_GZIP)
     try:
         text = inflate.decompress(content, MOST_BYTES)
@@ -96,6 +97,8 @@ def unpacked(key: str, content: bytes) -> Record:
         raise ValueError(f"it cannot be decompressed ({error})") from None
     if not inflate.eof or inflate.unused_data:
         raise ValueError("it is cut short, too large, or has more behind its end")
+    head, _, _ = text.partition(b"\n")
+    text = head[:-1] + b"}" if head.endswith(b",") else text
     try:
         given = json.loads(text, parse_constant=_no_constant)
         if given["key"] != key:
