@@ -91,7 +91,7 @@ class Fault(Part):
 
     @property
     def kind(self) -> Kind:
-        """What is known of things of this kind."""
+        """Properties of the kind of thing that breaks."""
         return KINDS[self.what]
 
     @property
