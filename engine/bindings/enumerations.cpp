@@ -170,11 +170,10 @@ void bind_enumerations(nanobind::module_& module) {
                                        {"down", ethernet::LinkChange::What::down},
                                        {"up", ethernet::LinkChange::What::up},
                                        {"errors", ethernet::LinkChange::What::errors}});
-    words<CongestionControl>(module, "CongestionControl", "Congestion control of TCP.",
-                             {{"newreno", CongestionControl::newreno},
-                              {"cubic", CongestionControl::cubic},
-                              {"dctcp", CongestionControl::dctcp},
-                              {"static", CongestionControl::static_window}});
+    nanobind::enum_<CongestionControl> control(module, "CongestionControl",
+                                               "Congestion control of TCP.");
+    CongestionControls::each(
+        [&](CongestionControl value, const char* name) { control.value(name, value); });
     words<CreditRelease>(
         module, "CreditRelease", "When a packet's buffer becomes free.",
         {{"per_block", CreditRelease::per_block}, {"at_tail", CreditRelease::at_tail}});

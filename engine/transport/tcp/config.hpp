@@ -2,20 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/distribution.hpp"
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "transport/tcp/congestion/controls.hpp"
 
 namespace daqloom::transport {
 
-enum class CongestionControl : std::uint8_t { newreno, cubic, dctcp, static_window };
-
-struct TcpConfig {
+struct TcpConfig : CongestionConfig {
     CongestionControl congestion = CongestionControl::cubic;
-    base::Bytes mss = 1448;
-    base::Bytes static_window = 0;         ///< congestion control `static_window`: cwnd, always
-    std::uint32_t initial_window = 10;     ///< segments (RFC 6928)
     base::Bytes receive_window = 6 << 20;  ///< beyond the next byte expected
     std::uint32_t ack_every = 2;           ///< full segments per acknowledgement (RFC 5681)
     base::Time delayed_ack = base::milliseconds(40);
@@ -25,18 +22,19 @@ struct TcpConfig {
     base::Time handshake_rtt;  ///< what opening the connection measured; zero: nothing
     base::Time probe_margin = base::milliseconds(2);  ///< beyond two RTTs; Linux's TCP_TIMEOUT_MIN
     base::DelayDistribution packet_latency;  ///< from a packet's arrival to what its host does
-    base::Time timer_tick;  ///< of the kernel's clock, on which timers strike; zero: they are exact
-    base::Bytes tso_burst = 0;       ///< room to wait for while ACKs are due; 0: no wait
-    double dctcp_gain = 1.0 / 16.0;  ///< g of RFC 8257
+    base::Bytes tso_burst = 0;               ///< room to wait for while ACKs are due; 0: no wait
     bool quick_acks = true;          ///< without delay where no answer is expected, as Linux
     bool rack = true;                ///< RFC 8985; without it three SACKed segments (RFC 6675)
     bool tail_loss_probe = true;     ///< RFC 8985
     bool restart_after_idle = true;  ///< window halves per idle RTO (RFC 2861)
-    bool hystart = true;             ///< CUBIC leaves slow start before it loses, as Linux
     bool timestamps = true;          ///< 12 B of option in every segment
 
-    /// Segments may be marked, and an echo is heeded: of these controls only DCTCP negotiates ECN.
-    [[nodiscard]] bool ecn() const { return congestion == CongestionControl::dctcp; }
+    /// Segments are marked ECN-capable, and an echo reduces the window.
+    [[nodiscard]] bool ecn() const {
+        return CongestionControls::visit(
+            congestion,
+            []<class Control>(std::type_identity<Control>) { return Control::needs_ecn; });
+    }
     /// IPv4 and TCP headers of every segment, without SACK blocks.
     [[nodiscard]] base::Bytes header_bytes() const { return timestamps ? 52 : 40; }
     /// The expiry of a timer that is set at `now` for `delay`. Linux rounds the present down and

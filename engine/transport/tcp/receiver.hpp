@@ -27,7 +27,7 @@ class TcpReceiver {
     /// A segment with payload [seq, seq + length) came, with or without a congestion mark.
     Reaction on_segment(std::uint64_t seq, base::Bytes length, bool marked, base::Time now,
                         const TcpConfig& config) {
-        const bool turned = marked != marked_ && config.congestion == CongestionControl::dctcp;
+        const bool turned = marked != marked_ && config.ecn();
         const std::uint64_t end = seq + static_cast<std::uint64_t>(length);
         duplicate_ = false;
         if (seq == next_ && islands_.empty()) [[likely]] {

@@ -233,7 +233,7 @@ class TcpSender {
         if (config.restart_after_idle && idle > rto_ && una_ > 0) [[unlikely]] {
             congestion_.on_idle(idle, rto_, config);
         }
-        congestion_.on_start(now, idle);
+        congestion_.on_start(now, idle, config);
     }
 
     /// Segmentation offload hands the NIC large bursts: with acknowledgements still to come and

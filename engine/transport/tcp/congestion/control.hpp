@@ -1,0 +1,84 @@
+// The interface of a congestion control: the functions of Linux's `tcp_congestion_ops`, with
+// defaults. A control derives from CongestionControlOps and hides the functions in which it
+// differs; `congestion.hpp` calls them without virtual dispatch. Windows are in bytes.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/units.hpp"
+#include "transport/tcp/congestion/config.hpp"
+
+namespace daqloom::transport {
+
+/// The information of one acknowledgement for congestion control.
+struct AckSample {
+    base::Time now;
+    base::Time rtt;         ///< of this acknowledgement; zero when it gave no sample
+    base::Bytes delivered;  ///< newly acknowledged, cumulatively or selectively
+    std::uint64_t una;      ///< stream offsets, to tell one round trip from the next
+    std::uint64_t nxt;
+    bool may_grow;  ///< it acknowledged the next byte, and the window had held the sender back
+    bool echo;      ///< ECE
+};
+
+struct CongestionWindow {
+    base::Bytes cwnd;
+    base::Bytes ssthresh = base::Bytes{1} << 60;  ///< at first above any window
+
+    [[nodiscard]] bool in_slow_start() const { return cwnd < ssthresh; }
+    /// Slow start (RFC 5681, 3.1). Returns the acknowledged bytes that are left at its end.
+    base::Bytes slow_start(base::Bytes acked) {
+        const base::Bytes growth =
+            in_slow_start() ? std::min(acked, ssthresh - cwnd) : base::Bytes{0};
+        cwnd += growth;
+        return acked - growth;
+    }
+};
+
+/// A share of a window in whole segments, in which Linux counts: a small window with a part of one
+/// more would grow again that much sooner.
+inline base::Bytes whole_segments(double share, base::Bytes window, base::Bytes mss) {
+    return std::llround(share * static_cast<double>(window)) / mss * mss;
+}
+
+struct CongestionControlOps {
+    /// The sender marks its segments ECN-capable and reports echoed marks.
+    static constexpr bool needs_ecn = false;
+    /// The window stays as it is: no loss, reduction or pause changes it, but a timeout does.
+    static constexpr bool is_fixed = false;
+
+    static base::Bytes init(const CongestionConfig& config) {
+        return config.mss * config.initial_window;
+    }
+    /// Called for every acknowledgement, before anything that follows from it.
+    void in_ack_event(const AckSample&, const CongestionConfig&) {}
+    /// Called for every acknowledgement while the window is not being reduced.
+    void pkts_acked(const AckSample&, CongestionWindow&, const CongestionConfig&) {}
+    /// Sending begins after a pause of `idle`.
+    void tx_start(base::Time /*now*/, base::Time /*idle*/) {}
+    /// The window was reduced because the connection was idle for longer than an RTO.
+    void cwnd_restart() {}
+    /// The retransmission timer expired; `ssthresh` was called before if data were lost anew.
+    void timeout() {}
+};
+
+/// The functions that have no default:
+///   kName                           the word of a scenario
+///   cong_avoid(ack, window, config) the window grows
+///   ssthresh(cwnd, config)          the threshold to which a loss reduces the window
+///   ssthresh_of_mark(cwnd, config)  the same of a mark; only where needs_ecn
+template <class Control>
+concept CongestionControlLike =
+    std::derived_from<Control, CongestionControlOps> && std::is_trivially_copyable_v<Control> &&
+    requires(Control control, CongestionWindow& window, const AckSample& ack,
+             const CongestionConfig& config) {
+        { Control::kName } -> std::convertible_to<const char*>;
+        control.cong_avoid(ack, window, config);
+        { control.ssthresh(window.cwnd, config) } -> std::same_as<base::Bytes>;
+    };
+
+}  // namespace daqloom::transport
