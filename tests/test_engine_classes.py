@@ -24,8 +24,8 @@ def star(hosts: int = 3) -> _engine.EthernetConfig:
 
 def weighted(weights: list[int]) -> _engine.SwitchConfig:
     switch = _engine.SwitchConfig()
-    switch.scheduling = Scheduling.weighted
-    switch.weights = weights
+    switch.schedule.scheduling = Scheduling.weighted
+    switch.schedule.weights = weights
     return switch
 
 

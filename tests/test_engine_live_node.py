@@ -21,7 +21,7 @@ def node(unit: int, run: str) -> _engine.LiveNode:
     config.slots = _engine.RunSlots(readouts=units, builders=units)
     config.packing, config.fragment_bytes = 100, [200] * UNITS
     config.stream_buffer = config.output_buffer = 4_000_000
-    config.discards_when_full = False  # the consumer may be kept from its processor
+    config.when_full = _engine.WhenFull.wait  # the consumer may be kept from its processor
     return _engine.LiveNode(config)
 
 

@@ -1,13 +1,17 @@
-// Structs that know their fields: each is named once, with its type and what it means.
+// Structs that know their fields: each is named once, with its type, its meaning and, unless it is
+// zero, its default.
 //
 //     struct FlowReport {
 //         DAQLOOM_FIELDS(FlowReport,
 //                        (base::Time, window, "From the end of the warm-up on."),
 //                        (std::uint64_t, messages, "Messages that have arrived."))
 //     };
+//     struct RetryConfig {
+//         DAQLOOM_FIELDS(RetryConfig,
+//                        (std::uint32_t, retry_count, "Timeouts in a row that are survived.", 7))
+//     };
 //
-// declares the fields, zero at first, and `each(see)`, which calls see(name, member, meaning) for
-// each of them.
+// declare the fields and `each(see)`, which calls see(name, member, meaning) for each of them.
 #pragma once
 
 #include <type_traits>
@@ -19,8 +23,8 @@
         using Of = Struct;                          \
         DAQLOOM_FOR_EACH(DAQLOOM_SHOW, __VA_ARGS__) \
     }
-#define DAQLOOM_DECLARE(Type, name, meaning) Type name{};
-#define DAQLOOM_SHOW(Type, name, meaning) see(#name, &Of::name, meaning);
+#define DAQLOOM_DECLARE(Type, name, meaning, ...) Type name{__VA_ARGS__};
+#define DAQLOOM_SHOW(Type, name, meaning, ...) see(#name, &Of::name, meaning);
 
 // ---- the preprocessor has no loop: it is made to look at what is left of a list again, 40 times
 #define DAQLOOM_FOR_EACH(macro, ...) DAQLOOM_LOOK(DAQLOOM_STEP(macro, __VA_ARGS__))

@@ -1,10 +1,9 @@
-// What there is to build, for Python: delays, arrivals and sizes of events. Plain attributes; times
-// in seconds (`_s`).
+// Events and the rules of building them, for Python: delays, arrivals, sizes, protocols.
 #include <utility>
 #include <vector>
 
 #include "base/distribution.hpp"
-#include "bindings/casters.hpp"
+#include "bindings/rules.hpp"
 #include "bindings/subjects.hpp"
 #include "protocol/data/event_size.hpp"
 #include "protocol/schedule/arrivals.hpp"
@@ -47,20 +46,9 @@ void bind_building(nb::module_& module) {
         .def_rw("mean_s", &DelayDistribution::mean)
         .def_rw("spread_s", &DelayDistribution::spread)
         .def("set_measured", &set_measured, nb::arg("values_s"), nb::arg("counts"));
-    nb::class_<ArrivalsConfig>(module, "Arrivals")
-        .def_rw("kind", &ArrivalsConfig::kind)
-        .def_rw("rate_hz", &ArrivalsConfig::rate_hz)
-        .def_rw("bunch_spacing_s", &ArrivalsConfig::bunch_spacing)
-        .def_rw("filling_scheme", &ArrivalsConfig::filling_scheme)
-        .def_rw("simple_dead_time_bx", &ArrivalsConfig::simple_dead_time_bx)
-        .def_rw("complex_dead_time", &ArrivalsConfig::complex_dead_time)
-        .def_rw("trace_times_s", &ArrivalsConfig::trace_times);
-    nb::class_<EventSizeConfig>(module, "EventSize")
-        .def_rw("kind", &EventSizeConfig::kind)
-        .def_rw("mean_bytes", &EventSizeConfig::mean)
-        .def_rw("spread_bytes", &EventSizeConfig::spread_bytes)
-        .def_rw("quantum_bytes", &EventSizeConfig::quantum)
-        .def_rw("histogram", &EventSizeConfig::histogram);
+    bind_config<ArrivalsConfig>(module, "Arrivals", "Arrival times of events.");
+    bind_config<EventSizeConfig>(module, "EventSize", "Sizes of events.");
+    bind_rules(module);
 }
 
 const Subject building(bind_building);

@@ -210,6 +210,10 @@ void bind_enumerations(nanobind::module_& module) {
     words<Protocol>(
         module, "Protocol", "How events are built.",
         {{"shift", Protocol::shift}, {"daqpipe", Protocol::daqpipe}, {"pull", Protocol::pull}});
+    words<WhenFull>(module, "WhenFull", "What a builder unit with a full output buffer does.",
+                    {{"discard", WhenFull::discard}, {"wait", WhenFull::wait}});
+    words<FragmentSizes>(module, "FragmentSizes", "Distribution of the sizes of fragments.",
+                         {{"fixed", FragmentSizes::fixed}, {"poisson", FragmentSizes::poisson}});
     words<SourceKind>(module, "SourceKind", "Where a readout unit's data comes from.",
                       {{"generator", SourceKind::generator},
                        {"replay", SourceKind::replay},

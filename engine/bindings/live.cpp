@@ -15,6 +15,7 @@
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
 #include "bindings/rules.hpp"
+#include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
 #include "live/ends/data_rates.hpp"
 #include "live/memory/clock.hpp"
@@ -46,69 +47,18 @@ void set_token(Token& token, const nb::bytes& given) {
     std::memcpy(token.data(), given.data(), given.size());
 }
 
-void bind_tcp(nb::module_& module) {
-    nb::class_<TcpConfig>(module, "LiveTcpConfig", "Connections of TCP.")
-        .def_rw("congestion_control", &TcpConfig::congestion_control, "Empty: that of the route.")
-        .def_rw("pacing_bps", &TcpConfig::pacing, "0: as fast as it goes.")
-        .def_rw("send_buffer_bytes", &TcpConfig::send_buffer, "0: as the system tunes it.")
-        .def_rw("receive_buffer_bytes", &TcpConfig::receive_buffer, "0: as the system tunes it.")
-        .def_rw("window_bytes", &TcpConfig::window, "Most in flight to this unit; 0: no limit.")
-        .def_rw("dscp", &TcpConfig::dscp, "Of its packets.")
-        .def_rw("first_source_port", &TcpConfig::first_source_port,
-                "Of the connections of all pairs; 0: the system chooses.")
-        .def_rw("has_checksums", &TcpConfig::checksums, "Of the bytes of writes.");
-}
-
 void bind_node_config(nb::module_& module) {
+    bind_config<TcpConfig>(module, "LiveTcpConfig", "Connections of TCP.");
     using Config = NodeConfig;
-    auto cls = nb::class_<Config>(module, "LiveConfig");
-    cls.def(nb::init<>())
-        .def(
-            "check", [](const Config& self) { value_of(Node::check(self)); },
-            "Raises ValueError for what no unit could run.")
-        .def_rw("unit", &Config::self)
-        .def_rw("run", &Config::run)
+    auto cls = bind_config<Config>(module, "LiveConfig", "The process of a unit.");
+    cls.def(
+           "check", [](const Config& self) { value_of(Node::check(self)); },
+           "Raises ValueError for what no unit could run.")
+        .def_rw("unit", &Config::self, "Number of the unit.")
         .def_prop_rw(
             "token", [](const Config& self) { return as_bytes(self.token); },
-            [](Config& self, const nb::bytes& token) { set_token(self.token, token); })
-        .def_rw("slots", &Config::slots)
-        .def_rw("transport", &Config::transport)
-        .def_rw("bind", &Config::bind)
-        .def_rw("tcp", &Config::tcp)
-        .def_prop_rw(
-            "discards_when_full",
-            [](const Config& self) { return self.when_full == protocol::WhenFull::discard; },
-            [](Config& self, bool discards) {
-                self.when_full = discards ? protocol::WhenFull::discard : protocol::WhenFull::wait;
-            })
-        .def_rw("delivers_incomplete", &Config::delivers_incomplete)
-        .def_rw("streams", &Config::streams)
-        .def_rw("packing", &Config::packing)
-        .def_prop_rw(
-            "is_poissonian",
-            [](const Config& self) { return self.sizes == protocol::FragmentSizes::poisson; },
-            [](Config& self, bool is) {
-                self.sizes = is ? protocol::FragmentSizes::poisson : protocol::FragmentSizes::fixed;
-            })
-        .def_rw("fragment_bytes", &Config::fragment_bytes)
-        .def_rw("event_rate_hz", &Config::event_rate_hz)
-        .def_rw("seed", &Config::seed)
-        .def_rw("stream_buffer", &Config::stream_buffer)
-        .def_rw("output_buffer", &Config::output_buffer)
-        .def_rw("replay", &Config::replay)
-        .def_rw("replay_loops", &Config::replay_loops)
-        .def_rw("output", &Config::output)
-        .def_rw("output_file", &Config::output_file)
-        .def_rw("trace_stages", &Config::trace_stages)
-        .def_rw("trace_arrivals", &Config::trace_arrivals)
-        .def_rw("waiting", &Config::waiting)
-        .def_rw("polling_s", &Config::polling)
-        .def_rw("write_rate_bps", &Config::write_rate)
-        .def_rw("protocol", &Config::protocol)
-        .def_rw("phase_jitter", &Config::phase_jitter)
-        .def_rw("source", &Config::source)
-        .def_rw("content", &Config::content)
-        .def_rw("sink", &Config::sink);
+            [](Config& self, const nb::bytes& token) { set_token(self.token, token); },
+            "Secret of the run, 16 bytes.");
     bind_rules(cls);
 }
 
@@ -240,7 +190,6 @@ void bind_calibration(nb::module_& module) {
 }
 
 void bind_live(nb::module_& module) {
-    bind_tcp(module);
     bind_node_config(module);
     bind_calibration(module);
     bind_report<Node::Halted>(module, "Halted", "Whether and where a unit has halted.");

@@ -354,7 +354,7 @@ class Network {
     void on_switch_turn(std::uint32_t core, base::Time now);
     [[nodiscard]] bool may_be_paused(const Wiring& wiring) const {
         return !wiring.to_host() &&
-               switches_[wiring.to_switch].buffer.config().software.pause_packets > 0;
+               switches_[wiring.to_switch].buffer.config().software.pause_at > 0;
     }
     void send_pause(LinkIndex back, bool on, base::Time now);
     void on_pause(LinkIndex link, bool on, base::Time now);

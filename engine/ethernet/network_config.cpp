@@ -26,18 +26,18 @@ base::expected<void> check_software(const SwitchConfig& config) {
                         "packets and descriptors, and 1 to 1024 cores",
                         how.ring_packets, how.cores, how.descriptors, most));
     }
-    if (how.pause_packets > most || (how.pause_packets > 0 && how.cores > 1)) {
+    if (how.pause_at > most || (how.pause_at > 0 && how.cores > 1)) {
         return base::failure(fmt::format(
             "a software switch pauses above {} packets, with {} cores; expected 0 to {} packets, "
             "and of several cores none",
-            how.pause_packets, how.cores, most));
+            how.pause_at, how.cores, most));
     }
     if (how.packet_cost < base::Time::zero() || how.batch_cost < base::Time::zero() ||
         how.packet_cost > base::seconds(1) || how.batch_cost > base::seconds(1)) {
         return base::failure(
             std::string("a software switch takes 0 s to 1 s for a packet, and for a batch"));
     }
-    for (const base::BitRate rate : {how.pace, how.memory}) {
+    for (const base::BitRate rate : {how.pace, how.memory_bandwidth}) {
         if (rate.bps != 0 && !is_possible(rate)) {
             return base::failure(
                 fmt::format("a software switch with a rate of {} b/s; expected 1 Mb/s to 1 Pb/s, "

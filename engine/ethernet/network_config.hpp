@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/link.hpp"
@@ -26,16 +27,21 @@ struct LossConfig {
 
 /// Link 2c leads from end a of cable c to its end b, link 2c + 1 back.
 struct NetworkConfig : network::Graph {
-    std::vector<SwitchConfig> switches;   ///< of each switch
-    std::vector<std::string> link_names;  ///< of each link; empty: without names
-    std::vector<base::Bytes> buckets;     ///< of shapers, by cable; empty, or 0: it is a wire
+    DAQLOOM_FIELDS(
+        NetworkConfig, (std::vector<std::string>, link_names, "Name of each link; empty: none."),
+        (std::vector<base::Bytes>, buckets,
+         "Token bucket of each cable that is a shaper, 0 of a wire (B); empty: all are wires."),
+        (std::vector<TrafficClass>, service_classes,
+         "Class of the frames of each service level; 0 of levels beyond."),
+        (Schedule, host_schedule, "Sharing of each host's wire among classes."),
+        (double, host_jitter,
+         "Longest delay of a frame that finds its host's link idle, in times of that frame on the "
+         "wire (HostJitter); 0: hosts have no jitter."),
+        (std::uint64_t, seed, "Seed of losses and jitter.", 1))
+    std::vector<SwitchConfig> switches;  ///< of each switch
     std::vector<LossConfig> losses;
-    std::vector<TrafficClass> service_classes;   ///< by service level; 0 of those beyond
-    Schedule host_schedule;                      ///< of the link by which each host sends
-    double host_jitter = 0;                      ///< longest, see HostJitter; 0: hosts have none
     std::vector<LinkChange> changes;             ///< during the run
     std::vector<network::Rerouting> reroutings;  ///< likewise
-    std::uint64_t seed = 1;                      ///< of losses and jitter
 
     /// Classes are below this.
     [[nodiscard]] std::uint32_t classes() const {

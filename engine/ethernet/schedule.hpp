@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "ethernet/frame.hpp"
 
 namespace daqloom::ethernet {
@@ -17,9 +18,10 @@ enum class Scheduling : std::uint8_t {
 inline constexpr std::uint32_t kMostWeight = 1000;
 
 struct Schedule {
-    Scheduling scheduling = Scheduling::fifo;
-    /// Of `weighted`, by class; 0: strict priority.
-    std::array<std::uint32_t, kTrafficClasses> weights{};
+    using Weights = std::array<std::uint32_t, kTrafficClasses>;
+    DAQLOOM_FIELDS(Schedule,
+                   (Scheduling, scheduling, "Order of the frames on a wire.", Scheduling::fifo),
+                   (Weights, weights, "Weight of each class of `weighted`; 0: strict priority."))
 };
 
 }  // namespace daqloom::ethernet

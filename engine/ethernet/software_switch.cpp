@@ -45,11 +45,11 @@ SoftwareSwitch::SoftwareSwitch(const SoftwareSwitchConfig& config, std::uint32_t
             config.pace_counts_wire ? static_cast<std::int32_t>(kWireOverhead) : kIpOnly;
         cores_.emplace_back(each);
     }
-    if (config.pause_packets > 0) {
+    if (config.pause_at > 0) {
         pauses_.emplace(cores_.front().queues.rings(), ports);
         for (const auto& [way, first] : ways_) {
             for (std::uint32_t each = 0; each < classes; ++each) {
-                pauses_->set_threshold(softswitch::RingIndex(first + each), config.pause_packets);
+                pauses_->set_threshold(softswitch::RingIndex(first + each), config.pause_at);
             }
         }
     }
@@ -71,10 +71,10 @@ std::optional<Time> SoftwareSwitch::end_of_turn(Core& core, Time now, std::uint3
                                                 Bytes moved, bool goes_on) {
     const auto frames = static_cast<std::int64_t>(core.batch.size());
     core.free_at = now + Time{bursts * config_.batch_cost.ps + frames * config_.packet_cost.ps};
-    if (config_.memory.bps > 0 && moved > 0) {
+    if (config_.memory_bandwidth.bps > 0 && moved > 0) {
         constexpr Bytes crossings = 2;
-        memory_free_at_ =
-            std::max(memory_free_at_, now) + base::WireClock(config_.memory)(crossings * moved);
+        memory_free_at_ = std::max(memory_free_at_, now) +
+                          base::WireClock(config_.memory_bandwidth)(crossings * moved);
         core.free_at = std::max(core.free_at, memory_free_at_);
     }
     Time next = core.queues.next_due();

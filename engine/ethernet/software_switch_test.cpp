@@ -166,7 +166,8 @@ TEST(SoftwareSwitch, ACoreThatIsTooSlowFillsDescriptors) {
 
 TEST(SoftwareSwitch, CoresShareTheBandwidthOfTheMemory) {
     // Each byte crosses it twice: 10 Gb/s of memory carry 5 Gb/s of frames.
-    Star star(4, software({.cores = 2, .descriptors = 16, .memory = gigabits_per_second(10)}));
+    Star star(
+        4, software({.cores = 2, .descriptors = 16, .memory_bandwidth = gigabits_per_second(10)}));
     for (int i = 0; i < 5'000; ++i) {
         star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
         star.send(Star::up(1), {.destination = NodeIndex(3)}, Time::zero());
@@ -200,7 +201,7 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
         return software({.ring_packets = ring,
                          .pace = {800'000'000},
                          .destinations = {NodeIndex(2)},
-                         .pause_packets = pause});
+                         .pause_at = pause});
     };
     // Of each source one frame is under way as the ring is full, and one may begin before the pause
     // frame is there: 51 and 4.
@@ -226,8 +227,7 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
 }
 
 TEST(SoftwareSwitch, APauseHoldsUpAllThatComesByThePort) {
-    Star star(
-        4, software({.pace = {800'000'000}, .destinations = {NodeIndex(2)}, .pause_packets = 10}));
+    Star star(4, software({.pace = {800'000'000}, .destinations = {NodeIndex(2)}, .pause_at = 10}));
     for (int i = 0; i < 30; ++i) {
         star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
     }
@@ -297,8 +297,8 @@ TEST(SoftwareSwitch, RandomOnesConserveFrames) {
         how.packet_cost = nanoseconds(static_cast<std::int64_t>(random.uniform_int(2) * 400));
         how.batch_cost = nanoseconds(static_cast<std::int64_t>(random.uniform_int(2) * 300));
         how.descriptors = 1 + static_cast<std::uint32_t>(random.uniform_int(50));
-        how.memory = {static_cast<std::int64_t>(random.uniform_int(2)) * 20'000'000'000};
-        how.pause_packets = how.cores > 1 ? 0 : static_cast<std::uint32_t>(random.uniform_int(20));
+        how.memory_bandwidth = {static_cast<std::int64_t>(random.uniform_int(2)) * 20'000'000'000};
+        how.pause_at = how.cores > 1 ? 0 : static_cast<std::uint32_t>(random.uniform_int(20));
         Star star(5, software(how));
         Star again(5, software(how));
         send_at_random(star, 5, round, 1'000);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "ethernet/schedule.hpp"
 #include "ethernet/software_switch_config.hpp"
@@ -24,19 +25,20 @@ namespace daqloom::ethernet {
 enum class BufferModel : std::uint8_t { infinite, drop_tail, shared_memory, voq, software };
 
 struct SwitchConfig {
-    BufferModel model = BufferModel::infinite;
-    base::Bytes buffer = 0;             ///< all of it; 0: not bounded (drop_tail)
-    base::Bytes dedicated = 0;          ///< of that, spread evenly over `dedicated_ports`
-    std::uint32_t dedicated_ports = 0;  ///< 0: the ports that are wired
-    double alpha = 1.0;
-    base::Bytes port_limit = 0;       ///< for one output (voq: one queue); 0: none
-    base::Bytes cell_size = 0;        ///< 0: counted by the byte
-    base::Bytes cell_metadata = 0;    ///< taken from the first cell of a packet
-    std::uint32_t queue_packets = 0;  ///< drop_tail, for one output; 0: none
-    base::Bytes ecn_threshold = 0;    ///< mark what finds more than this queued; 0: never
-    Schedule schedule;                ///< of its outputs
-    SoftwareSwitchConfig software;    ///< of a software switch
-    std::uint32_t hash_seed = 0;      ///< of the ECMP hash, see link_of_flow
+    DAQLOOM_FIELDS(
+        SwitchConfig, (BufferModel, model, "Frames that the buffer admits.", BufferModel::infinite),
+        (base::Bytes, buffer, "Whole buffer (B); 0: not bounded (drop_tail)."),
+        (base::Bytes, dedicated, "Part spread evenly over `dedicated_ports` (B)."),
+        (std::uint32_t, dedicated_ports, "0: the ports that are wired."),
+        (double, alpha, "Dynamic threshold: share of the free shared pool for one output.", 1.0),
+        (base::Bytes, port_limit, "Limit of one output, in voq of one queue (B); 0: none."),
+        (base::Bytes, cell_size, "Size of a cell (B); 0: counted by the byte."),
+        (base::Bytes, cell_metadata, "Metadata in the first cell of a packet (B)."),
+        (std::uint32_t, queue_packets, "Packets of one output of drop_tail; 0: no limit."),
+        (base::Bytes, ecn_threshold, "Frames that find more queued are marked (B); 0: never."),
+        (Schedule, schedule, "Sharing of the outputs' wires among classes."),
+        (SoftwareSwitchConfig, software, "Rings, pace and costs of a software switch."),
+        (std::uint32_t, hash_seed, "Seed of the ECMP hash, see link_of_flow."))
 };
 
 class SwitchBuffer {

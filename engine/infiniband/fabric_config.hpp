@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "infiniband/link_change.hpp"
 #include "network/graph.hpp"
@@ -48,43 +49,48 @@ struct LaneWeight {
 
 /// The tables of every output (InfiniBand Architecture Specification, volume 1, 7.6.9).
 struct LaneArbitration {
-    std::vector<LaneWeight> high;
-    std::vector<LaneWeight> low = {{VirtualLane(0), 64}};
-    /// High priority may send so many times 4 KiB before low priority has its chance; 0: one
-    /// packet, 255: without limit.
-    std::uint8_t high_limit = 255;
+    DAQLOOM_FIELDS(
+        LaneArbitration,
+        (std::vector<LaneWeight>, high, "High priority: pairs of lane and weight."),
+        (std::vector<LaneWeight>, low, "Low priority: likewise.", {VirtualLane(0), 64}),
+        (std::uint8_t, high_limit,
+         "High priority may send so many times 4 KiB before low priority has its chance; 0: one "
+         "packet, 255: without limit.",
+         255))
 };
 
 /// Forwarding is by linear forwarding tables: one output port for each destination, no groups.
 struct FabricConfig : network::Graph {
-    std::uint32_t lanes = 1;
-    /// Lane of each service level, the same at all ports; 0 of those that are not listed.
-    std::vector<VirtualLane> service_lanes;
-    LaneArbitration arbitration;
-    /// Input buffer of each port and virtual lane, of switches and hosts.
-    std::int64_t buffer_blocks = 1024;
-    InputQueue input_queue = InputQueue::virtual_output;
-    /// Packets that one input may send at once, to different outputs, each at its output's rate.
-    std::uint32_t crossbar_speedup = 1;
-    CrossbarArbiter crossbar_arbiter = CrossbarArbiter::round_robin;
-    /// Of iSLIP, in each matching.
-    std::uint32_t crossbar_iterations = 1;
-    /// From a flit's arrival until it can leave again; above 0.
-    base::Time switch_latency = base::nanoseconds(130);
-
-    CreditRelease credit_release = CreditRelease::at_tail;
-    /// Least time between two credit updates of a virtual lane.
-    base::Time credit_update_interval;
-    /// On the wire of the reverse direction.
-    base::Bytes credit_update_bytes = 8;
-
-    /// The head-of-queue lifetime (HOQLife): a packet that could leave is discarded after so long
-    /// at the head of its queue in a switch; zero: no limit.
-    base::Time head_of_queue_lifetime;
-
+    DAQLOOM_FIELDS(
+        FabricConfig, (std::uint32_t, lanes, "Number of virtual lanes.", 1),
+        (std::vector<VirtualLane>, service_lanes,
+         "Lane of each service level, the same at all ports; 0 of those that are not listed."),
+        (LaneArbitration, arbitration, "Tables of virtual lane arbitration of every output."),
+        (std::int64_t, buffer_blocks,
+         "Input buffer of each port and virtual lane, of switches and hosts (blocks of 64 B).",
+         1024),
+        (InputQueue, input_queue, "Packets of an input that may cross.",
+         InputQueue::virtual_output),
+        (std::uint32_t, crossbar_speedup,
+         "Packets that one input may send at once, to different outputs, each at its output's "
+         "rate.",
+         1),
+        (CrossbarArbiter, crossbar_arbiter, "Matching of free inputs and outputs of a switch.",
+         CrossbarArbiter::round_robin),
+        (std::uint32_t, crossbar_iterations, "Iterations of iSLIP in each matching.", 1),
+        (base::Time, switch_latency,
+         "Time from a flit's arrival until it can leave again; above 0.", base::nanoseconds(130)),
+        (CreditRelease, credit_release, "When a packet's buffer becomes free.",
+         CreditRelease::at_tail),
+        (base::Time, credit_update_interval,
+         "Least time between two credit updates of a virtual lane."),
+        (base::Bytes, credit_update_bytes, "Size of a credit update on the wire.", 8),
+        (base::Time, head_of_queue_lifetime,
+         "Head-of-queue lifetime (HOQLife): a packet that could leave is discarded after so long "
+         "at the head of its queue in a switch; 0: no limit."),
+        (std::uint64_t, seed, "Seed of bit errors.", 1))
     std::vector<LinkChange> changes;             ///< during the run
     std::vector<network::Rerouting> reroutings;  ///< likewise
-    std::uint64_t seed = 1;                      ///< of bit errors
 };
 
 }  // namespace daqloom::infiniband

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
 
@@ -50,9 +51,8 @@ struct PortGroup {
 using Route = std::uint16_t;
 
 struct Graph {
-    std::uint32_t hosts = 0;
-    /// Ports of each switch.
-    std::vector<PortNumber> switch_ports;
+    DAQLOOM_FIELDS(Graph, (std::uint32_t, hosts, "Number of hosts."),
+                   (std::vector<PortNumber>, switch_ports, "Ports of each switch."))
     std::vector<Cable> cables;
     /// By [switch · hosts + destination].
     std::vector<Route> forwarding;

@@ -3,8 +3,9 @@
 import pytest
 
 from daqloom import _engine
-from daqloom.measure.configure import places
+from daqloom.measure.configure import _config, places
 from daqloom.measure.run import measure
+from daqloom.measure.unit import RunInfo
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.topology.loaded import load
@@ -53,7 +54,7 @@ def test_the_laptop_is_the_same_to_all_methods() -> None:
     assert isinstance(scenario, Scenario)
     where = places(scenario)
     assert (where.units, where.streams, where.fragment_bytes) == (4, 1, [1000] * 4)
-    config = _engine.LiveConfig()
-    config.protocol, config.is_push, config.credits = _engine.Protocol.daqpipe, True, 7
-    assert (config.is_push, config.credits) == (True, 7)
+    pushed = tiny_daqpipe(building__mode="push", building__credits=7)
+    config = _config(pushed, 0, RunInfo("test", bytes(16), 0))
     assert config.protocol is _engine.Protocol.daqpipe
+    assert (config.daqpipe_rules.is_push, config.daqpipe_rules.credits) == (True, 7)

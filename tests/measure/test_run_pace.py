@@ -40,14 +40,14 @@ def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
     group: object, groups: list[int]
 ) -> None:
     scenario = tiny(building__barrier_group=group, building__writers=2, building__barrier_slack=3)
-    config = live_config(scenario, 0, RunInfo("test", bytes(16), 0))
-    assert config.pace is _engine.Pace.builder
-    assert (config.writers, config.write_order) == (2, _engine.WriteOrder.arrival)
-    assert config.barrier_groups == groups
-    assert config.barrier_slack == 3
-    assert not config.leaves_step
+    rules = live_config(scenario, 0, RunInfo("test", bytes(16), 0)).shift_rules
+    assert rules.pace is _engine.Pace.builder
+    assert (rules.writers, rules.write_order) == (2, _engine.WriteOrder.arrival)
+    assert rules.barrier_groups == groups
+    assert rules.barrier_slack == 3
+    assert not rules.leaves_step
     adaptive = live_config(tiny(building__synchronise="adaptive"), 0, RunInfo("t", bytes(16), 0))
-    assert adaptive.leaves_step
+    assert adaptive.shift_rules.leaves_step
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,10 @@ def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
     )
     config = live_config(scenario, 0, RunInfo("test", bytes(16), 0))
     assert config.protocol is _engine.Protocol.pull
-    assert config.assignment is _engine.Assignment.least_busy
-    assert (config.concurrent_events, config.outstanding_fragments) == (4, 5)
-    assert (config.arrivals.rate_hz, config.event_size.mean_bytes) == (20e3, 2000)
+    rules = config.pull_rules
+    assert rules.assignment is _engine.Assignment.least_busy
+    assert (rules.concurrent_events, rules.outstanding_fragments) == (4, 5)
+    assert (rules.arrivals.rate_hz, rules.event_size.mean) == (20e3, 2000)
     assert config.event_rate_hz == 0
 
 

@@ -68,7 +68,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("result",),
     ("scenario",),
     ("topology",),
-    ("recovery",),
+    ("recovery", "settings"),
     ("rules", "timeline", "course", "data"),
     ("analyse", "simulate", "measure", "faults"),
     ("softswitch",),
@@ -82,7 +82,16 @@ HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
 
 # The parts that know the engine.
 ENGINES = {"_engine", "_switch"}
-ENGINE_USERS = {"analyse", "simulate", "measure", "softswitch", "data", "buffers", "rules"}
+ENGINE_USERS = {
+    "analyse",
+    "simulate",
+    "measure",
+    "softswitch",
+    "data",
+    "buffers",
+    "rules",
+    "settings",
+}
 
 # Modules of daqloom that a distribution in packages/ may import.
 OFFERED = {

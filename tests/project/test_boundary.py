@@ -16,10 +16,10 @@ from pydantic import BaseModel
 import daqloom
 from daqloom import _engine
 from daqloom.measure import messages, unit_program
-from daqloom.rules import named
 from daqloom.scenario import building, links, measure, switches, transport, units
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.event import Event
+from daqloom.settings import fields_of, named
 from daqloom.simulate import course
 
 STUB = Path(_engine.__file__).parent / "_engine.pyi"
@@ -125,6 +125,8 @@ CROSSING: list[tuple[type[BaseModel], str, type[Enum], set[str]]] = [
     (measure.Measure, "source", _engine.SourceKind, set()),
     (measure.Measure, "content", _engine.Content, set()),
     (measure.Measure, "sink", _engine.SinkKind, set()),
+    (measure.Measure, "when_full", _engine.WhenFull, set()),
+    (Event, "fragment_sizes", _engine.FragmentSizes, set()),
 ]
 """Key of the scenario, enumeration, and the words that never reach the engine."""
 
@@ -159,8 +161,12 @@ def test_every_change_during_a_run_has_a_value() -> None:
 
 
 def test_every_enumeration_that_a_scenario_names_is_checked() -> None:
+    """Those of an engine configuration's fields, and those of `named`."""
     code = "\n".join(path.read_text() for path in SOURCES.rglob("*.py"))
-    used = set(re.findall(r"named\(_engine\.(\w+)", code))
+    kinds = [kind for kind in vars(_engine).values() if isinstance(kind, type) and fields_of(kind)]
+    types_of_fields = {type(getattr(kind(), name)) for kind in kinds for name in fields_of(kind)}
+    used = {each.__name__ for each in types_of_fields if issubclass(each, Enum)}
+    used |= set(re.findall(r"named\(_engine\.(\w+)", code))
     checked = {kind.__name__ for _, _, kind, _ in CROSSING} | {kind.__name__ for kind in CHANGES}
     assert used == checked | {"BufferModel"}
     assert "getattr(_engine" not in code

@@ -91,7 +91,7 @@ EXAMPLES = {
     "add-a-failure": r'"card"|CardStop|card_stop',
     "add-a-live-transport": r'== "shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
     "add-a-metric": r'writes_overran("(?!, &)| \|)',
-    "add-a-scenario-key": r"dummy_phases|&Config::keeps_dummies",
+    "add-a-scenario-key": r"quick_acks",
     "add-an-adapter": r"class Junos\b|adapters\.junos",
     "add-a-switch-model": r'BufferModel::drop_tail|"drop-tail"|queue_packets',
 }

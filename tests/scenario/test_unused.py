@@ -26,7 +26,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.unused import UNUSED, Method, unused, unused_warnings
-from daqloom.simulate.ethernet import _software, switch_config
+from daqloom.simulate.ethernet import switch_config
 from daqloom.topology.links import delays_s
 from daqloom.topology.loaded import load, override
 from daqloom.topology.system import FabricSystem, fabric_system
@@ -231,8 +231,7 @@ def _of_network(scenario: Scenario, system: FabricSystem) -> Any:
     if scenario.network.technology == "infiniband":
         return content(links)
     switches = [system.switch_at(number) for number in range(len(system.fabric.switches))]
-    software = [_software(each, system) for each in switches if each.architecture == "software"]
-    return content((links, [switch_config(each) for each in switches], software))
+    return content((links, [switch_config(each, system, 0) for each in switches]))
 
 
 def analysed(scenario: Scenario) -> Any:

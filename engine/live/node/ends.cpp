@@ -26,7 +26,8 @@ constexpr std::array kUsualErrors = {ENOSPC, EDQUOT, EFBIG, EIO};
 
 base::expected<protocol::PatternSizes> sizes_of(const NodeConfig& config, std::uint32_t stream) {
     if (config.protocol != Protocol::pull) {
-        return protocol::PatternSizes(config.sizes, config.fragment_bytes[stream], config.seed);
+        return protocol::PatternSizes(config.fragment_sizes, config.fragment_bytes[stream],
+                                      config.seed);
     }
     return protocol::PatternSizes::of_events(
         config.event_size, protocol::FragmentShares(units_in(config.slots.readouts), config.share),

@@ -43,7 +43,7 @@ base::expected<Bytes> largest_mfp(const NodeConfig& config) {
     }
     const Bytes mean =
         config.fragment_bytes.empty() ? 0 : *std::ranges::max_element(config.fragment_bytes);
-    return overhead + protocol::largest_mfp(config.sizes, packing * mean) + padding;
+    return overhead + protocol::largest_mfp(config.fragment_sizes, packing * mean) + padding;
 }
 
 }  // namespace

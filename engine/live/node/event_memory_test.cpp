@@ -23,7 +23,7 @@ NodeConfig ten_fragments() {
     config.credits = 2;
     config.packing = 10;
     config.fragment_bytes = {40, 100};
-    config.sizes = protocol::FragmentSizes::fixed;
+    config.fragment_sizes = protocol::FragmentSizes::fixed;
     return config;
 }
 

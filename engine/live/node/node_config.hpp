@@ -7,6 +7,7 @@
 
 #include "base/distribution.hpp"
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "live/ends/generator_source.hpp"
 #include "live/memory/handover.hpp"
@@ -39,53 +40,48 @@ enum class SinkKind {
 /// Under pull building, a fragment is an MFP: its pieces are the MFP's fragments, `packing` of
 /// them, which `with_pieces` finds out.
 struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::PullRules {
-    // ---- who is who
+    DAQLOOM_FIELDS(
+        NodeConfig, (std::string, run, "Part of the names under which buffers are served.", "run"),
+        (protocol::RunSlots, slots, "Slots of the schedule, and the units in them.", {UnitIndex()},
+         {UnitIndex()}, {}, false),
+        (std::string, transport, "Name of the transport.", "shm"),
+        (std::string, bind, "Over a network: address of the interface.", "127.0.0.1"),
+        (TcpConfig, tcp, "Connections over TCP; `bind` is their node."),
+        (Waiting, waiting, "Data thread without work.", Waiting::adaptive),
+        (Protocol, protocol, "Building protocol.", Protocol::shift),
+        (base::DelayDistribution, phase_jitter,
+         "Linear shifting: delay before each phase, or at the beginning of each window."),
+        (protocol::WhenFull, when_full, "Builder unit with a full output buffer.",
+         protocol::WhenFull::discard),
+        (bool, delivers_incomplete, "Events without fragments of lost units are delivered.", true),
+        (std::uint32_t, streams, "Streams of a readout unit.", 1),
+        (std::uint32_t, packing, "Fragments of an MFP.", 1),
+        (protocol::FragmentSizes, fragment_sizes, "Distribution of the sizes of fragments.",
+         protocol::FragmentSizes::poisson),
+        (std::vector<base::Bytes>, fragment_bytes,
+         "Mean size, by stream of the whole run: readout units in the order of their slots, then "
+         "streams.",
+         100),
+        (double, event_rate_hz, "Rate of sources; 0: as fast as there is room."),
+        (std::uint64_t, seed, "Seed of sizes, content and jitter.", 1),
+        (base::Bytes, stream_buffer, "Buffer of a stream (B).", base::Bytes{64} << 20),
+        (base::Bytes, output_buffer, "Buffer of a builder unit (B).", base::Bytes{256} << 20),
+        (SourceKind, source, "Source of data.", SourceKind::generator),
+        (Content, content, "Filling of a generator's fragments.", Content::every),
+        (std::string, replay, "Folder of the files of a replay."),
+        (SinkKind, sink, "Fate of built events.", SinkKind::check),
+        (std::string, output, "Folder of the files of a sink."),
+        (std::uint32_t, trace_stages, "Stages that are kept at most; 0: none."),
+        (std::uint32_t, trace_arrivals,
+         "Arrivals of events, under pull building, that are kept at most; 0: none."))
     UnitIndex self{};
-    std::string run = "run";  ///< part of the names under which buffers are served
     Token token = {};
-    protocol::RunSlots slots = {
-        .readouts = {UnitIndex()}, .builders = {UnitIndex()}, .keeps_lost = false};
-
-    // ---- how they reach each other
-    std::string transport = "shm";
-    std::string bind = "127.0.0.1";  ///< over a network: address of the interface
-    TcpConfig tcp;                   ///< of connections over TCP; `bind` is their node
-    Waiting waiting = Waiting::adaptive;
     base::Time polling = base::microseconds(20);
-
-    // ---- protocol
-    Protocol protocol = Protocol::shift;
-    /// Linear shifting: added before each phase, or at the beginning of each window.
-    base::DelayDistribution phase_jitter = {};
     /// Linear shifting by time: what fits a window.
     base::BitRate write_rate = base::gigabits_per_second(100);
-    protocol::WhenFull when_full = protocol::WhenFull::discard;
-    bool delivers_incomplete = true;
-
-    // ---- data
-    std::uint32_t streams = 1;  ///< of a readout unit
-    std::uint32_t packing = 1;  ///< fragments of an MFP
-    std::uint8_t align = 2;     ///< log2, of fragments in an MFP
-    protocol::FragmentSizes sizes = protocol::FragmentSizes::poisson;
-    /// Mean, by stream of the whole run: readout units in the order of their slots, then streams.
-    std::vector<base::Bytes> fragment_bytes = {100};
-    double event_rate_hz = 0;  ///< of sources; 0: as fast as there is room
-    std::uint64_t seed = 1;
-
-    // ---- buffers and what is at their other ends
-    base::Bytes stream_buffer = base::Bytes{64} << 20;
-    base::Bytes output_buffer = base::Bytes{256} << 20;
-    SourceKind source = SourceKind::generator;
-    Content content = Content::every;
-    std::string replay;  ///< folder of the files
+    std::uint8_t align = 2;  ///< log2, of fragments in an MFP
     bool replay_loops = true;
-    SinkKind sink = SinkKind::check;
-    std::string output;  ///< folder of the files
     base::Bytes output_file = base::Bytes{1} << 30;
-
-    // ---- records
-    std::uint32_t trace_stages = 0;    ///< at most so many are kept; 0: none
-    std::uint32_t trace_arrivals = 0;  ///< of events, under pull building; as above
 };
 
 /// Units that have a slot.

@@ -26,7 +26,7 @@ class Consumer {
                  .packing = config.packing,
                  .align = config.align,
                  .sizes = std::make_shared<protocol::PatternSizes>(
-                     config.sizes, config.fragment_bytes[stream], config.seed)});
+                     config.fragment_sizes, config.fragment_bytes[stream], config.seed)});
             expected_.push_back(std::move(*made));
         }
         thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -229,7 +229,7 @@ TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
              .packing = config.packing,
              .align = config.align,
              .sizes = std::make_shared<protocol::PatternSizes>(
-                 config.sizes, config.fragment_bytes[unit], config.seed)});
+                 config.fragment_sizes, config.fragment_bytes[unit], config.seed)});
         BufferWriter writer(streams.back().buffer());
         for (std::uint64_t mfp = 0; mfp < kMeps; ++mfp) {
             if (mfp % (3 + unit) == 1) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "live/memory/shared_memory.hpp"
 #include "live/transport/transport.hpp"
@@ -18,20 +19,23 @@
 namespace daqloom::live {
 
 struct TcpConfig {
+    DAQLOOM_FIELDS(
+        TcpConfig,
+        (std::string, congestion_control,
+         "Congestion control; empty: that of the route or the system."),
+        (base::BitRate, pacing, "Most that a connection sends; 0: as fast as it goes."),
+        (base::Bytes, send_buffer, "Send buffer of a connection (B); 0: as the system tunes it."),
+        (base::Bytes, receive_buffer, "Receive buffer of a connection (B); 0: likewise."),
+        (base::Bytes, window,
+         "Most that the other side may have in flight to this unit (B), in effect a static window, "
+         "as far as `net.core.rmem_max` or privileges allow; 0: no clamp."),
+        (std::uint8_t, dscp, "Differentiated services code point of packets, 0 to 63."),
+        (std::uint16_t, first_source_port,
+         "First source port of the connections of all pairs of units, each of which has a port of "
+         "its own (see `source_port`); 0: the system chooses."),
+        (bool, checksums, "Checksums of the bytes of writes, besides headers and messages."))
     /// Address, host name or interface that the unit listens on and connects from.
     std::string node = "127.0.0.1";
-    std::string congestion_control = {};  ///< empty: what the route or the system has
-    base::BitRate pacing{0};              ///< of each connection; 0: as fast as it goes
-    base::Bytes send_buffer = 0;          ///< of each connection; 0: as the system tunes it
-    base::Bytes receive_buffer = 0;       ///< likewise
-    /// Most that the other side may have in flight to us, in effect a static window, as far as
-    /// `net.core.rmem_max` or privileges allow; 0: no clamp.
-    base::Bytes window = 0;
-    std::uint8_t dscp = 0;  ///< of the packets, 0 to 63
-    /// From which the connections of all pairs of units are made, each from a port of its own (see
-    /// `source_port`); 0: from ports that the system chooses.
-    std::uint16_t first_source_port = 0;
-    bool checksums = false;  ///< of the bytes of writes; headers and messages always have them
 };
 
 /// What no run of so many units could have.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
@@ -30,11 +31,11 @@ struct EventSizeConfig {
         double weight = 0;
     };
 
-    Kind kind = Kind::fixed;
-    base::Bytes mean = 0;     ///< no meaning for `histogram`
-    double spread_bytes = 0;  ///< gaussian and gamma
-    base::Bytes quantum = 1;  ///< poisson
-    std::vector<Bin> histogram = {};
+    DAQLOOM_FIELDS(EventSizeConfig, (Kind, kind, "Distribution.", Kind::fixed),
+                   (base::Bytes, mean, "Mean size (B); no meaning for `histogram`."),
+                   (double, spread_bytes, "Standard deviation of `gaussian` and `gamma`."),
+                   (base::Bytes, quantum, "Quantum of `poisson` (B).", 1),
+                   (std::vector<Bin>, histogram, "Bins of `histogram`."))
 };
 
 /// The sizes of successive events: at least one byte, at most 2^40.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/schedule/lhc_trigger.hpp"
@@ -19,22 +20,18 @@ struct ArrivalsConfig {
         trace,          ///< the times in `trace_times`
     };
 
-    Kind kind = Kind::poisson;
-
-    /// Mean rate; of accepted triggers for `lhc`. 1 mHz … 1 THz; no meaning for `trace`.
-    double rate_hz = 0;
-
-    // ---- `lhc` only
-    base::Time bunch_spacing = base::nanoseconds(25);
-    /// One entry per crossing of an orbit, non-zero if it is filled; empty: every crossing is.
-    std::vector<std::uint8_t> filling_scheme = {};
-    /// Simple dead time: so many crossings after an accepted one are vetoed.
-    std::uint32_t simple_dead_time_bx = 0;
-    std::vector<LeakyBucket> complex_dead_time = {};
-
-    // ---- `trace` only
-    /// Not negative, not decreasing.
-    std::vector<base::Time> trace_times = {};
+    DAQLOOM_FIELDS(
+        ArrivalsConfig, (Kind, kind, "Process of the arrivals.", Kind::poisson),
+        (double, rate_hz,
+         "Mean rate, 1 mHz to 1 THz; of accepted triggers for `lhc`; no meaning for `trace`."),
+        (base::Time, bunch_spacing, "`lhc`: time between bunch crossings.", base::nanoseconds(25)),
+        (std::vector<std::uint8_t>, filling_scheme,
+         "`lhc`: an entry per crossing of an orbit, 0 if it is empty; without entries all are "
+         "filled."),
+        (std::uint32_t, simple_dead_time_bx,
+         "`lhc`: crossings after an accepted one that are vetoed."),
+        (std::vector<LeakyBucket>, complex_dead_time, "`lhc`: leaky buckets."),
+        (std::vector<base::Time>, trace_times, "`trace`: times, not negative, not decreasing."))
 };
 
 /// The process that produces events.

@@ -3,15 +3,17 @@
 
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::protocol {
 
 struct DaqpipeRules {
-    bool is_push = false;              ///< readout units decide when to send; else builder units
-    std::uint32_t credits = 1;         ///< events that a builder unit collects at a time
-    std::uint32_t parallel_sends = 1;  ///< fragments of an event in flight
-    base::Time slot = base::Time::zero();  ///< length of a time slot; zero: untimed
+    DAQLOOM_FIELDS(DaqpipeRules,
+                   (bool, is_push, "Readout units decide when to send, else builder units."),
+                   (std::uint32_t, credits, "Events that a builder unit collects at a time.", 1),
+                   (std::uint32_t, parallel_sends, "Fragments of an event in flight at a time.", 1),
+                   (base::Time, slot, "Length of a time slot; 0: untimed."))
 };
 
 }  // namespace daqloom::protocol

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/distribution.hpp"
+#include "base/fields.hpp"
 #include "protocol/data/event_size.hpp"
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
@@ -12,15 +13,17 @@
 namespace daqloom::protocol {
 
 struct PullRules {
-    ArrivalsConfig arrivals;
-    EventSizeConfig event_size;
-    std::vector<double> share;  ///< of an event, by readout unit; empty: equal
-
-    Assignment assignment = Assignment::round_robin;
-    std::uint32_t concurrent_events = 32;
-    std::uint32_t outstanding_fragments = 0;  ///< of one builder; 0: no limit
-    base::DelayDistribution response;
-    std::vector<base::DelayDistribution> processing;  ///< one after the other
+    DAQLOOM_FIELDS(
+        PullRules, (ArrivalsConfig, arrivals, "Arrival times of events."),
+        (EventSizeConfig, event_size, "Sizes of events."),
+        (std::vector<double>, share, "Share of an event of each readout unit; empty: equal."),
+        (Assignment, assignment, "Builder unit of an event.", Assignment::round_robin),
+        (std::uint32_t, concurrent_events, "Events that a builder unit collects at a time.", 32),
+        (std::uint32_t, outstanding_fragments,
+         "Fragments that a builder unit may have requested and not received; 0: no limit."),
+        (base::DelayDistribution, response, "Delay of a readout unit's answer."),
+        (std::vector<base::DelayDistribution>, processing,
+         "Delays of the processing of an event, one after the other."))
 };
 
 }  // namespace daqloom::protocol

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::protocol {
@@ -39,28 +40,34 @@ enum class WriteOrder {
 };
 
 struct ShiftRules {
-    PhaseChange change = PhaseChange::by_count;
-    std::uint32_t meps_per_phase = 1;                 ///< by count
-    ShiftBarrier barrier = ShiftBarrier::tournament;  ///< by count
-    std::uint32_t phases_per_barrier = 1;             ///< by count
-    /// By count: phases whose writes may be under way at once; between barriers only.
-    std::uint32_t phases_under_way = 1;
-    /// Of each readout unit: a barrier waits for those of its own group only; empty: for all.
-    std::vector<std::uint32_t> barrier_groups = {};
-    /// A unit goes on while so many barriers that it has come to are not over: those who wait for
-    /// each other are at most so many barriers apart.
-    std::uint32_t barrier_slack = 0;
-    /// A unit waits at fewer barriers where that makes rounds shorter (see StepKeeper).
-    bool leaves_step = false;
-    Pace pace = Pace::schedule;
-    std::uint32_t writers = 1;  ///< at a time, of a builder unit that sets the pace
-    WriteOrder write_order = WriteOrder::arrival;
-    /// By count: a dummy's phase lasts as long as the last one in which the unit sent, or the last
-    /// write for which it had to ask, so that it stays in step; else it is over at once, and so it
-    /// is before a barrier without slack, which keeps units in step.
-    bool keeps_dummies = true;
-    base::Time window = base::milliseconds(1);  ///< by time: of a phase, the grace period included
-    base::Time grace = base::Time::zero();      ///< by time: at the end, no write is under way
+    DAQLOOM_FIELDS(
+        ShiftRules, (PhaseChange, change, "Condition for the next phase.", PhaseChange::by_count),
+        (std::uint32_t, meps_per_phase, "By count: MEPs of a phase.", 1),
+        (ShiftBarrier, barrier, "By count: synchronisation.", ShiftBarrier::tournament),
+        (std::uint32_t, phases_per_barrier, "By count: phases between barriers.", 1),
+        (std::uint32_t, phases_under_way,
+         "By count: phases whose writes may be under way at once; between barriers only.", 1),
+        (std::vector<std::uint32_t>, barrier_groups,
+         "Group of each readout unit: a barrier waits for those of its own group only; empty: for "
+         "all."),
+        (std::uint32_t, barrier_slack,
+         "Barriers that a unit has come to and that may be open while it goes on: units that wait "
+         "for each other are at most so many barriers apart."),
+        (bool, leaves_step,
+         "A unit waits at fewer barriers where that makes rounds shorter (see StepKeeper)."),
+        (Pace, pace, "Side that decides when a readout unit writes.", Pace::schedule),
+        (std::uint32_t, writers,
+         "Readout units that write at a time to a builder unit that sets the pace.", 1),
+        (WriteOrder, write_order, "Order of the writes to such a builder unit.",
+         WriteOrder::arrival),
+        (bool, keeps_dummies,
+         "By count: a dummy's phase lasts as long as the last one in which the unit sent, or the "
+         "last write for which it had to ask, so that it stays in step; else it is over at once, "
+         "and so it is before a barrier without slack, which keeps units in step.",
+         true),
+        (base::Time, window, "By time: length of a phase, the grace period included.",
+         base::milliseconds(1)),
+        (base::Time, grace, "By time: period at the end of a phase without a write under way."))
 };
 
 }  // namespace daqloom::protocol

@@ -9,15 +9,16 @@
 namespace daqloom::transport {
 
 struct RdmaConfig {
-    base::Bytes mtu = 4096;   ///< payload of a packet
-    bool acknowledge = true;  ///< else a message is complete when it has been received
-    /// From the departure of a message's last packet until it is sent again; zero: nothing is ever
-    /// sent again, and a queue pair that has lost a packet delivers nothing more.
-    base::Time retry_timeout = {};
-    /// Longest timeout, as a multiple of `retry_timeout`; each is drawn between the two.
-    double retry_spread = 1;
-    std::uint64_t seed = 1;         ///< of timeouts
-    std::uint32_t retry_count = 7;  ///< retries in a row before a queue pair fails
+    DAQLOOM_FIELDS(
+        RdmaConfig, (base::Bytes, mtu, "Payload of a full packet (B).", 4096),
+        (bool, acknowledge, "Else a message is complete when it has been received.", true),
+        (base::Time, retry_timeout,
+         "Time from the departure of a message's last packet to its retransmission; 0: nothing is "
+         "retransmitted, and a queue pair that has lost a packet delivers nothing more."),
+        (double, retry_spread,
+         "Longest timeout, as a multiple of `retry_timeout`; each is drawn between the two.", 1),
+        (std::uint64_t, seed, "Seed of the timeouts.", 1),
+        (std::uint32_t, retry_count, "Timeouts in a row after which a queue pair fails.", 7))
 };
 
 /// Counters of losses and retries, over the whole run.

@@ -6,28 +6,32 @@
 
 #include "base/distribution.hpp"
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "transport/tcp/congestion/controls.hpp"
 
 namespace daqloom::transport {
 
 struct TcpConfig : CongestionConfig {
-    CongestionControl congestion = CongestionControl::cubic;
-    base::Bytes receive_window = 6 << 20;  ///< beyond the next byte expected
-    std::uint32_t ack_every = 2;           ///< full segments per acknowledgement (RFC 5681)
-    base::Time delayed_ack = base::milliseconds(40);
-    base::Time rto_min = base::milliseconds(200);  ///< added to the smoothed RTT at least, as Linux
-    base::Time rto_initial = base::seconds(1);     ///< while no RTT is known: no handshake_rtt
-    base::Time rto_max = base::seconds(120);
+    DAQLOOM_FIELDS(
+        TcpConfig, (CongestionControl, congestion, "Congestion control.", CongestionControl::cubic),
+        (base::Bytes, receive_window, "Window beyond the next byte expected (B).", 6 << 20),
+        (std::uint32_t, ack_every, "Full segments per acknowledgement (RFC 5681).", 2),
+        (base::Time, delayed_ack, "Longest delay of an acknowledgement.", base::milliseconds(40)),
+        (base::Time, rto_min, "Least timeout beyond the smoothed RTT, as in Linux.",
+         base::milliseconds(200)),
+        (base::Time, rto_max, "Longest timeout, after doubling.", base::seconds(120)),
+        (base::DelayDistribution, packet_latency,
+         "Time from a packet's arrival to the reaction of its host."),
+        (base::Bytes, tso_burst, "Room to wait for while ACKs are due (B); 0: no wait."),
+        (bool, quick_acks, "Acknowledge at once where no answer is expected, as in Linux.", true),
+        (bool, rack, "Detect losses by time (RFC 8985), else by three SACKed segments.", true),
+        (bool, tail_loss_probe, "Tail-loss probes (RFC 8985).", true),
+        (bool, restart_after_idle, "Halve the window per idle RTO (RFC 2861).", true),
+        (bool, timestamps, "12 B of option in every segment.", true))
+    base::Time rto_initial = base::seconds(1);  ///< while no RTT is known: no handshake_rtt
     base::Time handshake_rtt;  ///< what opening the connection measured; zero: nothing
     base::Time probe_margin = base::milliseconds(2);  ///< beyond two RTTs; Linux's TCP_TIMEOUT_MIN
-    base::DelayDistribution packet_latency;  ///< from a packet's arrival to what its host does
-    base::Bytes tso_burst = 0;               ///< room to wait for while ACKs are due; 0: no wait
-    bool quick_acks = true;          ///< without delay where no answer is expected, as Linux
-    bool rack = true;                ///< RFC 8985; without it three SACKed segments (RFC 6675)
-    bool tail_loss_probe = true;     ///< RFC 8985
-    bool restart_after_idle = true;  ///< window halves per idle RTO (RFC 2861)
-    bool timestamps = true;          ///< 12 B of option in every segment
 
     /// Segments are marked ECN-capable, and an echo reduces the window.
     [[nodiscard]] bool ecn() const {

@@ -13,10 +13,11 @@ from daqloom.measure.connection import own_address
 from daqloom.measure.held import NETWORK
 from daqloom.measure.open_files import check_open_files
 from daqloom.measure.unit import RunInfo
-from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules
+from daqloom.rules import daqpipe_rules, pull_rules, shift_rules
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
+from daqloom.settings import settings
 from daqloom.topology.routing import MENDED
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -149,25 +150,19 @@ KERNEL_CONGESTION = {"newreno": "reno", "static": "reno"}
 one is clamped by the receiver, below what any congestion control allows without losses."""
 
 
-def _set_tcp(config: _engine.LiveTcpConfig, scenario: Scenario) -> None:
-    """Set what `[transport]`, where that is TCP, and `[measure]` say of connections."""
+def _tcp_config(scenario: Scenario) -> _engine.LiveTcpConfig:
+    """Return the sockets that `[measure]` and, over TCP, `[transport]` describe."""
     measure, transport = scenario.measure, scenario.transport
-    config.congestion_control = measure.congestion
-    config.has_checksums = measure.has_checksums
-    if measure.transport != "tcp":
-        return
-    config.pacing_bps, config.dscp = measure.pacing, measure.dscp
-    config.first_source_port = measure.source_port
-    config.send_buffer_bytes = measure.send_buffer
-    config.receive_buffer_bytes = measure.receive_buffer
-    if transport.kind != "tcp":
-        return
-    if not config.congestion_control:
-        config.congestion_control = KERNEL_CONGESTION.get(
-            transport.congestion, transport.congestion
-        )
-    if transport.congestion == "static":
-        config.window_bytes = transport.static_window
+    follows = measure.transport == "tcp" and transport.kind == "tcp"
+    simulated = KERNEL_CONGESTION.get(transport.congestion, transport.congestion)
+    return settings(
+        _engine.LiveTcpConfig,
+        measure,
+        congestion_control=measure.congestion or (simulated if follows else ""),
+        checksums=measure.has_checksums,
+        first_source_port=measure.source_port,
+        window=transport.static_window if follows and transport.congestion == "static" else 0,
+    )
 
 
 def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
@@ -185,34 +180,35 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     """Return the configuration without the address of the unit's machine."""
     measure, building = scenario.measure, scenario.building
     where = places(scenario)
-    config = _engine.LiveConfig()
-    config.unit, config.run, config.token = unit, run.name, run.token
-    config.slots = slots_of_run(scenario, where)
-    config.transport, config.waiting = measure.transport, named(_engine.Waiting, measure.waiting)
-    _set_tcp(config.tcp, scenario)
-    config.protocol = named(_engine.Protocol, building.protocol)
-    set_shift_rules(config, building, where.barrier_groups)
-    set_daqpipe_rules(config, building)
-    config.discards_when_full = measure.when_full == "discard"
-    config.delivers_incomplete = measure.incomplete == "deliver"
-    config.streams, config.packing = where.streams, scenario.packing
-    config.is_poissonian = scenario.event.fragment_sizes == "poisson"
-    config.fragment_bytes = where.fragment_bytes
-    if building.protocol == "pull":  # events arrive at the event manager: sources are ahead of it
-        set_pull_rules(config, scenario)
-    else:
-        config.event_rate_hz = scenario.event.rate
-    config.seed = scenario.run.seed
-    config.stream_buffer = min(scenario.readout.buffer, measure.stream_buffer)
-    config.output_buffer = min(scenario.builders.buffer, measure.output_buffer)
-    config.source = named(_engine.SourceKind, measure.source)
-    config.content = named(_engine.Content, measure.content)
-    config.replay = measure.source_files
-    config.sink = named(_engine.SinkKind, measure.sink)
-    config.output = measure.sink_files
-    config.trace_stages = run.trace_stages
-    config.trace_arrivals = run.trace_arrivals
-    return config
+    pulls = building.protocol == "pull"
+    return settings(
+        _engine.LiveConfig,
+        measure,
+        building,
+        unit=unit,
+        run=run.name,
+        token=run.token,
+        slots=slots_of_run(scenario, where),
+        tcp=_tcp_config(scenario),
+        shift_rules=shift_rules(building, where.barrier_groups),
+        daqpipe_rules=daqpipe_rules(building),
+        pull_rules=pull_rules(scenario) if pulls else _engine.PullRules(),
+        phase_jitter=building.jitter,
+        delivers_incomplete=measure.incomplete == "deliver",
+        streams=where.streams,
+        packing=scenario.packing,
+        fragment_sizes=scenario.event.fragment_sizes,
+        fragment_bytes=where.fragment_bytes,
+        # Pull: events arrive at the event manager, and sources are ahead of it.
+        event_rate_hz=0.0 if pulls else scenario.event.rate,
+        seed=scenario.run.seed,
+        stream_buffer=min(scenario.readout.buffer, measure.stream_buffer),
+        output_buffer=min(scenario.builders.buffer, measure.output_buffer),
+        replay=measure.source_files,
+        output=measure.sink_files,
+        trace_stages=run.trace_stages,
+        trace_arrivals=run.trace_arrivals,
+    )
 
 
 def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> _engine.LiveNode:

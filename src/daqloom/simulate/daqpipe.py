@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import set_daqpipe_rules
+from daqloom.rules import daqpipe_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
@@ -26,7 +26,7 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
     set_system(config, scenario, system, seed)
     config.readouts = hosts_of(system.readouts)
     config.builders = hosts_of(system.builders)
-    set_daqpipe_rules(config, scenario.building)
+    config.daqpipe_rules = daqpipe_rules(scenario.building)
     sizes = system.mfp_bytes
     config.fragment_bytes = [sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)]
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"

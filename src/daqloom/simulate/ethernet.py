@@ -1,24 +1,23 @@
-"""An Ethernet, as the engine is told of it, and what it has counted."""
+"""The engine's configuration of an Ethernet, and its metrics."""
 
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.scheduling import CLASSES, Scheduling
 from daqloom.scenario.switches import Switch
-from daqloom.simulate.graph import set_graph
+from daqloom.settings import settings
+from daqloom.simulate.graph import graph_fields, set_graph
 from daqloom.topology.links import buckets_bytes, means_by_kind, most_by_level
 from daqloom.topology.system import FabricSystem
 
 
 def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.EthernetConfig:
     """Return the network: link 2c leads from end a of cable c to its end b, link 2c + 1 back."""
-    config, network = _engine.EthernetConfig(), system.network
-    set_graph(config, system)
+    network = system.network
     if unknown := sorted(
         {switch.name for switch in network.switch.named}
         - {switch.name for switch in system.fabric.switches}
@@ -27,62 +26,51 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
             f"network.switch.named has {unknown[0]}, which is no switch of the network; expected "
             f"one such as {system.fabric.switches[0].name}"
         )
+    config = settings(
+        _engine.EthernetConfig,
+        **graph_fields(system.fabric),
+        link_names=[name for name, _ in system.links],
+        buckets=buckets_bytes(network, system.fabric),
+        # A service level is a class; the engine's tables grow with the highest.
+        service_classes=list(range(1 + max(scenario.service_levels.values(), default=0))),
+        host_schedule=_schedule(scenario.hosts),
+        host_jitter=scenario.hosts.jitter,
+        seed=seed,
+    )
+    set_graph(config, system)
     for number, node in enumerate(system.fabric.switches):
-        of = system.switch_at(number)
-        switch = switch_config(of)
-        if of.architecture == "software":
-            switch.software = _software(of, system)
         own = node.name if network.hash_seed == "per-switch" else ""
-        switch.hash_seed = zlib.crc32(f"{seed} {own}".encode(errors="surrogateescape"))
-        config.add_switch(switch)
-    config.link_names = [name for name, _ in system.links]
-    config.buckets_bytes = buckets_bytes(network, system.fabric)
-    # A service level is a class; the engine's tables grow with the highest.
-    config.service_classes = list(range(1 + max(scenario.service_levels.values(), default=0)))
-    config.host_scheduling = named(_engine.Scheduling, scenario.hosts.scheduling)
-    config.host_weights = _weights(scenario.hosts)
-    config.host_jitter = scenario.hosts.jitter
-    config.seed = seed
+        hash_seed = zlib.crc32(f"{seed} {own}".encode(errors="surrogateescape"))
+        config.add_switch(switch_config(system.switch_at(number), system, hash_seed))
     return config
 
 
-def switch_config(of: Switch) -> _engine.SwitchConfig:
+def switch_config(of: Switch, system: FabricSystem, hash_seed: int) -> _engine.SwitchConfig:
     """Return the buffer of a switch."""
-    switch = _engine.SwitchConfig()
-    switch.model = named(_engine.BufferModel, of.architecture)
-    switch.buffer_bytes = of.buffer
-    switch.dedicated_bytes = of.dedicated
-    switch.dedicated_ports = of.ports
-    switch.alpha = of.alpha
-    switch.port_limit_bytes = of.port_limit
-    switch.cell_size_bytes = of.cell_size
-    switch.cell_metadata_bytes = of.cell_metadata
-    switch.queue_packets = of.queue_packets
-    switch.ecn_threshold_bytes = of.ecn_threshold
-    switch.scheduling = named(_engine.Scheduling, of.scheduling)
-    switch.weights = _weights(of)
-    return switch
+    software = _engine.SoftwareSwitchConfig()
+    if of.architecture == "software":
+        software = settings(
+            _engine.SoftwareSwitchConfig,
+            of,
+            ring_packets=of.queue_packets,
+            pace_counts_wire=of.pace_counts == "wire",
+            destinations=system.with_rings(of),
+        )
+    return settings(
+        _engine.SwitchConfig,
+        of,
+        model=of.architecture,
+        dedicated_ports=of.ports,
+        schedule=_schedule(of),
+        software=software,
+        hash_seed=hash_seed,
+    )
 
 
-def _software(of: Switch, system: FabricSystem) -> _engine.SoftwareSwitchConfig:
-    """Return rings, paces and costs of a software switch."""
-    switch = _engine.SoftwareSwitchConfig()
-    switch.ring_packets = of.queue_packets
-    switch.pace_bps = of.pace
-    switch.pace_counts_wire = of.pace_counts == "wire"
-    switch.destinations = system.with_rings(of)
-    switch.cores = of.cores
-    switch.packet_cost_s = of.packet_cost
-    switch.batch_cost_s = of.batch_cost
-    switch.descriptors = of.descriptors
-    switch.memory_bps = of.memory_bandwidth
-    switch.pause_packets = of.pause_at
-    return switch
-
-
-def _weights(of: Scheduling) -> list[int]:
-    """Return a weight for each class."""
-    return [*of.weights, *[0] * (CLASSES - len(of.weights))]
+def _schedule(of: Scheduling) -> _engine.Schedule:
+    """Return the order of frames, with a weight for each class."""
+    weights = [*of.weights, *[0] * (CLASSES - len(of.weights))]
+    return settings(_engine.Schedule, of, weights=weights)
 
 
 def ethernet_metrics(

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from daqloom import _engine
-from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import is_mended, regroups
+from daqloom.settings import named
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.failures.plan import FaultPlan, Outage

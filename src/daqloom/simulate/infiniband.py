@@ -1,37 +1,33 @@
-"""An InfiniBand fabric, as the engine is told of it, and what it has counted."""
+"""The engine's configuration of an InfiniBand fabric, and its metrics."""
 
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import named
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import BLOCK_BYTES
-from daqloom.simulate.graph import set_graph
+from daqloom.settings import settings
+from daqloom.simulate.graph import graph_fields, set_graph
 from daqloom.topology.fabric import End
 from daqloom.topology.links import means_by_kind
 from daqloom.topology.system import FabricSystem
 
 
-def infiniband_config(system: FabricSystem) -> _engine.InfinibandConfig:
+def infiniband_config(system: FabricSystem, seed: int) -> _engine.InfinibandConfig:
     """Return the network."""
-    given, switch = system.network, system.network.switch
-    config = _engine.InfinibandConfig()
+    lanes, switch = system.network.lanes, system.network.switch
+    config = settings(
+        _engine.InfinibandConfig,
+        switch,
+        **graph_fields(system.fabric),
+        lanes=lanes.count,
+        service_lanes=lanes.service_levels,
+        arbitration=settings(_engine.LaneArbitration, lanes),
+        buffer_blocks=switch.buffer // BLOCK_BYTES,
+        credit_update_bytes=switch.credit_update_size,
+        switch_latency_s=switch.latency,
+        seed=seed,
+    )
     set_graph(config, system)
-    config.lanes = given.lanes.count
-    config.service_lanes = list(given.lanes.service_levels)
-    config.head_of_queue_lifetime_s = switch.head_of_queue_lifetime
-    config.arbitration.high = list(given.lanes.high)
-    config.arbitration.low = list(given.lanes.low)
-    config.arbitration.high_limit = given.lanes.high_limit
-    config.buffer_blocks = switch.buffer // BLOCK_BYTES
-    config.input_queue = named(_engine.InputQueue, switch.input_queue)
-    config.crossbar_speedup = switch.crossbar_speedup
-    config.crossbar_arbiter = named(_engine.CrossbarArbiter, switch.crossbar_arbiter)
-    config.crossbar_iterations = switch.crossbar_iterations
-    config.credit_release = named(_engine.CreditRelease, switch.credit_release)
-    config.credit_update_interval_s = switch.credit_update_interval
-    config.credit_update_bytes = switch.credit_update_size
-    config.switch_latency_s = switch.latency
     return config
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import set_pull_rules
+from daqloom.rules import pull_rules
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate import latency
@@ -27,7 +27,7 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
     set_system(config, scenario, system, seed)
     config.readouts = system.readouts.tolist()
     config.builders = system.builders.tolist()
-    set_pull_rules(config, scenario)
+    config.pull_rules = pull_rules(scenario)
     usual_s = scenario.hosts.message_cost
     config.readout_cost_per_message_s = scenario.readout.message_cost or usual_s
     config.builder_cost_per_message_s = scenario.builders.message_cost or usual_s

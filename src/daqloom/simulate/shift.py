@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import delay_of, set_shift_rules
+from daqloom.rules import delay_of, shift_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.faulted import incomplete
@@ -31,7 +31,8 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     tables = set_system(config, scenario, system, seed)
     config.slots = system.readouts.tolist()
     config.builder_slots = system.builders.tolist()
-    set_shift_rules(config, scenario.building, system.barrier_groups)
+    config.shift_rules = shift_rules(scenario.building, system.barrier_groups)
+    config.phase_jitter = delay_of(scenario.building.jitter)
     config.mfp_bytes = system.mfp_bytes
     config.streams = scenario.readout.streams
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"

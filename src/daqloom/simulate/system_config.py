@@ -37,8 +37,7 @@ def set_system(
     if scenario.network.technology == "ethernet":
         network = ethernet_config(scenario, system, seed)
     else:
-        network = infiniband_config(system)
-        network.seed = seed
+        network = infiniband_config(system, seed)
     tables = set_link_faults(network, scenario, system)
     config.network = network
     if transport.kind == "tcp":

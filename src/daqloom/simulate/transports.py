@@ -1,48 +1,27 @@
-"""TCP and RDMA, as the engine is told of them, and what they have counted."""
+"""The engine's configurations of TCP and RDMA, and their metrics."""
 
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import delay_of, named
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import Transport
+from daqloom.settings import settings
 
 
 def tcp_config(scenario: Scenario) -> _engine.TcpConfig:
     """Return the settings of TCP at both ends of every connection."""
-    tcp, transport = _engine.TcpConfig(), scenario.transport
-    tcp.congestion = named(_engine.CongestionControl, transport.congestion)
-    tcp.mss_bytes = scenario.mss
-    tcp.static_window_bytes = transport.static_window
-    tcp.initial_window = transport.initial_window
-    tcp.receive_window_bytes = transport.receive_window
-    tcp.timestamps = transport.timestamps
-    tcp.rto_min_s = transport.rto_min
-    tcp.rto_max_s = transport.rto_max
-    tcp.timer_tick_s = transport.timer_tick
-    tcp.packet_latency = delay_of(scenario.hosts.packet_latency)
-    tcp.delayed_ack_s = transport.delayed_ack
-    tcp.ack_every = transport.ack_every
-    tcp.quick_acks = transport.quick_acks
-    tcp.rack = transport.rack
-    tcp.tail_loss_probe = transport.tail_loss_probe
-    tcp.tso_burst_bytes = transport.tso_burst
-    tcp.restart_after_idle = transport.restart_after_idle
-    tcp.hystart = transport.hystart
-    tcp.dctcp_gain = transport.dctcp_g
-    return tcp
+    return settings(
+        _engine.TcpConfig,
+        scenario.transport,
+        mss=scenario.mss,
+        packet_latency=scenario.hosts.packet_latency,
+    )
 
 
 def rdma_config(transport: Transport, seed: int) -> _engine.RdmaConfig:
     """Return the settings of RDMA connections."""
-    rdma = _engine.RdmaConfig()
-    rdma.mtu = transport.mtu
-    rdma.acknowledge = transport.connection == "reliable"
-    rdma.retry_timeout_s = transport.retry_timeout
-    rdma.retry_spread = transport.retry_spread
-    rdma.seed = seed
-    rdma.retry_count = transport.retry_count
-    return rdma
+    reliable = transport.connection == "reliable"
+    return settings(_engine.RdmaConfig, transport, acknowledge=reliable, seed=seed)
 
 
 def transport_metrics(scenario: Scenario, counted: _engine.RunReport) -> dict[str, Any]:

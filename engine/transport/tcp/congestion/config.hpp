@@ -3,17 +3,21 @@
 
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::transport {
 
 struct CongestionConfig {
-    base::Bytes mss = 1448;
-    std::uint32_t initial_window = 10;  ///< segments (RFC 6928)
-    base::Bytes static_window = 0;      ///< congestion control `static_window`: cwnd, always
-    base::Time timer_tick;  ///< of the kernel's clock, on which timers strike; zero: they are exact
-    bool hystart = true;    ///< CUBIC leaves slow start before it loses, as Linux
-    double dctcp_gain = 1.0 / 16.0;  ///< g of RFC 8257
+    DAQLOOM_FIELDS(CongestionConfig, (base::Bytes, mss, "Payload of a full segment (B).", 1448),
+                   (std::uint32_t, initial_window,
+                    "Window of a new or restarted connection (segments, RFC 6928).", 10),
+                   (base::Bytes, static_window,
+                    "Constant window of congestion control `static` (B)."),
+                   (base::Time, timer_tick, "Tick of the hosts' timers; 0: they are exact."),
+                   (bool, hystart, "CUBIC leaves slow start before it loses, as in Linux.", true),
+                   (double, dctcp_g, "Weight of a new sample in DCTCP's estimate (RFC 8257).",
+                    1.0 / 16.0))
 };
 
 }  // namespace daqloom::transport

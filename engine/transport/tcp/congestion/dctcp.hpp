@@ -23,7 +23,7 @@ class Dctcp : public NewReno {
         if (window_acked_ > 0) {
             const double fraction =
                 static_cast<double>(window_marked_) / static_cast<double>(window_acked_);
-            alpha_ += config.dctcp_gain * (fraction - alpha_);
+            alpha_ += config.dctcp_g * (fraction - alpha_);
         }
         window_acked_ = 0;
         window_marked_ = 0;
