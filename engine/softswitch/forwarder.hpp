@@ -40,22 +40,26 @@ namespace daqloom::softswitch {
 
 /// Limits on what comes in by a port and concerns the other ports; 0: no limit.
 struct PortLimits {
-    std::uint32_t floods = 0;     ///< frames a second that go to all other ports
-    std::uint32_t addresses = 0;  ///< learned at a time
+    DAQLOOM_FIELDS(PortLimits,
+                   (std::uint32_t, floods, "Frames a second that go to all other ports."),
+                   (std::uint32_t, addresses, "Addresses learned at a time."))
 };
 
 struct ForwarderConfig {
-    /// The rings, the first of which are those of the ports without a rule: for each port in turn
-    /// one for each of `classes`. Frames without a tag are of class 0.
-    OutputConfig output;
-    std::uint32_t classes = 1;
-    MacTableConfig addresses;
-    std::vector<PortLimits> limits{};  ///< of each port; empty: none have any
+    DAQLOOM_FIELDS(
+        ForwarderConfig,
+        (OutputConfig, output,
+         "The rings, the first of which are those of the ports without a rule: for each port in "
+         "turn one for each of `classes`. Frames without a tag are of class 0."),
+        (std::uint32_t, classes, "Classes of each port.", 1),
+        (MacTableConfig, addresses, "Table of addresses."),
+        (std::vector<PortLimits>, limits, "Limits of each port; empty: none have any."),
+        (std::uint32_t, most_flow_entries, "Entries of the flow table of controllers."),
+        (std::uint32_t, most_meters, "Meters of controllers."),
+        (bool, floods_unknown, "Frames to unknown addresses are flooded, else dropped.", true),
+        (PortIndex, mirror, "Port that gets copies of frames into mirrored rings; none: -1.",
+         PortIndex::none()))
     std::uint32_t most_rules = 65'536;
-    std::uint32_t most_flow_entries = 0;  ///< of a controller
-    std::uint32_t most_meters = 0;
-    bool floods_unknown = true;  ///< frames to addresses that nobody knows; else they are dropped
-    PortIndex mirror = PortIndex::none();  ///< gets copies of frames into mirrored rings
     Share share;
 };
 

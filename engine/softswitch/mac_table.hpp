@@ -14,8 +14,10 @@
 namespace daqloom::softswitch {
 
 struct MacTableConfig {
-    std::uint32_t most = 8192;               ///< addresses, those given included
-    base::Time ageing = base::seconds(300);  ///< IEEE 802.1Q, 8.8.3
+    DAQLOOM_FIELDS(MacTableConfig, (std::uint32_t, most, "Addresses, those given included.", 8192),
+                   (base::Time, ageing,
+                    "Time after which an address without frames is forgotten (IEEE 802.1Q, 8.8.3).",
+                    base::seconds(300)))
     std::uint16_t ports = 256;
 };
 

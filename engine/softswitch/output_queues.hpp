@@ -33,27 +33,30 @@ inline constexpr base::BitRate kLeastPace{20'000};
 inline constexpr base::Bytes kMostRingBytes = (base::Bytes{1} << 32) - 65'536;
 
 struct RingConfig {
-    PortIndex port{};
-    std::uint8_t priority = 0;  ///< class of the port, below kClasses; the highest is served first
-    base::BitRate rate{0};      ///< of its packets with `overhead`; 0: none
-    std::uint32_t packets = 4096;        ///< that it holds at most
-    base::Bytes bytes = kMostRingBytes;  ///< likewise
-    /// A packet that finds more bytes than this is marked: congestion experienced; 0: none is.
-    base::Bytes mark_bytes = 0;
+    DAQLOOM_FIELDS(
+        RingConfig, (PortIndex, port, "Port by which packets leave."),
+        (std::uint8_t, priority, "Class of the port, below kClasses; the highest is served first."),
+        (base::BitRate, rate, "Pace of its packets with `overhead`; 0: none."),
+        (std::uint32_t, packets, "Packets that it holds at most.", 4096),
+        (base::Bytes, bytes, "Bytes that it holds at most.", kMostRingBytes),
+        (base::Bytes, mark_bytes,
+         "A packet that finds more bytes than this is marked: congestion experienced; 0: none is."))
 };
 
 struct OutputConfig {
-    std::uint16_t ports = 1;
-    std::vector<RingConfig> rings;
-    std::uint64_t packets = 0;  ///< of all rings together; 0: as many as all may hold
-    /// Of each packet, on top of its bytes, to which paces refer: 24 counts bits on the wire of
-    /// Ethernet (check sequence, preamble and gap), -14 those of IP.
-    std::int32_t overhead = 24;
-    std::uint32_t quantum = 1600;              ///< bytes that a ring may send in its turn
+    DAQLOOM_FIELDS(
+        OutputConfig, (std::uint16_t, ports, "Number of ports.", 1),
+        (std::vector<RingConfig>, rings, "Rings of all ports."),
+        (std::int32_t, overhead,
+         "Bytes of each packet, on top of its own, to which paces refer: 24 counts bits on the "
+         "wire of Ethernet (check sequence, preamble and gap), -14 those of IP.",
+         24),
+        (SharedMemoryConfig, shared,
+         "As a switch with so much packet memory would, rings drop what that has no room for, too; "
+         "without a buffer nothing is."))
+    std::uint64_t packets = 0;     ///< of all rings together; 0: as many as all may hold
+    std::uint32_t quantum = 1600;  ///< bytes that a ring may send in its turn
     base::Time slot = base::nanoseconds(500);  ///< of the timing wheel
-    /// As a switch with so much packet memory would, rings drop what that has no room for, too;
-    /// without a buffer nothing is.
-    SharedMemoryConfig shared;
 };
 
 /// Of a ring, from the start on. Those that each packet touches are in one cache line.

@@ -11,18 +11,20 @@
 #include <numeric>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::softswitch {
 
 struct SharedMemoryConfig {
-    base::Bytes buffer = 0;             ///< all of it
-    base::Bytes dedicated = 0;          ///< of that, spread evenly over `dedicated_ports`
-    std::uint32_t dedicated_ports = 0;  ///< 0: all ports
-    double alpha = 1.0;
-    base::Bytes port_limit = 0;     ///< for one output; 0: none
-    base::Bytes cell_size = 0;      ///< 0: counted by the byte
-    base::Bytes cell_metadata = 0;  ///< taken from the first cell of a packet
+    DAQLOOM_FIELDS(SharedMemoryConfig, (base::Bytes, buffer, "All of the memory (B)."),
+                   (base::Bytes, dedicated, "Part spread evenly over `dedicated_ports` (B)."),
+                   (std::uint32_t, dedicated_ports, "0: all ports."),
+                   (double, alpha, "Dynamic threshold: share of the free rest for one output.",
+                    1.0),
+                   (base::Bytes, port_limit, "Limit of one output (B); 0: none."),
+                   (base::Bytes, cell_size, "Size of a cell (B); 0: counted by the byte."),
+                   (base::Bytes, cell_metadata, "Metadata in the first cell of a packet (B)."))
 };
 
 class SharedMemory {

@@ -17,6 +17,7 @@
 
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
+#include "bindings/settings.hpp"
 #include "softswitch/io/dpdk_switch.hpp"
 #include "softswitch/io/dpdk_trial.hpp"
 
@@ -30,100 +31,19 @@ using io::SwitchState;
 
 namespace {
 
-void bind_config(nb::module_& module) {
-    nb::class_<RingConfig>(module, "RingConfig", "A ring: its port, limits and pace.")
-        .def(nb::init<>())
-        .def_rw("port", &RingConfig::port)
-        .def_rw("priority", &RingConfig::priority)
-        .def_rw("rate_bps", &RingConfig::rate)
-        .def_rw("packets", &RingConfig::packets)
-        .def_rw("bytes", &RingConfig::bytes)
-        .def_rw("mark_bytes", &RingConfig::mark_bytes);
-    nb::class_<SharedMemoryConfig>(module, "SharedMemoryConfig",
-                                   "Packet memory that all outputs share.")
-        .def(nb::init<>())
-        .def_rw("buffer", &SharedMemoryConfig::buffer)
-        .def_rw("dedicated", &SharedMemoryConfig::dedicated)
-        .def_rw("dedicated_ports", &SharedMemoryConfig::dedicated_ports)
-        .def_rw("alpha", &SharedMemoryConfig::alpha)
-        .def_rw("port_limit", &SharedMemoryConfig::port_limit)
-        .def_rw("cell_size", &SharedMemoryConfig::cell_size)
-        .def_rw("cell_metadata", &SharedMemoryConfig::cell_metadata);
-    nb::class_<PortLimits>(module, "PortLimits",
-                           "What a port may flood a second and learn, in frames and addresses; 0: "
-                           "no limit.")
-        .def(nb::init<std::uint32_t, std::uint32_t>(), nb::arg("floods"), nb::arg("addresses"));
-    nb::class_<SwitchConfig>(module, "SwitchConfig")
-        .def(nb::init<>())
-        .def_rw("eal", &SwitchConfig::eal)
-        .def_prop_rw(
-            "devices", [](const SwitchConfig& self) { return self.devices.names; },
-            [](SwitchConfig& self, std::vector<std::string> names) {
-                self.forwarder.output.ports = static_cast<std::uint16_t>(names.size());
-                self.devices.names = std::move(names);
-            })
-        .def_prop_rw(
-            "descriptors", [](const SwitchConfig& self) { return self.devices.descriptors; },
-            [](SwitchConfig& self, std::uint16_t count) { self.devices.descriptors = count; })
-        .def_prop_rw(
-            "buffers", [](const SwitchConfig& self) { return self.devices.buffers; },
-            [](SwitchConfig& self, std::uint32_t count) { self.devices.buffers = count; })
-        .def_prop_rw(
-            "buffer_bytes", [](const SwitchConfig& self) { return self.devices.buffer_bytes; },
-            [](SwitchConfig& self, std::uint16_t bytes) { self.devices.buffer_bytes = bytes; })
-        .def_prop_rw(
-            "rings", [](const SwitchConfig& self) { return self.forwarder.output.rings; },
-            [](SwitchConfig& self, std::vector<RingConfig> rings) {
-                self.forwarder.output.rings = std::move(rings);
-            })
-        .def_prop_rw(
-            "packets", [](const SwitchConfig& self) { return self.forwarder.output.packets; },
-            [](SwitchConfig& self, std::uint64_t most) { self.forwarder.output.packets = most; })
-        .def_prop_rw(
-            "overhead", [](const SwitchConfig& self) { return self.forwarder.output.overhead; },
-            [](SwitchConfig& self, std::int32_t bytes) { self.forwarder.output.overhead = bytes; })
-        .def_prop_rw(
-            "shared", [](const SwitchConfig& self) { return self.forwarder.output.shared; },
-            [](SwitchConfig& self, const SharedMemoryConfig& shared) {
-                self.forwarder.output.shared = shared;
-            })
-        .def_prop_rw(
-            "classes", [](const SwitchConfig& self) { return self.forwarder.classes; },
-            [](SwitchConfig& self, std::uint32_t count) { self.forwarder.classes = count; })
-        .def_prop_rw(
-            "addresses", [](const SwitchConfig& self) { return self.forwarder.addresses.most; },
-            [](SwitchConfig& self, std::uint32_t most) { self.forwarder.addresses.most = most; })
-        .def_prop_rw(
-            "ageing_s", [](const SwitchConfig& self) { return self.forwarder.addresses.ageing; },
-            [](SwitchConfig& self, base::Time time) { self.forwarder.addresses.ageing = time; })
-        .def_prop_rw(
-            "limits", [](const SwitchConfig& self) { return self.forwarder.limits; },
-            [](SwitchConfig& self, std::vector<PortLimits> limits) {
-                self.forwarder.limits = std::move(limits);
-            })
-        .def_prop_rw(
-            "flow_entries",
-            [](const SwitchConfig& self) { return self.forwarder.most_flow_entries; },
-            [](SwitchConfig& self, std::uint32_t most) { self.forwarder.most_flow_entries = most; })
-        .def_prop_rw(
-            "meters", [](const SwitchConfig& self) { return self.forwarder.most_meters; },
-            [](SwitchConfig& self, std::uint32_t most) { self.forwarder.most_meters = most; })
-        .def_prop_rw(
-            "floods_unknown",
-            [](const SwitchConfig& self) { return self.forwarder.floods_unknown; },
-            [](SwitchConfig& self, bool does) { self.forwarder.floods_unknown = does; })
-        .def_prop_rw(
-            "mirror", [](const SwitchConfig& self) { return self.forwarder.mirror; },
-            [](SwitchConfig& self, PortIndex port) { self.forwarder.mirror = port; },
-            "Port that gets copies of frames into mirrored rings; -1: none.")
-        .def_rw("cores", &SwitchConfig::cores)
-        .def_prop_rw(
-            "receive_queues", [](const SwitchConfig& self) { return self.devices.receive_queues; },
-            [](SwitchConfig& self, std::uint16_t count) { self.devices.receive_queues = count; })
-        .def_rw("longest_sleep_s", &SwitchConfig::longest_sleep);
+void bind_configurations(nb::module_& module) {
+    bind_config<RingConfig>(module, "RingConfig", "A ring: its port, limits and pace.");
+    bind_config<SharedMemoryConfig>(module, "SharedMemoryConfig",
+                                    "Packet memory that all outputs share.");
+    bind_config<OutputConfig>(module, "OutputConfig", "Rings of all outputs.");
+    bind_config<MacTableConfig>(module, "AddressesConfig", "Table of addresses.");
+    bind_config<PortLimits>(module, "PortLimits", "Limits of a port; 0: no limit.");
+    bind_config<ForwarderConfig>(module, "ForwarderConfig", "Rings, rules and addresses.");
+    bind_config<io::DevicesConfig>(module, "DevicesConfig", "Devices of the ports.");
+    bind_config<SwitchConfig>(module, "SwitchConfig", "The process of a switch.");
 }
 
-void bind_rules(nb::module_& module) {
+void bind_matches(nb::module_& module) {
     nb::class_<Match>(module, "Match", "What a frame must have; what is not given may be anything.")
         .def(nb::init<>())
         .def_prop_rw(
@@ -214,14 +134,7 @@ void bind_state(nb::module_& module) {
 void bind_trials(nb::module_& module) {
     using io::TrialConfig;
     using io::Trials;
-    nb::class_<TrialConfig>(module, "TrialConfig")
-        .def(nb::init<>())
-        .def_rw("eal", &TrialConfig::eal)
-        .def_rw("destinations", &TrialConfig::destinations)
-        .def_rw("ring_packets", &TrialConfig::ring_packets)
-        .def_rw("pace_bps", &TrialConfig::pace)
-        .def_rw("frame_bytes", &TrialConfig::frame_bytes)
-        .def_rw("descriptors", &TrialConfig::descriptors);
+    bind_config<TrialConfig>(module, "TrialConfig", "A switch between two wires.");
     bind_report<io::TrialResult>(module, "TrialResult", "What came of a trial.");
     nb::class_<Trials>(module, "Trials", "A switch between two wires, and a generator.")
         .def(nb::new_([](const TrialConfig& config) {
@@ -461,8 +374,8 @@ void bind_switch(nb::module_& module) {
 NB_MODULE(_switch, module) {
     module.doc() = "The software switch of daqloom over DPDK.";
     module.attr("EVERY_VLAN") = daqloom::softswitch::MacTable::kEveryVlan;
-    daqloom::bindings::bind_config(module);
-    daqloom::bindings::bind_rules(module);
+    daqloom::bindings::bind_configurations(module);
+    daqloom::bindings::bind_matches(module);
     daqloom::bindings::bind_state(module);
     daqloom::bindings::bind_changes(module);
     daqloom::bindings::bind_switch(module);

@@ -17,12 +17,14 @@ struct rte_mempool;
 namespace daqloom::softswitch::io {
 
 struct DevicesConfig {
-    std::vector<std::string> names;     ///< of the device of each port, as DPDK has them
-    std::uint16_t descriptors = 512;    ///< of each queue: short, as the rings hold what waits
-    std::uint32_t buffers = 65'536;     ///< for what all rings and queues hold
-    std::uint16_t buffer_bytes = 2048;  ///< for the largest frame
-    /// Of each device, which spreads flows over them (RSS).
-    std::uint16_t receive_queues = 1;
+    DAQLOOM_FIELDS(DevicesConfig,
+                   (std::vector<std::string>, names, "Device of each port, as DPDK names it."),
+                   (std::uint16_t, descriptors,
+                    "Descriptors of each queue: few, as rings hold what waits.", 512),
+                   (std::uint32_t, buffers, "Buffers for what all rings and queues hold.", 65'536),
+                   (std::uint16_t, buffer_bytes, "Size of a buffer, for the largest frame.", 2048),
+                   (std::uint16_t, receive_queues,
+                    "Receive queues of each device, which spreads flows over them (RSS).", 1))
 };
 
 /// What a device counted, from the start on.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "softswitch/forwarder.hpp"
 #include "softswitch/io/dpdk_poll_loop.hpp"
@@ -16,11 +17,14 @@
 namespace daqloom::softswitch::io {
 
 struct SwitchConfig {
-    std::vector<std::string> eal;  ///< arguments of DPDK's environment: cores, memory, devices
-    DevicesConfig devices;
-    ForwarderConfig forwarder;
-    std::uint32_t cores = 1;   ///< of EAL's, the first ones: each has its share of the ports
-    base::Time longest_sleep;  ///< while nothing comes and nothing is due; 0: it polls all the time
+    DAQLOOM_FIELDS(
+        SwitchConfig,
+        (std::vector<std::string>, eal, "Arguments of DPDK's environment: cores, memory, devices."),
+        (DevicesConfig, devices, "Devices of the ports."),
+        (ForwarderConfig, forwarder, "Rings, rules and addresses."),
+        (std::uint32_t, cores, "Cores, the first ones of EAL: each has its share of the ports.", 1),
+        (base::Time, longest_sleep,
+         "Longest sleep while nothing comes and nothing is due; 0: it polls all the time."))
 };
 
 /// What stands and what has been counted, at one moment between two turns.

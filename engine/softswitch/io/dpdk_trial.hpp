@@ -16,12 +16,12 @@
 namespace daqloom::softswitch::io {
 
 struct TrialConfig {
-    std::vector<std::string> eal;      ///< arguments of DPDK's environment
-    std::uint32_t destinations = 144;  ///< each with a ring
-    std::uint32_t ring_packets = 512;
-    base::BitRate pace{0};            ///< of each ring; 0: none
-    std::uint32_t frame_bytes = 64;   ///< on the wire, check sequence included
-    std::uint32_t descriptors = 512;  ///< of each wire: a power of two
+    DAQLOOM_FIELDS(TrialConfig, (std::vector<std::string>, eal, "Arguments of DPDK's environment."),
+                   (std::uint32_t, destinations, "Destinations, each with a ring.", 144),
+                   (std::uint32_t, ring_packets, "Packets that a ring holds.", 512),
+                   (base::BitRate, pace, "Pace of each ring; 0: none."),
+                   (std::uint32_t, frame_bytes, "Size on the wire, check sequence included.", 64),
+                   (std::uint32_t, descriptors, "Descriptors of each wire: a power of two.", 512))
 };
 
 struct TrialResult {

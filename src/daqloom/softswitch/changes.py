@@ -1,13 +1,8 @@
 """What differs between two files of a switch, as steps that the engine takes between two turns."""
 
 from daqloom._switch import EVERY_VLAN, Changes, PortLimits
-from daqloom.softswitch.configure import (
-    address_number,
-    entries_of,
-    first_ring,
-    limits_of,
-    port_number,
-)
+from daqloom.settings import settings
+from daqloom.softswitch.configure import address_number, entries_of, first_ring, port_number
 from daqloom.softswitch.document import FixedAddress, SwitchFile
 
 RULES_FULL = (
@@ -23,8 +18,9 @@ def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dic
     configuration has their rates and sizes already."""
     changes, refusals = Changes(), dict[int, str]()
     for number, (name, port) in enumerate(after.ports.items()):
-        if limits_of(port) != limits_of(before.ports[name]):
-            changes.set_port_limits(number, PortLimits(*limits_of(port)))
+        old_port = before.ports[name]
+        if (port.floods, port.addresses) != (old_port.floods, old_port.addresses):
+            changes.set_port_limits(number, settings(PortLimits, port))
     for number, (name, ring) in enumerate(after.rings.items(), first_ring(after)):
         old = before.rings.get(name)
         if ring.pause_at != (0 if old is None else old.pause_at):

@@ -2,25 +2,32 @@
 
 import ipaddress
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from daqloom._switch import (
     Action,
+    AddressesConfig,
+    DevicesConfig,
+    ForwarderConfig,
     Match,
+    OutputConfig,
     PortLimits,
     RingConfig,
     SharedMemoryConfig,
     SwitchConfig,
 )
 from daqloom.measure.runs_here import runs_folder
-from daqloom.softswitch.document import Matching, Port, Ring, Rule, SharedMemory, SwitchFile
+from daqloom.settings import settings
+from daqloom.softswitch.document import MOST_BYTES, Matching, Rule, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 
 OVERHEAD_BYTES = {"wire": 24, "ip": -14}
 """Of each frame beside its bytes without check sequence, in the bits to which paces refer."""
 MOST_ENTRIES, MOST_METERS = 16_384, 1024
 """Of controllers of OpenFlow."""
+UNLIMITED: Mapping[str, object] = {"rate_bps": 0, "bytes": MOST_BYTES, "mark_bytes": 0}
+"""Rings of ports have no pace, no mark and no limit but that on packets."""
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
@@ -37,35 +44,31 @@ class Entry:
 
 def config_of(switch: SwitchFile) -> SwitchConfig:
     """Return what the engine starts with, rules and fixed addresses apart."""
-    config = SwitchConfig()
     runs = switch.runs
-    config.eal = list(eal_options(switch))
-    config.devices = [port.device.partition(",")[0] for port in switch.ports.values()]
-    config.descriptors = runs.descriptors
-    config.buffers = buffers_of(switch)
-    config.buffer_bytes = runs.buffer_size
-    config.classes = switch.classes
-    config.overhead = OVERHEAD_BYTES[switch.pace_counts]
-    config.addresses = switch.addresses.most
-    config.ageing_s = switch.addresses.ageing
-    config.limits = [PortLimits(*limits_of(port)) for port in switch.ports.values()]
-    config.floods_unknown = switch.addresses.unknown == "flood"
-    config.shared = _shared(switch.shared_memory)
-    if switch.control.openflow:
-        config.flow_entries = MOST_ENTRIES
-        config.meters = meters_of(switch)
-    config.cores, config.receive_queues = cores_of(switch), runs.receive_queues
-    config.longest_sleep_s = runs.sleep
-    config.mirror = -1 if switch.mirror is None else port_number(switch, switch.mirror)
-    config.rings = [
-        *(
-            ring
-            for number, port in enumerate(switch.ports.values())
-            for ring in _of_a_port(number, port, switch.classes)
+    return settings(
+        SwitchConfig,
+        eal=list(eal_options(switch)),
+        devices=settings(
+            DevicesConfig,
+            runs,
+            names=[port.device.partition(",")[0] for port in switch.ports.values()],
+            buffers=buffers_of(switch),
+            buffer_bytes=runs.buffer_size,
         ),
-        *(ring_config(switch, ring) for ring in switch.rings.values()),
-    ]
-    return config
+        forwarder=settings(
+            ForwarderConfig,
+            switch,
+            output=_output(switch),
+            addresses=settings(AddressesConfig, switch.addresses),
+            limits=[settings(PortLimits, port) for port in switch.ports.values()],
+            most_flow_entries=MOST_ENTRIES if switch.control.openflow else 0,
+            most_meters=meters_of(switch) if switch.control.openflow else 0,
+            floods_unknown=switch.addresses.unknown == "flood",
+            mirror=-1 if switch.mirror is None else port_number(switch, switch.mirror),
+        ),
+        cores=cores_of(switch),
+        longest_sleep_s=runs.sleep,
+    )
 
 
 def cores_of(switch: SwitchFile) -> int:
@@ -79,13 +82,31 @@ def meters_of(switch: SwitchFile) -> int:
     return MOST_METERS if cores_of(switch) == 1 else 0
 
 
-def _shared(memory: SharedMemory) -> SharedMemoryConfig:
-    config = SharedMemoryConfig()
-    config.buffer, config.dedicated = memory.buffer, memory.dedicated
-    config.dedicated_ports, config.alpha = memory.ports, memory.alpha
-    config.port_limit = memory.port_limit
-    config.cell_size, config.cell_metadata = memory.cell_size, memory.cell_metadata
-    return config
+def _output(switch: SwitchFile) -> OutputConfig:
+    """Return the rings: those of ports first, for each of their classes."""
+    memory = switch.shared_memory
+    of_ports = [
+        settings(RingConfig, port=number, priority=each, packets=port.packets, **UNLIMITED)
+        for number, port in enumerate(switch.ports.values())
+        for each in range(switch.classes)
+    ]
+    of_destinations = [
+        settings(
+            RingConfig,
+            ring,
+            port=port_number(switch, ring.port),
+            priority=ring.traffic_class,
+            mark_bytes=ring.ecn_threshold,
+        )
+        for ring in switch.rings.values()
+    ]
+    return settings(
+        OutputConfig,
+        ports=len(switch.ports),
+        rings=[*of_ports, *of_destinations],
+        overhead=OVERHEAD_BYTES[switch.pace_counts],
+        shared=settings(SharedMemoryConfig, memory, dedicated_ports=memory.ports),
+    )
 
 
 def keep_dpdk_apart() -> None:
@@ -114,32 +135,6 @@ def eal_options(switch: SwitchFile) -> Iterator[str]:
 
 def _is_card(device: str) -> bool:
     return device[0] in "0123456789abcdefABCDEF" and ":" in device.partition(",")[0]
-
-
-def limits_of(port: Port) -> tuple[int, int]:
-    """Return the frames a second that a port floods and the addresses that it learns at most."""
-    return port.floods, port.addresses
-
-
-def _of_a_port(number: int, port: Port, classes: int) -> Iterator[RingConfig]:
-    for traffic_class in range(classes):
-        ring = RingConfig()
-        ring.port = number
-        ring.priority = traffic_class
-        ring.packets = port.packets
-        yield ring
-
-
-def ring_config(switch: SwitchFile, ring: Ring) -> RingConfig:
-    """Return a ring as the engine takes it."""
-    config = RingConfig()
-    config.port = port_number(switch, ring.port)
-    config.priority = ring.traffic_class
-    config.rate_bps = ring.rate
-    config.packets = ring.packets
-    config.bytes = ring.bytes
-    config.mark_bytes = ring.ecn_threshold
-    return config
 
 
 def port_number(switch: SwitchFile, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from daqloom._switch import TrialConfig, Trials
 from daqloom.measure import MeasureError
+from daqloom.settings import settings
 from daqloom.softswitch.configure import keep_dpdk_apart
 from daqloom.softswitch.sizes import memory_of_a_buffer
 
@@ -11,16 +12,21 @@ def trials(
 ) -> Trials:
     """Start a switch between two wires, and a generator. Raises MeasureError."""
     keep_dpdk_apart()
-    config = TrialConfig()
     buffers = 4 * descriptors + destinations * ring_packets + 8_192
     memory = (128 << 20) + buffers * memory_of_a_buffer(2048, huge_pages=False)
-    config.eal = [
+    eal = [
         *("--no-telemetry", "--log-level=error", "--no-huge", "--no-shconf", "--no-pci"),
         *("-m", str(memory >> 20)),
     ]
-    config.frame_bytes, config.destinations = frame_bytes, destinations
-    config.ring_packets, config.pace_bps = ring_packets, pace_bps
-    config.descriptors = descriptors
+    config = settings(
+        TrialConfig,
+        eal=eal,
+        frame_bytes=frame_bytes,
+        destinations=destinations,
+        ring_packets=ring_packets,
+        pace_bps=pace_bps,
+        descriptors=descriptors,
+    )
     try:
         return Trials(config)
     except (ValueError, OSError) as error:
