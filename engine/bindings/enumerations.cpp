@@ -2,8 +2,12 @@
 // has that word as its name, with `_` for `-`.
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <initializer_list>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/distribution.hpp"
 #include "bindings/casters.hpp"
@@ -27,21 +31,38 @@ namespace daqloom::bindings {
 
 namespace {
 
-/// A value, the word for it and, where that does not say it all, its meaning.
-template <class Value>
+/// The name of an enumerator, which compilers print; empty where the enumeration ends.
+template <auto value>
+constexpr std::string_view enumerator() {
+    std::string_view text = __PRETTY_FUNCTION__;  // "… value = daqloom::Kind::fixed; …]"
+    text.remove_prefix(text.find("value = ") + 8);
+    text = text.substr(0, text.find_first_of(";]"));
+    return text.starts_with('(') ? "" : text.substr(text.rfind(':') + 1);
+}
+
+/// Enumerations end before this.
+constexpr std::size_t kMostValues = 16;
+
 struct Word {
-    const char* word;
-    Value value;
+    const char* word = nullptr;  ///< in place of the name in C++
     const char* meaning = nullptr;
 };
 
+/// An enumeration whose values have their names in C++ as words, unless `words` has others.
 template <class Value>
 void words(nanobind::module_& module, const char* name, const char* meaning,
-           std::initializer_list<Word<Value>> words) {
+           std::map<Value, Word> words = {}) {
+    static_assert(enumerator<static_cast<Value>(kMostValues)>().empty());
     nanobind::enum_<Value> bound(module, name, meaning);
-    for (const Word<Value>& each : words) {
-        bound.value(each.word, each.value, each.meaning);
-    }
+    const auto add = [&](Value value, std::string_view own) {
+        if (!own.empty()) {
+            const Word& its = words[value];
+            bound.value(its.word ? its.word : std::string(own).c_str(), value, its.meaning);
+        }
+    };
+    [&]<std::size_t... place>(std::index_sequence<place...>) {
+        (add(static_cast<Value>(place), enumerator<static_cast<Value>(place)>()), ...);
+    }(std::make_index_sequence<kMostValues>());
 }
 
 /// A value of an enumeration that people and messages know by its name.
@@ -120,111 +141,43 @@ void bind_enumerations(nanobind::module_& module) {
     using namespace live;
     using namespace protocol;
     using namespace transport;
-    words<DelayDistribution::Kind>(module, "DelayKind", "Distribution of a delay.",
-                                   {{"fixed", DelayDistribution::Kind::fixed},
-                                    {"exponential", DelayDistribution::Kind::exponential},
-                                    {"gaussian", DelayDistribution::Kind::gaussian},
-                                    {"uniform", DelayDistribution::Kind::uniform},
-                                    {"measured", DelayDistribution::Kind::measured}});
-    words<ArrivalsConfig::Kind>(module, "ArrivalKind", "When events arrive.",
-                                {{"poisson", ArrivalsConfig::Kind::poisson},
-                                 {"deterministic", ArrivalsConfig::Kind::deterministic},
-                                 {"lhc", ArrivalsConfig::Kind::lhc},
-                                 {"trace", ArrivalsConfig::Kind::trace}});
-    words<EventSizeConfig::Kind>(module, "SizeKind", "Distribution of the sizes of events.",
-                                 {{"fixed", EventSizeConfig::Kind::fixed},
-                                  {"gaussian", EventSizeConfig::Kind::gaussian},
-                                  {"gamma", EventSizeConfig::Kind::gamma},
-                                  {"poisson", EventSizeConfig::Kind::poisson},
-                                  {"histogram", EventSizeConfig::Kind::histogram}});
-    words<Assignment>(module, "Assignment", "Which builder unit an event is given to.",
-                      {{"round_robin", Assignment::round_robin},
-                       {"least_busy", Assignment::least_busy},
-                       {"random", Assignment::random}});
-    words<BufferModel>(module, "BufferModel", "Which frames the buffer of a switch accepts.",
-                       {{"infinite", BufferModel::infinite},
-                        {"drop_tail", BufferModel::drop_tail},
-                        {"shared_memory", BufferModel::shared_memory},
-                        {"voq", BufferModel::voq},
-                        {"software", BufferModel::software}});
-    words<Scheduling>(module, "Scheduling", "How a port shares its wire among classes.",
-                      {{"fifo", Scheduling::fifo},
-                       {"strict", Scheduling::strict},
-                       {"weighted", Scheduling::weighted}});
-    words<systems::NodeChange::What>(module, "NodeChange", "What happens to a node during a run.",
-                                     {{"stop", systems::NodeChange::What::stop},
-                                      {"kill", systems::NodeChange::What::kill},
-                                      {"slow", systems::NodeChange::What::slow}});
+    words<DelayDistribution::Kind>(module, "DelayKind", "Distribution of a delay.");
+    words<ArrivalsConfig::Kind>(module, "ArrivalKind", "When events arrive.");
+    words<EventSizeConfig::Kind>(module, "SizeKind", "Distribution of the sizes of events.");
+    words<Assignment>(module, "Assignment", "Which builder unit an event is given to.");
+    words<BufferModel>(module, "BufferModel", "Which frames the buffer of a switch accepts.");
+    words<Scheduling>(module, "Scheduling", "How a port shares its wire among classes.");
+    words<systems::NodeChange::What>(module, "NodeChange", "What happens to a node during a run.");
     words<infiniband::LinkChange::What>(module, "InfinibandLinkChange",
-                                        "What happens to a link of InfiniBand during a run.",
-                                        {{"rate", infiniband::LinkChange::What::rate},
-                                         {"errors", infiniband::LinkChange::What::errors},
-                                         {"dark", infiniband::LinkChange::What::dark},
-                                         {"down", infiniband::LinkChange::What::down},
-                                         {"up", infiniband::LinkChange::What::up}});
-    words<ethernet::LinkChange::What>(module, "LinkChange", "What happens to a link during a run.",
-                                      {{"rate", ethernet::LinkChange::What::rate},
-                                       {"pace", ethernet::LinkChange::What::pace},
-                                       {"hold", ethernet::LinkChange::What::hold},
-                                       {"resume", ethernet::LinkChange::What::resume},
-                                       {"down", ethernet::LinkChange::What::down},
-                                       {"up", ethernet::LinkChange::What::up},
-                                       {"errors", ethernet::LinkChange::What::errors}});
-    nanobind::enum_<CongestionControl> control(module, "CongestionControl",
-                                               "Congestion control of TCP.");
-    CongestionControls::each(
-        [&](CongestionControl value, const char* name) { control.value(name, value); });
-    words<CreditRelease>(
-        module, "CreditRelease", "When a packet's buffer becomes free.",
-        {{"per_block", CreditRelease::per_block}, {"at_tail", CreditRelease::at_tail}});
-    words<InputQueue>(module, "InputQueue", "Which packets of an input may cross.",
-                      {{"fifo", InputQueue::fifo}, {"virtual_output", InputQueue::virtual_output}});
-    words<CrossbarArbiter>(
-        module, "CrossbarArbiter", "How inputs and outputs of a switch find each other.",
-        {{"round_robin", CrossbarArbiter::round_robin}, {"islip", CrossbarArbiter::islip}});
+                                        "What happens to a link of InfiniBand during a run.");
+    words<ethernet::LinkChange::What>(module, "LinkChange", "What happens to a link during a run.");
+    words<CongestionControl>(module, "CongestionControl", "Congestion control of TCP.",
+                             {{CongestionControl::static_window, {"static"}}});
+    words<CreditRelease>(module, "CreditRelease", "When a packet's buffer becomes free.");
+    words<InputQueue>(module, "InputQueue", "Which packets of an input may cross.");
+    words<CrossbarArbiter>(module, "CrossbarArbiter",
+                           "How inputs and outputs of a switch find each other.");
     words<PhaseChange>(module, "PhaseChange", "What ends a phase of linear shifting.",
-                       {{"count", PhaseChange::by_count}, {"window", PhaseChange::by_time}});
+                       {{PhaseChange::by_count, {"count"}}, {PhaseChange::by_time, {"window"}}});
     words<ShiftBarrier>(module, "ShiftBarrier", "How readout units wait for one another.",
-                        {{"none", ShiftBarrier::none},
-                         {"centralised", ShiftBarrier::centralised},
-                         {"tournament", ShiftBarrier::tournament},
-                         {"dissemination", ShiftBarrier::dissemination},
-                         {"neighbour", ShiftBarrier::neighbour},
-                         {"ideal", ShiftBarrier::external}});
-    words<Pace>(module, "Pace", "Who says when a readout unit writes.",
-                {{"schedule", Pace::schedule}, {"builder", Pace::builder}});
-    words<WriteOrder>(module, "WriteOrder", "In which order a builder unit lets units write.",
-                      {{"arrival", WriteOrder::arrival}, {"schedule", WriteOrder::schedule}});
+                        {{ShiftBarrier::external, {"ideal"}}});
+    words<Pace>(module, "Pace", "Who says when a readout unit writes.");
+    words<WriteOrder>(module, "WriteOrder", "In which order a builder unit lets units write.");
     words<ShiftStage>(
         module, "ShiftStage", "What a readout unit does in a phase.",
-        {{"entering", ShiftStage::entering, "Held back before sending."},
-         {"asking", ShiftStage::asking, "Waiting until the builder unit lets it write."},
-         {"sending", ShiftStage::sending, "Sending to the builder unit whose turn it is."},
-         {"idle", ShiftStage::idle, "Without a partner: the turn of a dummy."},
-         {"in_barrier", ShiftStage::in_barrier, "Waiting for the other units."},
-         {"finished", ShiftStage::finished, "Done."}});
-    words<Waiting>(module, "Waiting", "What a data thread does without work.",
-                   {{"adaptive", Waiting::adaptive},
-                    {"blocking", Waiting::blocking},
-                    {"spinning", Waiting::spinning}});
-    words<Protocol>(
-        module, "Protocol", "How events are built.",
-        {{"shift", Protocol::shift}, {"daqpipe", Protocol::daqpipe}, {"pull", Protocol::pull}});
-    words<WhenFull>(module, "WhenFull", "What a builder unit with a full output buffer does.",
-                    {{"discard", WhenFull::discard}, {"wait", WhenFull::wait}});
-    words<FragmentSizes>(module, "FragmentSizes", "Distribution of the sizes of fragments.",
-                         {{"fixed", FragmentSizes::fixed}, {"poisson", FragmentSizes::poisson}});
-    words<SourceKind>(module, "SourceKind", "Where a readout unit's data comes from.",
-                      {{"generator", SourceKind::generator},
-                       {"replay", SourceKind::replay},
-                       {"user", SourceKind::user}});
-    words<Content>(module, "Content", "How often a generator fills its fragments.",
-                   {{"every", Content::every}, {"once", Content::once}});
-    words<SinkKind>(module, "SinkKind", "What becomes of built events.",
-                    {{"discard", SinkKind::discard},
-                     {"check", SinkKind::check},
-                     {"file", SinkKind::file},
-                     {"user", SinkKind::user}});
+        {{ShiftStage::entering, {.meaning = "Held back before sending."}},
+         {ShiftStage::asking, {.meaning = "Waiting until the builder unit lets it write."}},
+         {ShiftStage::sending, {.meaning = "Sending to the builder unit whose turn it is."}},
+         {ShiftStage::idle, {.meaning = "Without a partner: the turn of a dummy."}},
+         {ShiftStage::in_barrier, {.meaning = "Waiting for the other units."}},
+         {ShiftStage::finished, {.meaning = "Done."}}});
+    words<Waiting>(module, "Waiting", "What a data thread does without work.");
+    words<Protocol>(module, "Protocol", "How events are built.");
+    words<WhenFull>(module, "WhenFull", "What a builder unit with a full output buffer does.");
+    words<FragmentSizes>(module, "FragmentSizes", "Distribution of the sizes of fragments.");
+    words<SourceKind>(module, "SourceKind", "Where a readout unit's data comes from.");
+    words<Content>(module, "Content", "How often a generator fills its fragments.");
+    words<SinkKind>(module, "SinkKind", "What becomes of built events.");
 }
 
 const Subject enumerations(bind_enumerations);

@@ -1,8 +1,8 @@
 // The TCP settings of both ends of every connection.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "base/distribution.hpp"
 #include "base/expected.hpp"
@@ -35,9 +35,7 @@ struct TcpConfig : CongestionConfig {
 
     /// Segments are marked ECN-capable, and an echo reduces the window.
     [[nodiscard]] bool ecn() const {
-        return CongestionControls::visit(
-            congestion,
-            []<class Control>(std::type_identity<Control>) { return Control::needs_ecn; });
+        return CongestionControls::kNeedsEcn[static_cast<std::size_t>(congestion)];
     }
     /// IPv4 and TCP headers of every segment, without SACK blocks.
     [[nodiscard]] base::Bytes header_bytes() const { return timestamps ? 52 : 40; }

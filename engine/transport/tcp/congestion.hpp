@@ -32,8 +32,8 @@ class Congestion {
     [[nodiscard]] const void* rarely_touched() const { return &control_[sizeof(HyStart)]; }
     /// The congestion control, which has to be the configured one.
     template <class Control>
-    [[nodiscard]] const Control& as() const {
-        return *std::launder(reinterpret_cast<const Control*>(control_.data()));
+    [[nodiscard]] Control& control() {
+        return *std::launder(reinterpret_cast<Control*>(control_.data()));
     }
 
     /// Every acknowledgement, before anything that follows from it.
@@ -107,10 +107,6 @@ class Congestion {
     void end_reduction(const TcpConfig& config) { set_window(window_.ssthresh, config); }
 
   private:
-    template <class Control>
-    [[nodiscard]] Control& control() {
-        return *std::launder(reinterpret_cast<Control*>(control_.data()));
-    }
     template <class See>
     void visit(const TcpConfig& config, See see) {
         CongestionControls::visit(

@@ -384,17 +384,17 @@ TEST(Congestion, DctcpReducesByHalfTheFractionOfMarkedBytes) {
     Driver flow(config, milliseconds(1));
     flow.window.set_window(64 * kMss, config);
     flow.loss();  // out of slow start, at 32 segments
-    EXPECT_DOUBLE_EQ(flow.window.as<Dctcp>().marked_fraction(), 1.0);
+    EXPECT_DOUBLE_EQ(flow.window.control<Dctcp>().marked_fraction(), 1.0);
     // Without marks α decays by 1 − g = 15/16 at the end of every window (RFC 8257, 3.3).
     double alpha = 1;
     for (int i = 0; i < 10; ++i) {
         flow.round_trip();
-        EXPECT_LE(flow.window.as<Dctcp>().marked_fraction(), alpha);
+        EXPECT_LE(flow.window.control<Dctcp>().marked_fraction(), alpha);
         alpha *= 15.0 / 16.0;
-        EXPECT_GE(flow.window.as<Dctcp>().marked_fraction(), alpha * 15.0 / 16.0);
+        EXPECT_GE(flow.window.control<Dctcp>().marked_fraction(), alpha * 15.0 / 16.0);
     }
     const Bytes before = flow.window.window();
-    const double kept = 1 - flow.window.as<Dctcp>().marked_fraction() / 2;
+    const double kept = 1 - flow.window.control<Dctcp>().marked_fraction() / 2;
     flow.window.on_mark(config);
     EXPECT_EQ(flow.window.window(), before);  // falls to the threshold as segments arrive
     flow.window.end_reduction(config);
@@ -408,12 +408,12 @@ TEST(Congestion, DctcpTakesTheFractionFromBytesNotFromAcknowledgements) {
     window.on_delivery({milliseconds(1), milliseconds(1), 4 * kMss, 4000, 8000, true, false},
                        config);
     const double first = 1 + (0 - 1) / 16.0;
-    EXPECT_DOUBLE_EQ(window.as<Dctcp>().marked_fraction(), first);
+    EXPECT_DOUBLE_EQ(window.control<Dctcp>().marked_fraction(), first);
     window.on_delivery({milliseconds(2), milliseconds(1), 3 * kMss, 7000, 9000, true, false},
                        config);
     window.on_delivery({milliseconds(2), milliseconds(1), 1 * kMss, 8000, 9000, true, true},
                        config);
-    EXPECT_DOUBLE_EQ(window.as<Dctcp>().marked_fraction(), first + (0.25 - first) / 16.0);
+    EXPECT_DOUBLE_EQ(window.control<Dctcp>().marked_fraction(), first + (0.25 - first) / 16.0);
 }
 
 TEST(Congestion, AnIdleWindowIsHalvedForEveryRtoDownToTheInitialOne) {

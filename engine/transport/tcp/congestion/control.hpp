@@ -9,10 +9,23 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
-#include "transport/tcp/congestion/config.hpp"
 
 namespace daqloom::transport {
+
+/// The TCP settings on which congestion controls depend.
+struct CongestionConfig {
+    DAQLOOM_FIELDS(CongestionConfig, (base::Bytes, mss, "Payload of a full segment (B).", 1448),
+                   (std::uint32_t, initial_window,
+                    "Window of a new or restarted connection (segments, RFC 6928).", 10),
+                   (base::Bytes, static_window,
+                    "Constant window of congestion control `static` (B)."),
+                   (base::Time, timer_tick, "Tick of the hosts' timers; 0: they are exact."),
+                   (bool, hystart, "CUBIC leaves slow start before it loses, as in Linux.", true),
+                   (double, dctcp_g, "Weight of a new sample in DCTCP's estimate (RFC 8257).",
+                    1.0 / 16.0))
+};
 
 /// The information of one acknowledgement for congestion control.
 struct AckSample {
@@ -67,7 +80,6 @@ struct CongestionControlOps {
 };
 
 /// The functions that have no default:
-///   kName                           the word of a scenario
 ///   cong_avoid(ack, window, config) the window grows
 ///   ssthresh(cwnd, config)          the threshold to which a loss reduces the window
 ///   ssthresh_of_mark(cwnd, config)  the same of a mark; only where needs_ecn
@@ -76,7 +88,6 @@ concept CongestionControlLike =
     std::derived_from<Control, CongestionControlOps> && std::is_trivially_copyable_v<Control> &&
     requires(Control control, CongestionWindow& window, const AckSample& ack,
              const CongestionConfig& config) {
-        { Control::kName } -> std::convertible_to<const char*>;
         control.cong_avoid(ack, window, config);
         { control.ssthresh(window.cwnd, config) } -> std::same_as<base::Bytes>;
     };

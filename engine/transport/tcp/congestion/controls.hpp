@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -18,29 +19,13 @@ enum class CongestionControl : std::uint8_t { newreno, cubic, dctcp, static_wind
 template <CongestionControlLike... Controls>
 struct ControlList {
     static constexpr std::size_t kBytes = std::max({sizeof(Controls)...});
+    static constexpr std::array kNeedsEcn = {Controls::needs_ecn...};
 
     /// Calls see(std::type_identity<Control>) for one of the list.
     template <class See>
-    static constexpr decltype(auto) visit(CongestionControl control, See&& see) {
-        return visit_from<0, Controls...>(control, see);
-    }
-
-    /// Calls see(control, name) for each of the list.
-    template <class See>
-    static void each(See see) {
-        std::underlying_type_t<CongestionControl> value = 0;
-        (see(CongestionControl{value++}, Controls::kName), ...);
-    }
-
-  private:
-    template <std::size_t index, class First, class... Rest, class See>
-    static constexpr decltype(auto) visit_from(CongestionControl control, See& see) {
-        if constexpr (sizeof...(Rest) > 0) {
-            if (control != CongestionControl{index}) {
-                return visit_from<index + 1, Rest...>(control, see);
-            }
-        }
-        return see(std::type_identity<First>{});
+    static void visit(CongestionControl control, See see) {
+        auto place = static_cast<std::uint8_t>(control);
+        ((place-- == 0 ? see(std::type_identity<Controls>{}) : void()), ...);
     }
 };
 

@@ -13,8 +13,6 @@ namespace daqloom::transport {
 
 class Cubic : public CongestionControlOps {
   public:
-    static constexpr const char* kName = "cubic";
-
     void pkts_acked(const AckSample& ack, CongestionWindow& window,
                     const CongestionConfig& config) {
         if (config.hystart && window.in_slow_start()) {

@@ -8,7 +8,6 @@ namespace daqloom::transport {
 
 class Dctcp : public NewReno {
   public:
-    static constexpr const char* kName = "dctcp";
     static constexpr bool needs_ecn = true;
 
     /// The estimate of the fraction of bytes marked.

@@ -7,8 +7,6 @@ namespace daqloom::transport {
 
 class NewReno : public CongestionControlOps {
   public:
-    static constexpr const char* kName = "newreno";
-
     void cong_avoid(const AckSample& ack, CongestionWindow& window,
                     const CongestionConfig& config) {
         const base::Bytes acked = window.slow_start(ack.delivered);

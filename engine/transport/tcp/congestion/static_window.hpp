@@ -7,7 +7,6 @@ namespace daqloom::transport {
 
 class StaticWindow : public CongestionControlOps {
   public:
-    static constexpr const char* kName = "static";
     static constexpr bool is_fixed = true;
 
     static base::Bytes init(const CongestionConfig& config) { return config.static_window; }
