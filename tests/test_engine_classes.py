@@ -37,6 +37,7 @@ def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.Flows
     config.flow_hosts = list(range(network.hosts))
     config.duration_s = 1e-3
     config.warmup_s = 0.2e-3
+    flows = []
     for host, level in (0, 0), (1, second_level):
         flow = _engine.Flow()
         flow.name = f"from {host}"
@@ -45,7 +46,8 @@ def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.Flows
         flow.service_level = level
         flow.bytes = 1 << 16
         flow.outstanding = 8
-        config.add_flow(flow)
+        flows.append(flow)
+    config.flows = flows
     system = _engine.FlowSystem(config)
     system.run()
     assert system.broken_conservation() == ""

@@ -1,9 +1,9 @@
-// Nodes on a ring, for Python. Plain attributes; times in seconds (`_s`).
+// Nodes on a ring, for Python.
 #include "systems/node_ring.hpp"
 
-#include "bindings/casters.hpp"
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
+#include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
 
 namespace daqloom::bindings {
@@ -15,17 +15,7 @@ namespace {
 
 void bind_node_ring(nb::module_& module) {
     using Config = NodeRingConfig;
-    nb::class_<Config>(module, "NodeRingConfig")
-        .def(nb::init<>())
-        .def_rw("work", &Config::work,
-                "By node: the time of a transfer that has a builder for itself.")
-        .def_rw("delays", &Config::delays, "What a node waits before each transfer, added up.")
-        .def_rw("writers", &Config::writers,
-                "Nodes that a builder serves at a time, in the order of arrival; 0: all.")
-        .def_rw("in_step", &Config::in_step)
-        .def_rw("duration_s", &Config::duration)
-        .def_rw("bins", &Config::bins)
-        .def_rw("seed", &Config::seed);
+    bind_config<Config>(module, "NodeRingConfig", "Nodes on a ring.");
     bind_report<NodeRingReport>(module, "NodeRingReport", "What nodes on a ring have sent.");
     module.def(
         "play_node_ring",

@@ -41,7 +41,8 @@ auto in_python(const Value& value) {
 /// Its name, with the unit of what Python sees.
 template <class Value>
 std::string name_in_python(const char* name) {
-    constexpr bool is_time = std::is_same_v<Value, base::Time>;
+    constexpr bool is_time =
+        std::is_same_v<Value, base::Time> || std::is_same_v<Value, std::vector<base::Time>>;
     constexpr bool is_rate = std::is_same_v<Value, base::BitRate>;
     return std::string(name) + (is_time ? "_s" : is_rate ? "_bps" : "");
 }

@@ -20,11 +20,7 @@ using namespace systems;
 namespace {
 
 void bind_shift_config(nb::module_& module) {
-    using protocol::SpikyDelay;
-    nb::class_<SpikyDelay>(module, "SpikyDelay")
-        .def_rw("usual", &SpikyDelay::usual)
-        .def_rw("spike", &SpikyDelay::spike)
-        .def_rw("spike_probability", &SpikyDelay::spike_probability);
+    bind_config<protocol::SpikyDelay>(module, "SpikyDelay", "Delay with spikes.");
     using Config = ShiftSystemConfig;
     auto cls = nb::class_<Config, SystemConfig>(module, "ShiftConfig");
     cls.def(nb::init<>())

@@ -1,5 +1,4 @@
-// Nodes on a simulated network, for Python. Plain attributes; times in seconds (`_s`), rates in
-// bits per second.
+// Nodes on a simulated network, for Python.
 #include "bindings/simulated.hpp"
 #include "bindings/casters.hpp"
 
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "bindings/report.hpp"
+#include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
 #include "ethernet/network_config.hpp"
 #include "hosts/path.hpp"
@@ -30,53 +30,17 @@ using systems::SystemConfig;
 namespace {
 
 void bind_flow(nb::module_& module) {
-    auto cls = nb::class_<Flow>(module, "Flow");
-    cls.def(nb::init<>())
-        .def_rw("name", &Flow::name)
-        .def_rw("sources", &Flow::sources)
-        .def_rw("destination", &Flow::destination)
-        .def_rw("service_level", &Flow::service_level)
-        .def_rw("bytes", &Flow::bytes)
-        .def_rw("messages", &Flow::messages)
-        .def_rw("load", &Flow::load)
-        .def_rw("is_poissonian", &Flow::is_poissonian)
-        .def_rw("is_datagram", &Flow::is_datagram)
-        .def_rw("outstanding", &Flow::outstanding)
-        .def_rw("start_s", &Flow::start)
-        .def_rw("interval_s", &Flow::interval);
+    auto cls = bind_config<Flow>(module, "Flow", "A flow beside or without event building.");
     cls.attr("ANY_OTHER") = Flow::kAnyOther;
 }
 
 void bind_system_config(nb::module_& module) {
-    nb::class_<hosts::PathConfig>(module, "PathConfig")
-        .def_rw("memory_passes", &hosts::PathConfig::memory_passes)
-        .def_rw("pcie_rate_bps", &hosts::PathConfig::pcie_rate)
-        .def_rw("memory_rate_bps", &hosts::PathConfig::memory_rate);
-
+    bind_config<hosts::PathConfig>(module, "PathConfig", "Way of bytes through a host.");
     using Config = SystemConfig;
-    auto cls = nb::class_<Config>(module, "SystemConfig");
-    cls.def(nb::init<>())
-        .def_rw("network", &Config::network)
-        .def_rw("transport", &Config::transport)
-        .def_rw("path", &Config::path)
-        .def_rw("latency", &Config::latency)
-        .def_rw("message_cost_s", &Config::message_cost)
-        .def_rw("send_rate_bps", &Config::send_rate)
-        .def_rw("receive_rate_bps", &Config::receive_rate)
-        .def_rw("polling_delay_s", &Config::polling_delay)
-        .def_rw("shared_cores", &Config::shared_cores)
-        .def_rw("local_rate_bps", &Config::local_rate)
-        .def_rw("control_bytes", &Config::control_bytes)
-        .def_rw("data_service_level", &Config::data_service_level)
-        .def_rw("control_service_level", &Config::control_service_level)
-        .def_rw("clock_offset_s", &Config::clock_offset)
-        .def_rw("clock_drift", &Config::clock_drift)
-        .def_rw("duration_s", &Config::duration)
-        .def_rw("warmup_s", &Config::warmup)
-        .def_rw("seed", &Config::seed)
-        .def_rw("bins", &Config::bins)
-        .def_rw("flow_hosts", &Config::flow_hosts)
-        .def("add_flow", [](Config& self, const Flow& flow) { self.flows.push_back(flow); })
+    auto cls = bind_config<Config>(module, "SystemConfig", "Parts that every system has.");
+    bind_settings<systems::NodesConfig>(cls);
+    bind_settings<systems::FlowsConfig>(cls);
+    cls.def_ro("bins", &Config::bins, "Bins of what is recorded over time.")
         .def(
             "add_node_change",
             [](Config& self, base::Time at, network::NodeIndex host, NodeChange::What change,

@@ -3,16 +3,19 @@
 
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::hosts {
 
 struct PathConfig {
-    base::BitRate pcie_rate = {};    ///< of the adapter, each way; 0: no limit
-    base::BitRate memory_rate = {};  ///< of a host's memory, all traffic together; 0: no limit
-    /// How often what is sent crosses memory, and what is received: written by its source and
-    /// fetched; delivered and read by what comes next.
-    std::uint32_t memory_passes = 2;
+    DAQLOOM_FIELDS(
+        PathConfig, (base::BitRate, pcie_rate, "Rate of the adapter, each way; 0: no limit."),
+        (base::BitRate, memory_rate, "Rate of a host's memory, all traffic together; 0: no limit."),
+        (std::uint32_t, memory_passes,
+         "Times that what is sent crosses memory, and what is received: written by its source and "
+         "fetched; delivered and read by what comes next.",
+         2))
 };
 
 /// First come, first served: one way of the adapter's PCIe, and with each pass the memory.

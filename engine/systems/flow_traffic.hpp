@@ -25,26 +25,28 @@ struct Flow {
     /// As destination: any of the other hosts of flows, drawn anew for each message.
     static constexpr std::uint32_t kAnyOther = ~std::uint32_t{0};
 
-    std::string name;                    ///< what its sources draw depends on it
-    std::vector<std::uint32_t> sources;  ///< places in `flow_hosts`
-    std::uint32_t destination = kAnyOther;
-    transport::ServiceLevel service_level = 0;
-    base::Bytes bytes = 0;       ///< of a message
-    std::uint64_t messages = 0;  ///< of each source; 0: without end
-    base::Time start;
-    /// From one message to the next, mean; zero: as soon as there is room.
-    base::Time interval;
-    /// Share of the source's wire that messages take, headers included, in place of `interval`;
-    /// 0 … 1, 0: `interval` counts.
-    double load = 0;
-    bool is_poissonian = false;  ///< intervals are exponential, else all alike
-    std::uint32_t outstanding = 128;
-    bool is_datagram = false;  ///< over UDP: `outstanding` messages wait for their adapter
+    DAQLOOM_FIELDS(
+        Flow, (std::string, name, "Name, on which the draws of the sources depend."),
+        (std::vector<std::uint32_t>, sources, "Sources, as places in `flow_hosts`."),
+        (std::uint32_t, destination, "Destination, likewise, or ANY_OTHER.", kAnyOther),
+        (transport::ServiceLevel, service_level, "Service level of its messages."),
+        (base::Bytes, bytes, "Size of a message."),
+        (std::uint64_t, messages, "Messages of each source; 0: without end."),
+        (base::Time, start, "Time of the first message."),
+        (base::Time, interval,
+         "Mean time from one message to the next; 0: as soon as there is room."),
+        (double, load,
+         "Share of the source's wire that messages take, headers included, in place of `interval`, "
+         "0 to 1; 0: `interval` counts."),
+        (bool, is_poissonian, "Intervals are exponential, else all alike."),
+        (std::uint32_t, outstanding, "Messages of a source under way at a time.", 128),
+        (bool, is_datagram, "Over UDP: `outstanding` messages wait for their adapter."))
 };
 
 struct FlowsConfig {
-    std::vector<network::NodeIndex> flow_hosts;  ///< between which flows are
-    std::vector<Flow> flows;
+    DAQLOOM_FIELDS(FlowsConfig,
+                   (std::vector<network::NodeIndex>, flow_hosts, "Hosts between which flows are."),
+                   (std::vector<Flow>, flows, "Flows."))
 };
 
 /// What all sources of a flow sent together.

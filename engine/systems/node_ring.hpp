@@ -22,17 +22,19 @@
 namespace daqloom::systems {
 
 struct NodeRingConfig {
-    /// By node: the time of a transfer that has a builder for itself.
-    std::vector<base::DelayDistribution> work;
-    /// What a node waits before each transfer, added up.
-    std::vector<base::DelayDistribution> delays;
-    /// Nodes that a builder serves at a time, with equal shares; the others wait in the order of
-    /// their arrival. 0: all who are there, as a switch does.
-    std::uint32_t writers = 0;
-    bool in_step = false;  ///< nobody begins a step before all have ended the last one
-    base::Time duration;
-    std::size_t bins = 1;  ///< of time, equally long
-    std::uint64_t seed = 1;
+    DAQLOOM_FIELDS(
+        NodeRingConfig,
+        (std::vector<base::DelayDistribution>, work,
+         "Time of a transfer that has a builder for itself, by node."),
+        (std::vector<base::DelayDistribution>, delays,
+         "Delays of a node before each transfer, added up."),
+        (std::uint32_t, writers,
+         "Nodes that a builder serves at a time, with equal shares; the others wait in the order "
+         "of their arrival. 0: all who are there, as a switch does."),
+        (bool, in_step, "Nobody begins a step before all have ended the last one."),
+        (base::Time, duration, "Virtual time of the run."),
+        (std::size_t, bins, "Bins of time, equally long.", 1),
+        (std::uint64_t, seed, "Seed of the delays.", 1))
 };
 
 struct NodeRingReport {

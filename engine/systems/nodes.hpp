@@ -18,6 +18,7 @@
 
 #include "base/distribution.hpp"
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/pool.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
@@ -33,32 +34,31 @@ using network::NodeIndex;
 using transport::ServiceLevel;
 
 struct NodesConfig {
-    /// Time of the processor for a message, sent or received: LogGP's o.
-    base::Time message_cost;
-    /// Of the processor, besides, for data that it sends (and has made) or takes in (and checks):
-    /// the inverse of LogGOPS's O. 0: they take it no time.
-    base::BitRate send_rate;
-    base::BitRate receive_rate;
-    /// Cores on which the processors of all nodes take turns, as those of units of one machine do;
-    /// 0: each node has a core of its own.
-    std::uint32_t shared_cores = 0;
-    /// From the end of a transfer until the processor notices.
-    base::Time polling_delay;
-    /// Of the adapter and the software, from a message's task until its first packet.
-    base::DelayDistribution latency;
-    base::Bytes control_bytes = 16;  ///< of a message without data, sizes or offsets
-    ServiceLevel data_service_level = 0;
-    ServiceLevel control_service_level = 0;
-    base::BitRate local_rate;  ///< of copies within a node; 0: they take no time
-
-    /// Of clocks: standard deviations over the nodes.
-    base::Time clock_offset;
-    double clock_drift = 0;  ///< seconds per second
-
-    base::Time duration = base::milliseconds(10);
-    base::Time warmup;
-    std::uint64_t seed = 1;
-
+    DAQLOOM_FIELDS(
+        NodesConfig,
+        (base::Time, message_cost,
+         "Time of the processor for a message, sent or received: LogGP's o."),
+        (base::BitRate, send_rate,
+         "Rate at which the processor makes and sends data, besides: the inverse of LogGOPS's O; "
+         "0: "
+         "without time."),
+        (base::BitRate, receive_rate, "Rate at which it takes data in and checks them; likewise."),
+        (std::uint32_t, shared_cores,
+         "Cores on which the processors of all nodes take turns, as those of units of one machine "
+         "do; 0: each node has a core of its own."),
+        (base::Time, polling_delay,
+         "Time from the end of a transfer until the processor notices it."),
+        (base::DelayDistribution, latency,
+         "Time of adapter and software from a message's task until its first packet."),
+        (base::Bytes, control_bytes, "Size of a message without data, sizes or offsets.", 16),
+        (ServiceLevel, data_service_level, "Service level of data."),
+        (ServiceLevel, control_service_level, "Service level of other messages."),
+        (base::BitRate, local_rate, "Rate of copies within a node; 0: they take no time."),
+        (base::Time, clock_offset, "Standard deviation of the nodes' clocks."),
+        (double, clock_drift, "Standard deviation of the drift of these clocks."),
+        (base::Time, duration, "Virtual time of the run.", base::milliseconds(10)),
+        (base::Time, warmup, "Virtual time at the start that is not counted."),
+        (std::uint64_t, seed, "Seed of all that is drawn.", 1))
     std::vector<NodeChange> node_changes;  ///< during the run
 };
 

@@ -29,9 +29,11 @@
 namespace daqloom::systems {
 
 struct SystemConfig : NodesConfig, FlowsConfig {
-    std::variant<ethernet::NetworkConfig, infiniband::FabricConfig> network;
-    std::variant<transport::TcpConfig, transport::RdmaConfig> transport;
-    hosts::PathConfig path;     ///< of every host, for RDMA
+    using Network = std::variant<ethernet::NetworkConfig, infiniband::FabricConfig>;
+    using Transport = std::variant<transport::TcpConfig, transport::RdmaConfig>;
+    DAQLOOM_FIELDS(SystemConfig, (Network, network, "Network of all hosts."),
+                   (Transport, transport, "Transport over it."),
+                   (hosts::PathConfig, path, "Way of bytes through every host, for RDMA."))
     std::uint32_t bins = 4000;  ///< of what is recorded over time
 };
 

@@ -49,7 +49,7 @@ def _arrivals(event: Event) -> _engine.Arrivals:
         filling_scheme=list(lhc.pattern),
         simple_dead_time_bx=lhc.simple_dead_time,
         complex_dead_time=[(bucket.triggers, bucket.window) for bucket in lhc.complex_dead_time],
-        trace_times=list(event.arrival_times or ()),
+        trace_times_s=list(event.arrival_times or ()),
     )
 
 

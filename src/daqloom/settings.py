@@ -26,7 +26,15 @@ def settings(kind: type[Config], /, *tables: Part, **values: object) -> Config:
     enumeration that it names, a distribution a delay. Raises TypeError for a field without a value
     and for a value without a field.
     """
-    config, fields = kind(), fields_of(kind)
+    config = kind()
+    set_fields(config, kind, *tables, **values)
+    return config
+
+
+def set_fields(config: object, kind: type[object], /, *tables: Part, **values: object) -> None:
+    """Set the fields that a configuration has as one of `kind`, which is its class or a base of
+    it, as `settings` does."""
+    fields = fields_of(kind)
     if unknown := values.keys() - fields.keys():
         raise TypeError(f"{kind.__name__} has no field {min(unknown)}")
     for name, key in fields.items():
@@ -34,7 +42,6 @@ def settings(kind: type[Config], /, *tables: Part, **values: object) -> Config:
         if value is _NONE:
             raise TypeError(f"{kind.__name__}.{name} has no value, and no table has the key {key}")
         setattr(config, name, _of_engine(value, type(getattr(config, name))))
-    return config
 
 
 _FIELDS: dict[type[object], dict[str, str]] = {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/distribution.hpp"
+#include "base/fields.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
 
@@ -10,9 +11,10 @@ namespace daqloom::protocol {
 /// The time until a card's write is acknowledged over PCIe, with latency spikes that the card's
 /// buffer has to bridge (readout_cards.hpp).
 struct SpikyDelay {
-    base::DelayDistribution usual = {};
-    base::DelayDistribution spike = {};
-    double spike_probability = 0;  ///< that a delay is a spike, 0 … 1; 0 draws nothing for it
+    DAQLOOM_FIELDS(SpikyDelay, (base::DelayDistribution, usual, "Delay that is no spike."),
+                   (base::DelayDistribution, spike, "Delay that is a spike."),
+                   (double, spike_probability,
+                    "Probability that a delay is a spike, 0 to 1; 0 draws nothing for it."))
 
     [[nodiscard]] base::Time draw(base::RandomStream& random) const {
         const bool is_spike = spike_probability > 0 && random.uniform() < spike_probability;

@@ -4,6 +4,7 @@ from daqloom import _engine
 from daqloom.analyse.fabric_slowest import Times
 from daqloom.rules import delay_of
 from daqloom.scenario.distribution import Distribution
+from daqloom.settings import settings
 
 FIFTHS = 5
 
@@ -22,13 +23,16 @@ def shares_by_fifth(
     before each, with a factor, and `certain_s` besides; `writers` that a builder serves at a time,
     0: all.
     """
-    config = _engine.NodeRingConfig()
-    config.work = [_around(mean_s, deviation_s) for mean_s in work_s.tolist()]
-    random = [_stretched(delay, factor) for delay, factor in delays]
-    config.delays = [*random, _around(certain_s, 0.0)]
-    config.writers = writers
-    config.duration_s = time_s
-    config.bins = FIFTHS
+    config = settings(
+        _engine.NodeRingConfig,
+        work=[_around(mean_s, deviation_s) for mean_s in work_s.tolist()],
+        delays=[*(_stretched(delay, factor) for delay, factor in delays), _around(certain_s, 0.0)],
+        writers=writers,
+        in_step=False,
+        duration_s=time_s,
+        bins=FIFTHS,
+        seed=1,
+    )
     return _engine.play_node_ring(config).shares
 
 

@@ -1,5 +1,5 @@
-"""The flows of a simulated system, alone or beside a building protocol: what the engine is told of
-them, and what came out."""
+"""The flows of a simulated system, alone or beside a building protocol: the engine's configuration
+of them, and their metrics."""
 
 import numpy as np
 
@@ -7,6 +7,7 @@ from daqloom import _engine
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.models import Scenario
+from daqloom.settings import settings
 from daqloom.simulate import latency
 from daqloom.topology.routes import trace
 from daqloom.topology.system import FabricSystem, check_paths
@@ -44,40 +45,39 @@ def flow_sources(scenario: Scenario, system: FabricSystem) -> dict[str, list[int
     return sources
 
 
-def set_flows(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Tell the engine of the flows, if any.
+def flows_of(scenario: Scenario, system: FabricSystem) -> tuple[list[int], list[_engine.Flow]]:
+    """Return the hosts between which flows are, and the flows; none of either without flows.
 
     Raises ScenarioError for an unknown host, and for one that is not reached.
     """
     if not scenario.flows:
-        return
+        return [], []
     hosts = np.array(flow_hosts(scenario, system))
-    config.flow_hosts = hosts.tolist()
-    places = _places(system, config.flow_hosts)
+    places = _places(system, hosts.tolist())
     paths = None if scenario.network.is_racks else trace(system.fabric, system.routes)
+    flows = []
     for name, sources in flow_sources(scenario, system).items():
         given = scenario.flows[name]
-        flow = _engine.Flow()
-        flow.name = name
-        flow.sources = sources
-        flow.destination = _engine.Flow.ANY_OTHER
+        destination = _engine.Flow.ANY_OTHER
         if given.destination != RANDOM:
-            flow.destination = _place(f"flows.{name}.destination", given.destination, places)
+            destination = _place(f"flows.{name}.destination", given.destination, places)
         if paths is not None:
-            targets = hosts if given.destination == RANDOM else hosts[[flow.destination]]
+            targets = hosts if given.destination == RANDOM else hosts[[destination]]
             check_paths(f"flows.{name}", paths, hosts[sources], targets)
             if scenario.transport.connection == "reliable":  # acknowledges go the other way
                 check_paths(f"flows.{name}", paths, targets, hosts[sources])
-        flow.service_level = given.service_level
-        flow.bytes = given.size
-        flow.messages = given.messages
-        flow.start_s = given.start
-        flow.interval_s = given.interval
-        flow.load = given.load
-        flow.is_poissonian = given.arrivals == "poisson"
-        flow.outstanding = given.outstanding
-        flow.is_datagram = given.transport == "udp"
-        config.add_flow(flow)
+        flow = settings(
+            _engine.Flow,
+            given,
+            name=name,
+            sources=sources,
+            destination=destination,
+            bytes=given.size,
+            is_poissonian=given.arrivals == "poisson",
+            is_datagram=given.transport == "udp",
+        )
+        flows.append(flow)
+    return hosts.tolist(), flows
 
 
 def _places(system: FabricSystem, hosts: list[int]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Any
 from daqloom import _engine
 from daqloom.rules import delay_of, shift_rules
 from daqloom.scenario.models import Scenario
+from daqloom.settings import settings
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.faulted import incomplete
 from daqloom.simulate.faults import set_run_control, set_schedules
@@ -40,9 +41,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.stream_buffer = scenario.readout.buffer
     card = scenario.readout.card
     config.card_buffer = card.buffer
-    config.card_acknowledge.usual = delay_of(card.acknowledge)
-    config.card_acknowledge.spike = delay_of(card.spike)
-    config.card_acknowledge.spike_probability = card.spike_probability
+    config.card_acknowledge = settings(_engine.SpikyDelay, card, usual=card.acknowledge)
     set_run_control(config, scenario, system)
     set_schedules(config, tables)
     config.output_buffer = scenario.builders.buffer

@@ -1,4 +1,5 @@
-"""Tells the engine of what every simulated system has: network, transport, hosts, flows, a run."""
+"""The engine's configuration of what every simulated system has: network, transport, hosts, flows,
+a run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,9 +10,10 @@ from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.event import Event
 from daqloom.scenario.models import Scenario
+from daqloom.settings import set_fields, settings
 from daqloom.simulate.ethernet import ethernet_config
 from daqloom.simulate.faults import set_link_faults, set_node_faults
-from daqloom.simulate.flow_traffic import set_flows
+from daqloom.simulate.flow_traffic import flows_of
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
 from daqloom.topology.failures.reroute import Rerouting
@@ -32,38 +34,33 @@ def set_system(
 ) -> list[Rerouting]:
     """Set the part of the configuration that is common to all protocols; return the tables that
     replace those of the beginning."""
-    hosts, transport = scenario.hosts, scenario.transport
     network: _engine.EthernetConfig | _engine.InfinibandConfig
     if scenario.network.technology == "ethernet":
         network = ethernet_config(scenario, system, seed)
     else:
         network = infiniband_config(system, seed)
     tables = set_link_faults(network, scenario, system)
-    config.network = network
-    if transport.kind == "tcp":
-        config.transport = tcp_config(scenario)
+    transport: _engine.TcpConfig | _engine.RdmaConfig
+    if scenario.transport.kind == "tcp":
+        transport = tcp_config(scenario)
     else:
-        config.transport = rdma_config(transport, seed)
-    config.path.pcie_rate_bps = hosts.pcie_rate
-    config.path.memory_rate_bps = hosts.memory_rate
-    config.path.memory_passes = hosts.memory_passes
-    config.data_service_level = transport.data_service_level
-    config.control_service_level = transport.control_service_level
-    config.latency = delay_of(hosts.latency)
-    config.message_cost_s = hosts.message_cost
-    config.send_rate_bps = hosts.send_rate
-    config.receive_rate_bps = hosts.receive_rate
-    config.polling_delay_s = hosts.polling_delay
-    config.shared_cores = hosts.shared_cores
-    config.control_bytes = scenario.building.control_size
-    config.local_rate_bps = hosts.local_rate
-    config.clock_offset_s = hosts.clock_offset
-    config.clock_drift = hosts.clock_drift
-    set_flows(config, scenario, system)
+        transport = rdma_config(scenario.transport, seed)
+    flow_hosts, flows = flows_of(scenario, system)
+    set_fields(
+        config,
+        _engine.SystemConfig,
+        scenario.hosts,
+        scenario.transport,
+        scenario.run,
+        network=network,
+        transport=transport,
+        path=settings(_engine.PathConfig, scenario.hosts),
+        control_bytes=scenario.building.control_size,
+        flow_hosts=flow_hosts,
+        flows=flows,
+        seed=seed,
+    )
     set_node_faults(config, scenario, system)
-    config.duration_s = scenario.run.duration
-    config.warmup_s = scenario.run.warmup
-    config.seed = seed
     return tables
 
 
