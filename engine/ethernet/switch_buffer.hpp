@@ -29,7 +29,7 @@ struct SwitchConfig {
         SwitchConfig, (BufferModel, model, "Frames that the buffer admits.", BufferModel::infinite),
         (base::Bytes, buffer, "Whole buffer (B); 0: not bounded (drop_tail)."),
         (base::Bytes, dedicated, "Part spread evenly over `dedicated_ports` (B)."),
-        (std::uint32_t, dedicated_ports, "0: the ports that are wired."),
+        (std::uint32_t, dedicated_ports, "Ports that share this part; 0: those wired."),
         (double, alpha, "Dynamic threshold: share of the free shared pool for one output.", 1.0),
         (base::Bytes, port_limit, "Limit of one output, in voq of one queue (B); 0: none."),
         (base::Bytes, cell_size, "Size of a cell (B); 0: counted by the byte."),

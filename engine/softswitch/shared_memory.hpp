@@ -19,7 +19,7 @@ namespace daqloom::softswitch {
 struct SharedMemoryConfig {
     DAQLOOM_FIELDS(SharedMemoryConfig, (base::Bytes, buffer, "All of the memory (B)."),
                    (base::Bytes, dedicated, "Part spread evenly over `dedicated_ports` (B)."),
-                   (std::uint32_t, dedicated_ports, "0: all ports."),
+                   (std::uint32_t, dedicated_ports, "Ports that share this part; 0: all."),
                    (double, alpha, "Dynamic threshold: share of the free rest for one output.",
                     1.0),
                    (base::Bytes, port_limit, "Limit of one output (B); 0: none."),

@@ -31,7 +31,7 @@ struct NodeRingConfig {
         (std::uint32_t, writers,
          "Nodes that a builder serves at a time, with equal shares; the others wait in the order "
          "of their arrival. 0: all who are there, as a switch does."),
-        (bool, in_step, "Nobody begins a step before all have ended the last one."),
+        (bool, in_step, "No node begins a step before all have ended the last one."),
         (base::Time, duration, "Virtual time of the run."),
         (std::size_t, bins, "Bins of time, equally long.", 1),
         (std::uint64_t, seed, "Seed of the delays.", 1))

@@ -11,7 +11,8 @@ namespace daqloom::transport {
 struct RdmaConfig {
     DAQLOOM_FIELDS(
         RdmaConfig, (base::Bytes, mtu, "Payload of a full packet (B).", 4096),
-        (bool, acknowledge, "Else a message is complete when it has been received.", true),
+        (bool, acknowledge, "Receivers acknowledge; else a message is complete at its receiver.",
+         true),
         (base::Time, retry_timeout,
          "Time from the departure of a message's last packet to its retransmission; 0: nothing is "
          "retransmitted, and a queue pair that has lost a packet delivers nothing more."),
