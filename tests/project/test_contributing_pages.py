@@ -96,8 +96,6 @@ EXAMPLES = {
     "add-a-switch-model": r'BufferModel::drop_tail|"drop-tail"|queue_packets',
 }
 """What a page walks through, as code names it."""
-OLD_NAMES = "src/daqloom/scenario/moved.py"
-"""Names tables that scenarios once had: an addition has none."""
 
 
 @functools.cache
@@ -122,7 +120,7 @@ def naming(pattern: str) -> set[str]:
         if file.suffix in (".hpp", ".cpp", ".py")
         and not re.search(r"_(test|bench|fuzz)\.|/tests/", str(file.relative_to(ROOT)))
         and re.search(pattern, without_prose(file))
-    } - {OLD_NAMES}
+    }
 
 
 def test_every_page_has_an_example() -> None:

@@ -47,26 +47,6 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path, override, nearest
     assert "did you mean" in sentence
 
 
-@pytest.mark.parametrize(
-    ("override", "says"),
-    [
-        ("switch.tor.buffer=2 MB", "it is network.switch.tor.buffer now"),
-        ("switch.tor.bufer=2 MB", 'did you mean "network.switch.tor.buffer"?'),
-        ("sources.count=2", "it is readout.units now"),
-        ("shift.window=1 ms", "it is building.window now"),
-        ("nodes.count=2", "it is readout.units, or hosts.count without building now"),
-    ],
-)
-def test_a_key_that_has_moved_is_refused_with_its_new_place(override, says):
-    assert says in refusal("small-rack", [override])
-
-
-def test_a_table_that_has_moved_is_refused_with_its_new_place(tmp_path):
-    file = tmp_path / "mine.toml"
-    file.write_text("[fragments]\npacking = 2\n")
-    assert 'unknown key "fragments"; it is event now' in refusal(file)
-
-
 def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well():
     windows = ["building.change=window"]
     assert load("lhcb-run3-test", windows).building.change == "window"  # the file has a barrier

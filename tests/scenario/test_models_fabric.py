@@ -99,8 +99,6 @@ def test_the_api_loads_both_kinds() -> None:
     ("override", "said"),
     [
         ("network.switch.bufer=1 MB", 'did you mean "network.switch.buffer"'),
-        ("fabric.buffer=1 MB", 'unknown key "fabric.buffer"; it is network.switch.buffer now'),
-        ("fabric.lanes.count=2", "it is network.lanes.count now"),
         ("event.size=1 MB", 'event.size means nothing with building.protocol = "shift"'),
         ("network.links.rate=fast", 'a rate such as "25 Gb/s", or by the name of a speed: SDR'),
         ("network.switch.buffer=4 KiB", "is smaller than a full packet of 65 blocks"),

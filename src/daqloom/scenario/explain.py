@@ -11,7 +11,6 @@ from daqloom.scenario import synonyms
 from daqloom.scenario.choices import named_tables, table_of
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.moved import KEYS, TABLES, moved
 from daqloom.scenario.quantities import Dimension, dimension_of
 from daqloom.scenario.show import toml_value
 from daqloom.words import closest
@@ -158,10 +157,6 @@ def _quote(value: object) -> str:
 
 def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     """Return the end of a sentence about an unknown key: the most similar known one."""
-    now = moved(path, lambda key: knows(key, system))
-    if path in TABLES or path in KEYS or knows(now, system):
-        return f"; it is {now} now"
-    path = now or path
     known = [named_as(path, key) for key in known_keys(system) if _is_beside(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
     table, _, last = path.rpartition(".")
