@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 from pydantic.fields import FieldInfo
-from quantiphy import InvalidNumber, Quantity
 
 LONGEST_QUANTITY = 64
 """Most characters of a quantity."""
@@ -56,22 +55,25 @@ class Dimension:
             if isinstance(text, (int, float)) and not isinstance(text, bool):
                 raise ValueError(f"has no unit; write it as a {self._expected}")
             raise ValueError(f"is not a quantity; write it as a {self._expected}")
-        if "," in text:  # quantiphy would pass over it, and read 2,5 MB as 25 MB
+        if "," in text:
             pointed = text.strip().replace(",", "." if text.count(",") == 1 else "")
             raise ValueError(
                 "has a comma; write it with a point before decimals and with nothing between "
                 f'thousands, such as "{pointed[:LONGEST_QUANTITY]}"'
             )
-        try:
-            value, unit = _read(text)
-        except InvalidNumber:
-            raise NotationError("is not a quantity") from None
+        if len(text) > LONGEST_QUANTITY:
+            raise ValueError("is too long for a quantity")
+        if (found := _QUANTITY.fullmatch(text.strip())) is None:
+            raise NotationError("is not a quantity")
+        number, whole, prefix, unit = found.groups(default="")
+        if whole in self.scale:  # "min" has no prefix
+            prefix, unit = "", whole
         if unit == "":
             raise NotationError("has no unit")
         if unit not in self.scale:
             hint = "; B is bytes, b is bits" if {unit[:1], self.unit[:1]} == {"b", "B"} else ""
             raise NotationError(f"is not in {self.unit}", hint)
-        value *= self.scale[unit]
+        value = float(Decimal(number) * _PREFIXES[prefix]) * self.scale[unit]
         if not math.isfinite(value):
             raise ValueError(f"is not finite; write it as a {self._expected}")
         if value < 0:
@@ -133,24 +135,16 @@ class Dimension:
         return f"{lowest} and at most {self.format(self.maximum)}"
 
 
-def _read(text: str) -> tuple[float, str]:
-    """Return number and unit, with the prefix applied, which quantiphy omits after an exponent.
-    Raises InvalidNumber."""
-    if len(text) > LONGEST_QUANTITY:
-        raise ValueError("is too long for a quantity")
-    if clock := _CLOCK.fullmatch(text.strip()):  # quantiphy would read "10 min" as 10 milli-inches
-        return float(clock[1]), clock[2]
-    quantity = Quantity(text.strip(), binary=True)
-    if "e" in text.lower() and quantity.units and quantity.units not in _UNITS:
-        prefixed = Quantity(f"1 {quantity.units}", binary=True)
-        return float(quantity) * float(prefixed), str(prefixed.units)
-    return float(quantity), str(quantity.units)
-
-
+_DECIMAL = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+_BINARY = {10: "Ki", 20: "Mi", 30: "Gi", 40: "Ti"}
+_PREFIXES = {prefix: Decimal(1 << power) for power, prefix in _BINARY.items()}
+for _power, _prefixes in {**_DECIMAL, -15: "f", -6: "uµμ", 3: "kK", 15: "P", 18: "E"}.items():
+    _PREFIXES |= dict.fromkeys(_prefixes or ("",), Decimal(10) ** _power)
+_NUMBER = r"[+-]?(?:(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?|inf|nan)"
+_QUANTITY = re.compile(rf"({_NUMBER})\s*(([KMGT]i|[kKMGTPEmuµμnpf])?([^\s0-9.+-]\S*)?)")
 _BYTES = {"B": 1}
 _BITRATE = {"b/s": 1, "bit/s": 1, "bps": 1, "B/s": 8}
 _TIME = {"s": 1, "min": 60, "h": 3600}
-_CLOCK = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(min|h)")
 _FREQUENCY = {"Hz": 1}
 _SPELLINGS = {
     "B": {"[bB]ytes?|(?<=[kKMGTi])": "B"},
@@ -161,10 +155,6 @@ _SPELLINGS = {
 """Units as people write them, or omit them after a prefix, with the unit that is read."""
 _SEVERAL = re.compile(r"([0-9]{1,4})\s*[x×*]\s*([^x×*±]+)")
 _SPREAD = re.compile(r"([^±]+?)\s*(?:±|\+/?-)\s*(?:([0-9]+\.?[0-9]*)\s*%|([^%]+?))")
-_UNITS = _BYTES | _BITRATE | _TIME | _FREQUENCY
-
-_DECIMAL = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
-_BINARY = {10: "Ki", 20: "Mi", 30: "Gi", 40: "Ti"}
 
 
 def format_quantity(value: float, unit: str) -> str:
