@@ -1,14 +1,16 @@
 """The set-up of all commands of daqloom: plain help, with commands grouped by purpose."""
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
+from daqloom.cli.console import plain_failures
 from daqloom.words import closest, listed, printable
 
 DESCRIBED = "Describe, analyse, simulate"
@@ -17,9 +19,21 @@ LIVE = "Real event builders"
 NETWORKS_AND_DATA = "Networks and data"
 OTHERS = "Commands"
 
+Callback = TypeVar("Callback", bound=Callable[..., Any])
+
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice, rather than dropping the first value."""
+    """A command that refuses an option given twice, rather than dropping the first value, and whose
+    expected failures are one sentence and an exit code; `saved` is the end of that on Ctrl-C."""
+
+    def __init__(self, *args: Any, saved: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._saved = saved
+
+    def invoke(self, ctx: Any) -> Any:
+        """See `TyperCommand`."""
+        with plain_failures(self._saved):
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """See `TyperCommand`."""
@@ -35,9 +49,11 @@ class Command(TyperCommand):
 class Commands(typer.Typer):
     """A group whose commands are of the class `Command`."""
 
-    def command(self, name: str | None = None, **options: Any) -> Any:
-        """See `typer.Typer`."""
-        return super().command(name, **{"cls": Command} | options)
+    def command(
+        self, name: str | None = None, *, saved: str = "nothing was saved", **options: Any
+    ) -> Callable[[Callback], Callback]:
+        """See `typer.Typer`, and for `saved` `Command`."""
+        return super().command(name, **{"cls": partial(Command, saved=saved)} | options)
 
 
 class Group(TyperGroup):
@@ -75,7 +91,7 @@ class Group(TyperGroup):
                 formatter.write_dl(rows)
 
 
-def group(*, cls: type[TyperGroup] = Group, **options: Any) -> typer.Typer:
+def group(*, cls: type[TyperGroup] = Group, **options: Any) -> Commands:
     """Make a group of commands. Plain help keeps the layout of the examples and starts faster."""
     return Commands(cls=cls, no_args_is_help=True, rich_markup_mode=None, **options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from daqloom.cli.console import check_writable, note, plain_failures, print_json
+from daqloom.cli.console import check_writable, note, print_json
 from daqloom.cli.options import Json, Quiet, option
 
 MICRO = 1e6
@@ -52,24 +52,23 @@ def calibrate(
       daqloom calibrate --units 13 --latencies latencies.txt
       daqloom calibrate --transport shm --json
     """
-    with plain_failures():
-        from daqloom.measure.calibrate import calibrate as measured
-        from daqloom.metrics import with_unit
-        from daqloom.output import write_text
+    from daqloom.measure.calibrate import calibrate as measured
+    from daqloom.metrics import with_unit
+    from daqloom.output import write_text
 
-        if latencies:
-            check_writable(latencies, "--latencies")
-        if not quiet:
-            note("messages travel to and fro, for some seconds")
-        found = measured(transport, congestion, units=units)
-        if latencies:
-            lines = (f"{MICRO * each:.3f}\n" for each in found.latencies_s)
-            write_text(latencies, "".join(lines))
-        if json:
-            print_json(found.to_dict())
-            return
-        late = found.to_dict()["timer_lateness_s"]
-        usual, seldom = (with_unit(float(f"{late[of]:.2g}"), "s") for of in ("p50", "p99"))
-        print(f"# By `daqloom calibrate`: {found.transport}, {found.where}, {found.units} units.")
-        print(f"# A timer wakes a process {usual} late, one in a hundred {seldom}.")
-        print(found.table(str(latencies) if latencies else ""))
+    if latencies:
+        check_writable(latencies, "--latencies")
+    if not quiet:
+        note("messages travel to and fro, for some seconds")
+    found = measured(transport, congestion, units=units)
+    if latencies:
+        lines = (f"{MICRO * each:.3f}\n" for each in found.latencies_s)
+        write_text(latencies, "".join(lines))
+    if json:
+        print_json(found.to_dict())
+        return
+    late = found.to_dict()["timer_lateness_s"]
+    usual, seldom = (with_unit(float(f"{late[of]:.2g}"), "s") for of in ("p50", "p99"))
+    print(f"# By `daqloom calibrate`: {found.transport}, {found.where}, {found.units} units.")
+    print(f"# A timer wakes a process {usual} late, one in a hundred {seldom}.")
+    print(found.table(str(latencies) if latencies else ""))

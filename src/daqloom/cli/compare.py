@@ -11,7 +11,6 @@ from daqloom.cli.console import (
     assumed,
     check_figures,
     end_if_failed,
-    plain_failures,
     print_json,
     progress,
 )
@@ -82,12 +81,11 @@ def compare(
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
       daqloom compare laptop-pull --methods "simulate, measure"
     """
-    with plain_failures():
-        system = _system(scenario, set_ or (), duration)
-        if system.scenario.is_rack and methods is None and not system.scenario.measure.has_lab:
-            _rack(system, duration or DURATION, seed, figure or [], quiet=quiet, json=json)
-        else:
-            _fabric(system, duration, methods, seed, figure or [], quiet=quiet, json=json)
+    system = _system(scenario, set_ or (), duration)
+    if system.scenario.is_rack and methods is None and not system.scenario.measure.has_lab:
+        _rack(system, duration or DURATION, seed, figure or [], quiet=quiet, json=json)
+    else:
+        _fabric(system, duration, methods, seed, figure or [], quiet=quiet, json=json)
 
 
 def _system(scenario: str, set_: Sequence[str], duration: str | None) -> System:

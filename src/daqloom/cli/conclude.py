@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom.cli import options
-from daqloom.cli.console import check_figures, fail, plain_failures, print_json, progress
+from daqloom.cli.console import check_figures, fail, print_json, progress
 from daqloom.cli.options import flag, option
 from daqloom.columns import print_table
 
@@ -65,34 +65,33 @@ def levels(
       daqloom study levels atlas-min-buffer --quick
       daqloom study levels atlas-min-buffer --at event.rate="12 kHz" --period fill --fill "8 h"
     """
-    with plain_failures():
-        check_figures(figure or (), FIGURES)
-        from daqloom.cli.store import read_study
-        from daqloom.report.study import levels as study_levels
-        from daqloom.study import as_json
-        from daqloom.study import levels as of_study
-        from daqloom.study.points import axes_of, operating_point
+    check_figures(figure or (), FIGURES)
+    from daqloom.cli.store import read_study
+    from daqloom.report.study import levels as study_levels
+    from daqloom.study import as_json
+    from daqloom.study import levels as of_study
+    from daqloom.study.points import axes_of, operating_point
 
-        fill_s = of_study.seconds(fill)
-        periods = [of_study.period(each, fill_s) for each in period or ("hour", "fill", "day")]
-        _, dataset, opened = read_study(file, store, quick=quick, course=True)
-        chosen = _place(dataset, at)
-        with progress("fitting", quiet=quiet) as show:
-            found = of_study.levels(
-                dataset, periods, at={axis: [step] for axis, step in chosen.items()}, progress=show
-            )
-        shown = study_levels.nearest(dataset, found, operating_point(dataset) | chosen)
-        if json:
-            _print_json(as_json.levels(dataset.attrs["study"], found), opened.damages)
-        else:
-            if shown is not None:
-                print(*study_levels.sentences(dataset, found, shown), sep="\n")
-            shown_rows = study_levels.rows(dataset, found)
-            _print_table(study_levels.head(dataset, found), shown_rows, len(axes_of(dataset)))
-        if shown is None:
-            fail("no point has a return level: all are left out", 1)
-        if figure:
-            _draw(figure, study_levels.figure(dataset, found, shown))
+    fill_s = of_study.seconds(fill)
+    periods = [of_study.period(each, fill_s) for each in period or ("hour", "fill", "day")]
+    _, dataset, opened = read_study(file, store, quick=quick, course=True)
+    chosen = _place(dataset, at)
+    with progress("fitting", quiet=quiet) as show:
+        found = of_study.levels(
+            dataset, periods, at={axis: [step] for axis, step in chosen.items()}, progress=show
+        )
+    shown = study_levels.nearest(dataset, found, operating_point(dataset) | chosen)
+    if json:
+        _print_json(as_json.levels(dataset.attrs["study"], found), opened.damages)
+    else:
+        if shown is not None:
+            print(*study_levels.sentences(dataset, found, shown), sep="\n")
+        shown_rows = study_levels.rows(dataset, found)
+        _print_table(study_levels.head(dataset, found), shown_rows, len(axes_of(dataset)))
+    if shown is None:
+        fail("no point has a return level: all are left out", 1)
+    if figure:
+        _draw(figure, study_levels.figure(dataset, found, shown))
 
 
 def fit(
@@ -136,31 +135,30 @@ def fit(
       daqloom study fit atlas-min-buffer --below "32 MB" --figure surface.png
       daqloom study fit atlas-min-buffer --at event.rate="15 kHz" --at event.size="6 MB" --json
     """
-    with plain_failures():
-        check_figures(figure or (), FIGURES)
-        from daqloom.cli.store import read_study
-        from daqloom.report.study import surface as study_surface
-        from daqloom.study import as_json
-        from daqloom.study.fits import fits
-        from daqloom.study.points import operating_point, shown_variable
+    check_figures(figure or (), FIGURES)
+    from daqloom.cli.store import read_study
+    from daqloom.report.study import surface as study_surface
+    from daqloom.study import as_json
+    from daqloom.study.fits import fits
+    from daqloom.study.points import operating_point, shown_variable
 
-        _, dataset, opened = read_study(file, store, quick=quick)
-        limit = None if below is None else _limit(dataset, shown_variable(dataset, show), below)
-        found = fits(dataset, show, terms=terms, below=limit)
-        chosen = _place(dataset, at)
-        place = {a: v for a, v in (operating_point(dataset) | chosen).items() if a in found[0].axes}
-        places = [place] if set(found[0].axes) <= place.keys() else []
-        if json:
-            _print_json(as_json.fits(dataset.attrs["study"], found, places), opened.damages)
-        else:
-            print(*study_surface.sentences(dataset, found, place, limit), sep="\n")
-            for each in found:
-                named = f"{study_surface.called(dataset, each)} = "
-                print(named + study_surface.polynomial(dataset, each))
-            print(f"({study_surface.variables(dataset, found[0])})")
-            _print_table(*study_surface.table(dataset, found, places))
-        if figure:
-            _draw(figure, study_surface.figure(dataset, found, place))
+    _, dataset, opened = read_study(file, store, quick=quick)
+    limit = None if below is None else _limit(dataset, shown_variable(dataset, show), below)
+    found = fits(dataset, show, terms=terms, below=limit)
+    chosen = _place(dataset, at)
+    place = {a: v for a, v in (operating_point(dataset) | chosen).items() if a in found[0].axes}
+    places = [place] if set(found[0].axes) <= place.keys() else []
+    if json:
+        _print_json(as_json.fits(dataset.attrs["study"], found, places), opened.damages)
+    else:
+        print(*study_surface.sentences(dataset, found, place, limit), sep="\n")
+        for each in found:
+            named = f"{study_surface.called(dataset, each)} = "
+            print(named + study_surface.polynomial(dataset, each))
+        print(f"({study_surface.variables(dataset, found[0])})")
+        _print_table(*study_surface.table(dataset, found, places))
+    if figure:
+        _draw(figure, study_surface.figure(dataset, found, place))
 
 
 def compare(
@@ -192,30 +190,29 @@ def compare(
       daqloom study compare atlas-min-shared-buffer --at variant="evenly spaced events" \\
         --show boundary_shared --below "27 MB"
     """
-    with plain_failures():
-        check_figures(figure or (), FIGURES)
-        from daqloom.cli.store import read_study
-        from daqloom.report.study import methods as study_methods
-        from daqloom.study import as_json
-        from daqloom.study.agreement import agreements
-        from daqloom.study.points import at_steps, axes_of, shown_variable
+    check_figures(figure or (), FIGURES)
+    from daqloom.cli.store import read_study
+    from daqloom.report.study import methods as study_methods
+    from daqloom.study import as_json
+    from daqloom.study.agreement import agreements
+    from daqloom.study.points import at_steps, axes_of, shown_variable
 
-        _, dataset, opened = read_study(file, store, quick=quick)
-        dataset = at_steps(dataset, _place(dataset, at))
-        limit = math.inf if below is None else _limit(dataset, shown_variable(dataset, show), below)
-        found = agreements(dataset, show, tolerance=tolerance, below=limit)
-        if json:
-            _print_json(as_json.agreements(dataset.attrs["study"], found), opened.damages)
-        else:
-            for each in found:
-                print(*study_methods.sentences(each), sep="\n")
-                _print_table(
-                    study_methods.head(dataset, each, show),
-                    study_methods.rows(dataset, each, show),
-                    len(axes_of(dataset)),
-                )
-        if figure:
-            _draw(figure, study_methods.figure(dataset, found[0]))
+    _, dataset, opened = read_study(file, store, quick=quick)
+    dataset = at_steps(dataset, _place(dataset, at))
+    limit = math.inf if below is None else _limit(dataset, shown_variable(dataset, show), below)
+    found = agreements(dataset, show, tolerance=tolerance, below=limit)
+    if json:
+        _print_json(as_json.agreements(dataset.attrs["study"], found), opened.damages)
+    else:
+        for each in found:
+            print(*study_methods.sentences(each), sep="\n")
+            _print_table(
+                study_methods.head(dataset, each, show),
+                study_methods.rows(dataset, each, show),
+                len(axes_of(dataset)),
+            )
+    if figure:
+        _draw(figure, study_methods.figure(dataset, found[0]))
 
 
 def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:

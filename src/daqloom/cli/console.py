@@ -42,7 +42,7 @@ def unwritable(error: OSError) -> NoReturn:
 
 
 @contextmanager
-def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
+def plain_failures(saved: str) -> Iterator[None]:
     """Turn expected failures into one sentence and an exit code.
 
     A programming error keeps its traceback.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daqloom.cli.app import group
-from daqloom.cli.console import BAD_INPUT, FAILED, fail, plain_failures, progress
+from daqloom.cli.console import BAD_INPUT, FAILED, fail, progress
 from daqloom.cli.data_console import readable
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option
 from daqloom.columns import print_table
@@ -27,7 +27,7 @@ app = group(
 )
 
 
-@app.command()
+@app.command(saved="complete files stay in the folder")
 def generate(
     scenario: Name,
     output: Annotated[Path, option("DIR", "Folder for the files.", "-o", "--output")],
@@ -49,17 +49,16 @@ def generate(
       daqloom data generate lhcb-10-percent -o data --mfps 2
       daqloom data generate mine.toml -o data --set event.packing=1000 --seed 7
     """
-    with plain_failures("complete files stay in the folder"):
-        from daqloom.data.generated import generators, write_files
-        from daqloom.topology.loaded import load
+    from daqloom.data.generated import generators, write_files
+    from daqloom.topology.loaded import load
 
-        sources = generators(load(scenario, set_ or ()), seed)
-        with progress(f"writing {len(sources)} files", quiet=quiet) as show:
-            paths = write_files(sources, output, mfps, show)
-        total = with_unit(sum(path.stat().st_size for path in paths), "B")
-        events = mfps * sources[0].packing
-        where = printable(str(output))
-        print(f"{where}: {len(paths)} files of {mfps} MFPs each, {events:,} events, {total}")
+    sources = generators(load(scenario, set_ or ()), seed)
+    with progress(f"writing {len(sources)} files", quiet=quiet) as show:
+        paths = write_files(sources, output, mfps, show)
+    total = with_unit(sum(path.stat().st_size for path in paths), "B")
+    events = mfps * sources[0].packing
+    where = printable(str(output))
+    print(f"{where}: {len(paths)} files of {mfps} MFPs each, {events:,} events, {total}")
 
 
 @app.command("inspect")
@@ -80,7 +79,7 @@ def inspect_(
       daqloom data inspect data/source-0.mfp
       daqloom data inspect run.mep --limit 5 --json
     """
-    with plain_failures(), readable(file):
+    with readable(file):
         from daqloom.data.inspect import inspect_file
 
         skipped: list[Skipped] = []
@@ -162,25 +161,24 @@ def check(
       daqloom data check recorded/
       daqloom data check run.mep --generated --json
     """
-    with plain_failures():
-        from daqloom.cli.data_console import check_paths, print_checked, print_recording
+    from daqloom.cli.data_console import check_paths, print_checked, print_recording
 
-        files, recording = check_paths(paths, generated, quiet=quiet)
-        if json:
-            record = {
-                "files": [each.record() for each in files],
-                "recording": recording.record() if recording else None,
-            }
-            print(json_.dumps(record))
-        else:
-            print_checked(files)
-            if recording:
-                print_recording(recording)
-        wrong = any(each.fault_count for each in files)
+    files, recording = check_paths(paths, generated, quiet=quiet)
+    if json:
+        record = {
+            "files": [each.record() for each in files],
+            "recording": recording.record() if recording else None,
+        }
+        print(json_.dumps(record))
+    else:
+        print_checked(files)
         if recording:
-            wrong |= not recording.is_right or (complete and not recording.is_complete)
-        if wrong:
-            raise typer.Exit(FAILED)
+            print_recording(recording)
+    wrong = any(each.fault_count for each in files)
+    if recording:
+        wrong |= not recording.is_right or (complete and not recording.is_complete)
+    if wrong:
+        raise typer.Exit(FAILED)
 
 
 def _print_packets(kind: Kind, seen: list[Seen], sums: Counter[str]) -> None:
@@ -235,25 +233,24 @@ def recover(
       daqloom data recover recorded/
       daqloom data recover recorded/ --drop --json
     """
-    with plain_failures():
-        from daqloom.cli.data_console import changeable, print_unfinished
-        from daqloom.data.recover import Recovered, Unfinished, unfinished
-        from daqloom.data.recover import recover as recover_folder
+    from daqloom.cli.data_console import changeable, print_unfinished
+    from daqloom.data.recover import Recovered, Unfinished, unfinished
+    from daqloom.data.recover import recover as recover_folder
 
-        if drop and list_:
-            fail("--drop and --list exclude each other; give one of them", BAD_INPUT)
-        found: list[Unfinished | Recovered] = []
-        with progress(f"recovering {', '.join(map(str, folders))}", quiet=list_) as show:
-            for folder in folders:
-                with changeable(folder):
-                    found += (
-                        unfinished(folder)
-                        if list_
-                        else recover_folder(folder, drop=drop, progress=show)
-                    )
-        if json:
-            print(json_.dumps({"files": [asdict(each) for each in found]}))
-        else:
-            print_unfinished(found)
-        if any(isinstance(each, Recovered) and each.is_left for each in found):
-            raise typer.Exit(FAILED)
+    if drop and list_:
+        fail("--drop and --list exclude each other; give one of them", BAD_INPUT)
+    found: list[Unfinished | Recovered] = []
+    with progress(f"recovering {', '.join(map(str, folders))}", quiet=list_) as show:
+        for folder in folders:
+            with changeable(folder):
+                found += (
+                    unfinished(folder)
+                    if list_
+                    else recover_folder(folder, drop=drop, progress=show)
+                )
+    if json:
+        print(json_.dumps({"files": [asdict(each) for each in found]}))
+    else:
+        print_unfinished(found)
+    if any(isinstance(each, Recovered) and each.is_left for each in found):
+        raise typer.Exit(FAILED)

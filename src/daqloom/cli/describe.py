@@ -18,7 +18,6 @@ from daqloom.cli.console import (
     check_figures,
     check_folder,
     check_writable,
-    plain_failures,
     present,
     present_list,
     progress,
@@ -88,11 +87,10 @@ def top(
 @app.command(rich_help_panel=DESCRIBED)
 def scenarios(json: JsonList = False) -> None:
     """List the scenarios that come with daqloom."""
-    with plain_failures():
-        from daqloom.scenario import presets
-        from daqloom.scenario.load import load
+    from daqloom.scenario import presets
+    from daqloom.scenario.load import load
 
-        present_list("scenarios", {name: load(name).title for name in presets()}, json=json)
+    present_list("scenarios", {name: load(name).title for name in presets()}, json=json)
 
 
 @app.command(rich_help_panel=DESCRIBED)
@@ -107,8 +105,7 @@ def show(scenario: Name, set_: Set = None) -> None:
       daqloom show atlas-lab
       daqloom show atlas-lab --set network.switch.tor.model=qfx5120-48y > mine.toml
     """
-    with plain_failures():
-        print(load(scenario, set_ or ()).show(), end="")
+    print(load(scenario, set_ or ()).show(), end="")
 
 
 @app.command(rich_help_panel=DESCRIBED)
@@ -137,20 +134,19 @@ def analyse(
       daqloom analyse my-rack.toml --json
       daqloom analyse lhcb-run3-test --set building.barrier=centralised
     """
-    with plain_failures():
-        drawn = figure or []
-        check_figures(drawn, FIGURES)
-        from daqloom.scenario import ScenarioError
+    drawn = figure or []
+    check_figures(drawn, FIGURES)
+    from daqloom.scenario import ScenarioError
 
-        system = load(scenario, set_ or ())
-        if drawn and not system.scenario.is_rack:
-            raise ScenarioError(
-                f"--figure {drawn[0]}: the closed forms of {system.name} have no figure; leave it "
-                "out, or use pull building over TCP in a rack, such as atlas-lab"
-            )
-        result = system.analyse()
-        _draw(drawn, system.scenario, result)
-        present(result, json=json, quiet=quiet)
+    system = load(scenario, set_ or ())
+    if drawn and not system.scenario.is_rack:
+        raise ScenarioError(
+            f"--figure {drawn[0]}: the closed forms of {system.name} have no figure; leave it "
+            "out, or use pull building over TCP in a rack, such as atlas-lab"
+        )
+    result = system.analyse()
+    _draw(drawn, system.scenario, result)
+    present(result, json=json, quiet=quiet)
 
 
 def _draw(paths: Sequence[Path], scenario: Scenario, result: Result) -> None:
@@ -199,29 +195,28 @@ def simulate(
       daqloom simulate small-rack --pcap access.0.down=builder.pcapng --trace timeline.json
       daqloom simulate lhcb-10-percent --set building.barrier=none --figure phases.png
     """
-    with plain_failures():
-        if trace:
-            check_writable(trace, "--trace")
-        from daqloom.metrics import Parts
-        from daqloom.scenario import ScenarioError
-        from daqloom.scenario.parts import parts_of
+    if trace:
+        check_writable(trace, "--trace")
+    from daqloom.metrics import Parts
+    from daqloom.scenario import ScenarioError
+    from daqloom.scenario.parts import parts_of
 
-        system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
-        if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
-            raise ScenarioError(
-                f"--pcap records frames of pull building over TCP, which {system.name} is not; "
-                "leave it out, or use a rack such as small-rack"
-            )
-        if figure:
-            from daqloom.report.system.result_figure import endings
+    system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
+    if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
+        raise ScenarioError(
+            f"--pcap records frames of pull building over TCP, which {system.name} is not; "
+            "leave it out, or use a rack such as small-rack"
+        )
+    if figure:
+        from daqloom.report.system.result_figure import endings
 
-            check_figures(figure, endings(system.scenario))
-        kept: dict[str, Any] = {"trace": trace, "pcap": _captures(pcap or [], system.scenario)}
-        kept["timeline"] = bool(figure) and system.scenario.building.protocol != "pull"
-        with progress(f"simulating {system.name}", quiet=quiet) as show:
-            result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
-        _draw(figure or (), system.scenario, result)
-        present(result, json=json, quiet=quiet)
+        check_figures(figure, endings(system.scenario))
+    kept: dict[str, Any] = {"trace": trace, "pcap": _captures(pcap or [], system.scenario)}
+    kept["timeline"] = bool(figure) and system.scenario.building.protocol != "pull"
+    with progress(f"simulating {system.name}", quiet=quiet) as show:
+        result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
+    _draw(figure or (), system.scenario, result)
+    present(result, json=json, quiet=quiet)
 
 
 def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
@@ -253,7 +248,7 @@ def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
     return captures
 
 
-@app.command(rich_help_panel=DESCRIBED)
+@app.command(saved="complete figures stay in the output folder", rich_help_panel=DESCRIBED)
 def demo(
     output: Annotated[Path, option("DIR", "Folder for the figures and results.")] = Path(
         "demo-output"
@@ -263,10 +258,9 @@ def demo(
 
     Gives a table with formula and simulation of three switches, and figures.
     """
-    with plain_failures("complete figures stay in the output folder"):
-        check_folder(output, "--output", "figure.png")
-        from rich.console import Console
+    check_folder(output, "--output", "figure.png")
+    from rich.console import Console
 
-        from daqloom.report.system.demo import run
+    from daqloom.report.system.demo import run
 
-        run(output, Console())
+    run(output, Console())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daqloom.cli import complete
-from daqloom.cli.console import FAILED, plain_failures, print_json
+from daqloom.cli.console import FAILED, print_json
 from daqloom.cli.options import Set, argument, flag
 
 if TYPE_CHECKING:
@@ -38,17 +38,16 @@ def doctor(
       daqloom doctor
       daqloom doctor laptop --set readout.units=16
     """
-    with plain_failures():
-        from daqloom.measure.doctor import examine, needs_of, transports_here
-        from daqloom.measure.machine import Machine
-        from daqloom.measure.run import of_a_fabric
-        from daqloom.topology.loaded import load
+    from daqloom.measure.doctor import examine, needs_of, transports_here
+    from daqloom.measure.machine import Machine
+    from daqloom.measure.run import of_a_fabric
+    from daqloom.topology.loaded import load
 
-        needs = needs_of(of_a_fabric(load(scenario, set_ or ()))) if scenario else None
-        found = examine(Machine(), transports_here(), needs)
-        print_json([asdict(finding) for finding in found]) if json else _print(found)
-        if any(finding.state == "fail" for finding in found):
-            raise typer.Exit(FAILED)
+    needs = needs_of(of_a_fabric(load(scenario, set_ or ()))) if scenario else None
+    found = examine(Machine(), transports_here(), needs)
+    print_json([asdict(finding) for finding in found]) if json else _print(found)
+    if any(finding.state == "fail" for finding in found):
+        raise typer.Exit(FAILED)
 
 
 def _print(found: list[Finding]) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from daqloom.cli import complete
-from daqloom.cli.console import plain_failures
 from daqloom.cli.options import argument, option
 
 if TYPE_CHECKING:
@@ -132,17 +131,16 @@ class Given:
 def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
     """Turns a command's first parameter into FABRIC with its options, and hands over `Given`.
 
-    What a person did wrong becomes one sentence; warnings of the import go to standard error.
+    Warnings of the import go to standard error.
     """
     own = list(inspect.signature(command).parameters.values())[1:]
     hints = get_type_hints(command, include_extras=True)
 
     @functools.wraps(command)
     def taking(**arguments: Any) -> None:
-        with plain_failures():
-            name = arguments.pop("fabric")
-            options = {key: arguments.pop(key) for key in PARAMETERS if key != "fabric"}
-            command(_find(name, options), **arguments)
+        name = arguments.pop("fabric")
+        options = {key: arguments.pop(key) for key in PARAMETERS if key != "fabric"}
+        command(_find(name, options), **arguments)
 
     def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
         keyword = inspect.Parameter.KEYWORD_ONLY

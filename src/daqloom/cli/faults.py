@@ -11,7 +11,6 @@ from daqloom.cli.console import (
     check_figures,
     check_writable,
     note,
-    plain_failures,
     print_json,
     progress,
 )
@@ -114,61 +113,60 @@ def log(
       daqloom faults log switch*.log.gz --gap "5 min" --time-out "30 s"
       daqloom faults log march.csv --tests tests.txt --network lhcb --json
     """
-    with plain_failures():
-        from daqloom.cli.fabric_console import print_lines
-        from daqloom.cli.fabric_options import fabric_of
-        from daqloom.cli.faults_console import print_counters, print_failures
-        from daqloom.faults.change import COUNTERS
-        from daqloom.faults.errors import errors_by_link
-        from daqloom.faults.failure import failures_of
-        from daqloom.faults.links import Links
-        from daqloom.faults.summary import TIME_OUTS_S, variants
-        from daqloom.line_counts import in_words
+    from daqloom.cli.fabric_console import print_lines
+    from daqloom.cli.fabric_options import fabric_of
+    from daqloom.cli.faults_console import print_counters, print_failures
+    from daqloom.faults.change import COUNTERS
+    from daqloom.faults.errors import errors_by_link
+    from daqloom.faults.failure import failures_of
+    from daqloom.faults.links import Links
+    from daqloom.faults.summary import TIME_OUTS_S, variants
+    from daqloom.line_counts import in_words
 
-        check_figures(figure or (), DRAWINGS)
-        if parquet:
-            check_writable(parquet, "--parquet", (".parquet",))
-        periods = _periods(test or [], tests)
-        gap_s = _seconds("--gap", gap)
-        time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or TIME_OUTS_S
-        fabric = fabric_of(network) if network else None
-        told = _read(files, year, dates, quiet)
-        links = Links(fabric, told.cables, told.names)
-        found = failures_of(told, links)
-        _check_ports(told, links)
-        kinds = variants(found, periods, gap_s, len(links.names))
-        errors = errors_by_link(told.counters, links)
-        for path in figure or ():
-            from daqloom.report.faults import failure_figure
+    check_figures(figure or (), DRAWINGS)
+    if parquet:
+        check_writable(parquet, "--parquet", (".parquet",))
+    periods = _periods(test or [], tests)
+    gap_s = _seconds("--gap", gap)
+    time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or TIME_OUTS_S
+    fabric = fabric_of(network) if network else None
+    told = _read(files, year, dates, quiet)
+    links = Links(fabric, told.cables, told.names)
+    found = failures_of(told, links)
+    _check_ports(told, links)
+    kinds = variants(found, periods, gap_s, len(links.names))
+    errors = errors_by_link(told.counters, links)
+    for path in figure or ():
+        from daqloom.report.faults import failure_figure
 
-            failure_figure.write(path, kinds, links.names)
-        if parquet:
-            from daqloom.faults.dataset import write_parquet
+        failure_figure.write(path, kinds, links.names)
+    if parquet:
+        from daqloom.faults.dataset import write_parquet
 
-            write_parquet(parquet, kinds)
-        if json:
-            record: dict[str, Any] = {"schema": 1, "lines": dict(told.lines)}
-            record["unpaired"] = dict(found.unpaired)
-            record["begin_s"], record["end_s"] = found.observed
-            record["variants"] = {
-                name.replace(" ", "_"): each.record(time_outs_s) for name, each in kinds.items()
-            }
-            record["errors"] = [each.record() for each in errors]
-            print_json(record)
-        else:
-            if not told.has_only_counters:
-                print_failures(kinds, time_outs_s)
-                print()
-            if COUNTERS in told.formats:
-                print_counters(errors)
-                print()
-            print_lines(fabric.lines if fabric else {})
-            print(in_words(told.lines))
-        if not quiet:
-            _tell(told, found, links)
+        write_parquet(parquet, kinds)
+    if json:
+        record: dict[str, Any] = {"schema": 1, "lines": dict(told.lines)}
+        record["unpaired"] = dict(found.unpaired)
+        record["begin_s"], record["end_s"] = found.observed
+        record["variants"] = {
+            name.replace(" ", "_"): each.record(time_outs_s) for name, each in kinds.items()
+        }
+        record["errors"] = [each.record() for each in errors]
+        print_json(record)
+    else:
+        if not told.has_only_counters:
+            print_failures(kinds, time_outs_s)
+            print()
+        if COUNTERS in told.formats:
+            print_counters(errors)
+            print()
+        print_lines(fabric.lines if fabric else {})
+        print(in_words(told.lines))
+    if not quiet:
+        _tell(told, found, links)
 
 
-@app.command()
+@app.command(saved=options.IN_STORE)
 def cost(
     scenario: options.Name,
     log: Annotated[
@@ -227,64 +225,63 @@ def cost(
       daqloom faults cost lhcb-10-percent --log month.csv --tests month.tests.txt
       daqloom faults cost mine.toml --log opensm.log --failures 1,2,4,8 --figure cost.html
     """
-    with plain_failures("computed results are in the store; the same command continues from there"):
-        from daqloom.cli.cost_console import print_cost
-        from daqloom.cli.store import damage_told
-        from daqloom.cli.study_console import watch
-        from daqloom.faults.loss import cost as cost_of
-        from daqloom.faults.loss import most_at_once
-        from daqloom.faults.loss_record import notes, record
-        from daqloom.faults.network import network_of
-        from daqloom.study import broken
-        from daqloom.study.executor import executor_for
-        from daqloom.study.runner import replay, run
-        from daqloom.study.store import Store
-        from daqloom.topology.loaded import load
+    from daqloom.cli.cost_console import print_cost
+    from daqloom.cli.store import damage_told
+    from daqloom.cli.study_console import watch
+    from daqloom.faults.loss import cost as cost_of
+    from daqloom.faults.loss import most_at_once
+    from daqloom.faults.loss_record import notes, record
+    from daqloom.faults.network import network_of
+    from daqloom.study import broken
+    from daqloom.study.executor import executor_for
+    from daqloom.study.runner import replay, run
+    from daqloom.study.store import Store
+    from daqloom.topology.loaded import load
 
-        check_figures(figure or (), DRAWINGS)
-        periods = _periods(test or [], tests)
-        gap_s = _seconds("--gap", gap)
-        repairs_s = [_seconds("--repair", each) for each in repair or ()]
-        sweep_s = None if sweep is None else _seconds("--sweep", sweep)
-        given = load(scenario, set_ or ())
-        network = network_of(given)
-        told = _read(log, year, dates, quiet)
-        found, month = _merged(told, network.links, periods, gap_s, quiet)
-        most = most_at_once(month, network)
-        numbers = _numbers(failures, network) if failures else broken.usual_numbers(most)
-        planned = broken.broken_study(given, numbers, draws, others=not own_only)
-        with damage_told(Store.open(store, create=True)) as opened:
-            opened.prepare()
-            executor = executor_for(planned.study, opened, workers, say=note)
-            try:
-                with watch(planned.study, quiet=quiet) as report:
-                    done = run(planned.study, opened, executor, report)
-            finally:
-                executor.close()
-            outcomes = replay(planned.study, opened)
-            throughputs, missing = planned.throughputs(outcomes, dict(done.failures))
-        lost = cost_of(month, network, throughputs, repairs_s=repairs_s, sweep_s=sweep_s, seed=seed)
-        for path in figure or ():
-            from daqloom.report.faults import cost_figure
+    check_figures(figure or (), DRAWINGS)
+    periods = _periods(test or [], tests)
+    gap_s = _seconds("--gap", gap)
+    repairs_s = [_seconds("--repair", each) for each in repair or ()]
+    sweep_s = None if sweep is None else _seconds("--sweep", sweep)
+    given = load(scenario, set_ or ())
+    network = network_of(given)
+    told = _read(log, year, dates, quiet)
+    found, month = _merged(told, network.links, periods, gap_s, quiet)
+    most = most_at_once(month, network)
+    numbers = _numbers(failures, network) if failures else broken.usual_numbers(most)
+    planned = broken.broken_study(given, numbers, draws, others=not own_only)
+    with damage_told(Store.open(store, create=True)) as opened:
+        opened.prepare()
+        executor = executor_for(planned.study, opened, workers, say=note)
+        try:
+            with watch(planned.study, quiet=quiet) as report:
+                done = run(planned.study, opened, executor, report)
+        finally:
+            executor.close()
+        outcomes = replay(planned.study, opened)
+        throughputs, missing = planned.throughputs(outcomes, dict(done.failures))
+    lost = cost_of(month, network, throughputs, repairs_s=repairs_s, sweep_s=sweep_s, seed=seed)
+    for path in figure or ():
+        from daqloom.report.faults import cost_figure
 
-            cost_figure.write(path, given.name, lost)
-        sentences = [*planned.notes, *missing, *notes(lost)]
-        if json:
-            print_json(
-                {
-                    "schema": 1,
-                    "scenario": given.name,
-                    "scenario_hash": given.hash(),
-                    "lines": dict(told.lines),
-                    "unpaired": dict(found.unpaired),
-                    **record(lost),
-                    "notes": sentences,
-                }
-            )
-        else:
-            print_cost(lost)
-            for sentence in sentences:
-                print(f"note: {sentence}")
+        cost_figure.write(path, given.name, lost)
+    sentences = [*planned.notes, *missing, *notes(lost)]
+    if json:
+        print_json(
+            {
+                "schema": 1,
+                "scenario": given.name,
+                "scenario_hash": given.hash(),
+                "lines": dict(told.lines),
+                "unpaired": dict(found.unpaired),
+                **record(lost),
+                "notes": sentences,
+            }
+        )
+    else:
+        print_cost(lost)
+        for sentence in sentences:
+            print(f"note: {sentence}")
 
 
 @app.command()
@@ -313,19 +310,18 @@ def generate(
       daqloom faults generate lhcb -o month.csv
       daqloom faults log month.csv --tests month.tests.txt --network lhcb
     """
-    with plain_failures():
-        from daqloom.cli.fabric_options import fabric_of
-        from daqloom.faults import generate as make
-        from daqloom.faults.links import Links
+    from daqloom.cli.fabric_options import fabric_of
+    from daqloom.faults import generate as make
+    from daqloom.faults.links import Links
 
-        check_writable(output, "--output", (".csv",))
-        truth = make.Truth(days=days, failures=failures, in_tests=in_tests)
-        truth = make.within(truth)
-        drawn = make.generate(Links(fabric_of(network)).names, truth, seed)
-        periods = output.with_suffix(".tests.txt")
-        make.write_table(output, drawn)
-        make.write_periods(periods, truth.periods)
-        print(f"{output}: {len(drawn)} failures in {days} days; {periods}: test periods")
+    check_writable(output, "--output", (".csv",))
+    truth = make.Truth(days=days, failures=failures, in_tests=in_tests)
+    truth = make.within(truth)
+    drawn = make.generate(Links(fabric_of(network)).names, truth, seed)
+    periods = output.with_suffix(".tests.txt")
+    make.write_table(output, drawn)
+    make.write_periods(periods, truth.periods)
+    print(f"{output}: {len(drawn)} failures in {days} days; {periods}: test periods")
 
 
 @app.command()
@@ -368,30 +364,29 @@ def draw(
           --compress 1e6 -o failing.toml --set transport.retry_timeout="2 ms"
       daqloom simulate failing.toml --figure failing.png
     """
-    with plain_failures():
-        from daqloom.faults.draw import draw as drawn_from
-        from daqloom.faults.draw import injected, law
-        from daqloom.faults.links import Links
-        from daqloom.output import write_text
-        from daqloom.scenario.show import to_toml
-        from daqloom.topology.cabled import cabled
-        from daqloom.topology.loaded import load
-        from daqloom.words import counted
+    from daqloom.faults.draw import draw as drawn_from
+    from daqloom.faults.draw import injected, law
+    from daqloom.faults.links import Links
+    from daqloom.output import write_text
+    from daqloom.scenario.show import to_toml
+    from daqloom.topology.cabled import cabled
+    from daqloom.topology.loaded import load
+    from daqloom.words import counted
 
-        check_writable(output, "--output", (".toml",))
-        # What is said of faults means something with the faults that are drawn.
-        given = load(scenario, [each for each in set_ or () if not each.startswith("faults.")])
-        fabric = cabled(given).fabric
-        links = Links(fabric)
-        span_s = given.run.duration if span is None else _seconds("--span", span)
-        periods = _periods(test or [], tests)
-        told = _read(log, year, dates, quiet)
-        _, month = _merged(told, links, periods, _seconds("--gap", gap), quiet)
-        drawn = drawn_from(month, span_s=span_s, compress=_factor(compress), seed=seed)
-        ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
-        keys = [f'{key}="{value}"' for key, value in injected(drawn, ends).items()]
-        write_text(output, to_toml(load(scenario, [*(set_ or ()), *keys])))
-        print(f"{output}: {counted(len(drawn), 'failure')}, {law(month).name} times between them")
+    check_writable(output, "--output", (".toml",))
+    # What is said of faults means something with the faults that are drawn.
+    given = load(scenario, [each for each in set_ or () if not each.startswith("faults.")])
+    fabric = cabled(given).fabric
+    links = Links(fabric)
+    span_s = given.run.duration if span is None else _seconds("--span", span)
+    periods = _periods(test or [], tests)
+    told = _read(log, year, dates, quiet)
+    _, month = _merged(told, links, periods, _seconds("--gap", gap), quiet)
+    drawn = drawn_from(month, span_s=span_s, compress=_factor(compress), seed=seed)
+    ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
+    keys = [f'{key}="{value}"' for key, value in injected(drawn, ends).items()]
+    write_text(output, to_toml(load(scenario, [*(set_ or ()), *keys])))
+    print(f"{output}: {counted(len(drawn), 'failure')}, {law(month).name} times between them")
 
 
 def _factor(compress: float) -> float:

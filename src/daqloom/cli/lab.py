@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from daqloom import load
 from daqloom.cli.app import group
-from daqloom.cli.console import note, plain_failures, print_json, spoken
+from daqloom.cli.console import note, print_json, spoken
 from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
 from daqloom.columns import print_list, print_table
 from daqloom.words import printable
@@ -44,24 +44,23 @@ def adapters(
     json: JsonList = False,
 ) -> None:
     """List the adapters, or the keys of one."""
-    with plain_failures():
-        from daqloom.measure.device.registry import adapter_type, missing, name_conflicts, names
-        from daqloom.scenario.part import meanings
+    from daqloom.measure.device.registry import adapter_type, missing, name_conflicts, names
+    from daqloom.scenario.part import meanings
 
-        for sentence in name_conflicts(None if name is None else [name]):
+    for sentence in name_conflicts(None if name is None else [name]):
+        note(sentence)
+    if name is not None:
+        told = meanings(adapter_type(name).Options)
+    else:
+        told = {each: _what(each) for each in names()}
+        for sentence in missing():
             note(sentence)
-        if name is not None:
-            told = meanings(adapter_type(name).Options)
-        else:
-            told = {each: _what(each) for each in names()}
-            for sentence in missing():
-                note(sentence)
-        if json:
-            kind = "adapters" if name is None else "keys"
-            listed = [{"name": each, "text": text} for each, text in told.items()]
-            print_json({"schema": 1, kind: listed})
-        else:
-            print_list(told)
+    if json:
+        kind = "adapters" if name is None else "keys"
+        listed = [{"name": each, "text": text} for each, text in told.items()]
+        print_json({"schema": 1, kind: listed})
+    else:
+        print_list(told)
 
 
 def _what(name: str) -> str:
@@ -80,16 +79,15 @@ def _what(name: str) -> str:
 @app.command()
 def show(file: File, json: Json = False) -> None:
     """Show what a switch's ports have and have counted; nothing is changed."""
-    with plain_failures():
-        from daqloom.measure.device.port_states import port_states
+    from daqloom.measure.device.port_states import port_states
 
-        found = port_states(file)
-        if json:
-            print_json({"schema": 1, "ports": found})
-            return
-        names = list(dict.fromkeys(key for port in found.values() for key in port))
-        rows = [[port, *(f"{told.get(key, '-')}" for key in names)] for port, told in found.items()]
-        print_table(["port", *names], rows)
+    found = port_states(file)
+    if json:
+        print_json({"schema": 1, "ports": found})
+        return
+    names = list(dict.fromkeys(key for port in found.values() for key in port))
+    rows = [[port, *(f"{told.get(key, '-')}" for key in names)] for port, told in found.items()]
+    print_table(["port", *names], rows)
 
 
 @app.command()
@@ -103,21 +101,20 @@ def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
     Example:
       daqloom lab plan rack.toml --set measure.device=$PWD/tor.toml
     """
-    with plain_failures():
-        from daqloom.measure.device.under_test import DeviceUnderTest
-        from daqloom.scenario.errors import ScenarioError
+    from daqloom.measure.device.under_test import DeviceUnderTest
+    from daqloom.scenario.errors import ScenarioError
 
-        found = load(scenario, set_ or ()).scenario
-        if not found.measure.device:
-            raise ScenarioError(
-                f"{scenario}: measure.device is not given; expected the file of a switch"
-            )
-        steps = DeviceUnderTest(found).plan()
-        if json:
-            print_json({"schema": 1, "steps": steps})
-            return
-        for step in steps or ["# nothing is set: the switch has all that the scenario gives"]:
-            print(printable(step))
+    found = load(scenario, set_ or ()).scenario
+    if not found.measure.device:
+        raise ScenarioError(
+            f"{scenario}: measure.device is not given; expected the file of a switch"
+        )
+    steps = DeviceUnderTest(found).plan()
+    if json:
+        print_json({"schema": 1, "steps": steps})
+        return
+    for step in steps or ["# nothing is set: the switch has all that the scenario gives"]:
+        print(printable(step))
 
 
 @app.command()
@@ -128,29 +125,28 @@ def restore(json: Json = False) -> None:
     whose measurement has ended without doing so, as after kill -9 or a power cut, the newest first;
     then it reads back and prints what each switch has.
     """
-    with plain_failures():
-        from daqloom.measure import MeasureError
-        from daqloom.measure.device.under_test import restore_left
+    from daqloom.measure import MeasureError
+    from daqloom.measure.device.under_test import restore_left
 
-        done, failures = restore_left()
-        if json:
-            restored = [
-                {
-                    "device": each.old.source,
-                    "saved_at": each.old.at,
-                    "has_it": each.is_had,
-                    "ports": {port: buffer.given for port, buffer in each.ports.items()},
-                }
-                for each in done
-            ]
-            print_json({"schema": 1, "restored": restored, "failed": failures})
-        else:
-            for each in done:
-                print(printable(each.sentence))
-            if not done and not failures:
-                print("no switch is left changed")
-        if failures:
-            raise MeasureError("; ".join(failures))
+    done, failures = restore_left()
+    if json:
+        restored = [
+            {
+                "device": each.old.source,
+                "saved_at": each.old.at,
+                "has_it": each.is_had,
+                "ports": {port: buffer.given for port, buffer in each.ports.items()},
+            }
+            for each in done
+        ]
+        print_json({"schema": 1, "restored": restored, "failed": failures})
+    else:
+        for each in done:
+            print(printable(each.sentence))
+        if not done and not failures:
+            print("no switch is left changed")
+    if failures:
+        raise MeasureError("; ".join(failures))
 
 
 @app.command()
@@ -172,16 +168,15 @@ def probe(
       daqloom lab probe lab-rack --set network.switch.tor.model=drop-tail \\
           --set network.switch.tor.port_limit="60 kB"
     """
-    with plain_failures():
-        from daqloom.study.probe import probe as probed
+    from daqloom.study.probe import probe as probed
 
-        system = load(scenario, set_ or ())
-        with spoken(f"probing {system.name}", quiet=quiet, at_once="the incast begins") as say:
-            found = probed(system.scenario, lambda share, what: say(share, what, what))
-        if json:
-            print_json({"schema": 1, **{name: each.to_dict() for name, each in found.items()}})
-            return
-        _print(found)
+    system = load(scenario, set_ or ())
+    with spoken(f"probing {system.name}", quiet=quiet, at_once="the incast begins") as say:
+        found = probed(system.scenario, lambda share, what: say(share, what, what))
+    if json:
+        print_json({"schema": 1, **{name: each.to_dict() for name, each in found.items()}})
+        return
+    _print(found)
 
 
 def _print(found: dict[str, Estimate]) -> None:

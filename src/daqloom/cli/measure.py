@@ -16,7 +16,6 @@ from daqloom.cli.console import (
     check_figures,
     check_writable,
     fail,
-    plain_failures,
     present,
     spoken,
     whole_or_stopped,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
 UP = "up"
 """What `daqloom control SCENARIO` is inside."""
+STAYS = "the run goes on"
 
 
 class _Commands(Group):
@@ -158,56 +158,55 @@ def measure(
       daqloom measure my-rack.toml --set measure.device=$PWD/tor.toml --dry-run
       daqloom measure my.toml --set measure.launch=ssh --set 'measure.hosts=["a", "b"]'
     """
-    with plain_failures():
-        if trace:
-            check_writable(trace, "--trace")
-        if arrivals:
-            check_writable(arrivals, "--arrivals")
-        if figure:
-            from daqloom.report.system.result_figure import FABRIC_ENDINGS
+    if trace:
+        check_writable(trace, "--trace")
+    if arrivals:
+        check_writable(arrivals, "--arrivals")
+    if figure:
+        from daqloom.report.system.result_figure import FABRIC_ENDINGS
 
-            check_figures(figure, FABRIC_ENDINGS)
-        from daqloom.measure.run import of_a_fabric
-        from daqloom.scenario.errors import ScenarioError
+        check_figures(figure, FABRIC_ENDINGS)
+    from daqloom.measure.run import of_a_fabric
+    from daqloom.scenario.errors import ScenarioError
 
-        # First, as --set may set what only this transport has; alone, so that an error names it.
-        chosen = {"measure.transport": transport or ("tcp" if lab else None)}
-        chosen["measure.lab"] = "namespaces" if lab else None
-        with_options(load(scenario), chosen)
-        carried = [f"{key}={value}" for key, value in chosen.items() if value]
-        given = {"run.seed": seed, "measure.duration": duration, "measure.events": events}
-        system = load_with(scenario, [*carried, *(set_ or ())], given)
-        of_a_fabric(system.scenario)
-        if connections and system.scenario.measure.transport != "tcp":
-            raise ScenarioError(
-                '--connections needs measure.transport = "tcp", whose sockets can be asked; it is '
-                f'"{system.scenario.measure.transport}"'
+    # First, as --set may set what only this transport has; alone, so that an error names it.
+    chosen = {"measure.transport": transport or ("tcp" if lab else None)}
+    chosen["measure.lab"] = "namespaces" if lab else None
+    with_options(load(scenario), chosen)
+    carried = [f"{key}={value}" for key, value in chosen.items() if value]
+    given = {"run.seed": seed, "measure.duration": duration, "measure.events": events}
+    system = load_with(scenario, [*carried, *(set_ or ())], given)
+    of_a_fabric(system.scenario)
+    if connections and system.scenario.measure.transport != "tcp":
+        raise ScenarioError(
+            '--connections needs measure.transport = "tcp", whose sockets can be asked; it is '
+            f'"{system.scenario.measure.transport}"'
+        )
+    if dry_run:
+        from daqloom.measure.dry_run import dry_run as commands
+
+        print("\n".join(commands(system.scenario)))
+        return
+    what = f"measuring {system.name}"
+    with spoken(what, quiet=quiet, at_once="the units start") as say:
+        result = whole_or_stopped(
+            lambda: system.measure(
+                log_dir=log_dir,
+                trace=trace,
+                arrivals=arrivals,
+                timeline=bool(figure) and _has_phases(system.scenario),
+                progress=lambda how: say(how.share, _rates(how), how.phase),
+                on_event=None if quiet else _only_losses,
             )
-        if dry_run:
-            from daqloom.measure.dry_run import dry_run as commands
+        )
+    for path in figure or ():
+        from daqloom.report.system.result_figure import write
 
-            print("\n".join(commands(system.scenario)))
-            return
-        what = f"measuring {system.name}"
-        with spoken(what, quiet=quiet, at_once="the units start") as say:
-            result = whole_or_stopped(
-                lambda: system.measure(
-                    log_dir=log_dir,
-                    trace=trace,
-                    arrivals=arrivals,
-                    timeline=bool(figure) and _has_phases(system.scenario),
-                    progress=lambda how: say(how.share, _rates(how), how.phase),
-                    on_event=None if quiet else _only_losses,
-                )
-            )
-        for path in figure or ():
-            from daqloom.report.system.result_figure import write
-
-            write(path, system.scenario, result)
-        if connections and not json:
-            _print_connections(result.series.get("connections", {}))
-        shown = [name for name in result.series if connections or name != "connections"]
-        present(result, json=json, quiet=quiet, series=shown)
+        write(path, system.scenario, result)
+    if connections and not json:
+        _print_connections(result.series.get("connections", {}))
+    shown = [name for name in result.series if connections or name != "connections"]
+    present(result, json=json, quiet=quiet, series=shown)
 
 
 def _has_phases(scenario: Scenario) -> bool:
@@ -278,14 +277,13 @@ def up(
     status, exit. Without a terminal, commands are read from standard input, one a line, and events
     are printed; the end of the input has no effect.
     """
-    with plain_failures():
-        from daqloom.cli.run_console import keep_up
-        from daqloom.measure.run import of_a_fabric
+    from daqloom.cli.run_console import keep_up
+    from daqloom.measure.run import of_a_fabric
 
-        keep_up(of_a_fabric(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start)
+    keep_up(of_a_fabric(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start)
 
 
-@control.command()
+@control.command(saved=STAYS)
 def status(
     address: Address = None,
     certificates: Certificates = None,
@@ -298,7 +296,7 @@ def status(
     _steer("status", address, certificates, json=json)
 
 
-@control.command()
+@control.command(saved=STAYS)
 def configure(
     address: Address = None,
     certificates: Certificates = None,
@@ -309,7 +307,7 @@ def configure(
     _steer("configure", address, certificates, wait_s=timeout if wait else None)
 
 
-@control.command()
+@control.command(saved=STAYS)
 def start(
     address: Address = None,
     certificates: Certificates = None,
@@ -320,7 +318,7 @@ def start(
     _steer("start", address, certificates, wait_s=timeout if wait else None)
 
 
-@control.command()
+@control.command(saved=STAYS)
 def stop(
     address: Address = None,
     certificates: Certificates = None,
@@ -331,7 +329,7 @@ def stop(
     _steer("stop", address, certificates, wait_s=timeout if wait else None)
 
 
-@control.command()
+@control.command(saved=STAYS)
 def reset(
     unit: Annotated[int, argument("N", "The unit, from 0.")],
     address: Address = None,
@@ -341,31 +339,30 @@ def reset(
     _steer("reset", address, certificates, unit)
 
 
-@control.command("exit")
+@control.command("exit", saved=STAYS)
 def exit_(address: Address = None, certificates: Certificates = None) -> None:
     """End a run and all its processes."""
     _steer("exit", address, certificates)
 
 
-@control.command()
+@control.command(saved=STAYS)
 def watch(address: Address = None, certificates: Certificates = None) -> None:
     """Show a live table of a run; Ctrl-C leaves it."""
     import time
 
-    with plain_failures("the run goes on"):
-        from rich.live import Live
+    from rich.live import Live
 
-        from daqloom.cli.run_table import live_table
-        from daqloom.measure.states import Phase
-        from daqloom.measure.status import Request, steer
+    from daqloom.cli.run_table import live_table
+    from daqloom.measure.states import Phase
+    from daqloom.measure.status import Request, steer
 
-        with Live(auto_refresh=False) as live:
-            while True:
-                now = steer(Request(command="status"), address, certificates)
-                live.update(live_table(now, live.console.width), refresh=True)
-                if now.phase is Phase.ENDED:
-                    return
-                time.sleep(0.5)
+    with Live(auto_refresh=False) as live:
+        while True:
+            now = steer(Request(command="status"), address, certificates)
+            live.update(live_table(now, live.console.width), refresh=True)
+            if now.phase is Phase.ENDED:
+                return
+            time.sleep(0.5)
 
 
 @control.command("certificates")
@@ -389,12 +386,11 @@ def certificates_(
     """
     import socket
 
-    with plain_failures():
-        from daqloom.measure.certificates import make_certificates
+    from daqloom.measure.certificates import make_certificates
 
-        make_certificates(folder, host or [socket.gethostname()])
-        for path in sorted(folder.iterdir()):
-            print(path)
+    make_certificates(folder, host or [socket.gethostname()])
+    for path in sorted(folder.iterdir()):
+        print(path)
 
 
 def _steer(
@@ -406,21 +402,20 @@ def _steer(
     json: bool = False,
     wait_s: float | None = None,
 ) -> None:
-    with plain_failures("the run goes on"):
-        from daqloom.measure import MeasureError
-        from daqloom.measure.status import Request, steer, steer_until
+    from daqloom.measure import MeasureError
+    from daqloom.measure.status import Request, steer, steer_until
 
-        if unit is not None and not 0 <= unit < 8192:
-            raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
-        request = Request(command=command, unit=unit)
-        if wait_s is None:
-            told = steer(request, address, certificates)
-        else:
-            told = steer_until(request, address, certificates, wait_s)
-        if json:
-            print(told.model_dump_json(indent=2))
-        else:
-            _print_status(told)
+    if unit is not None and not 0 <= unit < 8192:
+        raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
+    request = Request(command=command, unit=unit)
+    if wait_s is None:
+        told = steer(request, address, certificates)
+    else:
+        told = steer_until(request, address, certificates, wait_s)
+    if json:
+        print(told.model_dump_json(indent=2))
+    else:
+        _print_status(told)
 
 
 def _print_status(told: Status) -> None:
@@ -471,17 +466,16 @@ def unit(
     Example:
       srun --ntasks=8 daqloom unit --control daq1:41537 --certificates certs --token-file token
     """
-    with plain_failures("the unit has ended"):
-        from daqloom.measure.configure import live_node
-        from daqloom.measure.unit_program import run_unit
+    from daqloom.measure.configure import live_node
+    from daqloom.measure.unit_program import run_unit
 
-        run_unit(
-            control,
-            live_node,
-            unit=unit,
-            certificates=certificates,
-            token_file=token_file,
-            parent=parent,
-            while_input=while_input,
-            patience_s=patience,
-        )
+    run_unit(
+        control,
+        live_node,
+        unit=unit,
+        certificates=certificates,
+        token_file=token_file,
+        parent=parent,
+        while_input=while_input,
+        patience_s=patience,
+    )

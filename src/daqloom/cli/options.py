@@ -78,6 +78,7 @@ Store = Annotated[
     Path, option("DIR", "Folder of the results; any number of studies may share it.", "--store")
 ]
 STORE = Path("daqloom-store")
+IN_STORE = "computed results are in the store; the same command continues from there"
 
 
 def load_with(scenario: str, set_: Sequence[str], options: Mapping[str, Any]) -> System:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from daqloom.cli import complete, options
-from daqloom.cli.console import check_folder, plain_failures, progress
+from daqloom.cli.console import check_folder, progress
 from daqloom.cli.options import argument, option
 
 
@@ -39,31 +39,30 @@ def report(
       daqloom report mine.toml --show collection_latency_s.p99 --output figures
       daqloom report shallow.toml deep.toml --output switches
     """
-    with plain_failures("complete files stay in the output folder"):
-        from daqloom.study import StudyError
+    from daqloom.study import StudyError
 
-        if len({file.stem for file in files}) < len(files):
-            raise StudyError("two of the studies have the same name, of which each needs its own")
-        folder = output or Path(f"{'-'.join(file.stem for file in files)}-report")
-        check_folder(folder, "--output", "report.html")
-        from daqloom.cli.store import read_study
-        from daqloom.report.study import provenance as study_provenance
-        from daqloom.report.study import report as study_report
-        from daqloom.report.study.page import Reported
+    if len({file.stem for file in files}) < len(files):
+        raise StudyError("two of the studies have the same name, of which each needs its own")
+    folder = output or Path(f"{'-'.join(file.stem for file in files)}-report")
+    check_folder(folder, "--output", "report.html")
+    from daqloom.cli.store import read_study
+    from daqloom.report.study import provenance as study_provenance
+    from daqloom.report.study import report as study_report
+    from daqloom.report.study.page import Reported
 
-        studies = []
-        for file in files:
-            study, dataset, opened = read_study(file, store, quick=quick, course=True)
-            origins = study_provenance.rows(opened.origins, opened.damaged)
-            about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
-            with progress(f"fitting {study.name}", quiet=quiet) as fitted:
-                concluded = study_report.findings(dataset, show, fitted)
-            of_study = Reported(dataset, show, study.description, [*about, *origins], concluded)
-            studies.append(of_study)
-        for path in study_report.write_reports(studies, folder):
-            print(path)
-        if quiet:
-            return
-        for each in studies:
-            for text in study_report.spoken(each.dataset, show, each.conclusions):
-                print(text, file=sys.stderr)
+    studies = []
+    for file in files:
+        study, dataset, opened = read_study(file, store, quick=quick, course=True)
+        origins = study_provenance.rows(opened.origins, opened.damaged)
+        about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
+        with progress(f"fitting {study.name}", quiet=quiet) as fitted:
+            concluded = study_report.findings(dataset, show, fitted)
+        of_study = Reported(dataset, show, study.description, [*about, *origins], concluded)
+        studies.append(of_study)
+    for path in study_report.write_reports(studies, folder):
+        print(path)
+    if quiet:
+        return
+    for each in studies:
+        for text in study_report.spoken(each.dataset, show, each.conclusions):
+            print(text, file=sys.stderr)

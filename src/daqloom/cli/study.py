@@ -8,7 +8,7 @@ import typer
 
 from daqloom.cli import options
 from daqloom.cli.app import group
-from daqloom.cli.console import note, plain_failures, print_json
+from daqloom.cli.console import note, print_json
 from daqloom.cli.options import flag, option
 
 app = group(help="Sweep, search and repeat: one file, one command, resumable.")
@@ -17,24 +17,23 @@ app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 @app.command("list")
 def list_(json: options.JsonList = False) -> None:
     """List the studies that come with daqloom, and the published figures that they reproduce."""
-    with plain_failures():
-        from daqloom.columns import print_list
-        from daqloom.study.file import load_study, shipped_studies
+    from daqloom.columns import print_list
+    from daqloom.study.file import load_study, shipped_studies
 
-        studies = {name: load_study(name) for name in shipped_studies()}
-        if json:
-            listed = [
-                {"name": name, "title": each.title, "figure": each.figure}
+    studies = {name: load_study(name) for name in shipped_studies()}
+    if json:
+        listed = [
+            {"name": name, "title": each.title, "figure": each.figure}
+            for name, each in studies.items()
+        ]
+        print_json({"schema": 1, "studies": listed})
+    else:
+        print_list(
+            {
+                name: each.title + (f" ({each.figure})" if each.figure else "")
                 for name, each in studies.items()
-            ]
-            print_json({"schema": 1, "studies": listed})
-        else:
-            print_list(
-                {
-                    name: each.title + (f" ({each.figure})" if each.figure else "")
-                    for name, each in studies.items()
-                }
-            )
+            }
+        )
 
 
 @app.command()
@@ -47,24 +46,23 @@ def plan(
     Example:
       daqloom study plan atlas-min-buffer --quick
     """
-    with plain_failures():
-        from daqloom.cli.store import damage_told
-        from daqloom.cli.study_console import print_plan
-        from daqloom.study.file import load_study
-        from daqloom.study.plan import plan as make_plan
-        from daqloom.study.store import Store
+    from daqloom.cli.store import damage_told
+    from daqloom.cli.study_console import print_plan
+    from daqloom.study.file import load_study
+    from daqloom.study.plan import plan as make_plan
+    from daqloom.study.store import Store
 
-        study = load_study(file, quick=quick)
-        for sentence in study.notes:
-            note(sentence)
-        if store.exists():
-            with damage_told(Store.open(store, create=False)) as opened:
-                print_plan(study, make_plan(study, opened), store)
-        else:
-            print_plan(study, make_plan(study, None), store)
+    study = load_study(file, quick=quick)
+    for sentence in study.notes:
+        note(sentence)
+    if store.exists():
+        with damage_told(Store.open(store, create=False)) as opened:
+            print_plan(study, make_plan(study, opened), store)
+    else:
+        print_plan(study, make_plan(study, None), store)
 
 
-@app.command()
+@app.command(saved=options.IN_STORE)
 def run(
     file: options.Study,
     quick: options.Quick = False,
@@ -83,29 +81,28 @@ def run(
       daqloom study run atlas-min-buffer --quick
       daqloom study run mine.toml --workers 8 --store /data/store
     """
-    with plain_failures("computed results are in the store; the same command continues from there"):
-        from daqloom.cli.store import damage_told
-        from daqloom.cli.study_console import print_summary, watch
-        from daqloom.study.executor import executor_for
-        from daqloom.study.file import load_study
-        from daqloom.study.runner import run as run_study
-        from daqloom.study.store import Store
+    from daqloom.cli.store import damage_told
+    from daqloom.cli.study_console import print_summary, watch
+    from daqloom.study.executor import executor_for
+    from daqloom.study.file import load_study
+    from daqloom.study.runner import run as run_study
+    from daqloom.study.store import Store
 
-        study = load_study(file, quick=quick)
-        share = _part(part)
-        for sentence in study.notes:
-            note(sentence)
-        with damage_told(Store.open(store, create=True)) as opened:
-            opened.prepare()
-            executor = executor_for(study, opened, workers, scheduler, note)
-            try:
-                with watch(study, quiet=quiet) as report:
-                    progress = run_study(study, opened, executor, report, share)
-            finally:
-                executor.close()
-            print_summary(study, progress)
-        if progress.failures:
-            raise typer.Exit(1)
+    study = load_study(file, quick=quick)
+    share = _part(part)
+    for sentence in study.notes:
+        note(sentence)
+    with damage_told(Store.open(store, create=True)) as opened:
+        opened.prepare()
+        executor = executor_for(study, opened, workers, scheduler, note)
+        try:
+            with watch(study, quiet=quiet) as report:
+                progress = run_study(study, opened, executor, report, share)
+        finally:
+            executor.close()
+        print_summary(study, progress)
+    if progress.failures:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -148,30 +145,27 @@ def export_slurm(
     Example:
       daqloom study export-slurm mine.toml --elements 200 --output mine.sh && sbatch mine.sh
     """
-    with plain_failures():
-        from daqloom.cli.console import check_writable
-        from daqloom.output import written_whole
-        from daqloom.study import StudyError
-        from daqloom.study.cell import TIMED
-        from daqloom.study.file import find_study, load_study
-        from daqloom.study.slurm import job_array
+    from daqloom.cli.console import check_writable
+    from daqloom.output import written_whole
+    from daqloom.study import StudyError
+    from daqloom.study.cell import TIMED
+    from daqloom.study.file import find_study, load_study
+    from daqloom.study.slurm import job_array
 
-        check_writable(output, "--output")
-        if not output.absolute().parent.is_dir():
-            raise StudyError(
-                f"--output {output}: there is no folder {output.parent}; make it first"
-            )
-        if not TIMED.isdisjoint(load_study(file, quick=quick).methods):
-            raise StudyError(
-                "jobs of an array would run side by side or on unequal nodes, which distorts "
-                "timings; measure with `daqloom study run` on one machine"
-            )
-        script = job_array(
-            find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory
+    check_writable(output, "--output")
+    if not output.absolute().parent.is_dir():
+        raise StudyError(f"--output {output}: there is no folder {output.parent}; make it first")
+    if not TIMED.isdisjoint(load_study(file, quick=quick).methods):
+        raise StudyError(
+            "jobs of an array would run side by side or on unequal nodes, which distorts "
+            "timings; measure with `daqloom study run` on one machine"
         )
-        with written_whole(output) as scratch:
-            scratch.write_text(script)
-        print(f"{output}: {elements} jobs; submit it with sbatch")
+    script = job_array(
+        find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory
+    )
+    with written_whole(output) as scratch:
+        scratch.write_text(script)
+    print(f"{output}: {elements} jobs; submit it with sbatch")
 
 
 def _part(text: str) -> tuple[int, int]:

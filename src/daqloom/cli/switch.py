@@ -36,6 +36,8 @@ app = group(
     """,
 )
 
+DROPPED = "frames held were dropped"
+
 File = Annotated[str, argument("FILE", "TOML file of the switch, or with --hosts a scenario.")]
 Hosts = Annotated[
     str,
@@ -50,7 +52,7 @@ Override = Annotated[
 ]
 
 
-@app.command()
+@app.command(saved=DROPPED)
 def run(
     file: File,
     hosts: Hosts = "",
@@ -72,13 +74,12 @@ def run(
       daqloom switch run switch.toml --set runs.huge_pages=false
       daqloom switch run rack.toml --hosts 10.0.0.0/16 --set ports.core.device=0000:3b:00.0
     """
-    with plain_failures("frames held were dropped"):
-        if while_input:
-            from daqloom.measure.lifeline import GRACE_S, end_with_input
+    if while_input:
+        from daqloom.measure.lifeline import GRACE_S, end_with_input
 
-            end_with_input(grace_s=GRACE_S)
-        described = load_switch(file, hosts, switch, set_)
-        running = _needs_dpdk()
+        end_with_input(grace_s=GRACE_S)
+    described = load_switch(file, hosts, switch, set_)
+    running = _needs_dpdk()
 
     def on_start(address: str, status: SwitchStatus) -> None:
         note(
@@ -89,7 +90,7 @@ def run(
         for sentence in running.warnings(described.control):
             note(sentence)
 
-    with _at_once(), plain_failures("frames held were dropped"):
+    with _at_once(), plain_failures(DROPPED):
         _print(running.run(described, on_start), json=json)
 
 
@@ -111,15 +112,14 @@ def file_of(
       daqloom switch file small-rack --set network.switch.tor.model=qfx5120-48y \
           --switch tor --hosts 10.0.0.0/16 > tor.toml
     """
-    with plain_failures():
-        from daqloom.scenario.show import document_text
-        from daqloom.softswitch.from_scenario import document_of
-        from daqloom.topology.loaded import load
+    from daqloom.scenario.show import document_text
+    from daqloom.softswitch.from_scenario import document_of
+    from daqloom.topology.loaded import load
 
-        document = document_of(load(scenario, set_ or ()), hosts, switch)
-        for port in document["ports"].values():
-            port["device"] = ""  # to be filled in: `switch check` refuses it as it is
-        print(document_text(document), end="")
+    document = document_of(load(scenario, set_ or ()), hosts, switch)
+    for port in document["ports"].values():
+        port["device"] = ""  # to be filled in: `switch check` refuses it as it is
+    print(document_text(document), end="")
 
 
 @app.command()
@@ -132,58 +132,55 @@ def check(
     Example:
       daqloom switch check switch.toml
     """
-    with plain_failures():
-        from daqloom.scenario.quantities import SIZE
-        from daqloom.softswitch.sizes import buffers_of, memory_of
+    from daqloom.scenario.quantities import SIZE
+    from daqloom.softswitch.sizes import buffers_of, memory_of
 
-        described = load_switch(file, hosts, switch, set_)
-        rings = len(described.rings) + described.classes * len(described.ports)
-        taken = {
-            "ports": len(described.ports),
-            "rings": rings,
-            "buffers": buffers_of(described),
-            "memory_bytes": described.runs.memory or memory_of(described),
-        }
-        if json:
-            print_json({"schema": 1, **taken})
-        else:
-            memory = SIZE.format(round(taken["memory_bytes"], -6))
-            print(
-                f"{file}: {taken['ports']} ports, {rings} rings, {taken['buffers']} packet "
-                f"buffers, {memory} of memory"
-            )
+    described = load_switch(file, hosts, switch, set_)
+    rings = len(described.rings) + described.classes * len(described.ports)
+    taken = {
+        "ports": len(described.ports),
+        "rings": rings,
+        "buffers": buffers_of(described),
+        "memory_bytes": described.runs.memory or memory_of(described),
+    }
+    if json:
+        print_json({"schema": 1, **taken})
+    else:
+        memory = SIZE.format(round(taken["memory_bytes"], -6))
+        print(
+            f"{file}: {taken['ports']} ports, {rings} rings, {taken['buffers']} packet "
+            f"buffers, {memory} of memory"
+        )
 
 
 @app.command()
 def status(address: Address = None, certificates: Certificates = None, json: Json = False) -> None:
     """Show ports and rings of a running switch: what came, what is held, what was dropped."""
-    with plain_failures():
-        from daqloom.softswitch.status import Ask
+    from daqloom.softswitch.status import Ask
 
-        _print(_ask(Ask(), address, certificates), json=json)
+    _print(_ask(Ask(), address, certificates), json=json)
 
 
-@app.command()
+@app.command(saved="the switch goes on")
 def watch(address: Address = None, certificates: Certificates = None) -> None:
     """Show rates, depths and drops of a running switch, live; Ctrl-C leaves it."""
     import time
 
-    with plain_failures("the switch goes on"):
-        from rich.live import Live
+    from rich.live import Live
 
-        from daqloom.cli.switch_table import live_table
-        from daqloom.softswitch.status import Ask
+    from daqloom.cli.switch_table import live_table
+    from daqloom.softswitch.status import Ask
 
-        before: Any = None
-        with Live(auto_refresh=False) as live:
-            while True:
-                now = _ask(Ask(), address, certificates)
-                live.update(live_table(before, now, live.console.width), refresh=True)
-                before = now
-                time.sleep(1.0)
+    before: Any = None
+    with Live(auto_refresh=False) as live:
+        while True:
+            now = _ask(Ask(), address, certificates)
+            live.update(live_table(before, now, live.console.width), refresh=True)
+            before = now
+            time.sleep(1.0)
 
 
-@app.command("set")
+@app.command("set", saved="nothing has changed")
 def set_keys(
     keys: Annotated[
         list[str],
@@ -201,31 +198,28 @@ def set_keys(
       daqloom switch set 'rings.dcm1.rate="0.5 Gb/s"' rings.dcm1.packets=8192
       daqloom switch set rules.no-ntp.protocol=udp rules.no-ntp.to_port=123 rules.no-ntp.action=drop
     """
-    with plain_failures("nothing has changed"):
-        from daqloom.scenario.overrides import parse
-        from daqloom.softswitch.document import SwitchFile
+    from daqloom.scenario.overrides import parse
+    from daqloom.softswitch.document import SwitchFile
 
-        _change(parse(keys, SwitchFile), address, certificates)
+    _change(parse(keys, SwitchFile), address, certificates)
 
 
-@app.command()
+@app.command(saved="nothing has changed")
 def remove(
     names: Annotated[list[str], argument("NAME...", "Tables or keys, such as rules.no-ntp.")],
     address: Address = None,
     certificates: Certificates = None,
 ) -> None:
     """Remove rules, fixed addresses, or keys that have a default, of a running switch."""
-    with plain_failures("nothing has changed"):
-        _change(dict.fromkeys(names), address, certificates)
+    _change(dict.fromkeys(names), address, certificates)
 
 
 @app.command("forget-peaks")
 def forget_peaks(address: Address = None, certificates: Certificates = None) -> None:
     """Count the most that rings of a running switch hold from here on."""
-    with plain_failures():
-        from daqloom.softswitch.status import ForgetPeaks
+    from daqloom.softswitch.status import ForgetPeaks
 
-        _ask(ForgetPeaks(), address, certificates)
+    _ask(ForgetPeaks(), address, certificates)
 
 
 @app.command()
@@ -237,10 +231,9 @@ def stop(
     certificates: Certificates = None,
 ) -> None:
     """Stop a running switch: it takes no more frames, sends those that it holds, and ends."""
-    with plain_failures():
-        from daqloom.softswitch.status import Stop
+    from daqloom.softswitch.status import Stop
 
-        _ask(Stop(drain_s=drain), address, certificates)
+    _ask(Stop(drain_s=drain), address, certificates)
 
 
 @app.command()
@@ -292,71 +285,70 @@ def benchmark(
       daqloom switch benchmark --frame-size 1518 --destinations 4096 --json
       daqloom switch benchmark --soak 600
     """
-    with plain_failures():
-        import time
+    import time
 
-        from daqloom.measure import MeasureError
-        from daqloom.scenario.errors import ScenarioError
-        from daqloom.scenario.quantities import RATE
+    from daqloom.measure import MeasureError
+    from daqloom.scenario.errors import ScenarioError
+    from daqloom.scenario.quantities import RATE
 
-        _needs_dpdk()
-        try:
-            from daqloom.softswitch import benchmark as mlr
-        except ImportError:
-            raise MeasureError(
-                "the benchmark needs the Python package MLRsearch; install daqloom[benchmark]"
-            ) from None
-        from daqloom.softswitch.trials import trials
+    _needs_dpdk()
+    try:
+        from daqloom.softswitch import benchmark as mlr
+    except ImportError:
+        raise MeasureError(
+            "the benchmark needs the Python package MLRsearch; install daqloom[benchmark]"
+        ) from None
+    from daqloom.softswitch.trials import trials
 
-        try:
-            pace_bps = int(RATE.parse(pace))
-        except ValueError as error:
-            raise ScenarioError(f"--pace {pace[:40]} {error}") from None
+    try:
+        pace_bps = int(RATE.parse(pace))
+    except ValueError as error:
+        raise ScenarioError(f"--pace {pace[:40]} {error}") from None
 
-        rig = trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
-        begin_s = time.monotonic()
-        with spoken("searching the rate", quiet=quiet) as say:
+    rig = trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
+    begin_s = time.monotonic()
+    with spoken("searching the rate", quiet=quiet) as say:
 
-            def said(trial: mlr.Trial) -> None:
-                share = min(1.0, (time.monotonic() - begin_s) / seconds)
-                say(share, f"{trial.load_hz / 1e6:.3f} million frames a second")
+        def said(trial: mlr.Trial) -> None:
+            share = min(1.0, (time.monotonic() - begin_s) / seconds)
+            say(share, f"{trial.load_hz / 1e6:.3f} million frames a second")
 
-            found = mlr.search(
-                rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
-            )
-        if soak and found.forwarded_hz:
+        found = mlr.search(
+            rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
+        )
+    if soak and found.forwarded_hz:
 
-            def lasts(seconds: float) -> None:
-                if not quiet:
-                    load = mlr.SOAK_SHARE * found.forwarded_hz / 1e6
-                    note(f"{load:.3f} million frames a second: {seconds:.0f} s of {soak:g} s")
+        def lasts(seconds: float) -> None:
+            if not quiet:
+                load = mlr.SOAK_SHARE * found.forwarded_hz / 1e6
+                note(f"{load:.3f} million frames a second: {seconds:.0f} s of {soak:g} s")
 
-            lasts(0.0)
-            found.soak = mlr.soak(rig, found.forwarded_hz, soak, lasts)
-        if json:
-            print_json(found.document())
-        elif found.forwarded_hz:
+        lasts(0.0)
+        found.soak = mlr.soak(rig, found.forwarded_hz, soak, lasts)
+    if json:
+        print_json(found.document())
+    elif found.forwarded_hz:
+        print(
+            f"{found.forwarded_hz / 1e6:.3f} million frames of {frame_size} B a second, "
+            f"{found.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
+            f"{destinations} rings; {found.reason or f'{len(found.trials)} trials'}"
+        )
+        if long := found.soak:
             print(
-                f"{found.forwarded_hz / 1e6:.3f} million frames of {frame_size} B a second, "
-                f"{found.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
-                f"{destinations} rings; {found.reason or f'{len(found.trials)} trials'}"
+                f"{long.lost:,} of {long.offered:,} frames lost in {long.duration_s:.0f} s at "
+                f"{long.load_hz / 1e6:.3f} million a second, with {long.changes:,} changes of "
+                f"all paces; cores taken away for {long.away_s / (2 * long.duration_s):.1%} of "
+                "the time" + ("; it was not sent as asked for" if long.rejected else "")
             )
-            if long := found.soak:
+            if long.power_w is not None:
+                bits = 8 * frame_size * long.forwarded / long.duration_s
                 print(
-                    f"{long.lost:,} of {long.offered:,} frames lost in {long.duration_s:.0f} s at "
-                    f"{long.load_hz / 1e6:.3f} million a second, with {long.changes:,} changes of "
-                    f"all paces; cores taken away for {long.away_s / (2 * long.duration_s):.1%} of "
-                    "the time" + ("; it was not sent as asked for" if long.rejected else "")
+                    f"the processors took {long.power_w:.1f} W, "
+                    f"{long.power_w / bits * 1e9:.2f} nJ for each bit forwarded"
                 )
-                if long.power_w is not None:
-                    bits = 8 * frame_size * long.forwarded / long.duration_s
-                    print(
-                        f"the processors took {long.power_w:.1f} W, "
-                        f"{long.power_w / bits * 1e9:.2f} nJ for each bit forwarded"
-                    )
-        else:
-            reason = f" ({found.reason})" if found.reason else ""
-            print(f"no rate was found with a loss of at most {loss:g}{reason}; see --loss")
+    else:
+        reason = f" ({found.reason})" if found.reason else ""
+        print(f"no rate was found with a loss of at most {loss:g}{reason}; see --loss")
 
 
 @app.command()
@@ -379,35 +371,34 @@ def costs(
       daqloom switch costs
       daqloom switch costs --json
     """
-    with plain_failures():
-        _needs_dpdk()
-        from daqloom.softswitch import costs as turns
-        from daqloom.softswitch.trials import trials
+    _needs_dpdk()
+    from daqloom.softswitch import costs as turns
+    from daqloom.softswitch.trials import trials
 
-        rig = trials(frame_size, turns.DESTINATIONS, turns.RING_PACKETS, 0, 512)
-        found = {}
-        for where, buffers in (("in_caches", turns.IN_CACHES), ("in_memory", turns.IN_MEMORY)):
-            if not quiet:
-                note(f"timing turns with buffers {where.replace('_', ' ')}")
-            found[where] = turns.measure(rig.turn_time_s, buffers)
-        if json:
-            print_json(
-                {
-                    "schema": 1,
-                    "frame_bytes": frame_size,
-                    **{where: of.document() for where, of in found.items()},
-                }
-            )
-            return
-        for where, of in found.items():
-            print(
-                f"# buffers {where.replace('_', ' ')}: up to {of.full_batches_hz / 1e6:.1f} "
-                f"million packets a second; a turn without any takes "
-                f"{of.idle_turn_s * 1e9:.0f} ns; "
-                f"all turns are within {of.largest_residual_s * 1e9:.0f} ns of the line\n"
-                f'packet_cost = "{of.packet_s * 1e9:.1f} ns"\n'
-                f'batch_cost = "{of.batch_s * 1e9:.0f} ns"'
-            )
+    rig = trials(frame_size, turns.DESTINATIONS, turns.RING_PACKETS, 0, 512)
+    found = {}
+    for where, buffers in (("in_caches", turns.IN_CACHES), ("in_memory", turns.IN_MEMORY)):
+        if not quiet:
+            note(f"timing turns with buffers {where.replace('_', ' ')}")
+        found[where] = turns.measure(rig.turn_time_s, buffers)
+    if json:
+        print_json(
+            {
+                "schema": 1,
+                "frame_bytes": frame_size,
+                **{where: of.document() for where, of in found.items()},
+            }
+        )
+        return
+    for where, of in found.items():
+        print(
+            f"# buffers {where.replace('_', ' ')}: up to {of.full_batches_hz / 1e6:.1f} "
+            f"million packets a second; a turn without any takes "
+            f"{of.idle_turn_s * 1e9:.0f} ns; "
+            f"all turns are within {of.largest_residual_s * 1e9:.0f} ns of the line\n"
+            f'packet_cost = "{of.packet_s * 1e9:.1f} ns"\n'
+            f'batch_cost = "{of.batch_s * 1e9:.0f} ns"'
+        )
 
 
 @contextmanager

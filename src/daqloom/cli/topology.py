@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from daqloom.cli.app import group
-from daqloom.cli.console import check_writable, plain_failures, present_list, progress
+from daqloom.cli.console import check_writable, present_list, progress
 from daqloom.cli.fabric_options import Given, takes_fabric
 from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
 from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
@@ -35,16 +35,15 @@ Routing = Annotated[
 @app.command("list")
 def list_(json: JsonList = False) -> None:
     """List the fabrics that come with daqloom."""
-    with plain_failures():
-        from daqloom.cli.fabric_console import counts, headline
-        from daqloom.scenario.dumps import shipped_fabrics
-        from daqloom.topology.load import load_cabling
+    from daqloom.cli.fabric_console import counts, headline
+    from daqloom.scenario.dumps import shipped_fabrics
+    from daqloom.topology.load import load_cabling
 
-        fabrics = {name: load_cabling(path)[0] for name, path in shipped_fabrics().items()}
-        if json:
-            present_list("fabrics", {n: counts(each) for n, each in fabrics.items()}, json=True)
-        else:
-            print(*map(headline, fabrics.values()), sep="\n")
+    fabrics = {name: load_cabling(path)[0] for name, path in shipped_fabrics().items()}
+    if json:
+        present_list("fabrics", {n: counts(each) for n, each in fabrics.items()}, json=True)
+    else:
+        print(*map(headline, fabrics.values()), sep="\n")
 
 
 @app.command()
@@ -289,32 +288,31 @@ def buffers(
       daqloom topology buffers config_db.json --ports 33 --cell-size "254 B"
       daqloom topology buffers shared-buffer.txt junos.conf --ports 56 --cell-size "256 B"
     """
-    with plain_failures():
-        from daqloom.cli.console import note
-        from daqloom.line_counts import in_words
-        from daqloom.scenario.quantities import SIZE
-        from daqloom.scenario.show import document_text
-        from daqloom.scenario.switches import LEVELS
-        from daqloom.topology import TopologyError
-        from daqloom.topology.switch_buffers import Asked, read_buffers
+    from daqloom.cli.console import note
+    from daqloom.line_counts import in_words
+    from daqloom.scenario.quantities import SIZE
+    from daqloom.scenario.show import document_text
+    from daqloom.scenario.switches import LEVELS
+    from daqloom.topology import TopologyError
+    from daqloom.topology.switch_buffers import Asked, read_buffers
 
-        if name not in LEVELS:
-            raise TopologyError(f"--switch {name[:40]}: expected one of {', '.join(LEVELS)}")
-        try:
-            cell = None if cell_size is None else round(SIZE.parse(cell_size))
-        except ValueError as error:
-            raise TopologyError(f"--cell-size {cell_size} {error}") from None
-        found = read_buffers(files, Asked(ports, cell, alpha, queue, profile))
-        for file, counts in found.counts.items():
-            note(f"{file}: {in_words(counts, found.unit)}")
-        if json:
-            print(json_.dumps({"schema": 1, "from": found.origin, "switch": found.table()}))
-        else:
-            table = {"network": {"switch": {name: found.table()}}}
-            print(f"# {found.origin}", document_text(table), sep="\n", end="")
+    if name not in LEVELS:
+        raise TopologyError(f"--switch {name[:40]}: expected one of {', '.join(LEVELS)}")
+    try:
+        cell = None if cell_size is None else round(SIZE.parse(cell_size))
+    except ValueError as error:
+        raise TopologyError(f"--cell-size {cell_size} {error}") from None
+    found = read_buffers(files, Asked(ports, cell, alpha, queue, profile))
+    for file, counts in found.counts.items():
+        note(f"{file}: {in_words(counts, found.unit)}")
+    if json:
+        print(json_.dumps({"schema": 1, "from": found.origin, "switch": found.table()}))
+    else:
+        table = {"network": {"switch": {name: found.table()}}}
+        print(f"# {found.origin}", document_text(table), sep="\n", end="")
 
 
-@app.command()
+@app.command(saved="what was written before stays")
 def configure(
     file: File,
     hosts: Hosts = "",
@@ -348,12 +346,11 @@ def configure(
       daqloom topology configure switch.toml --bridge daq0 --dry-run
       daqloom topology configure rack.toml --hosts 10.0.0.0/16 --set ports.core.device=eth1
     """
-    with plain_failures("what was written before stays"):
-        from daqloom.softswitch.controllers import controller_type
+    from daqloom.softswitch.controllers import controller_type
 
-        described = load_switch(file, hosts, switch, set_)
-        target = controller_type("openvswitch", "topology configure")(bridge, database, folder)
-        if dry_run:
-            print(*target.commands(described, datapath), sep="\n")
-        else:
-            target.write(described, datapath)
+    described = load_switch(file, hosts, switch, set_)
+    target = controller_type("openvswitch", "topology configure")(bridge, database, folder)
+    if dry_run:
+        print(*target.commands(described, datapath), sep="\n")
+    else:
+        target.write(described, datapath)
