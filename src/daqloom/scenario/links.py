@@ -31,42 +31,36 @@ MOST_PORTS = 1023
 """Ports of a switch."""
 
 
-class SourceLink(Part):
+class RackLink(Part):
+    """Links of a kind in a rack or farm."""
+
+    rate: Annotated[BitRate, ASSUMED]
+    """Rate of each link, each direction (b/s)."""
+    delay: Annotated[Seconds, ASSUMED] = 1e-6
+    """Propagation delay (s)."""
+    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
+    """Token-bucket depth of a shaper in bytes on the wire, preambles and gaps included; "0 B": no
+    shaping (B)."""
+
+
+class SourceLink(RackLink):
     """[network.links.source]: the link of each source to the core switch."""
 
     rate: Annotated[BitRate, ASSUMED] = 100_000_000_000
-    """Rate of each direction (b/s)."""
-    delay: Annotated[Seconds, ASSUMED] = 1e-6
-    """Propagation delay (s)."""
-    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
-    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
-    (a token bucket); "0 B": a wire (B)."""
 
 
-class Uplink(Part):
+class Uplink(RackLink):
     """[network.links.uplink]: core switch to top-of-rack (ToR) switch."""
 
     rate: Annotated[BitRate, ASSUMED] = 800_000_000_000
-    """Rate of each uplink, each direction (b/s)."""
-    delay: Annotated[Seconds, ASSUMED] = 1e-6
-    """Propagation delay (s)."""
-    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
-    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
-    (a token bucket); "0 B": a wire (B)."""
     count: int = Field(default=1, ge=1, le=1024)
     """Number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow."""
 
 
-class AccessLink(Part):
+class AccessLink(RackLink):
     """[network.links.access]: ToR switch to each builder."""
 
     rate: Annotated[BitRate, ASSUMED] = 25_000_000_000
-    """Rate of each direction (b/s)."""
-    delay: Annotated[Seconds, ASSUMED] = 1e-6
-    """Propagation delay (s)."""
-    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
-    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
-    (a token bucket); "0 B": a wire (B)."""
 
 
 class LevelLink(Part):
@@ -118,8 +112,8 @@ class Links(Part):
     delay: Annotated[PositiveSeconds, CABLED, ASSUMED] = 170e-9
     """Delay of a cable with its transceivers and error correction (s)."""
     bucket: Annotated[Bytes, CABLED, ETHERNET] = Field(default=0, le=MOST_BUCKET)
-    """Of a shaper: bytes on the wire, preambles and gaps counted, that leave at once after a pause
-    (a token bucket); "0 B": a wire (B)."""
+    """Token-bucket depth of a shaper in bytes on the wire, preambles and gaps included; "0 B": no
+    shaping (B)."""
     host: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between hosts and switches."""
     spine: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)

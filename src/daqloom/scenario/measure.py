@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from contextlib import suppress
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
@@ -27,13 +28,9 @@ WHEREABOUTS = frozenset(
 
 
 def _address(value: object) -> str:
-    try:
-        return str(ipaddress.ip_address(value)) if isinstance(value, str) else _no_address()
-    except ValueError:
-        return _no_address()
-
-
-def _no_address() -> str:
+    with suppress(ValueError):
+        if isinstance(value, str):
+            return str(ipaddress.ip_address(value))
     raise ValueError('is not an IP address; expected one of this machine, such as "127.0.0.1"')
 
 
@@ -68,11 +65,9 @@ Congestion = Annotated[
 
 
 def _network(value: object) -> str:
-    try:
+    with suppress(ValueError):
         if isinstance(value, str):
             return str(ipaddress.ip_network(value)) if value else ""
-    except ValueError:
-        pass
     raise ValueError('is not a network; expected one such as "10.1.0.0/16"')
 
 
