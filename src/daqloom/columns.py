@@ -32,14 +32,19 @@ def width_of(console: Console) -> int:
     return console.width if console.is_terminal or os.environ.get("COLUMNS") else UNLIMITED
 
 
-def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layout: Any) -> None:
-    """On standard output, as wide as that is; `layout` as of `tables`."""
+def plain_console() -> Console:
+    """Return standard output for `rich`, as wide as `width_of` allows."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    width = width_of(console)
-    console.width = width
-    for place, table in enumerate(tables(head, rows, width, framed=framed, **layout)):
+    console.width = width_of(console)
+    return console
+
+
+def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layout: Any) -> None:
+    """On standard output, as wide as that is; `layout` as of `tables`."""
+    console = plain_console()
+    for place, table in enumerate(tables(head, rows, console.width, framed=framed, **layout)):
         if place and not framed:
             console.print()
         console.print(table)
@@ -47,9 +52,7 @@ def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layo
 
 def print_list(titles: Mapping[str, str]) -> None:
     """A line each, name and title, which goes on below itself where it finds no room."""
-    from rich.console import Console
-
-    width = width_of(Console())
+    width = plain_console().width
     indent = 2 + max(map(len, titles), default=0)
     for name, title in ((printable(name), printable(title)) for name, title in titles.items()):
         begin, below = name.ljust(indent), " " * indent

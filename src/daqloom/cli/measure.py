@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -32,7 +32,7 @@ from daqloom.cli.options import (
     option,
     with_options,
 )
-from daqloom.columns import width_of
+from daqloom.columns import plain_console
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ control = group(
     """,
 )
 
+Transition = Literal["configure", "start", "stop"]
 Address = Annotated[
     str | None,
     option("HOST:PORT", "Address of the run control; by default your only one on this machine."),
@@ -296,37 +297,27 @@ def status(
     _steer("status", address, certificates, json=json)
 
 
-@control.command(saved=STAYS)
-def configure(
-    address: Address = None,
-    certificates: Certificates = None,
-    wait: Wait = False,
-    timeout: Timeout = 60.0,
-) -> None:
-    """Connect the units: not_ready → ready. After an error it tries again."""
-    _steer("configure", address, certificates, wait_s=timeout if wait else None)
+TRANSITIONS: dict[Transition, str] = {
+    "configure": "Connect the units: not_ready → ready. After an error it tries again.",
+    "start": "Build events: ready → running.",
+    "stop": "Finish events in flight: running → ready.",
+}
 
 
-@control.command(saved=STAYS)
-def start(
-    address: Address = None,
-    certificates: Certificates = None,
-    wait: Wait = False,
-    timeout: Timeout = 60.0,
-) -> None:
-    """Build events: ready → running."""
-    _steer("start", address, certificates, wait_s=timeout if wait else None)
+def _transition(command: Transition) -> Callable[..., None]:
+    def steer(
+        address: Address = None,
+        certificates: Certificates = None,
+        wait: Wait = False,
+        timeout: Timeout = 60.0,
+    ) -> None:
+        _steer(command, address, certificates, wait_s=timeout if wait else None)
+
+    return steer
 
 
-@control.command(saved=STAYS)
-def stop(
-    address: Address = None,
-    certificates: Certificates = None,
-    wait: Wait = False,
-    timeout: Timeout = 60.0,
-) -> None:
-    """Finish events in flight: running → ready."""
-    _steer("stop", address, certificates, wait_s=timeout if wait else None)
+for _command, _help in TRANSITIONS.items():
+    control.command(_command, saved=STAYS, help=_help)(_transition(_command))
 
 
 @control.command(saved=STAYS)
@@ -394,7 +385,7 @@ def certificates_(
 
 
 def _steer(
-    command: Literal["status", "configure", "start", "stop", "reset", "exit"],
+    command: Transition | Literal["status", "reset", "exit"],
     address: str | None,
     certificates: Path | None,
     unit: int | None = None,
@@ -419,12 +410,9 @@ def _steer(
 
 
 def _print_status(told: Status) -> None:
-    from rich.console import Console
-
     from daqloom.cli.run_table import headline, unit_table
 
-    console = Console(highlight=False)
-    console.width = width_of(console)  # of no terminal: the lines are not cut
+    console = plain_console()
     console.print(headline(told), markup=False)
     console.print(unit_table(told, console.width))
 

@@ -14,6 +14,7 @@ from daqloom.cli.app import group
 from daqloom.cli.console import note, plain_failures, print_json, spoken
 from daqloom.cli.measure import Address, Certificates
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
+from daqloom.columns import plain_console
 from daqloom.words import printable
 
 if TYPE_CHECKING:
@@ -474,13 +475,9 @@ def _print(status: SwitchStatus, *, json: bool) -> None:
     if json:
         print(status.model_dump_json(indent=2))
         return
-    from rich.console import Console
-
     from daqloom.cli.switch_table import sentences, tables
-    from daqloom.columns import width_of
 
-    console = Console(highlight=False)
-    console.width = width_of(console)  # of no terminal: the lines are not cut
+    console = plain_console()
     for table in tables(status, console.width):
         console.print(table)
     for sentence in sentences(status):
