@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from daqloom.lazy import names_of
+
 if TYPE_CHECKING:
     from daqloom.report.study.report import write_report
     from daqloom.result import Result
@@ -70,15 +72,11 @@ _ELSEWHERE = {
 if not TYPE_CHECKING:  # a type checker would take any name of this module to exist
 
     def __getattr__(name: str) -> Any:
-        if name in _ELSEWHERE:
-            from importlib import import_module
-
-            return getattr(import_module(_ELSEWHERE[name]), name)
         if name == "__version__":
             from daqloom.version import installed
 
             return installed()
-        raise AttributeError(f"module 'daqloom' has no attribute {name!r}")
+        return names_of(__name__, _ELSEWHERE)(name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

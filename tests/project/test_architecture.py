@@ -62,7 +62,7 @@ WORLDLY = re.compile(
 # The parts of src/daqloom from below: each may import those of the lines above its own, and
 # nothing beside it. `__init__` is the facade over all but the command line.
 ORDER: tuple[tuple[str, ...], ...] = (
-    ("words", "claims"),
+    ("words", "claims", "lazy"),
     ("version", "columns", "output", "notebook", "buffers", "line_counts"),
     ("metrics",),
     ("result",),

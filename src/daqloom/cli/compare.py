@@ -25,6 +25,7 @@ from daqloom.cli.options import (
     with_options,
 )
 from daqloom.columns import print_table
+from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
     from daqloom.study.beside import Beside
@@ -90,8 +91,6 @@ def compare(
 
 def _system(scenario: str, set_: Sequence[str], duration: str | None) -> System:
     """The system to compare. Elsewhere than in a rack, --duration may allow what --set sets."""
-    from daqloom.scenario.errors import ScenarioError
-
     try:
         return load(scenario, set_)
     except ScenarioError:
@@ -166,7 +165,6 @@ def _rack(
     json: bool,
 ) -> None:
     from daqloom.analyse.resonance import resonating
-    from daqloom.scenario import ScenarioError
     from daqloom.scenario.quantities import TIME
 
     check_figures(drawn, FIGURES)

@@ -11,6 +11,7 @@ from daqloom.cli import options
 from daqloom.cli.console import check_figures, fail, print_json, progress
 from daqloom.cli.options import flag, option
 from daqloom.columns import print_table
+from daqloom.study import StudyError
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -217,7 +218,6 @@ def compare(
 
 def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
     """Values by axis, quantities as SI numbers. Raises StudyError."""
-    from daqloom.study import StudyError
     from daqloom.study.points import axes_of, dimension_of, is_numeric
 
     axes, place = axes_of(dataset), {}
@@ -239,7 +239,6 @@ def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
 
 def _limit(dataset: Dataset, variable: str, text: str) -> float:
     """A number in the unit of `variable`. Raises StudyError."""
-    from daqloom.study import StudyError
     from daqloom.study.points import dimension_of
 
     dimension = dimension_of(dataset[variable])

@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from daqloom.columns import print_list, print_table
+from daqloom.faults import FaultsError
+from daqloom.measure import MeasureError
 from daqloom.metrics import with_unit
+from daqloom.output import OutputError
 from daqloom.result import FORM_HEAD, METRIC_HEAD, form_rows, metric_rows
+from daqloom.scenario.errors import ScenarioError
+from daqloom.simulate import SimulationError
+from daqloom.study import StudyFailure
 from daqloom.words import printable, reason_of
 
 if TYPE_CHECKING:
@@ -47,13 +53,6 @@ def plain_failures(saved: str) -> Iterator[None]:
 
     A programming error keeps its traceback.
     """
-    from daqloom.faults import FaultsError
-    from daqloom.measure import MeasureError
-    from daqloom.output import OutputError
-    from daqloom.scenario.errors import ScenarioError
-    from daqloom.simulate import SimulationError
-    from daqloom.study import StudyFailure
-
     try:
         yield
         sys.stdout.flush()
@@ -89,7 +88,6 @@ def _end_of_reader() -> NoReturn:
 def whole_or_stopped(run: Callable[[], Result]) -> Result:
     """The result of `run`, or what it had found when Ctrl-C ended it or it failed; another Ctrl-C
     ends the program at once. Exits where there is nothing yet."""
-    from daqloom.measure import MeasureError
     from daqloom.result import StoppedError
 
     try:
@@ -164,8 +162,6 @@ def check_figures(paths: Sequence[Path], suffixes: tuple[str, ...]) -> None:
 def check_folder(path: Path, option: str, page: str) -> None:
     """Refuse the name of a file for a folder, and a folder in which `page` cannot be written;
     raises ScenarioError."""
-    from daqloom.scenario.errors import ScenarioError
-
     if path.suffix.lower() in FILE_SUFFIXES and not path.is_dir():
         raise ScenarioError(
             f"{option} {path} is the name of a file; expected a folder, which gets {page} and the "
@@ -176,8 +172,6 @@ def check_folder(path: Path, option: str, page: str) -> None:
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
     """Refuse a file that cannot be written before hours are spent on it; raises ScenarioError."""
-    from daqloom.scenario.errors import ScenarioError
-
     if suffixes and path.suffix.lower() not in suffixes:
         raise ScenarioError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
     try:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from daqloom.cli.console import progress
 from daqloom.metrics import with_unit
+from daqloom.output import OutputError
+from daqloom.scenario.errors import ScenarioError
 from daqloom.words import printable, reason_of
 
 if TYPE_CHECKING:
@@ -48,8 +50,6 @@ def check_paths(
 @contextmanager
 def readable(file: Path) -> Iterator[None]:
     """What is no file of packets is bad input."""
-    from daqloom.scenario.errors import ScenarioError
-
     try:
         yield
     except ValueError as error:
@@ -184,9 +184,6 @@ def _told(done: Unfinished | Recovered) -> str:
 @contextmanager
 def changeable(folder: Path) -> Iterator[None]:
     """What is no folder is bad input; what cannot be changed is a failure."""
-    from daqloom.output import OutputError
-    from daqloom.scenario.errors import ScenarioError
-
     if not folder.is_dir():
         raise ScenarioError(f"{folder} is not a folder; give one with the recording of a run")
     try:

@@ -34,6 +34,7 @@ from daqloom.cli.options import (
     load_with,
     option,
 )
+from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
     from daqloom.result import Result
@@ -136,8 +137,6 @@ def analyse(
     """
     drawn = figure or []
     check_figures(drawn, FIGURES)
-    from daqloom.scenario import ScenarioError
-
     system = load(scenario, set_ or ())
     if drawn and not system.scenario.is_rack:
         raise ScenarioError(
@@ -198,7 +197,6 @@ def simulate(
     if trace:
         check_writable(trace, "--trace")
     from daqloom.metrics import Parts
-    from daqloom.scenario import ScenarioError
     from daqloom.scenario.parts import parts_of
 
     system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
@@ -220,7 +218,6 @@ def simulate(
 
 
 def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
-    from daqloom.scenario import ScenarioError
     from daqloom.topology.cabled import cables
     from daqloom.topology.links import link_names
 

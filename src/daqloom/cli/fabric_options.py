@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from daqloom.cli import complete
 from daqloom.cli.options import argument, option
+from daqloom.topology import TopologyError
 
 if TYPE_CHECKING:
     from daqloom.line_counts import FileCounts
@@ -104,7 +105,6 @@ class Given:
 
     def routes(self, name: str | None) -> tuple[str, Routes]:
         """The routing of a name, or the default one, and what it is called."""
-        from daqloom.topology import TopologyError
         from daqloom.topology.load import load_tables
         from daqloom.topology.routing import D_MOD_K, IMPORTED, MINIMAL, default_routing, routing
 
@@ -166,7 +166,6 @@ def fabric_of(name: str) -> Fabric:
 
 def _find(name: str, options: dict[str, Any]) -> Given:
     from daqloom.scenario.load import load
-    from daqloom.topology import TopologyError
     from daqloom.topology.cabled import cables
     from daqloom.topology.load import find_fabric, load_cabling
 
@@ -214,7 +213,6 @@ def _note(warnings: list[str]) -> None:
 def _rate(text: str | None) -> int:
     """The rate of --rate (b/s), 0 where it is not given."""
     from daqloom.scenario.link_rates import PORT_RATE
-    from daqloom.topology import TopologyError
 
     try:
         return round(PORT_RATE.parse(text)) if text is not None else 0
@@ -223,7 +221,6 @@ def _rate(text: str | None) -> int:
 
 
 def _clos(options: dict[str, Any]) -> Fabric:
-    from daqloom.topology import TopologyError
     from daqloom.topology.clos import folded_clos
 
     given = {key: value for key, value in options.items() if value is not None}

@@ -15,6 +15,7 @@ from daqloom.cli.console import (
     progress,
 )
 from daqloom.cli.options import Json, Quiet, argument, figures, flag, option
+from daqloom.faults import FaultsError
 from daqloom.words import printable
 
 if TYPE_CHECKING:
@@ -391,8 +392,6 @@ def draw(
 
 def _factor(compress: float) -> float:
     """Raises FaultsError for what is no factor."""
-    from daqloom.faults import FaultsError
-
     if 1e-6 <= compress <= 1e15:
         return compress
     raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
@@ -400,7 +399,6 @@ def _factor(compress: float) -> float:
 
 def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> Told:
     """Read logs, with progress. Raises FaultsError."""
-    from daqloom.faults import FaultsError
     from daqloom.faults.read import read_logs
     from daqloom.faults.table_log import DAY_FIRST, MONTH_FIRST
 
@@ -416,7 +414,6 @@ def _merged(
     """Return all failures, and those outside test periods with the failures of a flapping link as
     one. What cannot be used is noted. Raises FaultsError for logs without link changes, and for
     logs of another network."""
-    from daqloom.faults import FaultsError
     from daqloom.faults.failure import failures_of
     from daqloom.faults.summary import MERGED, variants
 
@@ -435,8 +432,6 @@ def _merged(
 def _check_ports(told: Told, links: Links, least: float = 0.0) -> None:
     """Raises FaultsError where the network has none of the ports that the logs name, or less than a
     share of them."""
-    from daqloom.faults import FaultsError
-
     ports = {each.port: links.of(each.port) for each in told.changes}
     ports |= {each.port: links.of(each.port) for each in told.outages}
     ports |= {each.port: links.of(each.port) for each in told.counters}
@@ -461,7 +456,6 @@ def _periods(given: list[str], file: Path | None) -> list[Period]:
 
 def _seconds(name: str, text: str) -> float:
     """The time that an option gives, in seconds. Raises FaultsError."""
-    from daqloom.faults import FaultsError
     from daqloom.faults.table_log import seconds
 
     found = seconds(text)
@@ -472,8 +466,6 @@ def _seconds(name: str, text: str) -> float:
 
 def _numbers(text: str, network: Network) -> tuple[int, ...]:
     """The numbers of --failures. Raises FaultsError."""
-    from daqloom.faults import FaultsError
-
     parts = [part.strip() for part in text.split(",")]
     most = network.between_switches
     if all(part.isdecimal() and len(part) < 9 and 1 <= int(part) <= most for part in parts):

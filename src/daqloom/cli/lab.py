@@ -10,6 +10,8 @@ from daqloom.cli.app import group
 from daqloom.cli.console import note, print_json, spoken
 from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
 from daqloom.columns import print_list, print_table
+from daqloom.measure import MeasureError
+from daqloom.scenario.errors import ScenarioError
 from daqloom.words import printable
 
 if TYPE_CHECKING:
@@ -67,7 +69,6 @@ def _what(name: str) -> str:
     """Return what an adapter does, or what it lacks here."""
     from daqloom.measure.device.reference import does
     from daqloom.measure.device.registry import adapter_type
-    from daqloom.scenario.errors import ScenarioError
 
     try:
         kind = adapter_type(name)
@@ -102,7 +103,6 @@ def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
       daqloom lab plan rack.toml --set measure.device=$PWD/tor.toml
     """
     from daqloom.measure.device.under_test import DeviceUnderTest
-    from daqloom.scenario.errors import ScenarioError
 
     found = load(scenario, set_ or ()).scenario
     if not found.measure.device:
@@ -125,7 +125,6 @@ def restore(json: Json = False) -> None:
     whose measurement has ended without doing so, as after kill -9 or a power cut, the newest first;
     then it reads back and prints what each switch has.
     """
-    from daqloom.measure import MeasureError
     from daqloom.measure.device.under_test import restore_left
 
     done, failures = restore_left()

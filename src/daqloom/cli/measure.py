@@ -33,7 +33,9 @@ from daqloom.cli.options import (
     with_options,
 )
 from daqloom.columns import plain_console
+from daqloom.measure import MeasureError
 from daqloom.metrics import for_people
+from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
     from daqloom.measure.run import Progress
@@ -168,7 +170,6 @@ def measure(
 
         check_figures(figure, FABRIC_ENDINGS)
     from daqloom.measure.run import of_a_fabric
-    from daqloom.scenario.errors import ScenarioError
 
     # First, as --set may set what only this transport has; alone, so that an error names it.
     chosen = {"measure.transport": transport or ("tcp" if lab else None)}
@@ -393,7 +394,6 @@ def _steer(
     json: bool = False,
     wait_s: float | None = None,
 ) -> None:
-    from daqloom.measure import MeasureError
     from daqloom.measure.status import Request, steer, steer_until
 
     if unit is not None and not 0 <= unit < 8192:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daqloom.cli import complete
+from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
     from daqloom.system import System
@@ -86,7 +87,6 @@ def load_with(scenario: str, set_: Sequence[str], options: Mapping[str, Any]) ->
     bound a key of the other. Raises ScenarioError; it names the option whose value alone is
     refused."""
     from daqloom import load
-    from daqloom.scenario.errors import ScenarioError
 
     given = [f"{key}={value}" for key, value in options.items() if value is not None]
     try:
@@ -99,8 +99,6 @@ def load_with(scenario: str, set_: Sequence[str], options: Mapping[str, Any]) ->
 def with_options(system: System, options: Mapping[str, Any]) -> System:
     """`system` with the keys that options stand for, such as `run.seed` for --seed, where they are
     given. Raises ScenarioError that names the option."""
-    from daqloom.scenario.errors import ScenarioError
-
     for key, value in options.items():
         if value is not None:
             try:

@@ -7,6 +7,7 @@ from typing import Annotated
 from daqloom.cli import complete, options
 from daqloom.cli.console import check_folder, progress
 from daqloom.cli.options import argument, option
+from daqloom.study import StudyError
 
 
 def report(
@@ -39,8 +40,6 @@ def report(
       daqloom report mine.toml --show collection_latency_s.p99 --output figures
       daqloom report shallow.toml deep.toml --output switches
     """
-    from daqloom.study import StudyError
-
     if len({file.stem for file in files}) < len(files):
         raise StudyError("two of the studies have the same name, of which each needs its own")
     folder = output or Path(f"{'-'.join(file.stem for file in files)}-report")

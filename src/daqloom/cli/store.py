@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from daqloom.study import StudyError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,7 +40,6 @@ def read_study(
     Raises StudyError, also where the store holds results of the study's other form alone.
     """
     from daqloom.report.study.provenance import witnessed
-    from daqloom.study import StudyError
     from daqloom.study.dataset import to_dataset
     from daqloom.study.file import load_study
     from daqloom.study.runner import replay

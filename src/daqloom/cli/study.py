@@ -10,6 +10,7 @@ from daqloom.cli import options
 from daqloom.cli.app import group
 from daqloom.cli.console import note, print_json
 from daqloom.cli.options import flag, option
+from daqloom.study import StudyError
 
 app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 
@@ -147,7 +148,6 @@ def export_slurm(
     """
     from daqloom.cli.console import check_writable
     from daqloom.output import written_whole
-    from daqloom.study import StudyError
     from daqloom.study.cell import TIMED
     from daqloom.study.file import find_study, load_study
     from daqloom.study.slurm import job_array
@@ -169,8 +169,6 @@ def export_slurm(
 
 
 def _part(text: str) -> tuple[int, int]:
-    from daqloom.study import StudyError
-
     share = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if not share or not int(share[1]) < int(share[2]):
         raise StudyError(f"--part {text}: expected I/N with I from 0 and less than N, such as 0/4")

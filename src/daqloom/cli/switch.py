@@ -15,6 +15,8 @@ from daqloom.cli.console import note, plain_failures, print_json, spoken
 from daqloom.cli.measure import Address, Certificates
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
 from daqloom.columns import plain_console
+from daqloom.measure import MeasureError
+from daqloom.scenario.errors import ScenarioError
 from daqloom.words import printable
 
 if TYPE_CHECKING:
@@ -288,8 +290,6 @@ def benchmark(
     """
     import time
 
-    from daqloom.measure import MeasureError
-    from daqloom.scenario.errors import ScenarioError
     from daqloom.scenario.quantities import RATE
 
     _needs_dpdk()
@@ -416,7 +416,6 @@ def _at_once() -> Iterator[None]:
 
 def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -> SwitchFile:
     """Return the switch of a file, or with the network of its `hosts` of a scenario."""
-    from daqloom.scenario.errors import ScenarioError
     from daqloom.scenario.load import presets
     from daqloom.softswitch.load import build, load
 
@@ -438,8 +437,6 @@ def _needs_dpdk() -> Any:
     """The program of the switch, where daqloom was built with DPDK."""
     from importlib.util import find_spec
 
-    from daqloom.measure import MeasureError
-
     if find_spec("daqloom._switch") is None:
         raise MeasureError(
             "daqloom was built without DPDK; install it (Debian and Ubuntu: apt-get install "
@@ -456,7 +453,6 @@ def _needs_dpdk() -> Any:
 
 
 def _change(keys: dict[str, Any], address: str | None, certificates: Path | None) -> None:
-    from daqloom.scenario.errors import ScenarioError
     from daqloom.softswitch.status import Change
 
     told = _ask(Change(keys=keys), address, certificates)

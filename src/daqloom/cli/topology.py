@@ -12,6 +12,7 @@ from daqloom.cli.console import check_writable, present_list, progress
 from daqloom.cli.fabric_options import Given, takes_fabric
 from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
 from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
+from daqloom.topology import TopologyError
 from daqloom.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -237,8 +238,6 @@ def route(
 
 
 def _host(fabric: Fabric, name: str) -> int:
-    from daqloom.topology import TopologyError
-
     known = {host.name: place for place, host in enumerate(fabric.hosts)}
     if name not in known:
         hint = did_you_mean(name, known, "`draw --each-host` prints all names")
@@ -293,7 +292,6 @@ def buffers(
     from daqloom.scenario.quantities import SIZE
     from daqloom.scenario.show import document_text
     from daqloom.scenario.switches import LEVELS
-    from daqloom.topology import TopologyError
     from daqloom.topology.switch_buffers import Asked, read_buffers
 
     if name not in LEVELS:

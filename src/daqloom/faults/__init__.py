@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from daqloom.lazy import names_of
+
 if TYPE_CHECKING:
     cost: Any
+else:  # a type checker would take any name of this module to exist
+    __getattr__ = names_of(__name__, {"cost": "daqloom.faults.loss"})
 
 
 class FaultsError(Exception):
     """A log or an option that cannot be used, in one sentence."""
-
-
-if not TYPE_CHECKING:  # a type checker would take any name of this module to exist
-
-    def __getattr__(name: str) -> Any:
-        if name == "cost":
-            from importlib import import_module
-
-            return import_module("daqloom.faults.loss").cost
-        raise AttributeError(f"module 'daqloom.faults' has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from operator import attrgetter
 
-from daqloom.scenario.errors import ScenarioError, value_error
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.hosts import UnitPlace
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
 from daqloom.scenario.quantities import SIZE, TIME
@@ -15,6 +15,7 @@ from daqloom.scenario.transport import (
     ROCE_HEADER_BYTES,
     WRITE_BYTES,
 )
+from daqloom.scenario.validation import value_error
 
 
 def check(scenario: Tables) -> None:

@@ -12,9 +12,9 @@ from daqloom.scenario import inputs
 from daqloom.scenario.check import check
 from daqloom.scenario.choices import Choices, assumptions
 from daqloom.scenario.document import copy_of, forget, given, put, without_empty_tables
-from daqloom.scenario.errors import validated
 from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.tables import Tables
+from daqloom.scenario.validation import validated
 
 
 class Scenario(Tables):

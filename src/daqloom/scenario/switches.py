@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
-from daqloom.scenario.errors import validated
 from daqloom.scenario.links import MOST_PORTS
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import (
@@ -35,6 +34,7 @@ from daqloom.scenario.quantities import (
     Seconds,
 )
 from daqloom.scenario.scheduling import Scheduling
+from daqloom.scenario.validation import validated
 
 Model = Literal[
     "infinite", "shared-memory", "voq", "drop-tail", "software", "qfx5120-48y", "acx7100-48l"

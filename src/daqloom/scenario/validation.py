@@ -1,0 +1,42 @@
+"""Errors of validators on several mistakes of a table."""
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, InitErrorDetails
+
+T = TypeVar("T")
+
+
+def value_error(first: str, *others: str) -> ValueError:
+    """Return an error of a validator on several mistakes: all but the first one are its notes."""
+    error = ValueError(first)
+    for other in others:
+        error.add_note(other)
+    return error
+
+
+def validated(handler: Callable[[Any], T], data: Any, refusals: Collection[str]) -> T:
+    """Validate `data` by the handler of a validator, and raise `refusals` of other keys of the same
+    table with the mistakes that it finds."""
+    if not refusals:
+        return handler(data)
+    mistakes = [
+        InitErrorDetails(
+            type="value_error", loc=(), input=data, ctx={"error": value_error(*refusals)}
+        )
+    ]
+    try:
+        handler(data)
+    except ValidationError as error:
+        mistakes += [_again(each) for each in error.errors(include_url=False)]
+    raise ValidationError.from_exception_data("", mistakes)
+
+
+def _again(mistake: ErrorDetails) -> InitErrorDetails:
+    """Return a mistake as pydantic takes it to raise it once more."""
+    details = InitErrorDetails(type=mistake["type"], loc=mistake["loc"], input=mistake["input"])
+    if "ctx" in mistake:
+        details["ctx"] = mistake["ctx"]
+    return details
