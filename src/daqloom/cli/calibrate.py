@@ -7,6 +7,8 @@ from typing import Annotated
 
 from daqloom.cli.console import check_writable, note, print_json
 from daqloom.cli.options import Json, Quiet, option
+from daqloom.metrics import with_unit
+from daqloom.output import write_text
 
 MICRO = 1e6
 
@@ -53,8 +55,6 @@ def calibrate(
       daqloom calibrate --transport shm --json
     """
     from daqloom.measure.calibrate import calibrate as measured
-    from daqloom.metrics import with_unit
-    from daqloom.output import write_text
 
     if latencies:
         check_writable(latencies, "--latencies")

@@ -25,6 +25,7 @@ from daqloom.cli.options import (
     with_options,
 )
 from daqloom.columns import print_table
+from daqloom.result import SCHEMA
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -118,8 +119,6 @@ def _fabric(
                 chosen, simulated=simulating, measured=lambda how: measuring(how.share)
             )
     if json:
-        from daqloom.result import SCHEMA
-
         record = {"schema": SCHEMA, "results": [result.to_dict() for result in found.results]}
         print_json(record | ({"failure": str(found.failure)} if found.failure else {}))
     else:
@@ -192,7 +191,6 @@ def _rack(
 
 def _record(found: Comparison, system: System, duration_s: float) -> dict[str, Any]:
     from daqloom.analyse.resonance import resonating
-    from daqloom.result import SCHEMA
 
     return {
         "schema": SCHEMA,

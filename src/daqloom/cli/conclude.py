@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daqloom.cli import options
 from daqloom.cli.console import check_figures, fail, print_json, progress
 from daqloom.cli.options import flag, option
+from daqloom.cli.store import read_study
 from daqloom.columns import print_table
 from daqloom.study import StudyError
 
@@ -67,7 +68,6 @@ def levels(
       daqloom study levels atlas-min-buffer --at event.rate="12 kHz" --period fill --fill "8 h"
     """
     check_figures(figure or (), FIGURES)
-    from daqloom.cli.store import read_study
     from daqloom.report.study import levels as study_levels
     from daqloom.study import as_json
     from daqloom.study import levels as of_study
@@ -137,7 +137,6 @@ def fit(
       daqloom study fit atlas-min-buffer --at event.rate="15 kHz" --at event.size="6 MB" --json
     """
     check_figures(figure or (), FIGURES)
-    from daqloom.cli.store import read_study
     from daqloom.report.study import surface as study_surface
     from daqloom.study import as_json
     from daqloom.study.fits import fits
@@ -192,7 +191,6 @@ def compare(
         --show boundary_shared --below "27 MB"
     """
     check_figures(figure or (), FIGURES)
-    from daqloom.cli.store import read_study
     from daqloom.report.study import methods as study_methods
     from daqloom.study import as_json
     from daqloom.study.agreement import agreements

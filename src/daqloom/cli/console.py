@@ -17,7 +17,7 @@ from daqloom.faults import FaultsError
 from daqloom.measure import MeasureError
 from daqloom.metrics import with_unit
 from daqloom.output import OutputError
-from daqloom.result import FORM_HEAD, METRIC_HEAD, form_rows, metric_rows
+from daqloom.result import FORM_HEAD, METRIC_HEAD, StoppedError, form_rows, metric_rows
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.study import StudyFailure
@@ -88,8 +88,6 @@ def _end_of_reader() -> NoReturn:
 def whole_or_stopped(run: Callable[[], Result]) -> Result:
     """The result of `run`, or what it had found when Ctrl-C ended it or it failed; another Ctrl-C
     ends the program at once. Exits where there is nothing yet."""
-    from daqloom.result import StoppedError
-
     try:
         return run()
     except StoppedError as error:

@@ -34,6 +34,7 @@ from daqloom.cli.options import (
     load_with,
     option,
 )
+from daqloom.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -196,7 +197,6 @@ def simulate(
     """
     if trace:
         check_writable(trace, "--trace")
-    from daqloom.metrics import Parts
     from daqloom.scenario.parts import parts_of
 
     system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})

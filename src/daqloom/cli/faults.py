@@ -16,7 +16,9 @@ from daqloom.cli.console import (
 )
 from daqloom.cli.options import Json, Quiet, argument, figures, flag, option
 from daqloom.faults import FaultsError
-from daqloom.words import printable
+from daqloom.line_counts import MALFORMED, in_words
+from daqloom.output import write_text
+from daqloom.words import counted, printable
 
 if TYPE_CHECKING:
     from daqloom.faults.change import Told
@@ -42,6 +44,11 @@ Test = Annotated[
     ),
 ]
 Tests = Annotated[Path | None, option("FILE", "File with such periods, one a line.", "--tests")]
+Logs = Annotated[
+    list[Path],
+    option("FILE", "Log of failures, as `daqloom faults log` reads it; may be repeated."),
+]
+Seed = Annotated[int, option("N", "Seed of the draws.", min=0, max=2**63 - 1)]
 Gap = Annotated[
     str, option("TIME", "Failures of a link that follow each other within this are one.")
 ]
@@ -122,7 +129,6 @@ def log(
     from daqloom.faults.failure import failures_of
     from daqloom.faults.links import Links
     from daqloom.faults.summary import TIME_OUTS_S, variants
-    from daqloom.line_counts import in_words
 
     check_figures(figure or (), DRAWINGS)
     if parquet:
@@ -170,10 +176,7 @@ def log(
 @app.command(saved=options.IN_STORE)
 def cost(
     scenario: options.Name,
-    log: Annotated[
-        list[Path],
-        option("FILE", "Log of failures, as `daqloom faults log` reads it; may be repeated."),
-    ],
+    log: Logs,
     test: Test = None,
     tests: Tests = None,
     gap: Gap = "60 s",
@@ -209,7 +212,7 @@ def cost(
     seed: Annotated[int, option("N", "Seed of the intervals.", min=0, max=2**63 - 1)] = 1,
     figure: Figures = None,
     store: options.Store = options.STORE,
-    workers: Annotated[int, option("N", "Processes on this machine; 0: all cores.", min=0)] = 0,
+    workers: options.Workers = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -227,16 +230,13 @@ def cost(
       daqloom faults cost mine.toml --log opensm.log --failures 1,2,4,8 --figure cost.html
     """
     from daqloom.cli.cost_console import print_cost
-    from daqloom.cli.store import damage_told
-    from daqloom.cli.study_console import watch
+    from daqloom.cli.study_console import computation
     from daqloom.faults.loss import cost as cost_of
     from daqloom.faults.loss import most_at_once
     from daqloom.faults.loss_record import notes, record
     from daqloom.faults.network import network_of
     from daqloom.study import broken
-    from daqloom.study.executor import executor_for
-    from daqloom.study.runner import replay, run
-    from daqloom.study.store import Store
+    from daqloom.study.runner import replay
     from daqloom.topology.loaded import load
 
     check_figures(figure or (), DRAWINGS)
@@ -251,14 +251,7 @@ def cost(
     most = most_at_once(month, network)
     numbers = _numbers(failures, network) if failures else broken.usual_numbers(most)
     planned = broken.broken_study(given, numbers, draws, others=not own_only)
-    with damage_told(Store.open(store, create=True)) as opened:
-        opened.prepare()
-        executor = executor_for(planned.study, opened, workers, say=note)
-        try:
-            with watch(planned.study, quiet=quiet) as report:
-                done = run(planned.study, opened, executor, report)
-        finally:
-            executor.close()
+    with computation(planned.study, store, workers, quiet=quiet) as (done, opened):
         outcomes = replay(planned.study, opened)
         throughputs, missing = planned.throughputs(outcomes, dict(done.failures))
     lost = cost_of(month, network, throughputs, repairs_s=repairs_s, sweep_s=sweep_s, seed=seed)
@@ -292,7 +285,7 @@ def generate(
         argument("NETWORK", "Whose links fail: a folder or file of dumps, a scenario, or a name."),
     ],
     output: Annotated[Path, option("FILE", "Table to write.", "-o", "--output")],
-    seed: Annotated[int, option("N", "Seed of the draws.", min=0, max=2**63 - 1)] = 1,
+    seed: Seed = 1,
     days: Annotated[int, option("N", "Length of the log.", min=1, max=3660)] = 31,
     failures: Annotated[
         int, option("N", "Failures outside test periods.", min=0, max=1_000_000)
@@ -328,10 +321,7 @@ def generate(
 @app.command()
 def draw(
     scenario: options.Name,
-    log: Annotated[
-        list[Path],
-        option("FILE", "Log of failures, as `daqloom faults log` reads it; may be repeated."),
-    ],
+    log: Logs,
     output: Annotated[Path, option("FILE", "Scenario to write.", "-o", "--output")],
     compress: Annotated[
         float,
@@ -344,7 +334,7 @@ def draw(
     span: Annotated[
         str | None, option("TIME", "Time in which links fail (default: run.duration).")
     ] = None,
-    seed: Annotated[int, option("N", "Seed of the draws.", min=0, max=2**63 - 1)] = 1,
+    seed: Seed = 1,
     test: Test = None,
     tests: Tests = None,
     gap: Gap = "60 s",
@@ -368,11 +358,9 @@ def draw(
     from daqloom.faults.draw import draw as drawn_from
     from daqloom.faults.draw import injected, law
     from daqloom.faults.links import Links
-    from daqloom.output import write_text
     from daqloom.scenario.show import to_toml
     from daqloom.topology.cabled import cabled
     from daqloom.topology.loaded import load
-    from daqloom.words import counted
 
     check_writable(output, "--output", (".toml",))
     # What is said of faults means something with the faults that are drawn.
@@ -480,8 +468,6 @@ def _tell(told: Told, found: Found, links: Links) -> None:
     """Notes on what of the logs could not be used, or has two readings."""
     from daqloom.faults.opensm_log import NAMELESS
     from daqloom.faults.table_log import BARE_DURATION
-    from daqloom.line_counts import MALFORMED
-    from daqloom.words import counted
 
     odd = {name: number for name, number in told.lines.items() if number}
     if number := odd.get(MALFORMED):

@@ -11,6 +11,7 @@ from daqloom.cli.console import note, print_json, spoken
 from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
 from daqloom.columns import print_list, print_table
 from daqloom.measure import MeasureError
+from daqloom.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
 from daqloom.words import printable
 
@@ -179,8 +180,6 @@ def probe(
 
 
 def _print(found: dict[str, Estimate]) -> None:
-    from daqloom.metrics import with_unit
-
     rows = [
         [name, with_unit(each.buffer_bytes, "B"), f"{each.tested}", each.how]
         for name, each in found.items()

@@ -32,9 +32,9 @@ from daqloom.cli.options import (
     option,
     with_options,
 )
-from daqloom.columns import plain_console
+from daqloom.columns import plain_console, print_table
 from daqloom.measure import MeasureError
-from daqloom.metrics import for_people
+from daqloom.metrics import for_people, with_unit
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -221,9 +221,6 @@ MOST_CONNECTIONS = 40
 
 
 def _print_connections(columns: Mapping[str, Any]) -> None:
-    from daqloom.columns import print_table
-    from daqloom.metrics import with_unit
-
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rows.sort(key=lambda row: -row["segments_retransmitted"])
     head = ("from", "to", "sent", "retransmitted", "timeouts", "round trip", "least", "delivery")

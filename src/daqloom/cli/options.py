@@ -79,6 +79,7 @@ Store = Annotated[
     Path, option("DIR", "Folder of the results; any number of studies may share it.", "--store")
 ]
 STORE = Path("daqloom-store")
+Workers = Annotated[int, option("N", "Processes on this machine; 0: all cores.", min=0)]
 IN_STORE = "computed results are in the store; the same command continues from there"
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from daqloom.cli import complete, options
 from daqloom.cli.console import check_folder, progress
 from daqloom.cli.options import argument, option
+from daqloom.cli.store import read_study
 from daqloom.study import StudyError
 
 
@@ -44,7 +45,6 @@ def report(
         raise StudyError("two of the studies have the same name, of which each needs its own")
     folder = output or Path(f"{'-'.join(file.stem for file in files)}-report")
     check_folder(folder, "--output", "report.html")
-    from daqloom.cli.store import read_study
     from daqloom.report.study import provenance as study_provenance
     from daqloom.report.study import report as study_report
     from daqloom.report.study.page import Reported

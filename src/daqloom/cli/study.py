@@ -8,8 +8,11 @@ import typer
 
 from daqloom.cli import options
 from daqloom.cli.app import group
-from daqloom.cli.console import note, print_json
+from daqloom.cli.console import check_writable, note, print_json
 from daqloom.cli.options import flag, option
+from daqloom.cli.store import damage_told
+from daqloom.columns import print_list
+from daqloom.output import write_text
 from daqloom.study import StudyError
 
 app = group(help="Sweep, search and repeat: one file, one command, resumable.")
@@ -18,7 +21,6 @@ app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 @app.command("list")
 def list_(json: options.JsonList = False) -> None:
     """List the studies that come with daqloom, and the published figures that they reproduce."""
-    from daqloom.columns import print_list
     from daqloom.study.file import load_study, shipped_studies
 
     studies = {name: load_study(name) for name in shipped_studies()}
@@ -47,7 +49,6 @@ def plan(
     Example:
       daqloom study plan atlas-min-buffer --quick
     """
-    from daqloom.cli.store import damage_told
     from daqloom.cli.study_console import print_plan
     from daqloom.study.file import load_study
     from daqloom.study.plan import plan as make_plan
@@ -68,7 +69,7 @@ def run(
     file: options.Study,
     quick: options.Quick = False,
     store: options.Store = options.STORE,
-    workers: Annotated[int, option("N", "Processes on this machine; 0: all cores.", min=0)] = 0,
+    workers: options.Workers = 0,
     scheduler: Annotated[
         str | None, option("ADDRESS", "Address of a Dask scheduler, such as tcp://node1:8786.")
     ] = None,
@@ -82,25 +83,14 @@ def run(
       daqloom study run atlas-min-buffer --quick
       daqloom study run mine.toml --workers 8 --store /data/store
     """
-    from daqloom.cli.store import damage_told
-    from daqloom.cli.study_console import print_summary, watch
-    from daqloom.study.executor import executor_for
+    from daqloom.cli.study_console import computation, print_summary
     from daqloom.study.file import load_study
-    from daqloom.study.runner import run as run_study
-    from daqloom.study.store import Store
 
     study = load_study(file, quick=quick)
     share = _part(part)
     for sentence in study.notes:
         note(sentence)
-    with damage_told(Store.open(store, create=True)) as opened:
-        opened.prepare()
-        executor = executor_for(study, opened, workers, scheduler, note)
-        try:
-            with watch(study, quiet=quiet) as report:
-                progress = run_study(study, opened, executor, report, share)
-        finally:
-            executor.close()
+    with computation(study, store, workers, scheduler, share, quiet=quiet) as (progress, _):
         print_summary(study, progress)
     if progress.failures:
         raise typer.Exit(1)
@@ -146,8 +136,6 @@ def export_slurm(
     Example:
       daqloom study export-slurm mine.toml --elements 200 --output mine.sh && sbatch mine.sh
     """
-    from daqloom.cli.console import check_writable
-    from daqloom.output import written_whole
     from daqloom.study.cell import TIMED
     from daqloom.study.file import find_study, load_study
     from daqloom.study.slurm import job_array
@@ -163,8 +151,7 @@ def export_slurm(
     script = job_array(
         find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory
     )
-    with written_whole(output) as scratch:
-        scratch.write_text(script)
+    write_text(output, script)
     print(f"{output}: {elements} jobs; submit it with sbatch")
 
 

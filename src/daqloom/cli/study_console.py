@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from daqloom.cli.console import bar
+from daqloom.cli.console import bar, note
+from daqloom.cli.store import damage_told
 from daqloom.report.study.answers import answers
 from daqloom.study import unbounded
+from daqloom.study.executor import executor_for
 from daqloom.study.file import Study
 from daqloom.study.plan import Plan
-from daqloom.study.runner import Progress, Report
+from daqloom.study.runner import Progress, Report, run
+from daqloom.study.store import Store
 from daqloom.words import counted, unit_of_time
 
 SPOKEN_EVERY_S = 5.0
@@ -73,6 +76,28 @@ def watch(study: Study, *, quiet: bool = False) -> Iterator[Report]:
     finally:
         if shown is not None:
             shown.stop()
+
+
+@contextmanager
+def computation(
+    study: Study,
+    store: Path,
+    workers: int,
+    scheduler: str | None = None,
+    share: tuple[int, int] = (0, 1),
+    *,
+    quiet: bool = False,
+) -> Iterator[tuple[Progress, Store]]:
+    """Compute the results that a store lacks, with progress; gives what was done, and the store."""
+    with damage_told(Store.open(store, create=True)) as opened:
+        opened.prepare()
+        executor = executor_for(study, opened, workers, scheduler, note)
+        try:
+            with watch(study, quiet=quiet) as report:
+                progress = run(study, opened, executor, report, share)
+        finally:
+            executor.close()
+        yield progress, opened
 
 
 def line(progress: Progress) -> str:

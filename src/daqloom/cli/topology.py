@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from daqloom.cli.app import group
-from daqloom.cli.console import check_writable, present_list, progress
+from daqloom.cli.console import check_writable, note, present_list, progress
 from daqloom.cli.fabric_options import Given, takes_fabric
 from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
 from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
+from daqloom.line_counts import in_words
+from daqloom.output import write_text
 from daqloom.topology import TopologyError
 from daqloom.words import did_you_mean
 
@@ -101,7 +103,6 @@ def draw(
       daqloom topology draw dumps/ | dot -Tsvg > fabric.svg
       daqloom topology draw dumps/ -o fabric.json && daqloom topology check fabric.json
     """
-    from daqloom.output import written_whole
     from daqloom.report import matplotlib_renderer
     from daqloom.report.system import fabric_figure
     from daqloom.topology.as_json import to_json
@@ -115,8 +116,7 @@ def draw(
     if ending in (".dot", ".json"):
         fabric = given.fabric
         text = to_json(fabric) if ending == ".json" else to_dot(fabric, each_host=each_host)
-        with written_whole(output) as scratch:
-            scratch.write_text(text, encoding="utf-8")
+        write_text(output, text)
     else:
         matplotlib_renderer.save(fabric_figure.figure(given.fabric, each_host=each_host), output)
     print(output)
@@ -161,7 +161,6 @@ def check(
       daqloom topology check lhcb-run3
       daqloom topology check clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    from daqloom.cli.console import note
     from daqloom.cli.fabric_console import print_check
     from daqloom.cli.fabric_schedule import planned
     from daqloom.topology.check import check_fabric
@@ -182,13 +181,11 @@ def check(
     if given.path and name == IMPORTED:
         found = replace(found, paths=with_lines(given.path, given.fabric, found.paths))
     if output:
-        from daqloom.output import written_whole
         from daqloom.topology.schedule import order_text
 
         orders = [each for each in found.suggestions if not each.routing]
         best = orders[0] if orders else found.schedule
-        with written_whole(output) as scratch:
-            scratch.write_text(order_text(given.fabric, best.slots))
+        write_text(output, order_text(given.fabric, best.slots))
     if json:
         print(json_.dumps(found.record() | {"routing": name, "lines": given.lines}))
     else:
@@ -287,8 +284,6 @@ def buffers(
       daqloom topology buffers config_db.json --ports 33 --cell-size "254 B"
       daqloom topology buffers shared-buffer.txt junos.conf --ports 56 --cell-size "256 B"
     """
-    from daqloom.cli.console import note
-    from daqloom.line_counts import in_words
     from daqloom.scenario.quantities import SIZE
     from daqloom.scenario.show import document_text
     from daqloom.scenario.switches import LEVELS
