@@ -17,11 +17,12 @@ def analyse(scenario: Scenario) -> Result:
     """Evaluate the closed forms of the parts that the system has; a warning says where there are
     none."""
     check_possible(scenario)
-    if scenario.is_rack:
+    parts = parts_of(scenario)
+    if Parts.INCAST in parts:
         from daqloom.analyse import analyse as analyse_rack
 
         return _with_unused(analyse_rack(scenario), scenario)
-    if not parts_of(scenario) & Parts.ANALYSED:
+    if not parts & Parts.ANALYSED:
         return _without_closed_form(scenario)
     from daqloom.analyse.fabric import analyse_fabric
 
@@ -65,7 +66,7 @@ def simulate(scenario: Scenario, **options: Any) -> Result:
 
     check_possible(scenario)
     result = run.simulate(scenario, **options)
-    notes = resonating(scenario, result) if scenario.is_rack else []
+    notes = resonating(scenario, result) if Parts.INCAST in parts_of(scenario) else []
     exceeding = beyond(result, _bound_hz(scenario))
     ignored = unused_warnings(scenario, "simulate")
     return replace(result, warnings=[*result.warnings, *exceeding, *notes, *ignored])

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom import methods, notebook
+from daqloom.metrics import Parts
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import parts_of
 from daqloom.scenario.show import assumed_comment, to_toml
 from daqloom.topology.loaded import override
 
@@ -96,7 +98,8 @@ class System:
         """Set the methods beside one another, as `daqloom compare` does without options. A rack:
         `on_same_events`; a fabric: `beside`."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
-        return system.on_same_events() if system.scenario.is_rack else system.beside()
+        is_incast = Parts.INCAST in parts_of(system.scenario)
+        return system.on_same_events() if is_incast else system.beside()
 
     def beside(
         self,

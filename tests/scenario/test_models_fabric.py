@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.metrics import Parts
 from daqloom.scenario import (
     Scenario,
     ScenarioError,
@@ -20,6 +21,7 @@ from daqloom.scenario import (
 )
 from daqloom.scenario.document import given as given_keys
 from daqloom.scenario.document import look
+from daqloom.scenario.parts import parts_of
 from daqloom.topology.cabled import cabled
 from daqloom.topology.loaded import load, override
 from daqloom.topology.routes import trace
@@ -27,7 +29,7 @@ from daqloom.topology.system import fabric_system
 from support.repository import DATA, ROOT
 from support.small_fabrics import INFINIBAND
 
-FABRICS = [name for name in presets() if not load(name).is_rack]
+FABRICS = [name for name in presets() if Parts.INCAST not in parts_of(load(name))]
 
 
 def test_fabrics_are_shipped_beside_racks() -> None:

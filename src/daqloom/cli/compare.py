@@ -25,6 +25,7 @@ from daqloom.cli.options import (
     with_options,
 )
 from daqloom.columns import print_table
+from daqloom.metrics import Parts
 from daqloom.result import SCHEMA
 from daqloom.scenario.errors import ScenarioError
 
@@ -83,8 +84,11 @@ def compare(
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
       daqloom compare laptop-pull --methods "simulate, measure"
     """
+    from daqloom.scenario.parts import parts_of
+
     system = _system(scenario, set_ or (), duration)
-    if system.scenario.is_rack and methods is None and not system.scenario.measure.has_lab:
+    is_incast = Parts.INCAST in parts_of(system.scenario)
+    if is_incast and methods is None and not system.scenario.measure.has_lab:
         _rack(system, duration or DURATION, seed, figure or [], quiet=quiet, json=json)
     else:
         _fabric(system, duration, methods, seed, figure or [], quiet=quiet, json=json)

@@ -138,8 +138,10 @@ def analyse(
     """
     drawn = figure or []
     check_figures(drawn, FIGURES)
+    from daqloom.scenario.parts import parts_of
+
     system = load(scenario, set_ or ())
-    if drawn and not system.scenario.is_rack:
+    if drawn and Parts.INCAST not in parts_of(system.scenario):
         raise ScenarioError(
             f"--figure {drawn[0]}: the closed forms of {system.name} have no figure; leave it "
             "out, or use pull building over TCP in a rack, such as atlas-lab"

@@ -30,6 +30,19 @@ def is_mended(scenario: Tables) -> bool:
     return scenario.network.routing == "mended" and is_swept
 
 
+def _is_incast(scenario: Tables) -> bool:
+    """Return whether the closed forms of incast are about the buffers of the system: pull building
+    alone, over TCP in one rack."""
+    network = scenario.network
+    return (
+        scenario.building.protocol == "pull"
+        and not scenario.flows
+        and not scenario.folded
+        and scenario.transport.kind == "tcp"
+        and (network.technology, network.shape) == ("ethernet", "rack")
+    )
+
+
 def parts_of(scenario: Tables) -> Parts:
     """Return the parts of a system."""
     protocol, network = scenario.building.protocol, scenario.network
@@ -54,7 +67,7 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.LAB_RACKS if network.is_racks else Parts.LAB_TREES
     if scenario.measure.device:
         parts |= Parts.DEVICE
-    if scenario.is_rack:
+    if _is_incast(scenario):
         parts |= Parts.INCAST
     if scenario.transport.kind == "rdma" and not network.spreads and not scenario.flows:
         parts |= _ON_FIXED_PATHS.get(protocol, Parts.NONE)

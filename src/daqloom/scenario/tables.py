@@ -90,19 +90,6 @@ class Tables(Part):
         return on_ethernet and self.has_levels and any(port.scheduling != "fifo" for port in ports)
 
     @property
-    def is_rack(self) -> bool:
-        """Return whether the system is pull building alone, over TCP in one rack, whose buffers the
-        closed forms of incast are about."""
-        return (
-            not self.flows
-            and self.building.protocol == "pull"
-            and self.transport.kind == "tcp"
-            and self.network.technology == "ethernet"
-            and self.network.shape == "rack"
-            and not self.folded
-        )
-
-    @property
     def racks(self) -> int:
         """Number of racks of a farm, each of which has the units that are counted; else 1."""
         return self.network.racks if self.network.shape == "farm" else 1

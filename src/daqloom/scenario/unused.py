@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from daqloom.metrics import Parts
 from daqloom.scenario.building import PACKED
 from daqloom.scenario.document import given
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import parts_of
 from daqloom.scenario.switches import LEVELS
 
 Method = Literal["analyse", "simulate", "measure"]
@@ -99,7 +101,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         Unused(
             ("hosts.latency.*", "hosts.local_rate", "hosts.message_cost", "hosts.polling_delay"),
             "closed forms of a rack take readout.message_cost and builders.message_cost alone",
-            lambda s: s.is_rack,
+            lambda s: Parts.INCAST in parts_of(s),
         ),
         Unused(
             ("readout.buffer", "readout.card.*"),
@@ -149,7 +151,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         Unused(
             ("network.switch.core.*",),
             "closed forms take links, and of switches the latency",
-            lambda s: not s.is_rack,
+            lambda s: Parts.INCAST not in parts_of(s),
         ),
         Unused(
             (

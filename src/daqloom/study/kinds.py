@@ -10,8 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from daqloom.metrics import Parts
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
+from daqloom.scenario.parts import parts_of
 from daqloom.simulate.course import COURSES
 from daqloom.study.axis import number, value_of
 from daqloom.study.points import RATE, SIZE
@@ -51,20 +53,21 @@ class Kind:
 
 def kind_of(base: Scenario) -> Kind:
     """The kind of `base`: pull building over TCP in a rack, or any other."""
-    return RACK if base.is_rack else FABRIC
+    return RACK if Parts.INCAST in parts_of(base) else FABRIC
 
 
 def operating_point(base: Scenario) -> dict[str, float]:
     """Event rate and size, SI numbers by key, which figures mark; on a fabric none, as these are
     what comes out, not what is given."""
-    return {RATE: base.event.rate, SIZE: base.event.size} if base.is_rack else {}
+    is_incast = Parts.INCAST in parts_of(base)
+    return {RATE: base.event.rate, SIZE: base.event.size} if is_incast else {}
 
 
 def saturation(base: Scenario) -> Saturation | None:
     """What tells saturated points of `base` with changes by the bound of the event rate. None on a
     fabric, as nodes push as fast as they can, or as the fragments come, and what has no room is
     discarded at once."""
-    return Saturation(base) if base.is_rack else None
+    return Saturation(base) if Parts.INCAST in parts_of(base) else None
 
 
 def _rack_s(base: Scenario, changes: Mapping[str, Any]) -> float:

@@ -22,9 +22,11 @@ from daqloom.measure.lab.network import lab_network
 from daqloom.measure.launch import Launcher
 from daqloom.measure.run import launcher_of, measure, of_a_fabric
 from daqloom.methods import analyse
+from daqloom.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import parts_of
 from daqloom.study.bisection import Boundary, bisect, vote
 from daqloom.topology.loaded import override
 
@@ -74,7 +76,7 @@ def probe(scenario: Scenario, say: Say) -> dict[str, Estimate]:
 
 def _check(scenario: Scenario) -> None:
     given, links = scenario.measure, scenario.network.links
-    if not scenario.is_rack or not given.has_network:
+    if Parts.INCAST not in parts_of(scenario) or not given.has_network:
         raise ScenarioError(
             "a probe tests the port of a builder in a rack that is made or named for it: set "
             'measure.lab = "namespaces" or measure.device, network.shape = "rack" and '

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.metrics import Parts
 from daqloom.output import OutputError, write_text
 from daqloom.report import matplotlib_renderer, style
 from daqloom.report.figure import Figure, Panel, in_grid
@@ -15,6 +16,7 @@ from daqloom.report.system import course_figure
 from daqloom.report.system.buffer_question import Run, regular_events, switch_of
 from daqloom.report.system.panels import comparison, latency, triangles, whole_run
 from daqloom.scenario import Scenario
+from daqloom.scenario.parts import parts_of
 
 if TYPE_CHECKING:
     from daqloom.result import Result
@@ -30,7 +32,7 @@ FABRIC_DPI = 100
 
 def endings(scenario: Scenario) -> tuple[str, ...]:
     """What the name of its figure may end in."""
-    return RACK_ENDINGS if scenario.is_rack else FABRIC_ENDINGS
+    return RACK_ENDINGS if Parts.INCAST in parts_of(scenario) else FABRIC_ENDINGS
 
 
 def write(path: Path, scenario: Scenario, result: Result) -> None:
@@ -59,7 +61,7 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
         write_text(path, page(_title(scenario, result), scenario.title, course + panels))
     elif has_course:
         matplotlib_renderer.save(course_figure.figure(result), path)
-    elif scenario.is_rack:
+    elif Parts.INCAST in parts_of(scenario):
         found = _panels(scenario, result)
         size = 7 + 2 * len(found), 4.2
         drawn = Figure(in_grid(found, len(found)), size, _title(scenario, result))
