@@ -22,10 +22,9 @@ from daqloom.metrics import METRICS
 from daqloom.scenario import ScenarioError, presets
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.study.file import shipped_studies
+from support.command_line import commands
 
-
-def invoke(*arguments: str):
-    return CliRunner().invoke(app, list(arguments))
+invoke = commands().invoke
 
 
 def asked(words: Sequence[str]) -> dict[str, str]:

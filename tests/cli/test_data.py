@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.data import Mep, MepState, Mfp
+from support.command_line import commands
 
-BAD_INPUT = 2
+invoke, _, printed, _, refused = commands("data", silent=True)
 DAMAGED = 1
 SMALL = [
     "lhcb-10-percent",
@@ -18,25 +17,6 @@ SMALL = [
     *("--set", "event.groups=[]"),
 ]
 """Two sources of 40 fragments."""
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, ["data", *map(str, arguments)])
-
-
-def printed(*arguments) -> str:
-    done = invoke(*arguments)
-    assert done.exit_code == 0, done.output
-    assert done.stderr == ""
-    return done.stdout
-
-
-def refused(*arguments) -> str:
-    done = invoke(*arguments)
-    assert done.exit_code == BAD_INPUT, done.output
-    assert done.stdout == ""
-    [sentence] = done.stderr.splitlines()
-    return sentence
 
 
 @pytest.fixture

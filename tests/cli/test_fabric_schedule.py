@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from daqloom import methods
-from daqloom.cli.main import app
 from daqloom.scenario.show import to_toml
 from daqloom.topology.loaded import load, override
+from support.command_line import commands
 from support.small_fabrics import ring, small
 
-BAD_INPUT = 2
+invoke, _, printed, record, refused = commands("topology")
 BROKEN = {
     "network.leaves": 4,
     "network.spines": 8,
@@ -25,28 +24,6 @@ BROKEN = {
     "readout.units": 80,
 }
 """Four leaves of 20 hosts, and 16 of 20 uplinks each."""
-
-
-def invoke(*arguments: object) -> Any:
-    return CliRunner().invoke(app, ["topology", *map(str, arguments)])
-
-
-def printed(*arguments: object) -> str:
-    done = invoke(*arguments)
-    assert done.exit_code == 0, done.output
-    return str(done.stdout)
-
-
-def record(*arguments: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(printed(*arguments, "--json"))
-    return found
-
-
-def refused(*arguments: object) -> str:
-    done = invoke(*arguments)
-    assert done.exit_code == BAD_INPUT, done.output
-    [sentence] = done.stderr.splitlines()
-    return str(sentence)
 
 
 def file_of(folder: Path, scenario: Any) -> Path:

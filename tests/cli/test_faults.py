@@ -8,27 +8,21 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.faults.dataset import failures_dataset
 from daqloom.faults.failure import Period, failures_of
 from daqloom.faults.links import Links
 from daqloom.faults.read import read_logs
 from daqloom.faults.summary import variants
+from support.command_line import commands
 from support.repository import DATA
 
+run = commands().run
 LOGS = DATA / "faults"
 LOG = [
     "faults", "log", str(LOGS / "opensm-debug.log"), "--year", "2026", "--network",
     str(LOGS / "ibnetdiscover.txt"),
 ]  # fmt: skip
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 @pytest.fixture(scope="module")

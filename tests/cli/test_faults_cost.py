@@ -20,8 +20,10 @@ from daqloom.report.figure import Line
 from daqloom.study.broken import throughputs
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load
+from support.command_line import commands
 from support.figures import marks
 
+run = commands("faults", "cost").run
 SCENARIO = """
 [event]
 fragment_size = "100 B"
@@ -54,12 +56,6 @@ LOG = """begin,end,link
 2024-03-03T00:00,2024-03-03T12:00,leaf01 port 6
 2024-03-10T23:00,2024-03-11T00:00,leaf01 port 6
 """
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["faults", "cost", *arguments])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,17 @@ import sys
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from daqloom.cli.app import group, narrow
 from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.system import System
 from daqloom.topology.loaded import load
+from support.command_line import commands
 from support.ordinary_user import ordinary_user
 
 BAD_INPUT = 2
+invoke, _, _, _, refused = commands()
 FAILED = 1
 INTERRUPTED = 130
 
@@ -28,20 +29,6 @@ LINK = "access.0.down"
 def daqloom(*arguments, **options) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "daqloom", *arguments]
     return subprocess.run(command, capture_output=True, text=True, **options)
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def refused(*arguments) -> str:
-    """The one sentence that a wrong command line is answered with."""
-    done = invoke(*arguments)
-    assert done.exit_code == BAD_INPUT, done.output
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    [sentence] = done.stderr.splitlines()
-    return sentence
 
 
 def test_scenarios_lists_each_with_a_line():

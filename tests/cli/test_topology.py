@@ -8,42 +8,19 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.anomalies import Kind as AnomalyKind
 from daqloom.topology.load import load_fabric
 from daqloom.topology.routes import Kind as DefectKind
+from support.command_line import commands
 from support.repository import DATA, ROOT
 
-BAD_INPUT = 2
+invoke, _, printed, record, refused = commands("topology")
 LHCB = ["clos", "--leaves", "18", "--spines", "10", "--links", "2", "--hosts-per-leaf", "20"]
 
 BIG = ["clos", "--leaves", "100", "--spines", "10"]
 DEEP = ["clos", "--pods", "40", "--leaves", "20", "--spines", "20", "--cores", "20"]
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, ["topology", *map(str, arguments)])
-
-
-def printed(*arguments) -> str:
-    done = invoke(*arguments)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def record(*arguments) -> dict:
-    return json.loads(printed(*arguments, "--json"))
-
-
-def refused(*arguments) -> str:
-    done = invoke(*arguments)
-    assert done.exit_code == BAD_INPUT, done.output
-    assert done.stdout == ""
-    [sentence] = done.stderr.splitlines()
-    return sentence
 
 
 def test_the_fabrics_that_come_with_daqloom_are_listed():

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.faults import FaultsError
 from daqloom.faults.draw import SHORTEST_S, draw, law
 from daqloom.faults.failure import Failure, Period
 from daqloom.faults.summary import Variant
 from daqloom.topology.loaded import load
 from daqloom.topology.system import fabric_system
+from support.command_line import commands
 
 DAY_S = 86_400.0
 
@@ -76,10 +75,7 @@ def test_too_many_and_too_few_are_said() -> None:
         draw(month(3), span_s=1.0, compress=1.0)
 
 
-def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["faults", *arguments], catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result.output
+run = commands("faults").run
 
 
 def test_the_scenario_that_is_written_has_the_failures(tmp_path: Path) -> None:
