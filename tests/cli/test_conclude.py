@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from daqloom.cli import console
-from daqloom.cli.main import app
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.runner import run
 from daqloom.study.store import Store
+from support.command_line import commands
 
+invoke, _, printed, record, refused = commands()
 STUDY = """
 scenario = "small-rack"
 methods = ["analyse", "simulate"]
@@ -44,9 +43,7 @@ def test_the_commands_print_one_json_object(computed: list[str]) -> None:
     told = {}
     for name in ("levels", "fit", "compare"):
         few = ["--at", "event.rate=2 kHz"] if name == "levels" else []
-        done = CliRunner().invoke(app, ["study", name, *computed, *few, "--json"])
-        assert done.exit_code == 0, done.output
-        told[name] = json.loads(done.stdout)
+        told[name] = record("study", name, *computed, *few)
         assert (told[name]["schema"], told[name]["study"]) == (1, "mine")
     assert [each["name"] for each in told["levels"]["periods"]] == ["hour", "fill", "day"]
     assert len(told["levels"]["points"]) + len(told["levels"]["left_out"]) == 4
@@ -64,9 +61,7 @@ def test_the_commands_tell_people_sentences_and_draw(computed: list[str], tmp_pa
     ):
         drawn = tmp_path / f"{name}.png"
         few = ["--at", "event.size=400 kB"] if name == "levels" else []
-        done = CliRunner().invoke(app, ["study", name, *computed, *few, "--figure", str(drawn)])
-        assert done.exit_code == 0, done.output
-        assert words in done.stdout
+        assert words in printed("study", name, *computed, *few, "--figure", drawn)
         assert drawn.stat().st_size > 10_000
 
 
@@ -74,9 +69,7 @@ def test_notes_of_levels_are_footnotes(
     computed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    done = CliRunner().invoke(app, ["study", "levels", *computed])
-    assert done.exit_code == 0, done.output
-    table, _, footnotes = done.stdout.rstrip().rpartition("\n\n")
+    table, _, footnotes = printed("study", "levels", *computed).rstrip().rpartition("\n\n")
     known = dict(line.split("  ", 1) for line in footnotes.splitlines())
     assert "the tail may be bounded" in known.values()
     assert list(known) == [str(number) for number in range(1, len(known) + 1)]
@@ -87,9 +80,8 @@ def test_notes_of_levels_are_footnotes(
 
 @pytest.mark.parametrize("name", ["page.pdf", "page.html", "figure.PNG"])
 def test_a_report_is_a_folder(computed: list[str], tmp_path: Path, name: str) -> None:
-    done = CliRunner().invoke(app, ["report", *computed, "--output", str(tmp_path / name)])
-    assert done.exit_code == 2
-    assert f"{name} is the name of a file; expected a folder" in done.stderr
+    said = refused("report", *computed, "--output", tmp_path / name)
+    assert f"{name} is the name of a file; expected a folder" in said
     assert not (tmp_path / name).exists()
 
 
@@ -98,7 +90,7 @@ def test_a_report_shows_its_progress_without_a_terminal(
 ) -> None:
     monkeypatch.setattr(console, "SILENT_S", -1.0)  # as if it took long
     monkeypatch.setattr(console, "SPOKEN_EVERY_S", 0.0)
-    done = CliRunner().invoke(app, ["report", *computed, "--output", str(tmp_path / "out")])
+    done = invoke("report", *computed, "--output", tmp_path / "out")
     assert done.exit_code == 0, done.output
     shares = re.findall(r"fitting mine: (\d+)%", done.stderr)
     assert shares[-1] == "100"
@@ -127,7 +119,4 @@ def test_a_report_shows_its_progress_without_a_terminal(
 def test_mistakes_are_told_in_one_sentence(
     computed: list[str], words: list[str], said: str
 ) -> None:
-    done = CliRunner().invoke(app, ["study", words[0], *computed, *words[1:]])
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert said in refused("study", words[0], *computed, *words[1:])

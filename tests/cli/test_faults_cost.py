@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.faults.failure import failures_of
 from daqloom.faults.loss import cost
 from daqloom.faults.network import network_of
@@ -127,9 +125,8 @@ def test_a_log_of_another_network_is_refused(folder: Path, command: str) -> None
     # leaf00, spine01, H01-00 and leaf01 are known; leaf07 with ports 1 to 5 is not.
     output = ["--compress", "10", "-o", str(folder / "drawn.toml")] if command == "draw" else []
     system = str(folder / "tree.toml")
-    result = CliRunner().invoke(app, ["faults", command, system, "--log", str(other), *output])
-    assert result.exit_code == 2
-    assert "only 4 of the 9 ports of the logs, and no leaf07 port 5;" in result.output
+    said = commands("faults").refused(command, system, "--log", other, *output)
+    assert "only 4 of the 9 ports of the logs, and no leaf07 port 5;" in said
 
 
 def test_what_is_in_the_store_is_not_simulated_again(usual: list[str], folder: Path) -> None:
@@ -220,8 +217,5 @@ def test_mistakes_are_told_in_one_sentence(
 
 def test_a_scenario_file_names_a_network(folder: Path) -> None:
     log = folder / "drawn.csv"
-    made = CliRunner().invoke(
-        app, ["faults", "generate", str(folder / "tree.toml"), "-o", str(log), "--days", "9"]
-    )
-    assert made.exit_code == 0, made.output
+    commands("faults").run("generate", folder / "tree.toml", "-o", log, "--days", "9")
     assert "spine01 port" in log.read_text()

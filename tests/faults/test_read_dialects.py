@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.faults import FaultsError
 from daqloom.faults.change import Change, Port, Told
 from daqloom.faults.failure import failures_of
 from daqloom.faults.links import Links
 from daqloom.faults.opensm_log import NAMELESS
 from daqloom.faults.read import read_logs
+from support.command_line import commands
 from support.repository import DATA
 
+_, _, printed, _, refused = commands("faults", "log")
 CASES = DATA / "faults" / "cases"
 
 
@@ -332,9 +332,7 @@ QUIET = {
 def test_a_quiet_log_has_no_failures_and_says_how_many_lines(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "quiet.log"
     path.write_text("\n".join(QUIET[kind]) + "\n")
-    done = CliRunner().invoke(app, ["faults", "log", str(path)])
-    assert done.exit_code == 0
-    assert f"0 lines used, {len(QUIET[kind])} ignored, 0 malformed" in done.stdout
+    assert f"0 lines used, {len(QUIET[kind])} ignored, 0 malformed" in printed(path)
 
 
 STRANGE = {
@@ -369,9 +367,7 @@ def test_a_log_that_is_not_understood_is_refused(tmp_path: Path, kind: str) -> N
     """Exit code 2, and one sentence with the first line and the known kinds."""
     path = tmp_path / "strange.log"
     path.write_text("\n".join(STRANGE[kind]) + "\n")
-    done = CliRunner().invoke(app, ["faults", "log", str(path)])
-    assert (done.exit_code, done.stdout) == (2, "")
-    [sentence] = done.stderr.splitlines()
+    sentence = refused(path)
     assert "were not understood, the first is line " in sentence
     assert "; known are OpenSM's log, syslog" in sentence
 
@@ -472,17 +468,15 @@ def test_a_date_with_two_readings_is_asked_for(tmp_path: Path) -> None:
 
 def test_counters_are_a_table_of_counters() -> None:
     path = CASES / "11-ibqueryerrors" / "ibqueryerrors.txt"
-    done = CliRunner().invoke(app, ["faults", "log", str(path)])
-    assert done.exit_code == 0
-    assert "failures of links" not in done.stdout
-    rows = [line.split("  ")[0] for line in done.stdout.splitlines() if " port " in line]
+    shown = printed(path)
+    assert "failures of links" not in shown
+    rows = [line.split("  ")[0] for line in shown.splitlines() if " port " in line]
     assert rows == ["leaf0 port 6", "leaf0 port 1", "leaf0 port 5", "nodeA mlx4_0 port 1"]
     for text in ("LinkDownedCounter", "PortXmitDiscards", "VL15Dropped", "65,535"):
-        assert text in done.stdout
+        assert text in shown
 
 
 def test_a_network_that_has_none_of_the_ports_is_refused() -> None:
     path = CASES / "20-syslogs" / "eos.log"
-    done = CliRunner().invoke(app, ["faults", "log", str(path), "--network", "lhcb"])
-    assert done.exit_code == 2
-    assert "the network has none of the ports of the logs, and no leaf3 port" in done.stderr
+    said = refused(path, "--network", "lhcb")
+    assert "the network has none of the ports of the logs, and no leaf3 port" in said
