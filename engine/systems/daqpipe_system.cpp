@@ -57,7 +57,7 @@ base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
     return system;
 }
 
-base::expected<void> DaqpipeSystem::prepare() {
+base::expected<void> DaqpipeSystem::prepare_sources() {
     for (const ReadoutIndex readout : placement_.readouts.node_of.indices()) {
         sizes_.push_back(
             {sizes_of(config_), config_.fragment_bytes[readout.value()],

@@ -86,7 +86,7 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     explicit DaqpipeSystem(const DaqpipeSystemConfig& config)
         : RequestedSystem(config_), config_(config), processing_(config.seed, "processing") {}
 
-    base::expected<void> prepare() override;
+    base::expected<void> prepare_sources() override;
     void begin_all() override;
     void on_begin(std::uint32_t number, base::Time now) override;
     void on_lease(std::uint32_t /*number*/, base::Time now) override { end_event_wait(now); }

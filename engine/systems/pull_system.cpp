@@ -75,7 +75,7 @@ PullSystem::PullSystem(const PullSystemConfig& config, protocol::EventSizes size
       sizes_(std::move(sizes)),
       shares_(static_cast<std::uint32_t>(config.readouts.size()), config.share) {}
 
-base::expected<void> PullSystem::prepare() {
+base::expected<void> PullSystem::prepare_sources() {
     for (const std::uint32_t number : placement_.readouts.node_of) {
         nodes().set_message_cost(number, config_.readout_cost_per_message);
     }

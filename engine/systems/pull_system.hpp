@@ -74,7 +74,7 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
 
     PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes);
 
-    base::expected<void> prepare() override;
+    base::expected<void> prepare_sources() override;
     void begin_all() override { settle(placement_.readouts.node_of.front(), base::Time::zero()); }
     void on_begin(std::uint32_t number, base::Time now) override;
     void on_epoch() override { unbuilt_ = before_.assigned - built_; }

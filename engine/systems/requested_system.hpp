@@ -124,7 +124,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
         DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue));
         DAQLOOM_CHECK(make_units());
         nodes().events().push({config_.warmup, kWarm, 0});
-        DAQLOOM_CHECK(prepare());
+        DAQLOOM_CHECK(prepare_sources());
         if (config_.run) {
             return make_run(config_, config_, config_.readouts, config_.builders, false);
         }
@@ -137,7 +137,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
 
     // ---- the protocol's own
     /// When units have been made and placed.
-    virtual base::expected<void> prepare() = 0;
+    virtual base::expected<void> prepare_sources() = 0;
     /// All units begin, where none may be lost.
     virtual void begin_all() = 0;
     /// The unit of an epoch begins.
