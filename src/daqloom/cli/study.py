@@ -96,7 +96,7 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(saved="the same command begins anew")
 def convert(store: options.Store = options.STORE) -> None:
     """Convert a store that an earlier version of daqloom has written, while nothing writes to it.
 
@@ -104,20 +104,18 @@ def convert(store: options.Store = options.STORE) -> None:
     Example:
       daqloom study convert --store /shared/store
     """
-    with plain_failures("the same command begins anew"):
-        from daqloom.study.store_conversion import convert as convert_store
+    from daqloom.study.store_conversion import convert as convert_store
 
-        done = convert_store(store)
-        print(
-            f"{store}: {done.results} results converted; {done.old} is read no more and can be "
-            "deleted"
+    done = convert_store(store)
+    print(
+        f"{store}: {done.results} results converted; {done.old} is read no more and can be deleted"
+    )
+    if done.damaged:
+        lines = "line is" if done.damaged == 1 else "lines are"
+        note(
+            f"{done.damaged} damaged {lines} left out; its results are computed anew where a "
+            "study needs them"
         )
-        if done.damaged:
-            lines = "line is" if done.damaged == 1 else "lines are"
-            note(
-                f"{done.damaged} damaged {lines} left out; its results are computed anew where a "
-                "study needs them"
-            )
 
 
 @app.command("export-slurm")
