@@ -52,9 +52,7 @@ def peak(result: Result) -> float:
     ],
     ids=str,
 )
-def test_periodic_events_peak_within_one_percent_of_the_exact_sum(
-    overrides: dict[str, Any],
-) -> None:
+def test_periodic_events_peak_within_one_percent_of_the_exact_sum(overrides) -> None:
     scenario = atlas(**overrides)
     formula = methods.analyse(scenario)
     assert formula.analysis["exact"]["valid"]
@@ -215,9 +213,7 @@ def held_in(level: str, model: str, **keys: Any) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_a_peak_that_the_switches_cannot_hold_is_not_called_exact(
-    below: dict[str, Any], above: dict[str, Any]
-) -> None:
+def test_a_peak_that_the_switches_cannot_hold_is_not_called_exact(below, above) -> None:
     small, large = atlas(**below), atlas(**above)
     formula = methods.analyse(small)
     assert not formula.analysis["exact"]["valid"]

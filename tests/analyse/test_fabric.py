@@ -383,9 +383,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
         methods.analyse(scenario)
 
 
-def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
-    tmp_path: Path,
-) -> None:
+def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(tmp_path) -> None:
     scenario = ring(tmp_path)
     cabling = tmp_path / "ibnetdiscover.txt"
     cabling.write_text(cabling.read_text().replace("lid 11 4xHDR", "lid 11 4xEDR"))

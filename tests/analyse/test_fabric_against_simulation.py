@@ -172,9 +172,7 @@ def test_daqpipe_with_one_of_everything_is_the_sum_of_its_messages() -> None:
 @pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize(("credits", "sends"), [(1, 1), (1, 4), (4, 1), (4, 4)])
 @pytest.mark.parametrize("slot", ["0 s", "25 us"])
-def test_daqpipe_stays_below_its_bounds(
-    mode: str, folded: bool, credits: int, sends: int, slot: str
-) -> None:
+def test_daqpipe_stays_below_its_bounds(mode, folded, credits, sends, slot) -> None:
     options = {"building__mode": mode, "builders__folded": folded, "building__credits": credits}
     more = {"building__parallel_sends": sends, "building__slot": slot}
     scenario = eight(**(PIPE | options | more | {"event__packing": 4096}))

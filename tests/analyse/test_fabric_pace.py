@@ -299,9 +299,7 @@ other."""
     ],
     ids=["in step", "in step, jitter", "no barrier", "no barrier, two writers"],
 )
-def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(
-    changes: dict[str, object], longer: float
-) -> None:
+def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(changes, longer) -> None:
     # Requests wait for other messages at busy processors, and for packets of data on their way; a
     # go that comes too early makes two share a builder unit.
     scenario = load("lhcb-10-percent", FORTY | changes)
@@ -361,9 +359,7 @@ def on_one_switch(nodes: int, changes: Mapping[str, object]) -> Scenario:
 @pytest.mark.parametrize("barrier", ["ideal", "tournament", "centralised", "dissemination"])
 @pytest.mark.parametrize("nodes", [6, 7, 8, 10, 20])
 @pytest.mark.parametrize("lanes", [{}, PARTED], ids=["one lane", "parted"])
-def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(
-    nodes: int, barrier: str, lanes: dict[str, object]
-) -> None:
+def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(nodes, barrier, lanes):
     scenario = on_one_switch(
         nodes,
         {
@@ -416,9 +412,7 @@ RANDOM_LATENCY = {"hosts.latency.kind": "exponential", "hosts.latency.mean": "1 
 
 @pytest.mark.parametrize("random", [{}, RANDOM_LATENCY], ids=["fixed", "random"])
 @pytest.mark.parametrize("lanes", [{}, PARTED], ids=["one lane", "parted"])
-def test_random_latency_lets_data_overtake_messages_on_their_lane(
-    lanes: dict[str, object], random: dict[str, object]
-) -> None:
+def test_random_latency_lets_data_overtake_messages_on_their_lane(lanes, random) -> None:
     keys = {"readout.units": 8, "network.hosts_per_leaf": 8, "network.spine_links": 1}
     keys |= {"event.packing": 500, "hosts.message_cost": "100 ns", "building.pace": "schedule"}
     scenario = load("laptop", keys | lanes | random)

@@ -70,9 +70,7 @@ def fluid_peak(event: Triangle, rate_hz: float, events: int) -> float:
 @example(size_bytes=1e6, input_gbps=100.0, output_share=1.0, load=0.5)  # nothing to buffer
 @example(size_bytes=1e6, input_gbps=100.0, output_share=0.25, load=0.5)  # h·f/O just an integer?
 @example(size_bytes=1e6, input_gbps=100.0, output_share=0.2, load=0.75)  # h·f/O = 3 exactly
-def test_the_exact_peak_is_that_of_moved_fluid(
-    size_bytes: float, input_gbps: float, output_share: float, load: float
-) -> None:
+def test_the_exact_peak_is_that_of_moved_fluid(size_bytes, input_gbps, output_share, load) -> None:
     event = Triangle(size_bytes, input_gbps * GBPS, input_gbps * output_share * GBPS)
     rate_hz = load * event.input_bps / (8 * size_bytes)
     at_once = math.ceil(event.length_s * rate_hz)
@@ -89,9 +87,7 @@ def test_the_exact_peak_is_that_of_moved_fluid(
     output_share=st.floats(0.02, 0.99),
     load=st.floats(0.01, 0.999),
 )
-def test_no_other_number_of_events_sums_to_more(
-    size_bytes: float, output_share: float, load: float
-) -> None:
+def test_no_other_number_of_events_sums_to_more(size_bytes, output_share, load) -> None:
     event = Triangle(size_bytes, 800 * GBPS, 800 * GBPS * output_share)
     rate_hz = load * event.input_bps / (8 * size_bytes)
     answer = exact(event, rate_hz, builders=1000)
@@ -160,9 +156,7 @@ def test_a_cap_cuts_the_top_off_each_triangle() -> None:
 
 
 @given(cap_bytes=st.floats(1e3, 1e7), rate_hz=st.floats(1e3, 19e3), builders=st.integers(1, 40))
-def test_a_cap_only_lowers_the_peak_and_holds_for_each_builder(
-    cap_bytes: float, rate_hz: float, builders: int
-) -> None:
+def test_a_cap_only_lowers_the_peak_and_holds_for_each_builder(cap_bytes, rate_hz, builders):
     capped = exact(atlas(5e6), rate_hz, builders, cap_bytes).peak_bytes
     assert 0 < capped <= builders * cap_bytes * (1 + 1e-12)
     assert capped <= exact(atlas(5e6), rate_hz, builders).peak_bytes * (1 + 1e-12)

@@ -26,9 +26,7 @@ def one_triangle(event: Triangle, since_s: float) -> float:
     instants=st.lists(st.floats(-1e-3, 30e-3), min_size=1, max_size=20),
     output_gbps=st.floats(1, 1000),
 )
-def test_the_occupancy_is_the_sum_of_the_triangles_at_any_instant(
-    arrivals: list[float], instants: list[float], output_gbps: float
-) -> None:
+def test_the_occupancy_is_the_sum_of_the_triangles_at_any_instant(arrivals, instants, output_gbps):
     event = Triangle(5e6, 800e9, output_gbps * 1e9)
     times, held = occupancy(event, arrivals)
     assert times.shape == held.shape == (3 * len(arrivals),)

@@ -195,9 +195,7 @@ def test_the_figure_has_a_line_for_each_way(folder: Path) -> None:
         (["SCENARIO"], "Missing option '--log'"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(
-    arguments: list[str], sentence: str, folder: Path, tmp_path: Path
-) -> None:
+def test_mistakes_are_told_in_one_sentence(arguments, sentence, folder, tmp_path) -> None:
     (tmp_path / "empty.csv").write_text("begin,end,link\n")
     (tmp_path / "other.csv").write_text("begin,end,link\n10,20,rack7 port 1\n")
     (tmp_path / "one.csv").write_text("time,port,state\n10,leaf00 port 5,down\n")

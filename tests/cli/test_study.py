@@ -131,9 +131,7 @@ def test_a_plan_says_that_runs_may_be_extended(folder: Path) -> None:
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.process
-def test_an_interruption_is_one_sentence_and_loses_nothing(
-    folder: Path, undisturbed: dict[str, bytes], workers: str, sent: signal.Signals
-) -> None:
+def test_an_interruption_is_one_sentence_and_loses_nothing(folder, undisturbed, workers, sent):
     words = ("run", "long.toml", "--workers", workers)
     with begun(folder, *words, "--store", "cut") as process:
         await_cells(folder / "cut", 4, process)
@@ -258,9 +256,7 @@ def test_a_search_without_a_boundary_is_kept_and_said(folder: Path) -> None:
         ((), ("run", "--store", "newer"), "is a store of format 99"),
     ],
 )
-def test_a_mistake_is_one_sentence(
-    folder: Path, change: tuple[str, str], words: tuple[str, ...], says: str
-) -> None:
+def test_a_mistake_is_one_sentence(folder, change, words, says) -> None:
     (folder / "newer").mkdir()
     (folder / "newer" / "format.json").write_text('{"daqloom-store": 99}')
     (folder / "mine.toml").write_text(STUDY.replace(*change) if change else STUDY)
@@ -309,9 +305,7 @@ def cluster() -> Iterator[Callable[[str, *tuple[str, ...]], subprocess.Popen[str
 
 
 @pytest.mark.process
-def test_a_sites_cluster(
-    folder: Path, cluster: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
+def test_a_sites_cluster(folder, cluster, tmp_path) -> None:
     scheduler = cluster("scheduler", "--port", "0")
     assert scheduler.stderr is not None
     lines = iter(scheduler.stderr.readline, "")

@@ -92,9 +92,7 @@ def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.process
-def test_units_that_answer_at_once_tell_when_they_have_heard(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_units_that_answer_at_once_tell_when_they_have_heard(monkeypatch) -> None:
     monkeypatch.setattr(module, "RESTED", 4)
     monkeypatch.setattr(module, "TIMERS", 5)
     found = calibrate(units=4, rounds=20)

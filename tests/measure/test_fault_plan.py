@@ -157,9 +157,7 @@ def test_a_bit_error_loses_a_frame() -> None:
         ),
     ],
 )
-def test_what_a_measurement_cannot_break_is_told_in_a_sentence(
-    apart: bool, fault: dict[str, object], sentence: str
-) -> None:
+def test_what_a_measurement_cannot_break_is_told_in_a_sentence(apart, fault, sentence) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         planned(laptop(apart, one=fault))
 

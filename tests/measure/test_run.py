@@ -44,9 +44,7 @@ class NoLauncher(Local):
 
 
 @pytest.mark.process
-def test_events_with_wrong_bytes_are_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_with_wrong_bytes_are_a_warning(tmp_path, monkeypatch) -> None:
     """One MEP of a hundred of unit 1 has other bytes than the source sent."""
     (tmp_path / "fault-1").write_text("wrong")
     monkeypatch.setenv(FOLDER, str(tmp_path))
@@ -410,9 +408,7 @@ def test_a_tally_knows_a_reading_of_another_process_by_its_shorter_life() -> Non
 
 @pytest.mark.parametrize("kept", [100, 10**6])
 @pytest.mark.process
-def test_a_timeline_that_lacks_the_beginning_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
-) -> None:
+def test_a_timeline_that_lacks_the_beginning_says_so(tmp_path, monkeypatch, kept) -> None:
     monkeypatch.setattr(run, "TRACE_STAGES", kept)  # the fake nodes tell 4500 and more
     result = measure(small(), launcher=Local(FAKE), trace=tmp_path / "trace.json")
     told = [warning for warning in result.warnings if warning.startswith("the timeline shows ")]
@@ -421,9 +417,7 @@ def test_a_timeline_that_lacks_the_beginning_says_so(
 
 
 @pytest.mark.process
-def test_a_measurement_under_way_is_found_by_an_operator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_measurement_under_way_is_found_by_an_operator(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     answers: list[Future[Status]] = []
 
@@ -441,8 +435,6 @@ def test_a_measurement_under_way_is_found_by_an_operator(
 
 
 @pytest.mark.process
-def test_a_measurement_needs_no_folder_to_be_found_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_measurement_needs_no_folder_to_be_found_in(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "nowhere"))
     assert measure(small(), launcher=Local(FAKE)).metrics["events_built"] > 0

@@ -182,9 +182,7 @@ def test_every_event_of_a_short_run_is_right(transport: str) -> None:
     ],
     ids=["shift", "daqpipe push", "daqpipe pull"],
 )
-def test_a_killed_unit_is_left_out_and_comes_back(
-    scenario: str, more: tuple[str, ...], transport: str
-) -> None:
+def test_a_killed_unit_is_left_out_and_comes_back(scenario, more, transport) -> None:
     with Live(ENDLESS, *PACED, *more, "--transport", transport, scenario=scenario) as run:
         victim = run.building()[1]
         os.kill(victim, signal.SIGKILL)
@@ -204,9 +202,7 @@ def test_a_killed_unit_is_left_out_and_comes_back(
         ("builder unit", "round-robin"),
     ],
 )
-def test_pull_building_goes_on_without_a_killed_unit(
-    kind: str, assignment: str, transport: str
-) -> None:
+def test_pull_building_goes_on_without_a_killed_unit(kind, assignment, transport) -> None:
     few = ("--set", "readout.units=3", "--set", "builders.units=2", "--transport", transport)
     rules = ("--set", f"building.assignment={assignment}")
     with Live(ENDLESS, *few, *rules, scenario="laptop-pull", count=5) as run:
@@ -233,9 +229,7 @@ def expect_recorded_once(folder: Path, accounts: dict[str, int], *, killed: int 
 
 @TRANSPORTS
 @pytest.mark.parametrize("fault", ["all killed", "all stopped", "run control stopped"])
-def test_nothing_is_built_twice_when_all_units_are_lost_together(
-    fault: str, transport: str, tmp_path: Path
-) -> None:
+def test_nothing_is_built_twice_when_all_units_are_lost_together(fault, transport, tmp_path):
     recorded = ("--set", "measure.sink=file", "--set", f"measure.sink_files={tmp_path}")
     rate = LOADED if fault == "all killed" else PACED
     is_control = fault == "run control stopped"

@@ -36,9 +36,7 @@ def tiny(**changes: object) -> Scenario:
 @pytest.mark.parametrize(
     ("group", "groups"), [("all", []), ("leaf", [0, 0, 1, 1]), (3, [0, 0, 0, 1])]
 )
-def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(
-    group: object, groups: list[int]
-) -> None:
+def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(group, groups) -> None:
     scenario = tiny(building__barrier_group=group, building__writers=2, building__barrier_slack=3)
     rules = live_config(scenario, 0, RunInfo("test", bytes(16), 0)).shift_rules
     assert rules.pace is _engine.Pace.builder

@@ -140,9 +140,7 @@ def test_numbers_of_bunches_are_no_buckets(tmp_path: Path) -> None:
         ("a.json", '{"beam1": [1, 0], "beam2": [0, 1]}', "fills no bunch"),
     ],
 )
-def test_a_file_that_is_none_is_refused(
-    tmp_path: Path, name: str, content: str, reason: str
-) -> None:
+def test_a_file_that_is_none_is_refused(tmp_path, name, content, reason) -> None:
     (tmp_path / name.partition(":")[0]).write_text(content)
     with pytest.raises(ValueError, match=reason):
         pattern_of(name, tmp_path)

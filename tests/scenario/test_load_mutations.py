@@ -63,9 +63,7 @@ def said(error: Exception) -> None:
 
 @MUTANTS
 @pytest.mark.parametrize("name", presets())
-def test_a_damaged_scenario_is_a_scenario_or_a_sentence(
-    tmp_path: Path, name: str, number: int
-) -> None:
+def test_a_damaged_scenario_is_a_scenario_or_a_sentence(tmp_path, name, number) -> None:
     file = tmp_path / "mutant.toml"
     refused = 0
     for content in mutants(presets()[name].read_text(), name, number):

@@ -145,9 +145,7 @@ def test_what_is_no_system_is_refused_in_one_sentence(override: str, said: str) 
         ("barrier_group", "70000", "building.barrier_group = 70000 is not known"),
     ],
 )
-def test_a_bad_rule_of_pacing_is_refused_with_its_file(
-    key: str, value: str, said: str, tmp_path: Path
-) -> None:
+def test_a_bad_rule_of_pacing_is_refused_with_its_file(key, value, said, tmp_path) -> None:
     file = tmp_path / "paced.toml"
     rules = f'[building]\nprotocol = "shift"\npace = "builder"\n{key} = {value}\n'
     file.write_text('[network]\ntechnology = "infiniband"\n' + rules)

@@ -101,9 +101,7 @@ def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
         ),
     ],
 )
-def test_a_choice_brings_the_guesses_that_go_with_it(
-    name: str, change: dict[str, object], assumed: dict[str, str]
-) -> None:
+def test_a_choice_brings_the_guesses_that_go_with_it(name, change, assumed) -> None:
     assert load(name, change).assumed() == assumed
 
 

@@ -64,9 +64,7 @@ def test_more_credits_approach_the_payload_rate_of_the_builders_link() -> None:
 @pytest.mark.parametrize("mode", ["pull", "push"])
 @pytest.mark.parametrize("slot", ["0 s", "25 us"])
 @pytest.mark.parametrize("folded", [True, False])
-def test_every_variant_builds_events_of_all_their_fragments(
-    mode: str, slot: str, folded: bool
-) -> None:
+def test_every_variant_builds_events_of_all_their_fragments(mode, slot, folded) -> None:
     scenario = daqpipe(
         building__mode=mode,
         building__slot=slot,
@@ -151,9 +149,7 @@ def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
         ({"hosts.clock_drift": 0.5}, "is too large"),
     ],
 )
-def test_what_is_no_daqpipe_is_refused_in_one_sentence(
-    overrides: dict[str, object], said: str
-) -> None:
+def test_what_is_no_daqpipe_is_refused_in_one_sentence(overrides, said) -> None:
     with pytest.raises(ScenarioError) as refused:
         override(daqpipe(), overrides)
     assert said in str(refused.value)

@@ -201,9 +201,7 @@ def test_jitter_does_not_reorder_the_frames_of_a_host() -> None:
         ),
     ],
 )
-def test_what_is_guessed_of_hosts_at_ports_that_drop_is_assumed(
-    changes: dict[str, object], assumed: dict[str, str]
-) -> None:
+def test_what_is_guessed_of_hosts_at_ports_that_drop_is_assumed(changes, assumed) -> None:
     scenario = override(star(2, UDP, "1 ms"), changes)
     guesses = {"hosts.jitter", "transport.retry_spread"}
     found = scenario.assumed()

@@ -155,9 +155,7 @@ def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("unit", [0, 1, 2, 3])
 @pytest.mark.parametrize("transport", [{}, TCP], ids=["rdma", "tcp"])
-def test_units_of_pull_building_go_on_without_a_killed_one(
-    unit: int, transport: dict[str, Any]
-) -> None:
+def test_units_of_pull_building_go_on_without_a_killed_one(unit, transport) -> None:
     """Units 0 and 1 are readout units, 2 and 3 builder units. Events come each 100 us. Those that
     come between two epochs wait; the killed builder unit had one at most. Without a readout unit
     all events of 15 ms lack its fragments, one at the end is in flight."""
@@ -374,9 +372,7 @@ def test_a_spare_has_the_fragments_of_the_unit_whose_place_it_takes() -> None:
 @pytest.mark.parametrize(
     "building", [SMALL, changed(SMALL, PULL), DAQPIPE], ids=["shift", "pull", "daqpipe"]
 )
-def test_any_faults_cost_what_is_lost_and_are_known_before_a_recovery(
-    building: dict[str, Any], seed: int
-) -> None:
+def test_any_faults_cost_what_is_lost_and_are_known_before_a_recovery(building, seed) -> None:
     draw = random.Random(seed)
     faults = {}
     for name in "abc"[: draw.randint(1, 3)]:

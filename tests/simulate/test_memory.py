@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from daqloom import methods
-from daqloom.scenario import Scenario, ScenarioError
+from daqloom.scenario import ScenarioError
 from daqloom.simulate import memory
 from daqloom.simulate.memory import machine_bytes, needed_bytes, peak_bytes
 from daqloom.topology.loaded import load as load_scenario
@@ -65,9 +65,7 @@ FABRIC = [
     ],
 )
 @pytest.mark.process
-def test_the_estimate_is_what_the_engine_takes(
-    name: str, keys: str, units: int, overrides: list[str]
-) -> None:
+def test_the_estimate_is_what_the_engine_takes(name, keys, units, overrides) -> None:
     scenario = load_scenario(name, [*overrides, *(key.format(units) for key in keys.split(";"))])
     command = [sys.executable, "-c", GROWTH, name, keys, str(units), *overrides]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -132,9 +130,7 @@ def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:
 
 
 @pytest.mark.parametrize("scenario", [load_scenario("small-rack"), small()])
-def test_what_does_not_fit_is_refused_with_the_estimate(
-    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_is_refused_with_the_estimate(scenario, monkeypatch) -> None:
     monkeypatch.setattr(memory, "machine_bytes", lambda: 1000)
     with pytest.raises(ScenarioError, match=r"needs about .*B of memory .* this machine has 1 kB"):
         methods.simulate(scenario)

@@ -130,9 +130,7 @@ SHARED_MEMORY = {
 
 @pytest.mark.parametrize("alpha", [0.5, 1, 8])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(
-    alpha: float, seed: int
-) -> None:
+def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(alpha, seed) -> None:
     """Nothing is dropped in a large buffer and in one that is just large enough: it is the same
     run. A cell less, and something is."""
 

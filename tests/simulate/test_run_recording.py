@@ -81,9 +81,7 @@ def test_only_the_files_asked_for_are_written(recorded: tuple[Path, dict[str, An
     assert names == {LINK, "access.0.up", "uplink.0.up", "trace.json"}
 
 
-def test_tshark_finds_nothing_wrong_with_a_run_without_losses(
-    recorded: tuple[Path, dict[str, Any]],
-) -> None:
+def test_tshark_finds_nothing_wrong_with_a_run_without_losses(recorded) -> None:
     folder, metrics = recorded
     assert metrics["packets_dropped"] == sum(metrics["retransmissions"].values()) == 0
     for link in (LINK, "access.0.up", "uplink.0.up"):

@@ -162,9 +162,7 @@ def test_groups_share_the_event() -> None:
         ({"network.hosts_per_leaf": 18}, 324, 3),
     ],
 )
-def test_the_placement_decides_the_dummies(
-    changes: dict[str, object], slots: int, dummies: int
-) -> None:
+def test_the_placement_decides_the_dummies(changes, slots, dummies) -> None:
     system = fabric_system(override(INFINIBAND, {"readout.units": 321} | changes))
     assert (len(system.slots), system.slots.tolist().count(DUMMY)) == (slots, dummies)
     assert system.nodes == 321
@@ -294,9 +292,7 @@ def test_an_imported_fabric_runs_by_its_own_tables() -> None:
 
 
 @pytest.mark.parametrize(("speed", "rate_bps"), [("HDR", 200e9), ("EDR", 100e9)])
-def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(
-    tmp_path: Path, speed: str, rate_bps: float
-) -> None:
+def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(tmp_path, speed, rate_bps):
     flow = {
         "building.protocol": "none",
         "transport.connection": "unreliable",
@@ -340,9 +336,7 @@ LOST = (
 
 
 @pytest.mark.parametrize(("old", "new", "destination", "said"), LOST)
-def test_tables_that_lead_nowhere_are_refused_at_once(
-    tmp_path: Path, old: str, new: str, destination: int, said: str
-) -> None:
+def test_tables_that_lead_nowhere_are_refused_at_once(tmp_path, old, new, destination, said):
     scenario = ring(tmp_path)
     tables = tmp_path / "opensm-lfts.dump"
     assert old in tables.read_text()

@@ -99,9 +99,7 @@ def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() ->
         ({"readout__units": 250}, "more than the 250"),
     ],
 )
-def test_what_cannot_be_made_is_refused_with_what_to_do(
-    changes: dict[str, object], sentence: str
-) -> None:
+def test_what_cannot_be_made_is_refused_with_what_to_do(changes, sentence) -> None:
     with pytest.raises(ScenarioError, match=sentence.replace(".", r"\.")):
         lab_network(rack(**changes))
 

@@ -42,9 +42,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("pressure", "lateness", "mean", "p99", "peak"), KNOWN)
-def test_what_is_kept_of_runs_with_known_errors_is_right(
-    pressure: float, lateness: float, mean: float, p99: float, peak: float
-) -> None:
+def test_what_is_kept_of_runs_with_known_errors_is_right(pressure, lateness, mean, p99, peak):
     left = kept(Evidence(lateness, pressure))
     assert "rate" in left
     assert "mean" not in left or abs(mean) <= 5
@@ -77,9 +75,7 @@ def test_nothing_is_left_where_rates_do_not_hold() -> None:
 
 
 @pytest.mark.parametrize(("pressure", "lateness", "mean", "p99", "peak"), KNOWN)
-def test_watched_ports_tell_good_late_runs_from_bad_ones(
-    pressure: float, lateness: float, mean: float, p99: float, peak: float
-) -> None:
+def test_watched_ports_tell_good_late_runs_from_bad_ones(pressure, lateness, mean, p99, peak):
     """Ports that sent below their rates held what the peak has above that of the network."""
     excess = max(0.0, 1 - 1 / (1 + peak / 100))
     expected = (

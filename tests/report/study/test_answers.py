@@ -116,9 +116,7 @@ COMMANDS = [("report",), ("study", "fit"), ("study", "compare"), ("study", "leve
         ("", "--quick", "leave out --quick to use them"),
     ],
 )
-def test_results_of_the_other_form_are_named(
-    tmp_path: Path, words: tuple[str, ...], computed: str, read: str, says: str
-) -> None:
+def test_results_of_the_other_form_are_named(tmp_path, words, computed, read, says) -> None:
     study_of(tmp_path, QUICK)
     assert run(tmp_path, "study", "run", f"{computed} --workers 1").exit_code == 0
     refused = run(tmp_path, *words, read)

@@ -153,17 +153,13 @@ def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> Non
         ({"retransmission_timeouts": 1}, "dropped, with 1 TCP retransmission timeout."),
     ],
 )
-def test_only_timeouts_that_were_counted_are_told(
-    question: BufferQuestion, counted: dict[str, int], clause: str
-) -> None:
+def test_only_timeouts_that_were_counted_are_told(question, counted, clause) -> None:
     run = Run(SHALLOW, simulated(event_rate_hz=1800.0, packets_dropped=5, **counted))
     told = list(comparison.verdict(replace(question, runs=(question.runs[0], run))))
     assert any(sentence.endswith(clause) for sentence in told), told
 
 
-def test_the_figure_is_a_picture_that_a_readme_can_carry(
-    question: BufferQuestion, tmp_path: Path
-) -> None:
+def test_the_figure_is_a_picture_that_a_readme_can_carry(question, tmp_path) -> None:
     matplotlib_renderer.save(buffer_figure.figure(question), tmp_path / "figure.png")
     written = (tmp_path / "figure.png").read_bytes()
     assert written.startswith(b"\x89PNG")
@@ -184,9 +180,7 @@ def test_the_page_holds_its_script_and_names_no_other_place(question: BufferQues
     assert [len(json.loads(figure)["data"]) for figure in figures] == [12 + 2, 4, 4]
 
 
-def test_the_page_shows_the_same_part_of_each_panel_as_the_picture(
-    question: BufferQuestion,
-) -> None:
+def test_the_page_shows_the_same_part_of_each_panel_as_the_picture(question) -> None:
     text = buffer_figure.render(question)
     shown = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
     for plot, panel in zip(shown, buffer_figure.figure(question).panels, strict=True):
@@ -254,9 +248,7 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
     assert said.count("100% simulated") == 5  # no terminal, so no bars
 
 
-def test_one_failing_simulation_ends_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_failing_simulation_ends_the_others(tmp_path, monkeypatch) -> None:
     from rich.console import Console
 
     def simulate(self: Scenario, **options: Any) -> Result:

@@ -53,9 +53,7 @@ def test_a_run_with_faults_has_the_figure_of_its_course(result: Result, tmp_path
 @pytest.mark.parametrize(
     "throughput", [SERIES["throughput"], {key: [] for key in SERIES["throughput"]}]
 )
-def test_a_measurement_without_phases_has_the_figure_of_its_course(
-    throughput, tmp_path: Path
-) -> None:
+def test_a_measurement_without_phases_has_the_figure_of_its_course(throughput, tmp_path) -> None:
     shown = {"throughput": throughput, "members": {"time_s": [0.0], "members": [4]}}
     told = Result(scenario="r", scenario_hash="0", method="measure", metrics={}, series=shown)
     result_figure.write(tmp_path / "course.svg", load("lab-rack"), told)

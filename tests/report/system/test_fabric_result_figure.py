@@ -82,9 +82,7 @@ def carried(scenario: Scenario, fabric: Fabric, **more: Any) -> Result:
 
 @pytest.mark.parametrize("barrier", ["tournament", "centralised"])
 @pytest.mark.parametrize("group", ["all", 2])
-def test_waiting_and_releasing_add_up_to_what_the_engine_counted(
-    barrier: str, group: str | int
-) -> None:
+def test_waiting_and_releasing_add_up_to_what_the_engine_counted(barrier, group) -> None:
     rules = {"building__barrier": barrier, "building__barrier_group": group}
     result = methods.simulate(small(**rules, hosts__message_cost="2 us", **BRIEF), timeline=True)
     spent: dict[tuple[int, str], list[float]] = defaultdict(list)

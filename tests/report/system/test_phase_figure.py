@@ -33,9 +33,7 @@ def test_a_long_phase_at_the_end_does_not_fill_the_picture() -> None:
 
 
 @given(st.lists(st.integers(1, 1000), min_size=PHASES + 2, max_size=60), st.integers(0, 20))
-def test_the_stretch_is_one_of_median_length_after_the_warm_up(
-    lengths_ms: list[int], warmup_ms: int
-) -> None:
+def test_the_stretch_is_one_of_median_length_after_the_warm_up(lengths_ms, warmup_ms) -> None:
     starts = [sum(lengths_ms[:step]) for step in range(len(lengths_ms))]
     warm = [begin for begin in starts if begin >= warmup_ms]
     begin, end, _ = window(phases_of([float(length) for length in lengths_ms]), float(warmup_ms))
