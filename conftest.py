@@ -16,7 +16,7 @@ sys.path += map(str, sorted(Path(__file__).parent.glob("packages/*/tests")))
 # Assertions of helpers show their values when they fail, as those of tests do.
 pytest.register_assert_rewrite("support")
 
-pytest_plugins = ["support.process_mark", "support.skips"]
+pytest_plugins = ["support.coroutines", "support.process_mark", "support.skips"]
 
 # Where the shell exports its width, tables would wrap for programs that read them.
 os.environ.pop("COLUMNS", None)

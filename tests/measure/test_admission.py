@@ -123,39 +123,30 @@ def names_secret(heard):
     return any(text in repr(heard) for text in (SECRET.hex(), repr(SECRET)[2:-1]))
 
 
-def test_a_unit_tells_its_token_to_nobody_and_obeys_nobody_else():
-    async def life():
-        async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
-            unit = await asyncio.create_subprocess_exec(
-                *(*FAKE, "--control", address),
-                stdin=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-            _, said = await unit.communicate(SECRET.hex().encode() + b"\n")
-            assert unit.returncode == 1
-            assert (
-                f"the program that listens at {address} does not know the secret".encode() in said
-            )
-            assert [each[0] for each in impostor.heard if isinstance(each, tuple)] == [GREET]
-            assert not names_secret(impostor.heard)
-
-    asyncio.run(life())
+async def test_a_unit_tells_its_token_to_nobody_and_obeys_nobody_else():
+    async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
+        unit = await asyncio.create_subprocess_exec(
+            *(*FAKE, "--control", address),
+            stdin=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await unit.communicate(SECRET.hex().encode() + b"\n")
+        assert unit.returncode == 1
+        assert f"the program that listens at {address} does not know the secret".encode() in said
+        assert [each[0] for each in impostor.heard if isinstance(each, tuple)] == [GREET]
+        assert not names_secret(impostor.heard)
 
 
-def test_an_operator_tells_the_secret_to_nobody(tmp_path, monkeypatch):
+async def test_an_operator_tells_the_secret_to_nobody(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-
-    async def life():
-        async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
-            with (
-                published(address, SECRET, OTHER),
-                pytest.raises(MeasureError, match=f"{address} does not know the secret"),
-            ):
-                await asyncio.to_thread(steer, Request(command="exit"), address)
-            assert [each[0] for each in impostor.heard if isinstance(each, tuple)] == [GREET]
-            assert not names_secret(impostor.heard)
-
-    asyncio.run(life())
+    async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
+        with (
+            published(address, SECRET, OTHER),
+            pytest.raises(MeasureError, match=f"{address} does not know the secret"),
+        ):
+            await asyncio.to_thread(steer, Request(command="exit"), address)
+        assert [each[0] for each in impostor.heard if isinstance(each, tuple)] == [GREET]
+        assert not names_secret(impostor.heard)
 
 
 # ---- places -------------------------------------------------------------------------------------
@@ -186,98 +177,77 @@ def silent_steers(channel, count, shown=()):
     return [channel.stream_unary(STEER)(metadata=shown) for _ in range(count)]
 
 
-def test_calls_of_strangers_that_send_headers_alone_are_refused_at_once(tmp_path, monkeypatch):
+async def test_calls_of_strangers_that_are_headers_alone_are_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(service, "FIRST_MESSAGE_S", NEVER_S)
+    async with waiting(tmp_path) as control:
 
-    async def life():
-        async with waiting(tmp_path) as control:
+        def insecure(options):
+            return grpc.aio.insecure_channel(control.address, options)
 
-            def insecure(options):
-                return grpc.aio.insecure_channel(control.address, options)
-
-            async with channels(insecure, 21) as (ours, *theirs):
-                calls = [call for each in theirs for call in silent_steers(each, 10)]
-                codes = [await call.code() for call in calls]
-                assert codes == [grpc.StatusCode.UNAUTHENTICATED] * 200
-                assert control.refused == {Refused.TOKEN: 200}
-                await serves_everybody(control, ours)
-
-    asyncio.run(life())
+        async with channels(insecure, 21) as (ours, *theirs):
+            calls = [call for each in theirs for call in silent_steers(each, 10)]
+            codes = [await call.code() for call in calls]
+            assert codes == [grpc.StatusCode.UNAUTHENTICATED] * 200
+            assert control.refused == {Refused.TOKEN: 200}
+            await serves_everybody(control, ours)
 
 
-def test_units_and_operators_that_say_nothing_keep_nobody_out(tmp_path, monkeypatch):
+async def test_units_and_operators_that_say_nothing_keep_nobody_out(tmp_path, monkeypatch):
     """Though they are admitted, and nobody's patience ends."""
     monkeypatch.setattr(service, "FIRST_MESSAGE_S", NEVER_S)
     ours = tmp_path / "certificates"
     make_certificates(ours)
+    shown = read_certificates(ours, "control")
+    async with waiting(tmp_path, bind="0.0.0.0", certificates=shown) as control:
+        address = f"localhost:{control.address.rpartition(':')[2]}"
 
-    async def life():
-        shown = read_certificates(ours, "control")
-        async with waiting(tmp_path, bind="0.0.0.0", certificates=shown) as control:
-            address = f"localhost:{control.address.rpartition(':')[2]}"
+        def secure(who):
+            return lambda options: grpc.aio.secure_channel(address, credentials(ours, who), options)
 
-            def secure(who):
-                return lambda options: grpc.aio.secure_channel(
-                    address, credentials(ours, who), options
-                )
-
-            async with (
-                channels(secure("unit"), 9) as units,
-                channels(secure("control"), 21) as (operator, *operators),
-            ):
-                joins = []
-                for unit in units:
-                    for _ in range(10):
-                        admitted = await admission(unit, JOIN, control.token)
-                        joins.append(unit.stream_stream(JOIN)(metadata=admitted))
-                steers = [call for each in operators for call in silent_steers(each, 10)]
-                # Of each kind the last ones wait; the others have been refused.
-                refused = (90 - service.MOST_SILENT) + (200 - service.MOST_SILENT)
-                while control.refused[Refused.SILENT] < refused:
-                    await asyncio.sleep(0)
-                await serves_everybody(control, operator, certificate=True)
-                for call in joins + steers:
-                    call.cancel()
-
-    asyncio.run(life())
+        async with (
+            channels(secure("unit"), 9) as units,
+            channels(secure("control"), 21) as (operator, *operators),
+        ):
+            joins = []
+            for unit in units:
+                for _ in range(10):
+                    admitted = await admission(unit, JOIN, control.token)
+                    joins.append(unit.stream_stream(JOIN)(metadata=admitted))
+            steers = [call for each in operators for call in silent_steers(each, 10)]
+            # Of each kind the last ones wait; the others have been refused.
+            refused = (90 - service.MOST_SILENT) + (200 - service.MOST_SILENT)
+            while control.refused[Refused.SILENT] < refused:
+                await asyncio.sleep(0)
+            await serves_everybody(control, operator, certificate=True)
+            for call in joins + steers:
+                call.cancel()
 
 
 @pytest.mark.parametrize("method", [JOIN, STEER])
-def test_an_admitted_call_says_something_in_time_or_is_refused(tmp_path, monkeypatch, method):
-    async def life():
-        async with waiting(tmp_path) as control:
-            secret = control.token if method == JOIN else control.steering
-            async with grpc.aio.insecure_channel(control.address) as channel:
-                admitted = await admission(channel, method, secret)
-                # Not before: the server would close the idle connection too, within the same time.
-                monkeypatch.setattr(service, "FIRST_MESSAGE_S", NO_TIME_S)
-                call = channel.stream_stream(method)(metadata=admitted)
-                assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            assert control.refused == {Refused.SILENT: 1}
-
-    asyncio.run(life())
+async def test_an_admitted_call_says_something_in_time_or_is_refused(tmp_path, monkeypatch, method):
+    async with waiting(tmp_path) as control:
+        secret = control.token if method == JOIN else control.steering
+        async with grpc.aio.insecure_channel(control.address) as channel:
+            admitted = await admission(channel, method, secret)
+            # Not before: the server would close the idle connection too, within the same time.
+            monkeypatch.setattr(service, "FIRST_MESSAGE_S", NO_TIME_S)
+            call = channel.stream_stream(method)(metadata=admitted)
+            assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert control.refused == {Refused.SILENT: 1}
 
 
-def test_a_connection_on_which_nothing_is_said_is_closed(tmp_path, monkeypatch):
+async def test_a_connection_on_which_nothing_is_said_is_closed(tmp_path, monkeypatch):
     monkeypatch.setattr(service, "FIRST_MESSAGE_S", 0.1)
-
-    async def life():
-        async with waiting(tmp_path) as control:
-            host, port = control.address.split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            while await reader.read(4096):  # ends with the connection
-                pass
-            writer.close()
-
-    asyncio.run(life())
+    async with waiting(tmp_path) as control:
+        host, port = control.address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while await reader.read(4096):  # ends with the connection
+            pass
+        writer.close()
 
 
-def test_a_unit_that_plays_by_the_rules_stays(tmp_path):
+async def test_a_unit_that_plays_by_the_rules_stays(tmp_path):
     """The time that a first message may take is not that of a call."""
-
-    async def life():
-        async with waiting(tmp_path) as control, Player(control) as unit:
-            await unit.joins()
-            assert not any(control._service._silent.values())
-
-    asyncio.run(life())
+    async with waiting(tmp_path) as control, Player(control) as unit:
+        await unit.joins()
+        assert not any(control._service._silent.values())

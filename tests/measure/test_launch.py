@@ -1,6 +1,5 @@
 """Ways to start units: children, ssh, srun; with stand-ins for programs, and with a real sshd."""
 
-import asyncio
 import os
 import shutil
 import stat
@@ -15,11 +14,10 @@ from daqloom.measure import MeasureError
 from daqloom.measure.configure import pin, share
 from daqloom.measure.launch import Local, Slurm, Ssh
 from daqloom.measure.run import launcher_of
-from daqloom.measure.states import Goal
 from daqloom.measure.unit_program import rank, read_token
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.measure import Measure
-from support.measure.controlled_runs import FAKE, controlled, gone, pid, running
+from support.measure.controlled_runs import FAKE, gone, pid, running, started
 from support.small_fabrics import small
 
 SSHD = Path("/usr/sbin/sshd")
@@ -54,24 +52,18 @@ def stand_in(folder: Path, name: str, text: str, monkeypatch) -> Path:
 
 
 @pytest.mark.process
-def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
+async def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
     log = stand_in(tmp_path, "ssh", SSH, monkeypatch)
-
-    async def life():
-        async with controlled(tmp_path, Ssh(("red", "green"), FAKE), units=3) as control:
-            control.want(Goal.RUNNING)
-            await running(control, {0, 1, 2})
-            token, units = control.token.hex(), [pid(control, unit) for unit in range(3)]
-            os.kill(pid(control, 2), 9)
-            await running(control, {0, 1})
-            await running(control, {0, 1, 2})
-        await gone(*units)
-        lines = log.read_text().splitlines()
-        assert token not in log.read_text()
-        placed = sorted((line.split(" -- ")[1].split()[0], "--unit 1" in line) for line in lines)
-        assert placed == [("green", True), ("red", False), ("red", False), ("red", False)]
-
-    asyncio.run(life())
+    async with started(tmp_path, Ssh(("red", "green"), FAKE)) as control:
+        token, units = control.token.hex(), [pid(control, unit) for unit in range(3)]
+        os.kill(pid(control, 2), 9)
+        await running(control, {0, 1})
+        await running(control, {0, 1, 2})
+    await gone(*units)
+    lines = log.read_text().splitlines()
+    assert token not in log.read_text()
+    placed = sorted((line.split(" -- ")[1].split()[0], "--unit 1" in line) for line in lines)
+    assert placed == [("green", True), ("red", False), ("red", False), ("red", False)]
 
 
 TABLE = [
@@ -91,17 +83,12 @@ def by_table(*hosts: str):
 
 
 @pytest.mark.process
-def test_ssh_starts_each_unit_on_the_host_that_a_table_gives_it(tmp_path, monkeypatch):
+async def test_ssh_starts_each_unit_on_the_host_that_a_table_gives_it(tmp_path, monkeypatch):
     log = stand_in(tmp_path, "ssh", SSH, monkeypatch)
     launcher = launcher_of(by_table("H00-00", "daq@H00-01", "H01-00", "H01-01"))
     launcher = replace(launcher, command=FAKE)
-
-    async def life():
-        async with controlled(tmp_path, launcher, units=3) as control:
-            control.want(Goal.RUNNING)
-            await running(control, {0, 1, 2})
-
-    asyncio.run(life())
+    async with started(tmp_path, launcher):
+        pass
     lines = [line.split(" -- ")[1].split() for line in log.read_text().splitlines()]
     placed = {int(words[words.index("--unit") + 1]): words[0] for words in lines}
     assert placed == {0: "H01-01", 1: "daq@H00-01", 2: "H00-00"}
@@ -114,30 +101,24 @@ def test_a_host_of_a_table_has_to_be_among_those_of_the_launch():
 
 
 @pytest.mark.process
-def test_srun_gives_units_their_numbers_and_starts_a_lost_one_alone(tmp_path, monkeypatch):
+async def test_srun_gives_units_their_numbers_and_starts_a_lost_one_alone(tmp_path, monkeypatch):
     log = stand_in(tmp_path, "srun", SRUN, monkeypatch)
-
-    async def life():
-        async with controlled(tmp_path, Slurm(FAKE)) as control:
-            control.want(Goal.RUNNING)
-            await running(control, {0, 1, 2})
-            token, victim = control.token.hex(), pid(control, 1)
-            os.kill(victim, 9)
-            await running(control, {0, 2})
-            await running(control, {0, 1, 2})
-            assert pid(control, 1) != victim
-        first, second = log.read_text().splitlines()
-        assert "--ntasks=3" in first
-        assert "--unit" not in first
-        assert "--ntasks=1" in second
-        assert "--unit 1" in second
-        assert token not in log.read_text()
-
-    asyncio.run(life())
+    async with started(tmp_path, Slurm(FAKE)) as control:
+        token, victim = control.token.hex(), pid(control, 1)
+        os.kill(victim, 9)
+        await running(control, {0, 2})
+        await running(control, {0, 1, 2})
+        assert pid(control, 1) != victim
+    first, second = log.read_text().splitlines()
+    assert "--ntasks=3" in first
+    assert "--unit" not in first
+    assert "--ntasks=1" in second
+    assert "--unit 1" in second
+    assert token not in log.read_text()
 
 
 @pytest.mark.process
-def test_units_run_by_a_real_ssh(tmp_path):
+async def test_units_run_by_a_real_ssh(tmp_path):
     if not SSHD.exists() or not shutil.which("ssh"):
         pytest.skip("no sshd on this machine")
     if os.geteuid() == 0:
@@ -159,20 +140,14 @@ def test_units_run_by_a_real_ssh(tmp_path):
     if subprocess.run([*program, "--", "here", "true"], capture_output=True).returncode:
         pytest.skip("sshd does not run as this user")
     command = ("env", f"PYTHONPATH={os.pathsep.join(sys.path)}", *FAKE)
-
-    async def life():
-        launcher = Ssh(("here",), command, program=program)
-        async with controlled(tmp_path, launcher, units=2) as control:
-            control.want(Goal.RUNNING)
-            await running(control, {0, 1})
-            units = [pid(control, unit) for unit in range(2)]
-            control.processes.kill(0)  # the ssh on this side
-            await running(control, {1})
-            await gone(units[0])  # and the unit on the other
-            await running(control, {0, 1})
-        await gone(*units)
-
-    asyncio.run(life())
+    launcher = Ssh(("here",), command, program=program)
+    async with started(tmp_path, launcher, units=2) as control:
+        units = [pid(control, unit) for unit in range(2)]
+        control.processes.kill(0)  # the ssh on this side
+        await running(control, {1})
+        await gone(units[0])  # and the unit on the other
+        await running(control, {0, 1})
+    await gone(*units)
 
 
 def test_units_of_slurm_that_are_not_all_get_their_numbers_from_us():

@@ -10,7 +10,7 @@ from daqloom._engine import RunPlan
 from daqloom.measure.control import Control
 from daqloom.measure.launch import Launcher, Local
 from daqloom.measure.plan import Plan
-from daqloom.measure.states import Phase
+from daqloom.measure.states import Goal, Phase
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_node.py")))
 HUNG_S = 120.0
@@ -35,6 +35,14 @@ async def controlled(folder: Path, launcher: Launcher | None = None, **changes):
     async with asyncio.timeout(HUNG_S):
         async with Control(plan(folder, **changes), launcher or Local(FAKE), folder=folder) as it:
             yield it
+
+
+@contextlib.asynccontextmanager
+async def started(folder: Path, launcher: Launcher | None = None, units: int = 3, **changes):
+    async with controlled(folder, launcher, units=units, **changes) as control:
+        control.want(Goal.RUNNING)
+        await running(control, set(range(units)))
+        yield control
 
 
 async def running(control: Control, members: set[int]) -> None:
