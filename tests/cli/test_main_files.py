@@ -5,9 +5,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
+from support.command import invoke
 
 COMMANDS = (
     "control laptop --set measure.certificates={folder}",
@@ -89,7 +88,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, monkeypatch, command
     for name in ("control.pem", "control.key"):
         (folder / name).touch()
     line = command.format(given, folder=folder, log=tmp_path / "log.csv")
-    done = CliRunner().invoke(app, line.split())
+    done = invoke(*line.split())
     assert not isinstance(done.exception, HungError)
     assert done.exit_code in (1, 2), done.output
     text = " ".join(done.output.split())

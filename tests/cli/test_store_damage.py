@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.study.dataset import open_study
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.runner import run
 from daqloom.study.store import Store
+from support.command import invoke
 from support.small_studies import GRID
 from support.study_stores import files, rewrite, with_flipped_bit
 
@@ -58,7 +57,7 @@ def command(folder: Path, name: str, *more: str) -> Result:
     given = [*COMMANDS[name], str(folder / "mine.toml"), "--store", str(folder / "store"), *more]
     if name == "report":
         given += ["--output", str(folder / "out")]
-    return CliRunner().invoke(app, given)
+    return invoke(*given)
 
 
 @pytest.mark.parametrize("name", ["plan", "run"])

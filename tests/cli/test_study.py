@@ -15,11 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 from daqloom.cli import study_console
 from daqloom.cli.console import BAD_INPUT, FAILED, INTERRUPTED
-from daqloom.cli.main import app
 from daqloom.study import StudyError
 from daqloom.study.dataset import open_study
 from daqloom.study.executor import InProcess
@@ -27,6 +25,7 @@ from daqloom.study.file import load_study, shipped_studies
 from daqloom.study.runner import run
 from daqloom.study.store import Store
 from support import small_studies
+from support.command import invoke
 from support.small_studies import GRID as STUDY
 
 COMMAND = [sys.executable, "-m", "daqloom", "study"]
@@ -49,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 def study(folder: Path, *words: str) -> Result:
     """A command that nothing happens to, in this process."""
     with chdir(folder):
-        return CliRunner().invoke(app, ["study", *words])
+        return invoke("study", *words)
 
 
 @contextmanager

@@ -2,16 +2,16 @@
 
 import json
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.data import Mep, MepState, Mfp, check_recording
 from daqloom.data import coverage as coverage_module
 from daqloom.data.coverage import LAST_EVENT, Coverage, Duplicate, EventRange, Incomplete
+from support.command import invoke
 
 PACKING = 10
 FAILED = 1
@@ -37,8 +37,7 @@ def recorded(tmp_path):
     return tmp_path
 
 
-def check(*arguments):
-    return CliRunner().invoke(app, ["data", "check", *map(str, arguments)])
+check = partial(invoke, "data", "check")
 
 
 def test_a_recording_that_has_everything_once(recorded):

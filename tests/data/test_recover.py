@@ -3,12 +3,12 @@
 import fcntl
 import json
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.data import Mfp, check_recording, recover, unfinished
+from support.command import invoke
 
 FAILED = 1
 BAD_INPUT = 2
@@ -34,8 +34,7 @@ def written_by_somebody(path):
         yield
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["data", "recover", *map(str, arguments)])
+run = partial(invoke, "data", "recover")
 
 
 def test_a_file_is_cut_behind_its_last_whole_packet_and_gets_its_name(part):

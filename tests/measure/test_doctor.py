@@ -5,13 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.measure.cards import CardSettings, settings_of
 from daqloom.measure.doctor import Finding, Needs, examine, needs_of
 from daqloom.measure.machine import Machine
 from daqloom.topology.loaded import load
+from support.command import invoke
 from support.measure.small_runs import DAQLOOM
 
 GOOD = {
@@ -242,12 +241,11 @@ def test_the_memory_of_a_scenario_is_that_of_its_buffers() -> None:
 
 
 def test_the_command_tells_all_findings_as_json_and_by_its_exit_code() -> None:
-    done = CliRunner().invoke(app, ["doctor", "laptop", "--json"])
+    done = invoke("doctor", "laptop", "--json")
     found = [Finding(**finding) for finding in json.loads(done.stdout)]
     assert len(found) > 12
     assert done.exit_code == (1 if any(finding.state == "fail" for finding in found) else 0)
-    people = CliRunner().invoke(app, ["doctor"])
-    assert "kernel: " in people.stdout
+    assert "kernel: " in invoke("doctor").stdout
 
 
 @pytest.mark.process

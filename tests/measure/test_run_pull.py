@@ -1,13 +1,10 @@
 """Pull building for real: processes of this machine, and how a scenario becomes theirs."""
 
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from daqloom import _engine
-from daqloom.cli.main import app
 from daqloom.measure.configure import live_config, places
 from daqloom.measure.run import measure
 from daqloom.measure.unit import RunInfo
@@ -16,6 +13,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.show import to_toml
 from daqloom.study.beside import usual_methods
 from daqloom.topology.loaded import load
+from support.command import record
 from support.measure.tiny_runs import MEASURED, changed
 
 TINY = {
@@ -118,10 +116,7 @@ def test_a_small_machine_is_asked_for_all_three() -> None:
 def test_the_command_writes_series_and_a_figure_of_the_course(tmp_path: Path) -> None:
     file, figure = tmp_path / "tiny.toml", tmp_path / "course.svg"
     file.write_text(to_toml(tiny()))
-    command = ["measure", str(file), "--json", "--quiet", "--figure", str(figure)]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    series = json.loads(done.stdout)["series"]
+    series = record("measure", file, "--quiet", "--figure", figure)["series"]
     assert {"run_events", "throughput", "members"} <= series.keys()
     assert series["members"]["members"][0] == 5
     assert "members" in figure.read_text()

@@ -2,13 +2,12 @@
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.cli.run_table import live_table, unit_table
 from daqloom.measure import status as status_module
 from daqloom.measure.states import Goal, Phase, Standing, State
 from daqloom.measure.status import Status, UnitStatus
+from support.command import invoke, output
 
 
 def run_in(phase: Phase, goal: Goal, failure: str = "") -> Status:
@@ -68,10 +67,8 @@ STEPS = {
 def test_it_returns_when_the_state_is_reached(answers, command):
     goal, phases = STEPS[command]
     asked = answers(*(run_in(phase, goal) for phase in phases))
-    done = CliRunner().invoke(app, ["control", command, "--wait"])
-    assert done.exit_code == 0, done.output
+    assert f": {phases[-1]}, " in output("control", command, "--wait")
     assert asked == [command] + ["status"] * (len(phases) - 1)
-    assert f": {phases[-1]}, " in done.output
 
 
 @pytest.mark.parametrize(
@@ -88,9 +85,7 @@ def test_a_state_that_is_not_reached_is_a_failure(answers, told, sentence):
     wait = ["--wait", "--timeout", "0" if "after 0 s" in sentence else "60"]
     if "after 0 s" in sentence:
         answers(told)
-    done = CliRunner().invoke(app, ["control", "start", *wait])
-    assert done.exit_code == 1
-    assert sentence in " ".join(done.output.split())
+    assert sentence in " ".join(output("control", "start", *wait, code=1).split())
 
 
 def printed(shown, width: int) -> str:
@@ -112,6 +107,6 @@ def test_tables_break_no_word(width):
 
 def test_a_status_without_a_terminal_breaks_no_word(answers):
     answers(run_in(Phase.HALTING, Goal.READY))
-    done = CliRunner().invoke(app, ["control", "status"])
+    done = invoke("control", "status")
     assert {"running", "r5n0020.site.example", "discarded", "silent"} <= set(done.output.split())
     assert "2000001" in done.output

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
-from typer.testing import CliRunner
 
 from daqloom import methods
-from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.part import Assumed
 from daqloom.scenario.quantities import TIME
 from daqloom.topology.loaded import load, override
+from support.command import printed
 
 RACK = """
 [event]
@@ -140,23 +139,17 @@ def test_every_result_says_what_was_assumed(rack: Path) -> None:
     assert "assumed" not in methods.analyse(load("small-rack")).to_dict()
 
 
-def daqloom(*arguments: str) -> str:
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0
-    return done.stdout
-
-
 def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
-    shown = daqloom("show", str(rack))
+    shown = printed("show", rack)
     assert shown.startswith(
         "# Assumed, as the scenario does not give:\n#   network.links.uplink.rate = 800 Gb/s\n"
     )
     assert shown.endswith(to_toml(load(rack)))
     assert tomllib.loads(shown)["network"]["links"]["uplink"]["rate"] == "800 Gb/s"
-    assert "\nassumed: network.links.uplink.rate = 800 Gb/s\n" in daqloom("analyse", str(rack))
-    record = json.loads(daqloom("analyse", str(rack), "--json"))
+    assert "\nassumed: network.links.uplink.rate = 800 Gb/s\n" in printed("analyse", rack)
+    record = json.loads(printed("analyse", rack, "--json"))
     assert record["assumed"] == {"network.links.uplink.rate": "800 Gb/s"}
-    assert "ssumed" not in daqloom("show", "small-rack")
+    assert "ssumed" not in printed("show", "small-rack")
 
 
 NEUTRAL = {
@@ -200,7 +193,7 @@ def test_every_other_number_that_is_not_zero_is_neutral_for_a_reason() -> None:
 
 
 def test_the_length_of_a_run_that_no_key_gives_is_named_as_derived(rack: Path) -> None:
-    head, *lines = daqloom("show", str(rack)).partition("\n\n")[0].splitlines()[2:]
+    head, *lines = printed("show", rack).partition("\n\n")[0].splitlines()[2:]
     assert head.startswith("# From the other keys, for so many events of each builder")
     run = load(rack).run
     assert lines == [

@@ -4,11 +4,11 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+
+from support.command import output
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
-from daqloom.cli.main import app
 from daqloom.measure import MeasureError
 from daqloom.softswitch import controllers, program
 from daqloom.softswitch.load import build
@@ -40,9 +40,8 @@ def test_a_file_with_a_controller_needs_its_package(points, control) -> None:
 def test_configuring_a_real_switch_needs_the_package(points, tmp_path: Path) -> None:
     file = tmp_path / "switch.toml"
     file.write_text('[ports.up]\ndevice = "net_null0"\n')
-    done = CliRunner().invoke(app, ["topology", "configure", str(file), "--dry-run"])
-    assert done.exit_code == 1
-    assert "topology configure needs the Python package daqloom-sdn" in done.stderr
+    told = output("topology", "configure", file, "--dry-run", code=1)
+    assert "topology configure needs the Python package daqloom-sdn" in told
 
 
 def test_a_controller_of_another_package_replaces_none(points) -> None:

@@ -1,15 +1,14 @@
 """The software switch of a scenario: its ports, rings and paces as a file."""
 
 import pytest
-from typer.testing import CliRunner
 
 import daqloom
-from daqloom.cli.main import app
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.from_scenario import document_of
 from daqloom.softswitch.load import build
 from daqloom.softswitch.sizes import buffers_of
 from daqloom.topology.loaded import load
+from support.command import output
 
 
 def test_all_to_all_has_a_ring_for_each_collector():
@@ -118,6 +117,5 @@ def test_what_has_no_such_switch_is_refused(name, changes, hosts, switch, said):
 
 def test_a_scenario_without_the_addresses_of_its_hosts_is_told_from_a_file() -> None:
     for options in ((), ("--switch", "tor")):
-        done = CliRunner().invoke(app, ["switch", "check", "lossless-switch-all-to-one", *options])
-        assert done.exit_code == 2
-        assert "whose hosts need addresses; give --hosts" in done.stderr
+        told = output("switch", "check", "lossless-switch-all-to-one", *options, code=2)
+        assert "whose hosts need addresses; give --hosts" in told

@@ -4,13 +4,12 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.measure.device import registry
 from daqloom.measure.device.linux import Linux
 from daqloom.measure.device.registry import adapter_type, name_conflicts, names
 from daqloom.scenario.errors import ScenarioError
+from support.command import invoke, output
 
 GOOD = """
 from daqloom.measure.device.adapter import AdapterOptions
@@ -64,12 +63,11 @@ def test_a_broken_adapter_is_a_sentence(plugins, name):
 
 
 def test_all_others_are_listed_beside_broken_ones(plugins):
-    done = CliRunner().invoke(app, ["lab", "adapters"])
-    assert done.exit_code == 0
+    told = output("lab", "adapters")
     assert set(names()) == plugins
-    assert "Sets" in done.output
-    assert done.output.count("is broken") == len(BROKEN)
-    assert "\x1b" not in done.output
+    assert "Sets" in told
+    assert told.count("is broken") == len(BROKEN)
+    assert "\x1b" not in told
 
 
 def test_an_adapter_of_daqloom_is_not_replaced(plugins):
@@ -91,7 +89,7 @@ def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
         'there is no adapter "snmp"; known are linux; '
         "more adapters come with: pip install daqloom-adapters"
     )
-    done = CliRunner().invoke(app, ["lab", "adapters"])
+    done = invoke("lab", "adapters")
     assert done.exit_code == 0
     assert done.stdout.startswith("linux ")
     assert done.stderr == "daqloom: more adapters come with: pip install daqloom-adapters\n"
@@ -100,7 +98,6 @@ def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
 def test_what_an_adapter_raises_when_it_is_made_is_a_sentence(plugins, tmp_path):
     file = tmp_path / "tor.toml"
     file.write_text('ports = ["p1"]\n[count]\nadapter = "good"\n')
-    done = CliRunner().invoke(app, ["lab", "show", str(file)])
-    assert done.exit_code == 2
-    assert "Traceback" not in done.output
-    assert '"good" is broken: OSError: no \\x1b[31mway' in done.output
+    told = output("lab", "show", file, code=2)
+    assert "Traceback" not in told
+    assert '"good" is broken: OSError: no \\x1b[31mway' in told

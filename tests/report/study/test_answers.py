@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from daqloom.cli.console import BAD_INPUT
-from daqloom.cli.main import app
 from daqloom.report.study.answers import MOST, answers
 from daqloom.study.bisection import Boundary
 from daqloom.study.file import Study, load_study
 from daqloom.study.program import Task
 from daqloom.study.store import Store
+from support.command import invoke
 from support.small_studies import BRIEF, POINTS, search
 
 SEARCH = search("2 kB", "400 kB", "1 kB")
@@ -90,7 +89,7 @@ def test_of_many_points_the_first_are_told(tmp_path: Path) -> None:
 
 def run(folder: Path, *words: str) -> Any:
     file, store = str(folder / "mine.toml"), str(folder / "store")
-    return CliRunner().invoke(app, [*words[:-1], file, "--store", store, *words[-1].split()])
+    return invoke(*words[:-1], file, "--store", store, *words[-1].split())
 
 
 def test_a_search_ends_with_its_answer(tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ import matplotlib.text
 import numpy as np
 import pytest
 import xarray
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.report.figure import Figure, Panel
 from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.study import provenance as study_provenance
@@ -35,6 +33,7 @@ from daqloom.study.points import methods_of, shown_variables
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load
+from support.command import output, printed
 from support.figures import curves
 from support.study_datasets import (
     LATENCY,
@@ -433,11 +432,7 @@ def computed(tmp_path):
 def test_the_command_writes_the_report_of_a_store(computed, tmp_path):
     file, store = computed
     folder = tmp_path / "out"
-    done = CliRunner().invoke(
-        app, ["report", str(file), "--store", str(store), "--output", str(folder)]
-    )
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines() == [
+    assert printed("report", file, "--store", store, "--output", folder).splitlines() == [
         str(folder / name) for name in ("report.html", "lines.png", "lines.pdf", "results.parquet")
     ]
     page = (folder / "report.html").read_text()
@@ -447,9 +442,7 @@ def test_the_command_writes_the_report_of_a_store(computed, tmp_path):
 
 
 def test_the_command_refuses_a_store_that_is_not_there(computed, tmp_path):
-    done = CliRunner().invoke(app, ["report", str(computed[0]), "--store", str(tmp_path / "none")])
-    assert done.exit_code == 2
-    assert "no store" in done.stderr
+    assert "no store" in output("report", computed[0], "--store", tmp_path / "none", code=2)
     assert not (tmp_path / "mine-report").exists()
 
 

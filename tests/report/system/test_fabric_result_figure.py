@@ -1,6 +1,5 @@
 """The figure of a run on a fabric: what is drawn is what happened, and nothing covers another."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import daqloom
 from daqloom import methods
-from daqloom.cli.main import app
 from daqloom.output import OutputError
 from daqloom.report import style
 from daqloom.report.figure import Area, Bars, Figure, Panel, Text
@@ -31,6 +28,7 @@ from daqloom.topology.fabric import Cable, End, Fabric, Node
 from daqloom.topology.loaded import load
 from daqloom.topology.system import fabric_system
 from daqloom.topology.wiring import NONE
+from support.command import record, refusal
 from support.figures import marks, texts, titles
 from support.small_fabrics import metrics, ring, small
 
@@ -361,13 +359,10 @@ def test_a_result_of_another_fabric_is_refused_in_one_sentence(tmp_path: Path) -
 def test_the_command_draws_and_its_json_stays_what_it_was(tmp_path: Path) -> None:
     file, picture = tmp_path / "small.toml", tmp_path / "figure.pdf"
     file.write_text(daqloom.scenario.to_toml(small(**BRIEF)))
-    command = ["simulate", str(file), "--json"]
-    plain = json.loads(CliRunner().invoke(app, command).stdout)
-    drawn = json.loads(CliRunner().invoke(app, [*command, "--figure", str(picture)]).stdout)
+    plain = record("simulate", file)
+    drawn = record("simulate", file, "--figure", picture)
     assert picture.read_bytes().startswith(b"%PDF")
     assert "series" not in drawn
     assert drawn["metrics"] == plain["metrics"]
-    refused = CliRunner().invoke(app, [*command, "--figure", str(tmp_path / "figure.html")])
-    assert refused.exit_code == 2
-    assert "the name must end in .png or .pdf or .svg\n" in refused.stderr
-    assert refused.stdout == ""
+    refused = refusal("simulate", file, "--json", "--figure", tmp_path / "figure.html")
+    assert refused.endswith("the name must end in .png or .pdf or .svg")
