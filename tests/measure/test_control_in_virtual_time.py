@@ -16,8 +16,7 @@ LONG_S = 400.0
 
 def running(units: int = 4, **changes) -> World:
     world = World(units, **changes)
-    world.control.want(world.now, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     assert world.run(10, lambda: world.control.phase is Phase.RUNNING)
     assert world.control.members == set(range(units))
     world.run(2)
@@ -56,15 +55,13 @@ def test_a_run_is_configured_started_stopped_and_ended() -> None:
         (Goal.READY, Phase.READY),
         (Goal.RUNNING, Phase.RUNNING),
     ):
-        control.want(world.now, goal)
-        world.act()
+        world.want(goal)
         assert world.run(5, lambda phase=phase: control.phase is phase)
         world.run(1)
     assert control.epoch == 2, "a stop is the only reason for a new epoch"
     first = control.first_mep
     assert 1000 <= first <= 1500, "a MEP each millisecond, for a second, goes on where it stopped"
-    control.want(world.now, Goal.ENDED)
-    world.act()
+    world.want(Goal.ENDED)
     assert world.run(5, lambda: control.phase is Phase.ENDING)
     assert control.first_mep > first
     assert world.run(5, lambda: control.phase is Phase.ENDED)
@@ -147,17 +144,14 @@ def test_without_restart_a_lost_unit_waits_for_the_operator() -> None:
     world.heal()
     world.run(60)
     assert world.control.members == {0, 3}
-    for number in (1, 2):
-        world.control.reset(world.now, number)
-        world.act()
+    world.reset(1, 2)
     assert runs_with(world, {0, 1, 2, 3}, 10), log(world)
 
 
 def test_a_reset_of_a_member_touches_no_process_of_the_others() -> None:
     world = running()
     sessions = [process.session for process in world.processes]
-    world.control.reset(world.now, 2)
-    world.act()
+    world.reset(2)
     assert runs_with(world, {0, 1, 2, 3}, 10)
     assert [process.session for process in world.processes] == sessions
 
@@ -167,8 +161,7 @@ def test_a_reset_of_a_unit_that_does_not_answer_ends_its_process() -> None:
     world.stop(2)
     assert runs_with(world, {0, 1, 3}, 5)
     session = world.processes[2].session
-    world.control.reset(world.now, 2)
-    world.act()
+    world.reset(2)
     assert runs_with(world, {0, 1, 2, 3}, 30), log(world)
     assert world.processes[2].session != session
 
@@ -235,12 +228,9 @@ def test_too_few_units_are_an_error_that_the_operator_can_mend() -> None:
     world.kill(1)
     assert world.run(5, lambda: world.control.phase is Phase.ERROR)
     assert "too few units are left, 1 of 3" in world.control.failure
-    for number in (0, 1):
-        world.control.reset(world.now, number)
-    world.act()
+    world.reset(0, 1)
     world.run(5)
-    world.control.want(world.now, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     assert runs_with(world, {0, 1, 2}, 10), log(world)
 
 
@@ -343,9 +333,9 @@ def faults(draw: st.DrawFn) -> tuple[float, str, int, int]:
 
 def commit(world: World, kind: str, a: int, b: int) -> None:
     if kind == "reset":
-        world.control.reset(world.now, a)
+        world.reset(a)
     elif kind == "goal":
-        world.control.want(world.now, (Goal.READY, Goal.RUNNING)[b % 2])
+        world.want((Goal.READY, Goal.RUNNING)[b % 2])
     elif kind == "cut":
         if a != b:
             world.cut(a, b)
@@ -367,16 +357,14 @@ TWO_RESETS += [(0.0, "reset", 0, 0)]
 def test_whatever_breaks_the_run_goes_on(course, restart, here) -> None:
     world = World(4, restart=restart, here=here)
     control = world.control
-    control.want(0.0, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     if course and course[0][0]:
         world.run(3)
     for pause_s, kind, a, b in course:
         world.run(pause_s)
         commit(world, kind, a, b)
     world.heal()
-    control.want(world.now, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     settled = (Phase.RUNNING, Phase.ERROR)
     if restart and control.phase is not Phase.ERROR:
         assert world.run(
@@ -388,12 +376,9 @@ def test_whatever_breaks_the_run_goes_on(course, restart, here) -> None:
         ), log(world)
     assert world.run(LONG_S, lambda: control.phase in settled), log(world)
     if control.phase is Phase.ERROR:
-        for number in range(4):  # the operator looks
-            control.reset(world.now, number)
-        world.act()
+        world.reset(*range(4))  # the operator looks
         world.run(30)
-        control.want(world.now, Goal.RUNNING)
-        world.act()
+        world.want(Goal.RUNNING)
     assert world.run(LONG_S, lambda: control.phase is Phase.RUNNING), log(world)
     for unit in control.units:
         if unit.standing is Standing.LOST:
@@ -474,8 +459,7 @@ def test_a_run_control_that_stood_still_goes_on_with_the_same_epoch() -> None:
 @given(st.lists(faults(), max_size=8), st.booleans())
 def test_a_run_can_be_ended_at_any_time_whatever_is_broken(course, restart) -> None:
     world = World(4, restart=restart)
-    world.control.want(0.0, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     for pause_s, kind, a, b in course:
         world.run(pause_s)
         commit(world, kind, a, b)
@@ -484,16 +468,14 @@ def test_a_run_can_be_ended_at_any_time_whatever_is_broken(course, restart) -> N
 
 def ends(world: World) -> None:
     """In order, and no process is left, stopped or hung ones among them."""
-    world.control.want(world.now, Goal.ENDED)
-    world.act()
+    world.want(Goal.ENDED)
     assert world.run(60, lambda: world.control.phase is Phase.ENDED), log(world)
     assert world.processes == [None] * 4
 
 
 def test_a_member_that_is_lost_while_the_run_ends_is_a_member_no_more() -> None:
     world = World(4)
-    world.control.want(0.0, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     assert world.run(5, lambda: world.control.phase is Phase.STARTING)
     world.stop(0)
     ends(world)

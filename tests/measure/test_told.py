@@ -148,8 +148,7 @@ def test_what_is_lost_when_a_unit_finishes_its_files_is_in_its_last_words() -> N
 
 def running(**changes) -> World:
     world = World(2, **changes)
-    world.control.want(world.now, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     assert world.run(10, lambda: world.control.phase is Phase.RUNNING)
     return world
 
@@ -181,8 +180,7 @@ def test_the_run_stops_if_it_is_to() -> None:
     assert world.control.events[-1].text.startswith("ready")
     assert any(event.text.endswith("; the run stops") for event in world.control.events)
     # The operator made room and starts again: the same losses do not stop it.
-    world.control.want(world.now, Goal.RUNNING)
-    world.act()
+    world.want(Goal.RUNNING)
     assert world.run(5, lambda: world.control.phase is Phase.RUNNING)
     report_full(world, 1)
     assert not world.run(5, lambda: world.control.phase is not Phase.RUNNING)
@@ -194,8 +192,7 @@ def test_the_run_stops_if_it_is_to() -> None:
 def test_at_the_end_a_unit_has_time_to_finish_its_files_if_it_lives(fault, within_s) -> None:
     world = running(finish_timeout_s=20.0)
     getattr(world, fault)(1)  # hang: it does not answer, but its heartbeats come
-    world.control.want(world.now, Goal.ENDED)
-    world.act()
+    world.want(Goal.ENDED)
     assert world.run(10, lambda: world.control.phase is Phase.ENDING)
     begun_s = world.now
     assert world.run(60, lambda: world.control.phase is Phase.ENDED)

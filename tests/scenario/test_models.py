@@ -122,6 +122,12 @@ def test_the_segment_leaves_room_for_headers():
     assert load("atlas-lab", ["network.mtu=9000 B"]).mss == 8948
 
 
+def refuse(overrides, reason):
+    with pytest.raises(ScenarioError, match=reason) as caught:
+        load("atlas-lab", overrides)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
@@ -156,100 +162,8 @@ def test_the_segment_leaves_room_for_headers():
         (["transport.receive_window=1 kB"], "smaller than one segment"),
         (["transport.tso_burst=1 kB"], "smaller than one segment"),
         (["transport.rto_min=200 s"], "rto_min is larger than rto_max"),
-        (
-            ["network.switch.tor.model=qfx5120-48y", "network.switch.tor.ports=10"],
-            "network.switch.tor.ports = 10 is less than the 33 ports",
-        ),
-        (
-            [
-                "network.switch.core.model=qfx5120-48y",
-                "network.switch.core.ports=48",
-            ],
-            "network.switch.core.ports = 48 is less than the 49 ports",
-        ),
-        (
-            [
-                "network.switch.tor.model=shared-memory",
-                "network.switch.tor.buffer=50 kB",
-                "network.switch.tor.dedicated=50 kB",
-            ],
-            "is too small for a full frame",
-        ),
-        (
-            [
-                "network.switch.tor.model=shared-memory",
-                "network.switch.tor.port_limit=1518 B",
-            ],
-            "is too small for a full frame",  # five whole cells of 256 B, and metadata
-        ),
         (["transport.congestion=dctcp"], "set network.switch.tor.ecn_threshold"),
         (["transport.congestion=bbr"], "expected 'newreno', 'cubic', 'dctcp' or 'static'"),
-        (["network.switch.tor.buffer=60 MB"], 'is not a key of model = "infinite"'),
-        (
-            ["network.switch.tor.model=voq", "network.switch.tor.alpha=1"],
-            'is not a key of model = "voq"',
-        ),
-        (
-            ["network.switch.tor.model=voq", "network.switch.tor.buffer=0 B"],
-            "buffer is zero",
-        ),
-        (
-            ["network.switch.tor.model=voq", "network.switch.tor.buffer=1 kB"],
-            "smaller than one frame of 1518 B",
-        ),
-        (
-            ["network.switch.tor.model=voq", "network.switch.tor.port_limit=1 kB"],
-            "smaller than one frame",
-        ),
-        (
-            [
-                "network.switch.tor.model=qfx5120-48y",
-                "network.switch.tor.buffer=4 MB",
-            ],
-            "dedicated = 5 MB is more than the whole buffer of 4 MB",
-        ),
-        (
-            [
-                "network.switch.tor.model=shared-memory",
-                "network.switch.tor.cell_size=64 MB",
-            ],
-            "cell_size = 64 MB is larger than the buffer of 32 MB",
-        ),
-        (
-            [
-                "network.switch.tor.model=shared-memory",
-                "network.switch.tor.cell_metadata=256 B",
-            ],
-            "leaves no space for data in a cell of 256 B",
-        ),
-        (
-            [
-                "network.switch.tor.model=drop-tail",
-                "network.switch.tor.queue_packets=0",
-            ],
-            "has no limit",
-        ),
-        (
-            [
-                "network.switch.tor.model=shared-memory",
-                "network.switch.tor.alpha=0",
-            ],
-            "must be more than 0",
-        ),
-        (
-            [
-                "network.switch.tor.model=shared-memory",
-                "network.switch.tor.alpha=nan",
-            ],
-            "alpha",
-        ),
-        (
-            [
-                "network.switch.tor.model=shared-memory",
-                "network.switch.tor.alpha=inf",
-            ],
-            "alpha",
-        ),
         (["readout.units=100000"], "at most 50000"),
         (["event.size_distribution=gamma", "event.size_spread=0"], "size_spread is zero"),
         (["event.arrivals=lhc", "event.lhc.bunch_spacing=1 ms"], "at most 1 us"),
@@ -260,9 +174,54 @@ def test_the_segment_leaves_room_for_headers():
     ],
 )
 def test_a_contradictory_scenario_is_refused_in_one_sentence(overrides, reason):
-    with pytest.raises(ScenarioError, match=reason) as caught:
-        load("atlas-lab", overrides)
-    assert "\n" not in str(caught.value)
+    refuse(overrides, reason)
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        (
+            "tor: model=qfx5120-48y, ports=10",
+            "network.switch.tor.ports = 10 is less than the 33 ports",
+        ),
+        (
+            "core: model=qfx5120-48y, ports=48",
+            "network.switch.core.ports = 48 is less than the 49 ports",
+        ),
+        (
+            "tor: model=shared-memory, buffer=50 kB, dedicated=50 kB",
+            "is too small for a full frame",
+        ),
+        (
+            "tor: model=shared-memory, port_limit=1518 B",
+            "is too small for a full frame",
+        ),  # five whole cells of 256 B, and metadata
+        ("tor: buffer=60 MB", 'is not a key of model = "infinite"'),
+        ("tor: model=voq, alpha=1", 'is not a key of model = "voq"'),
+        ("tor: model=voq, buffer=0 B", "buffer is zero"),
+        ("tor: model=voq, buffer=1 kB", "smaller than one frame of 1518 B"),
+        ("tor: model=voq, port_limit=1 kB", "smaller than one frame"),
+        (
+            "tor: model=qfx5120-48y, buffer=4 MB",
+            "dedicated = 5 MB is more than the whole buffer of 4 MB",
+        ),
+        (
+            "tor: model=shared-memory, cell_size=64 MB",
+            "cell_size = 64 MB is larger than the buffer of 32 MB",
+        ),
+        (
+            "tor: model=shared-memory, cell_metadata=256 B",
+            "leaves no space for data in a cell of 256 B",
+        ),
+        ("tor: model=drop-tail, queue_packets=0", "has no limit"),
+        ("tor: model=shared-memory, alpha=0", "must be more than 0"),
+        ("tor: model=shared-memory, alpha=nan", "alpha"),
+        ("tor: model=shared-memory, alpha=inf", "alpha"),
+    ],
+)
+def test_a_contradictory_switch_is_refused_in_one_sentence(keys, reason):
+    level, _, changes = keys.partition(": ")
+    refuse([f"network.switch.{level}.{change}" for change in changes.split(", ")], reason)
 
 
 def test_a_histogram_sets_the_mean_size(tmp_path):

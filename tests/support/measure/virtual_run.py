@@ -20,7 +20,7 @@ from daqloom._engine import (
 from daqloom.measure import wire
 from daqloom.measure.messages import Answer, Message, Prepare, Renew, Start
 from daqloom.measure.plan import Plan
-from daqloom.measure.states import Phase, Standing
+from daqloom.measure.states import Goal, Phase, Standing
 from daqloom.measure.unit import Unit
 
 LATENCY_S = 0.002
@@ -197,6 +197,15 @@ class World:
         if not until():
             self.now = end
         return until()
+
+    def want(self, goal: Goal) -> None:
+        self.control.want(self.now, goal)
+        self.act()
+
+    def reset(self, *units: int) -> None:
+        for unit in units:
+            self.control.reset(self.now, unit)
+        self.act()
 
     # ---- what a fault does -------------------------------------------------------------------
 
