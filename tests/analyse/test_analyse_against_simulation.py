@@ -147,11 +147,7 @@ def test_random_events_hold_no_more_than_events_back_to_back(seed: int) -> None:
     assert peak(methods.analyse(scenario)) < held <= bound["value_bytes"] + packets * 1518
 
 
-TOR = "network.switch.tor."
-CORE = "network.switch.core."
-
-
-def held_in(level: str, model: str, **keys: Any) -> dict[str, Any]:
+def held_in(model: str, level: str = "tor", **keys: Any) -> dict[str, Any]:
     """A switch whose limits are the given ones alone."""
     alone: dict[str, dict[str, Any]] = {
         "drop-tail": {"queue_packets": 0},
@@ -159,80 +155,52 @@ def held_in(level: str, model: str, **keys: Any) -> dict[str, Any]:
         "software": {"packet_cost": "0 s", "batch_cost": "0 s"},
     }
     table = {"model": model} | alone.get(model, {}) | keys
-    return {level + key: value for key, value in table.items()}
+    return {f"network.switch.{level}.{key}": value for key, value in table.items()}
+
+
+CELLS = {"cell_size": "256 B", "cell_metadata": "64 B"}
 
 
 # The port of the youngest event holds h = 5.078 MB = 3348 frames while the others hold 47.65 MB:
 # an exact peak of 52.73 MB (tests/analyse/test_analyse.py). The first value of each is below what
 # the events need, the second above.
 @pytest.mark.parametrize(
-    ("below", "above"),
+    ("model", "key", "below", "above", "fixed"),
     [
-        *(
-            (held_in(TOR, model, port_limit="5 MB"), held_in(TOR, model, port_limit="5.1 MB"))
-            for model in ("drop-tail", "voq")
-        ),
-        *(
-            (held_in(TOR, model, buffer="52 MB"), held_in(TOR, model, buffer="53 MB"))
-            for model in ("drop-tail", "voq")
-        ),
-        (
-            held_in(TOR, "drop-tail", queue_packets=3330),
-            held_in(TOR, "drop-tail", queue_packets=3370),
-        ),
+        *((model, "port_limit", "5 MB", "5.1 MB", {}) for model in ("drop-tail", "voq")),
+        *((model, "buffer", "52 MB", "53 MB", {}) for model in ("drop-tail", "voq")),
+        ("drop-tail", "queue_packets", 3330, 3370, {}),
         # A port that holds h needs h/alpha of the pool free: 64 MB - 52.73 MB = 5.078 MB/0.4506.
-        (
-            held_in(TOR, "shared-memory", buffer="64 MB", alpha=0.44),
-            held_in(TOR, "shared-memory", buffer="64 MB", alpha=0.46),
-        ),
+        ("shared-memory", "alpha", 0.44, 0.46, {"buffer": "64 MB"}),
         # Frames of 1518 B take 6 cells of 256 B and one for the metadata, 1.18 times as much:
         # (52.73 + 5.078) MB·1.18 = 68.3 MB with alpha 1.
-        (
-            held_in(TOR, "shared-memory", buffer="67 MB", cell_size="256 B", cell_metadata="64 B"),
-            held_in(TOR, "shared-memory", buffer="69 MB", cell_size="256 B", cell_metadata="64 B"),
-        ),
+        ("shared-memory", "buffer", "67 MB", "69 MB", CELLS),
         # A ring empties into 512 descriptors, a paced one does not.
-        (
-            held_in(TOR, "software", queue_packets=2800),
-            held_in(TOR, "software", queue_packets=2870),
-        ),
-        (
-            held_in(TOR, "software", queue_packets=3300, pace="24 Gb/s"),
-            held_in(TOR, "software", queue_packets=3400, pace="24 Gb/s"),
-        ),
+        ("software", "queue_packets", 2800, 2870, {}),
+        ("software", "queue_packets", 3300, 3400, {"pace": "24 Gb/s"}),
         # 65.1 million frames a second, and half as many acknowledgements of 20 builders' 2 million.
-        (
-            held_in(TOR, "software", queue_packets=5000, packet_cost="14 ns"),
-            held_in(TOR, "software", queue_packets=5000, packet_cost="10 ns"),
-        ),
+        ("software", "packet_cost", "14 ns", "10 ns", {"queue_packets": 5000}),
         # All sources send 4.8 Tb/s into 800 Gb/s: 5/6 of an event waits in the core, 4.368 MB.
-        (
-            held_in(CORE, "drop-tail", port_limit="4 MB"),
-            held_in(CORE, "drop-tail", port_limit="4.4 MB"),
-        ),
+        ("drop-tail", "port_limit", "4 MB", "4.4 MB", {"level": "core"}),
     ],
-    ids=str,
 )
-def test_a_peak_that_the_switches_cannot_hold_is_not_called_exact(below, above) -> None:
-    small, large = atlas(**below), atlas(**above)
-    formula = methods.analyse(small)
-    assert not formula.analysis["exact"]["valid"]
-    assert any("drops" in warning for warning in formula.warnings)
-    assert methods.simulate(small).metric("packets_dropped")
-    formula = methods.analyse(large)
-    assert formula.analysis["exact"]["valid"]
-    assert not any("drops" in warning for warning in formula.warnings)
-    assert methods.simulate(large).metric("packets_dropped") == 0
+def test_a_peak_that_the_switches_cannot_hold_is_not_called_exact(model, key, below, above, fixed):
+    for value, is_exact in ((below, False), (above, True)):
+        scenario = atlas(**held_in(model, **{key: value}, **fixed))
+        formula = methods.analyse(scenario)
+        assert formula.analysis["exact"]["valid"] is is_exact
+        assert any("drops" in warning for warning in formula.warnings) is not is_exact
+        assert (methods.simulate(scenario).metrics["packets_dropped"] == 0) is is_exact
 
 
 @pytest.mark.parametrize(
     "system",
     [
-        {"event.arrivals": "poisson"} | held_in(TOR, "drop-tail", buffer="53 MB"),
-        {"event.size_distribution": "gamma"} | held_in(TOR, "drop-tail", port_limit="5.2 MB"),
-        {"building.assignment": "random"} | held_in(TOR, "drop-tail", port_limit="5.2 MB"),
+        {"event.arrivals": "poisson"} | held_in("drop-tail", buffer="53 MB"),
+        {"event.size_distribution": "gamma"} | held_in("drop-tail", port_limit="5.2 MB"),
+        {"building.assignment": "random"} | held_in("drop-tail", port_limit="5.2 MB"),
         {"network.links.uplink.count": 4, "network.links.uplink.rate": "200 Gb/s"}
-        | held_in(TOR, "voq", port_limit="1.5 MB"),
+        | held_in("voq", port_limit="1.5 MB"),
     ],
     ids=str,
 )

@@ -27,7 +27,10 @@ FLOW: dict[str, Any] = {
     "run__duration": "600 us",
     "run__warmup": "100 us",
 }
-STRICT = {"network__switch__leaf__scheduling": "strict", "hosts__scheduling": "strict"}
+LEAF, NAMED = "network__switch__leaf__scheduling", "network__switch__named"
+STRICT = {LEAF: "strict", "hosts__scheduling": "strict"}
+WEIGHTED, WEIGHTS = {"hosts__scheduling": "weighted"}, "hosts__weights"
+BY_CREDITS = {"network__technology": "infiniband", "hosts__scheduling": "strict"}
 
 
 def flows(**changes: object) -> Scenario:
@@ -124,38 +127,14 @@ def test_requests_of_a_high_class_pass_a_copy_that_fills_the_links() -> None:
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        (
-            {"flows__a__service_level": 8},
-            r"flows.a.service_level = 8; the service level of a message on Ethernet is the class",
-        ),
-        (
-            {"network__switch__leaf__scheduling": "weighted"},
-            r'scheduling = "weighted" requires weights, such as \[4, 1\]',
-        ),
-        (
-            {"hosts__scheduling": "weighted", "hosts__weights": [0, 0]},
-            r'hosts: scheduling = "weighted" requires weights',
-        ),
-        (
-            {"hosts__weights": [1]},
-            r'hosts.weights means nothing with hosts.scheduling = "fifo"',
-        ),
-        (
-            {"network__switch__named": [{"name": "leaf0", "weights": [1]}]},
-            r'weights mean nothing with scheduling = "fifo"',
-        ),
-        (
-            {"hosts__scheduling": "weighted", "hosts__weights": [1001]},
-            r"hosts.weights.0 = 1001 is too large; it must be at most 1000",
-        ),
-        (
-            {"hosts__scheduling": "weighted", "hosts__weights": [1] * 9},
-            r"hosts.weights = .* 8",
-        ),
-        (
-            {"network__technology": "infiniband", "hosts__scheduling": "strict"},
-            r"hosts.scheduling means nothing with network.technology = \"infiniband\"",
-        ),
+        ({"flows__a__service_level": 8}, "service level of a message on Ethernet is the class"),
+        ({LEAF: "weighted"}, r'scheduling = "weighted" requires weights, such as \[4, 1\]'),
+        (WEIGHTED | {WEIGHTS: [0, 0]}, 'hosts: scheduling = "weighted" requires weights'),
+        ({WEIGHTS: [1]}, 'hosts.weights means nothing with hosts.scheduling = "fifo"'),
+        ({NAMED: [{"name": "leaf0", "weights": [1]}]}, "weights mean nothing with scheduling = "),
+        (WEIGHTED | {WEIGHTS: [1001]}, "hosts.weights.0 = 1001 is too large; .* at most 1000"),
+        (WEIGHTED | {WEIGHTS: [1] * 9}, "hosts.weights = .* 8"),
+        (BY_CREDITS, 'hosts.scheduling means nothing with network.technology = "infiniband"'),
     ],
 )
 def test_what_cannot_be_is_refused(keys: dict[str, object], sentence: str) -> None:

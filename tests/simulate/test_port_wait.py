@@ -37,25 +37,20 @@ def test_larger_packets_tell_it_to_a_packet(size: int, blocks: int) -> None:
     assert found["inferred_buffer_bytes.most"] == ((fitting + 1) * packet - 1) * BLOCK
 
 
-@pytest.mark.parametrize("lane", [0, 1, 2, 3])
-def test_each_lane_has_a_buffer_of_its_own(lane: int) -> None:
-    found = probed(flows__stream__service_level=lane, flows__burst__service_level=lane)
-    assert found["inferred_buffer_bytes.least"] == 64 * 1024
-    assert found["inferred_buffer_bytes.most"] == 64 * 1024
-
-
-@pytest.mark.parametrize("messages", [1, 30, 400])
-def test_how_the_burst_is_cut_does_not_matter(messages: int) -> None:
-    found = probed(
-        flows__burst__messages=messages, flows__burst__size=f"{160 * 1024 // messages} B"
-    )
-    assert found["inferred_buffer_bytes.least"] == 64 * 1024
-    assert found["inferred_buffer_bytes.most"] == 64 * 1024
+LANES = [
+    {"flows__stream__service_level": lane, "flows__burst__service_level": lane} for lane in range(4)
+]
+CUTS = [
+    {"flows__burst__messages": messages, "flows__burst__size": f"{160 * 1024 // messages} B"}
+    for messages in (1, 30, 400)
+]
 
 
 @pytest.mark.parametrize(
     "override",
     [
+        *LANES,
+        *CUTS,
         {"network__switch__credit_release": "per-block"},
         {"network__links__rate": "200 Gb/s"},
         {"network__links__delay": "500 ns"},
@@ -63,7 +58,9 @@ def test_how_the_burst_is_cut_does_not_matter(messages: int) -> None:
         {"network__switch__input_queue": "fifo"},
     ],
 )
-def test_it_holds_for_other_switches(override: dict[str, object]) -> None:
+def test_it_holds_for_each_lane_any_cut_of_the_burst_and_other_switches(
+    override: dict[str, object],
+) -> None:
     found = probed(**override)
     assert found["inferred_buffer_bytes.least"] == 64 * 1024
     assert found["inferred_buffer_bytes.most"] == 64 * 1024
