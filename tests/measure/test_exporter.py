@@ -1,10 +1,10 @@
 """A unit's counters as Prometheus reads them."""
 
-import contextlib
 import errno
 import socket
 import threading
 import urllib.request
+from contextlib import ExitStack, closing
 from wsgiref.simple_server import WSGIServer
 
 import pytest
@@ -59,19 +59,25 @@ def served():
         reads.append(1)
         return Counters(COUNTERS)
 
-    server = Exporter(Collector(read, LABELS, packing=10), "127.0.0.1", 0)
-    try:
+    with closing(Exporter(Collector(read, LABELS, packing=10), "127.0.0.1", 0)) as server:
         yield server, reads
-    finally:
-        server.close()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def page_of(server: Exporter, host: str = "127.0.0.1") -> str:
+    with urllib.request.urlopen(f"http://{host}:{server.port}/metrics", timeout=30) as page:
+        return page.read().decode()
 
 
 def scraped(server: Exporter) -> dict[tuple[str, str], float]:
     """Value by name and the label that is not on everything."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=30) as page:
-        text = page.read().decode()
     found = {}
-    for family in text_string_to_metric_families(text):
+    for family in text_string_to_metric_families(page_of(server)):
         for sample in family.samples:
             assert LABELS.items() <= sample.labels.items()
             (extra,) = (sample.labels.keys() - LABELS.keys()) or {""}
@@ -128,7 +134,7 @@ def hung_up_on(client: socket.socket) -> bool:
 def test_clients_that_say_nothing_keep_nobody_out(served, monkeypatch) -> None:
     monkeypatch.setattr(exporter_module, "CLIENT_S", HUNG_S)
     address = "127.0.0.1", served[0].port
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         silent = [
             stack.enter_context(socket.create_connection(address)) for _ in range(3 * MOST_CLIENTS)
         ]
@@ -150,65 +156,33 @@ def test_it_listens_on_an_address_of_either_version() -> None:
         server = Exporter(Collector(Counters, LABELS, 1), "::1", 0)
     except MeasureError:
         pytest.skip("no IPv6 here")
-    try:
-        with urllib.request.urlopen(f"http://[::1]:{server.port}/metrics", timeout=30) as page:
-            assert b"daqloom_events_total" in page.read()
-    finally:
-        server.close()
+    with closing(server):
+        assert "daqloom_events_total" in page_of(server, "[::1]")
 
 
 def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
     assert exporter({"name": "x"}, 0, "r", "127.0.0.1:1", dict) is None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = exporter(
-        {"name": "x", "measure": {"prometheus_port": port - 2}}, 2, "r", "127.0.0.1:1", dict
-    )
-    assert server is not None
-    try:
+    port = free_port()
+    document = {"name": "x", "measure": {"prometheus_port": port - 2}}
+    with closing(exporter(document, 2, "r", "127.0.0.1:1", dict)) as server:
         assert server.port == port
         with pytest.raises(MeasureError, match=rf"127\.0\.0\.1:{port}; set measure\.prom"):
             exporter({"measure": {"prometheus_port": port}}, 0, "r", "127.0.0.1:1", dict)
-    finally:
-        server.close()
 
 
 @pytest.mark.parametrize(
     ("tables", "packing"),
     [
-        (
-            {
-                "event": {"packing": 7},
-                "building": {"protocol": "shift"},
-                "readout": {"units": 2},
-            },
-            7,
-        ),
+        ({"event": {"packing": 7}, "building": {"protocol": "shift"}, "readout": {"units": 2}}, 7),
         ({"network": {"technology": "infiniband"}}, Scenario().event.packing),
         ({}, 1),
     ],
     ids=["shift", "shift by default", "pull by default"],
 )
 def test_a_mep_has_as_many_events_as_the_scenario_packs(tables: dict, packing: int) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    document = tables | {"measure": {"prometheus_port": port}}
-    server = exporter(document, 0, LABELS["run"], "127.0.0.1:1", lambda: Counters(COUNTERS))
-    assert server is not None
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
-            text = page.read().decode()
-    finally:
-        server.close()
-    (built,) = (
-        sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name == "daqloom_events_total" and "built" in sample.labels.values()
-    )
-    assert built == 7 * packing  # MEPs built
+    document = tables | {"name": "mine", "measure": {"prometheus_port": free_port() - 3}}
+    with closing(exporter(document, 3, "r1", "127.0.0.1:1", lambda: Counters(COUNTERS))) as server:
+        assert scraped(server)["daqloom_events_total", "built"] == 7 * packing  # MEPs built
 
 
 def test_a_client_that_cannot_be_accepted_is_waited_for_with_pauses(served, monkeypatch) -> None:

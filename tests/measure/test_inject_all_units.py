@@ -10,13 +10,10 @@ import sys
 import pytest
 
 from support.measure.transports import TRANSPORTS
-from support.namespaces import can_make_networks
+from support.namespaces import NETWORKS
 from support.repository import ROOT
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only"),
-]
+pytestmark = NETWORKS
 
 SOAK = ROOT / "benchmarks" / "event_building_soak.py"
 

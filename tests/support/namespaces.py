@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 
+import pytest
+
 
 def can_make_networks() -> bool:
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nsenter"))):
@@ -12,4 +14,9 @@ def can_make_networks() -> bool:
     return subprocess.run(["unshare", "-n", "sh", "-c", probe], capture_output=True).returncode == 0
 
 
+NETWORKS = [
+    pytest.mark.process,
+    pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces"),
+]
+"""Marks of a module whose tests make networks."""
 SBIN = "/usr/bin:/bin:/usr/sbin:/sbin"

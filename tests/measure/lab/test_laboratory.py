@@ -21,12 +21,9 @@ from daqloom.measure.run import measure
 from daqloom.result import Result
 from daqloom.scenario.models import Scenario
 from support.laboratories import FRAMES, rack
-from support.namespaces import can_make_networks
+from support.namespaces import NETWORKS
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces"),
-]
+pytestmark = NETWORKS
 PORT = 5005
 
 

@@ -19,12 +19,9 @@ from daqloom.measure.lab.network import lab_network
 from daqloom.scenario.show import to_toml
 from daqloom.study.dataset import open_study
 from daqloom.topology.loaded import load
-from support.namespaces import can_make_networks
+from support.namespaces import NETWORKS
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces"),
-]
+pytestmark = NETWORKS
 DAQLOOM = (sys.executable, "-m", "daqloom")
 READOUTS, BUILDERS = 3, 1
 KEYS = {

@@ -12,12 +12,9 @@ import pytest
 
 from daqloom.claims import LIVE, claimed_folder
 from support.measure.controlled_runs import HUNG_S, gone
-from support.namespaces import can_make_networks
+from support.namespaces import NETWORKS
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces"),
-]
+pytestmark = NETWORKS
 LOOK_S = 0.02
 HOLDS = """
 import signal
