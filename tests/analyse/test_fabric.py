@@ -16,7 +16,7 @@ from daqloom.scenario import Scenario, ScenarioError, presets
 from daqloom.topology.loaded import load, override
 from daqloom.topology.shift_check import check_shift
 from daqloom.topology.system import fabric_system
-from support.small_fabrics import daqpipe, metrics, ring, small, way_s
+from support.small_fabrics import analysed, daqpipe, metrics, ring, small, way_s
 
 MFP_WIRE = 100 * (4096 + 26) + 16 + 4
 """Bytes of an MFP of 100 packets: a header each, the address, immediate data."""
@@ -147,7 +147,7 @@ def test_the_bracket_of_any_number_of_nodes_is_a_tree() -> None:
 
 def test_a_phase_is_a_write_and_its_acknowledge() -> None:
     scenario = small(building__barrier="ideal")
-    found = metrics(methods.analyse(scenario))
+    found = analysed(scenario)
     # Through three switches there and back, an update of 8 B for each packet; of four phases one is
     # a copy that takes no time, one stays on the leaf for everybody but one of each leaf.
     there = wire_s(MFP_WIRE + 100 * 8) + way_s(3, 64)
@@ -160,9 +160,9 @@ def test_a_phase_is_a_write_and_its_acknowledge() -> None:
 
 
 def test_messages_and_polling_add_to_a_phase() -> None:
-    free = metrics(methods.analyse(small(building__barrier="ideal")))
+    free = analysed(small(building__barrier="ideal"))
     costs = {"hosts__message_cost": "100 ns", "hosts__polling_delay": "300 ns"}
-    paid = metrics(methods.analyse(small(building__barrier="ideal", **costs)))
+    paid = analysed(small(building__barrier="ideal", **costs))
     assert paid["phase_s"] - free["phase_s"] == pytest.approx(3 / 4 * 400e-9)
     # A node sends and takes in an MFP, sizes and places, three times in a round of four phases.
     assert paid["processor_share"] == pytest.approx(3 / 4 * 6 * 100e-9 / paid["phase_s"])
@@ -170,8 +170,8 @@ def test_messages_and_polling_add_to_a_phase() -> None:
 
 def test_the_largest_node_dictates_the_phase() -> None:
     groups = [{"sources": 1, "share": 0.4}, {"sources": 3, "share": 0.6}]
-    even = metrics(methods.analyse(small(building__barrier="ideal")))
-    uneven = metrics(methods.analyse(small(building__barrier="ideal", event__groups=groups)))
+    even = analysed(small(building__barrier="ideal"))
+    uneven = analysed(small(building__barrier="ideal", event__groups=groups))
     # 1.6 times the mean: 655 360 B are 160 packets.
     longer = wire_s(160 * (4096 + 26 + 8) - 100 * (4096 + 26 + 8))
     # In one of the three phases it stays on its leaf, where all others wait for who does not.
@@ -184,11 +184,9 @@ def test_the_largest_node_dictates_the_phase() -> None:
 
 
 def test_dummies_cost_their_share() -> None:
-    full = metrics(methods.analyse(small(building__barrier="ideal", hosts__local_rate="200 Gb/s")))
-    found = metrics(
-        methods.analyse(
-            small(building__barrier="ideal", hosts__local_rate="200 Gb/s", readout__units=3)
-        )
+    full = analysed(small(building__barrier="ideal", hosts__local_rate="200 Gb/s"))
+    found = analysed(
+        small(building__barrier="ideal", hosts__local_rate="200 Gb/s", readout__units=3)
     )
     assert found["dummy_share"] == 1 / 4
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=1e-9)
@@ -222,7 +220,7 @@ def test_flows_are_counted_as_the_schedule_check_does(order: str) -> None:
 
 
 def test_a_slower_source_sets_the_rate() -> None:
-    found = metrics(methods.analyse(small(event__rate="20 MHz")))
+    found = analysed(small(event__rate="20 MHz"))
     assert found["event_rate_hz"] == found["event_rate_bound_hz"] == 20e6
     assert found["phase_s"] == pytest.approx(4096 / 20e6)
     assert "barrier_s.waiting" not in found  # where they wait, no formula says
@@ -231,7 +229,7 @@ def test_a_slower_source_sets_the_rate() -> None:
 def test_a_full_output_buffer_lets_through_what_is_processed() -> None:
     # Room for three events of 4 · 409 600 B, each kept for 5 ms, on each of four nodes.
     buffer = {"builders__buffer": "5 MB", "builders__processing": [{"mean": "5 ms"}]}
-    found = metrics(methods.analyse(small(building__barrier="ideal", **buffer)))
+    found = analysed(small(building__barrier="ideal", **buffer))
     assert found["event_rate_hz"] == pytest.approx(4096 * 4 * 3 / 5e-3)
     assert "phase_s" not in found
 
@@ -271,7 +269,7 @@ def test_as_many_packets_are_written_as_fit_into_a_window() -> None:
         if not meps:
             assert methods.analyse(scenario).metric("event_rate_hz") == 0
             continue
-        found = metrics(methods.analyse(scenario))
+        found = analysed(scenario)
         assert found["phase_s"] == pytest.approx(float(window.split()[0]) * 1e-6)
         assert found["event_rate_hz"] == pytest.approx(4096 * meps / found["phase_s"], rel=0.05)
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from daqloom import methods
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import override
-from support.small_fabrics import metrics, small
+from support.small_fabrics import analysed, simulated, small
 
 EIGHT = {
     "network__spines": 4,
@@ -26,11 +25,11 @@ def eight(**changes: object) -> Scenario:
 
 def both(scenario: Scenario) -> tuple[dict[str, float], dict[str, float]]:
     """By formula, and by simulation over whole rounds, as the formula has it."""
-    formula = metrics(methods.analyse(scenario))
+    formula = analysed(scenario)
     round_s = PHASES * formula["phase_s"]
     times = {"run.warmup": 2 * round_s, "run.duration": (2 + ROUNDS) * round_s}
     lengths = {key: f"{1e6 * value:.3f} us" for key, value in times.items()}
-    return formula, metrics(methods.simulate(override(scenario, lengths), seed=1))
+    return formula, simulated(override(scenario, lengths))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_a_full_output_buffer_lets_nearly_as_much_through() -> None:
     # A MEP has its room while it is collected, too, which the formula leaves out.
     slow = {"builders__buffer": "25 MB", "builders__processing": [{"mean": "2 ms"}]}
     scenario = eight(building__barrier="ideal", run__duration="42 ms", run__warmup="2 ms", **slow)
-    formula, found = metrics(methods.analyse(scenario)), metrics(methods.simulate(scenario, seed=1))
+    formula, found = analysed(scenario), simulated(scenario)
     assert 0.85 < found["written_event_rate_hz"] / formula["event_rate_hz"] < 1
 
 
@@ -150,7 +149,7 @@ def test_windows_let_through_what_fits(window: str, grace: str, streams: int) ->
         run__duration="12 ms",
         run__warmup="4 ms",
     )
-    formula, found = metrics(methods.analyse(scenario)), metrics(methods.simulate(scenario, seed=1))
+    formula, found = analysed(scenario), simulated(scenario)
     assert formula["event_rate_hz"] == pytest.approx(found["written_event_rate_hz"], rel=0.02)
     assert formula["phase_s"] == pytest.approx(found["phase_s"], rel=0.02)
 
@@ -161,7 +160,7 @@ PIPE = {"building__protocol": "daqpipe", "builders__folded": False, "run__durati
 def test_daqpipe_with_one_of_everything_is_the_sum_of_its_messages() -> None:
     alone = {"readout__units": 1, "building__credits": 1, "building__parallel_sends": 1}
     scenario = small(**PIPE, **alone)
-    formula, found = metrics(methods.analyse(scenario)), metrics(methods.simulate(scenario, seed=1))
+    formula, found = analysed(scenario), simulated(scenario)
     assert formula["collection_latency_s.min"] == pytest.approx(
         found["collection_latency_s.min"], rel=1e-9
     )
@@ -176,7 +175,7 @@ def test_daqpipe_stays_below_its_bounds(mode, folded, credits, sends, slot) -> N
     options = {"building__mode": mode, "builders__folded": folded, "building__credits": credits}
     more = {"building__parallel_sends": sends, "building__slot": slot}
     scenario = eight(**(PIPE | options | more | {"event__packing": 4096}))
-    formula, found = metrics(methods.analyse(scenario)), metrics(methods.simulate(scenario, seed=1))
+    formula, found = analysed(scenario), simulated(scenario)
     assert found["written_event_rate_hz"] < 1.01 * formula["event_rate_hz"]
     assert found["collection_latency_s.min"] > (1 - 1e-9) * formula["collection_latency_s.min"]
     if slot != "0 s" and credits == 1 and mode == "pull":  # all of an event within its slots

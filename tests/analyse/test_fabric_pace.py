@@ -17,7 +17,7 @@ from daqloom.scenario import Scenario
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.transport import ADDRESS_BYTES, HEADER_BYTES, IMMEDIATE_BYTES
 from daqloom.topology.loaded import load
-from support.small_fabrics import metrics, small, way_s
+from support.small_fabrics import analysed, metrics, simulated, small, way_s
 
 COSTS = {"hosts__message_cost": "200 ns", "hosts__polling_delay": "300 ns"}
 PACED = {"building__pace": "builder"} | COSTS
@@ -37,7 +37,7 @@ def one_leaf(**changes: object) -> Scenario:
 
 
 def phase_s(**changes: object) -> float:
-    return metrics(methods.analyse(one_leaf(**changes)))["phase_s"]
+    return analysed(one_leaf(**changes))["phase_s"]
 
 
 def asking_s(switches: int = 1) -> float:
@@ -303,7 +303,7 @@ def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(changes, longer) -
     # Requests wait for other messages at busy processors, and for packets of data on their way; a
     # go that comes too early makes two share a builder unit.
     scenario = load("lhcb-10-percent", FORTY | changes)
-    formula, found = metrics(methods.analyse(scenario)), metrics(methods.simulate(scenario, seed=1))
+    formula, found = analysed(scenario), simulated(scenario)
     assert 0.99 < found["phase_s"] / formula["phase_s"] < 1 + longer
     # Of the phases counted one or two in forty are those of copies, which need no messages.
     busy_s = [each["phase_s"] * each["processor_share"] for each in (formula, found)]
@@ -314,10 +314,8 @@ def test_messages_on_a_lane_of_their_own_leave_what_the_ring_has() -> None:
     # On the connection of data, an answer waits behind a whole write to the same node.
     levels = ({}, OWN_QUEUE_PAIRS, OWN_LANE)
     behind, beside, apart = (load("lhcb-10-percent", LONG | NONE | each) for each in levels)
-    formula_s = metrics(methods.analyse(apart))["phase_s"]
-    behind_s, beside_s, apart_s = (
-        metrics(methods.simulate(each, seed=1))["phase_s"] for each in (behind, beside, apart)
-    )
+    formula_s = analysed(apart)["phase_s"]
+    behind_s, beside_s, apart_s = (simulated(each)["phase_s"] for each in (behind, beside, apart))
     assert 0.99 < apart_s / formula_s < 1.03
     assert apart_s <= beside_s < behind_s
 
@@ -334,7 +332,7 @@ def test_forty_nodes_in_groups_are_simulated_between_the_bounds(group: object) -
 
 def test_forty_nodes_send_as_many_messages_as_said() -> None:
     scenario = load("lhcb-10-percent", FORTY | JITTER)
-    found = metrics(methods.simulate(scenario, seed=1))
+    found = simulated(scenario)
     said = methods.analyse(scenario).analysis["phase"]["messages"]
     sizes_and_grants = 2 * 39 / 40
     counted = found["control_messages"] / found["phases"]

@@ -10,7 +10,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.topology.loaded import load, override
 from daqloom.topology.system import fabric_system
-from support.small_fabrics import daqpipe, metrics, ring, way_s
+from support.small_fabrics import daqpipe, metrics, ring, simulated, way_s
 
 PAYLOAD_BYTES = 100 * 4096
 WIRE_BYTES = 100 * (4096 + 26) + 16 + 4
@@ -26,7 +26,7 @@ def message_s(switches: int, wire_bytes: int) -> float:
 
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
     # One node of a leaf reads out, its neighbour builds.
-    found = metrics(methods.simulate(daqpipe(readout__units=1), seed=1))
+    found = simulated(daqpipe(readout__units=1))
     told = message_s(1, 16 + 26 + 16 + 4)
     asked = message_s(1, 16 + 8 + 26 + 16 + 4)
     written = message_s(1, WIRE_BYTES)
@@ -44,14 +44,12 @@ def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None
 def test_more_credits_approach_the_payload_rate_of_the_builders_link() -> None:
     # Nodes 0 and 2 read out; node 1 builds.
     rates = [
-        metrics(
-            methods.simulate(
-                daqpipe(
-                    readout__units=2,
-                    builders__units=1,
-                    building__credits=credits,
-                    building__parallel_sends=2,
-                )
+        simulated(
+            daqpipe(
+                readout__units=2,
+                builders__units=1,
+                building__credits=credits,
+                building__parallel_sends=2,
             )
         )["written_throughput_bps"]
         for credits in (1, 2, 8)
@@ -92,14 +90,14 @@ def test_all_streams_of_a_node_are_one_fragment() -> None:
     together = daqpipe(readout__streams=4, event__groups=groups, event__fragment_size="25 B")
     sizes = fabric_system(together).mfp_bytes
     assert len(sizes) == 2 * 4  # two of the four nodes read out
-    found = metrics(methods.simulate(together, seed=1))
+    found = simulated(together)
     assert found["throughput_bps"] == pytest.approx(
         8 * sum(sizes) / 4096 * found["event_rate_hz"], rel=0.02
     )
 
 
 def test_a_rate_is_kept_if_the_network_can() -> None:
-    found = metrics(methods.simulate(daqpipe(event__rate="100 MHz", building__credits=2), seed=1))
+    found = simulated(daqpipe(event__rate="100 MHz", building__credits=2))
     assert found["event_rate_hz"] == pytest.approx(100e6, rel=0.06)
 
 
@@ -130,7 +128,7 @@ def test_a_deadlock_is_named_by_its_circle_though_clocks_go_on(tmp_path: Path, s
 def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
     brief = {"run.duration": "4 ms", "run.warmup": "2 ms"}
     clean, cluster = (
-        metrics(methods.simulate(override(load(name), brief)))
+        simulated(override(load(name), brief))
         for name in ("daqpipe-fattree72", "daqpipe-cluster64")
     )
     most = 100e9 * 4096 / (4096 + 26)

@@ -9,7 +9,7 @@ from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.topology.loaded import load
-from support.small_fabrics import metrics, small
+from support.small_fabrics import metrics, simulated, small
 
 RATE_BPS = 200e9
 FRAME_BYTES = 1024 + 20 + 62 + 20
@@ -115,8 +115,7 @@ def test_requests_of_a_high_class_pass_a_copy_that_fills_the_links() -> None:
         "network.switch.tor.scheduling": "strict",
     }
     alone, beside, first = (
-        metrics(methods.simulate(load("small-rack", run_of | keys)))
-        for keys in ({}, copy, copy | strict)
+        simulated(load("small-rack", run_of | keys)) for keys in ({}, copy, copy | strict)
     )
     assert beside["collection_latency_s.mean"] > 20 * alone["collection_latency_s.mean"]
     assert first["collection_latency_s.p50"] == pytest.approx(

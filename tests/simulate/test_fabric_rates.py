@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from daqloom import methods
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import load, override
-from support.small_fabrics import INFINIBAND, SMALL, daqpipe, metrics, small
+from support.small_fabrics import INFINIBAND, SMALL, analysed, daqpipe, metrics, simulated, small
 
 DAQPIPE = {"building__credits": 2, "building__parallel_sends": 2}
 
@@ -40,7 +40,7 @@ def fabrics(draw: st.DrawFn) -> Scenario:
 @settings(max_examples=30, deadline=None)
 @given(fabrics())
 def test_the_event_rate_is_events_built_over_the_time_counted(scenario: Scenario) -> None:
-    found = metrics(methods.simulate(scenario, seed=1))
+    found = simulated(scenario)
     window_s = scenario.run.duration - scenario.run.warmup
     assert found["event_rate_hz"] * window_s == pytest.approx(found["events_built"], rel=1e-9)
     assert found["events_built"] % scenario.event.packing == 0
@@ -65,19 +65,19 @@ def test_so_it_is_in_a_rack(rate: int, builders: int) -> None:
             "run.warmup": "3 ms",
         },
     )
-    found = metrics(methods.simulate(scenario, seed=1))
+    found = simulated(scenario)
     assert found["event_rate_hz"] * 17e-3 == pytest.approx(found["events_built"], rel=1e-9)
 
 
 def test_what_is_written_tells_the_rate_before_anything_is_built() -> None:
     # Four nodes: a round is a phase in which each copies within itself, which takes next to no
     # time, and three in which all write to each other. At its end all four build.
-    long = metrics(methods.simulate(small(run__warmup="200 us", run__duration="2 ms"), seed=1))
+    long = simulated(small(run__warmup="200 us", run__duration="2 ms"))
     round_s = 4 * long["phase_s"]
     # In the second round, between the copies and the last writes: two writes of each node.
     within = {"run__warmup": 1.2 * round_s, "run__duration": 1.8 * round_s}
     short = small(**{key: f"{1e9 * time_s:.0f} ns" for key, time_s in within.items()})
-    found = metrics(methods.simulate(short, seed=1))
+    found = simulated(short)
     assert found["events_built"] == found["event_rate_hz"] == found["throughput_bps"] == 0
     written = found["written_event_rate_hz"] * 0.6 * round_s
     assert written == pytest.approx(2 * 4096, rel=1e-3)
@@ -113,7 +113,7 @@ def test_a_run_of_a_phase_says_that_it_is_too_short_and_which_length_would_do() 
     short = star(run__duration="10 ms", run__warmup="2 ms")
     result = methods.simulate(short, seed=1)
     found = metrics(result)
-    bound_hz = metrics(methods.analyse(short))["event_rate_bound_hz"]
+    bound_hz = analysed(short)["event_rate_bound_hz"]
     # Eight MEPs of 30 000 events in a round.
     assert 0.98 * 8 * 30_000 / STAR_ROUND_S < bound_hz < 8 * 30_000 / STAR_ROUND_S
     # The 8 ms counted end within the round: nothing is built. A write that began in the warm-up

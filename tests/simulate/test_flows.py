@@ -13,7 +13,7 @@ from daqloom.simulate import SimulationError
 from daqloom.simulate.run import _check_stall
 from daqloom.topology.loaded import load, override
 from daqloom.topology.system import fabric_system
-from support.small_fabrics import metrics, small, way_s
+from support.small_fabrics import simulated, small, way_s
 
 RATE_BPS = 200e9
 
@@ -35,24 +35,22 @@ def wire_bytes(size: int) -> int:
     return size + -(-size // 4096) * 26 + 16 + 4
 
 
-def found(scenario: Scenario, seed: int = 1) -> dict[str, float]:
-    return metrics(methods.simulate(scenario, seed=seed))
-
-
 def test_a_small_write_takes_its_wire_two_cables_and_the_switch() -> None:
-    one = found(flows(flows__a__size="8 B", flows__a__outstanding=1, hosts__message_cost="50 ns"))
+    one = simulated(
+        flows(flows__a__size="8 B", flows__a__outstanding=1, hosts__message_cost="50 ns")
+    )
     wire = wire_bytes(8)
     expected = 2 * 50e-9 + wire * 8 / RATE_BPS + way_s(1, wire)
     assert one["flow_latency_s.a.min"] == pytest.approx(expected, abs=2e-12)
     assert one["flow_latency_s.a.max"] == pytest.approx(expected, abs=2e-12)
     # Across a spine, it passes three switches and four cables.
-    far = found(flows(flows__a__size="8 B", flows__a__interval="5 us", flows__a__destination=2))
+    far = simulated(flows(flows__a__size="8 B", flows__a__interval="5 us", flows__a__destination=2))
     expected = wire * 8 / RATE_BPS + way_s(3, wire)
     assert far["flow_latency_s.a.mean"] == pytest.approx(expected, abs=2e-12)
 
 
 def test_one_write_at_a_time_takes_a_round_trip_each() -> None:
-    one = found(flows(flows__a__size="4 KiB", flows__a__outstanding=1))
+    one = simulated(flows(flows__a__size="4 KiB", flows__a__outstanding=1))
     there = wire_bytes(4096) * 8 / RATE_BPS + way_s(1, 4096)
     back = 30 * 8 / RATE_BPS + way_s(1, 30)
     update = 8 * 8 / RATE_BPS  # of credit, in front of an acknowledge, on each of two wires at most
@@ -63,10 +61,10 @@ def test_one_write_at_a_time_takes_a_round_trip_each() -> None:
 
 def test_one_flow_reaches_the_payload_rate_and_two_share_it() -> None:
     share = 2**16 / wire_bytes(2**16)
-    alone = found(flows())
+    alone = simulated(flows())
     messages = alone["flow_messages.a"]
     assert alone["throughput_bps"] == pytest.approx(RATE_BPS * share, rel=1 / messages)
-    both = found(flows(flows__b__source=2, flows__b__destination=1))
+    both = simulated(flows(flows__b__source=2, flows__b__destination=1))
     for name in "ab":
         half = both[f"flow_throughput_bps.{name}"]
         assert half == pytest.approx(RATE_BPS * share / 2, rel=3 / messages)
@@ -84,21 +82,21 @@ def test_a_load_at_random_is_delivered() -> None:
         flows__a__arrivals="poisson",
         flows__a__outstanding=4096,
     )
-    one = found(scenario)
+    one = simulated(scenario)
     mean = 4 * 0.3 * 450e-6 / (wire_bytes(256) * 8 / RATE_BPS)
     assert one["flow_messages.a"] == pytest.approx(mean, abs=5 * mean**0.5)
     assert one["link_utilisation.host.up"] > 0.3  # acknowledges besides
-    unreliable = found(override(scenario, {"transport.connection": "unreliable"}))
+    unreliable = simulated(override(scenario, {"transport.connection": "unreliable"}))
     assert unreliable["link_utilisation.host.up"] == pytest.approx(0.3, rel=0.03)
-    assert found(scenario) == one
-    assert found(scenario, seed=2)["flow_messages.a"] != one["flow_messages.a"]
+    assert simulated(scenario) == one
+    assert simulated(scenario, seed=2)["flow_messages.a"] != one["flow_messages.a"]
 
 
 def test_the_order_in_a_file_changes_nothing() -> None:
     one = flows(flows__b__source=2, flows__b__destination="random", flows__b__load=0.1)
     other = one.model_copy(update={"flows": dict(reversed(one.flows.items()))})
     assert one.hash() == other.hash()
-    assert found(one) == found(other)
+    assert simulated(one) == simulated(other)
 
 
 def test_hosts_have_names() -> None:
@@ -106,7 +104,9 @@ def test_hosts_have_names() -> None:
     with pytest.raises(ScenarioError) as refused:
         methods.simulate(named)
     [first, _, last] = str(refused.value).split("a name from ")[1].split()
-    assert found(flows(flows__a__source=first, flows__a__destination=last))["flow_messages.a"] > 0
+    assert (
+        simulated(flows(flows__a__source=first, flows__a__destination=last))["flow_messages.a"] > 0
+    )
 
 
 def test_a_timeline_has_every_message(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_flow_beside_event_building(building: str, carrying: str) -> None:
     """Both make progress; the flow has its load, and its own metrics beside those of the rest."""
     fixed = BUILDING[building] | CARRYING[carrying]
     fixed |= {"run__duration": "2 ms", "run__warmup": "200 us"}
-    alone = found(small(**fixed))
+    alone = simulated(small(**fixed))
     scenario = small(
         **fixed,
         flows__a__source=0,
@@ -208,14 +208,14 @@ def test_a_flow_beside_event_building(building: str, carrying: str) -> None:
         flows__a__load=0.25,
         flows__a__size="8 kB",
     )
-    beside = found(scenario)
+    beside = simulated(scenario)
     of_flow = {name for name in beside if name.startswith("flow_")}
     assert set(beside) - of_flow == set(alone)
     assert {"flow_throughput_bps.a", "flow_messages.a", "flow_latency_s.a.mean"} <= of_flow
     load_bps = 0.25 * RATE_BPS * 8000 / scenario.wire_bytes(8000)
     assert 0.6 * load_bps < beside["flow_throughput_bps.a"] < 1.05 * load_bps  # DAQPIPE is greedy
     assert beside["events_built"] > 0
-    assert found(scenario) == beside
+    assert simulated(scenario) == beside
 
 
 def test_hosts_of_flows_beside_racks_are_readout_units_then_builder_units() -> None:
@@ -229,7 +229,7 @@ def test_hosts_of_flows_beside_racks_are_readout_units_then_builder_units() -> N
     flow = {"flows.a.load": 0.1}
     place = {"flows.a.source": 0, "flows.a.destination": readouts} | flow
     name = {"flows.a.source": names[0], "flows.a.destination": names[1]} | flow
-    by_place, by_name = (metrics(methods.simulate(override(rack, each))) for each in (place, name))
+    by_place, by_name = (simulated(override(rack, each)) for each in (place, name))
     assert by_place == by_name
     assert by_place["flow_messages.a"] > 0
 
@@ -253,7 +253,7 @@ def test_a_flow_over_udp_loses_what_finds_no_room() -> None:
             f"flows.{name}.interval": f"{1538 * 8 / (0.6 * link_bps)} s",
             f"flows.{name}.transport": "udp",
         }
-    both = found(override(rack, changes))
+    both = simulated(override(rack, changes))
     sent = 40e-3 * 0.6 * link_bps / (1538 * 8)
     for name in "ab":
         ended = both[f"flow_messages.{name}"] + both[f"flow_messages_lost.{name}"]
@@ -286,8 +286,8 @@ def test_a_flow_may_be_between_hosts_without_units() -> None:
     free = [
         host.name for number, host in enumerate(hosts.fabric.hosts) if number not in hosts.hosts
     ]
-    alone = found(pull)
-    beside = found(
+    alone = simulated(pull)
+    beside = simulated(
         override(
             pull, {"flows.a.source": free[0], "flows.a.destination": hosts.fabric.hosts[0].name}
         )
@@ -343,12 +343,12 @@ def test_the_wire_of_a_write_is_the_engines() -> None:
 
 def test_measured_latencies_less_the_network_come_out_as_they_were_measured(tmp_path: Path) -> None:
     """The way of `docs/how-to/use-measured-latencies.md`."""
-    alone = found(load("ib-write-lat"))["flow_latency_s.ping.mean"]
+    alone = simulated(load("ib-write-lat"))["flow_latency_s.ping.mean"]
     seen_us = [1.21, 1.22, 1.22, 1.25, 1.61]
     measured = tmp_path / "latencies.txt"
     lines = [f"{number}, {value}" for number, value in enumerate(seen_us, 1)]
     measured.write_text("\n".join(["#, usec", *lines]))
-    drawn = found(
+    drawn = simulated(
         load(
             "ib-write-lat",
             {

@@ -2,18 +2,17 @@
 
 import pytest
 
-from daqloom import methods
 from daqloom.scenario import Scenario
 from daqloom.simulate.port_wait import Probe, probe_of
 from daqloom.topology.loaded import load
-from support.small_fabrics import metrics
+from support.small_fabrics import simulated
 
 BLOCK = 64
 
 
 def probed(**changes: object) -> dict[str, float]:
     scenario = load("ib-buffer-probe", {k.replace("__", "."): v for k, v in changes.items()})
-    return metrics(methods.simulate(scenario))
+    return simulated(scenario)
 
 
 @pytest.mark.parametrize("blocks", [256, 300, 511, 1024, 2048])

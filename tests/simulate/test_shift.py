@@ -12,7 +12,7 @@ from daqloom.simulate.infiniband import infiniband_config
 from daqloom.topology.loaded import override
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
-from support.small_fabrics import INFINIBAND, metrics, ring, small, way_s
+from support.small_fabrics import INFINIBAND, metrics, ring, simulated, small, way_s
 
 
 def wire_s() -> float:
@@ -21,7 +21,7 @@ def wire_s() -> float:
 
 
 def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowledge() -> None:
-    found = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    found = simulated(small(building__barrier="ideal"))
     # Three phases of four: one to the neighbour on the leaf, two over the spines; the fourth is a
     # copy within the node and takes no time. Behind the last byte the acknowledge comes back.
     there = wire_s() + way_s(3, 64)
@@ -35,11 +35,9 @@ def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowle
 
 
 def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
-    free = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    free = simulated(small(building__barrier="ideal"))
     cost_s = 2e-6
-    paid = metrics(
-        methods.simulate(small(building__barrier="centralised", hosts__message_cost="2 us"), seed=1)
-    )
+    paid = simulated(small(building__barrier="centralised", hosts__message_cost="2 us"))
     # Three arrive at the master, who takes them in one after the other and releases as many.
     assert paid["barrier_s.releasing"] > 3 * cost_s
     assert paid["phase_s"] > free["phase_s"] + 8 * cost_s
@@ -50,10 +48,10 @@ def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
 
 
 def test_dummies_cost_their_share_of_the_phases() -> None:
-    full = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    full = simulated(small(building__barrier="ideal"))
     lacking = small(building__barrier="ideal", readout__units=3)
     assert fabric_system(lacking).slots.tolist().count(DUMMY) == 1
-    found = metrics(methods.simulate(lacking, seed=1))
+    found = simulated(lacking)
     assert found["dummy_share"] == 1 / 4
     # A round has four phases still, and builds three events.
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=0.03)
@@ -69,7 +67,7 @@ def test_an_output_buffer_holds_a_multi_event_packet_or_is_refused() -> None:
 
 
 def test_a_rate_is_kept_if_the_network_can() -> None:
-    found = metrics(methods.simulate(small(event__rate="20 MHz"), seed=1))
+    found = simulated(small(event__rate="20 MHz"))
     assert found["written_event_rate_hz"] == pytest.approx(20e6, rel=0.06)
 
 
@@ -82,15 +80,15 @@ def carded(spike: str, **changes: object) -> Scenario:
 
 def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_has_room() -> None:
     # Measured over eight rounds of four packets, behind 0.5 ms.
-    bridged = metrics(methods.simulate(carded("102.4 us", run__duration="7.0536 ms"), seed=1))
+    bridged = simulated(carded("102.4 us", run__duration="7.0536 ms"))
     assert bridged["trigger_stopped_share.acknowledge"] == 0
     assert bridged["event_rate_hz"] == pytest.approx(20e6, rel=0.01)
     # 47.6 us longer, once for every packet: these come every 252.4 us.
-    found = metrics(methods.simulate(carded("150 us", run__duration="8.5768 ms"), seed=1))
+    found = simulated(carded("150 us", run__duration="8.5768 ms"))
     assert found["trigger_stopped_share.acknowledge"] == pytest.approx(47.6 / 252.4, rel=0.02)
     assert found["trigger_stopped_share.memory"] == 0
     assert found["event_rate_hz"] == pytest.approx(20e6 * 204.8 / 252.4, rel=0.01)
-    assert "trigger_stopped_share.memory" not in metrics(methods.simulate(small()))
+    assert "trigger_stopped_share.memory" not in simulated(small())
 
 
 def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
@@ -120,17 +118,15 @@ def test_a_run_too_short_for_its_rate_says_so() -> None:
 
 
 def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
-    full = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
+    full = simulated(small(building__barrier="ideal"))
     # 200 Gb/s a link. A phase takes as much longer as PCIe is slower, and so with memory, which
     # all data of a node cross four times.
     for limit in ({"hosts__pcie_rate": "50 Gb/s"}, {"hosts__memory_rate": "200 Gb/s"}):
-        found = metrics(methods.simulate(small(building__barrier="ideal", **limit), seed=1))
+        found = simulated(small(building__barrier="ideal", **limit))
         assert found["phase_s"] > 3 / 4 * 8 * 409_600 / 50e9
         assert found["phase_s"] == pytest.approx(4 * full["phase_s"], rel=0.1)
     once = small(building__barrier="ideal", hosts__memory_rate="200 Gb/s", hosts__memory_passes=1)
-    assert metrics(methods.simulate(once, seed=1))["phase_s"] == pytest.approx(
-        2 * full["phase_s"], rel=0.1
-    )
+    assert simulated(once)["phase_s"] == pytest.approx(2 * full["phase_s"], rel=0.1)
 
 
 def test_the_same_seed_gives_the_same_metrics() -> None:
@@ -197,7 +193,7 @@ def test_a_write_crosses_three_levels() -> None:
     fabric = fabric_system(scenario).fabric
     assert len(fabric.switches) == 4 + 4 + 2 * 2
     assert len(fabric.cables) == 8 + 4 * 2 + 4 * 2 * 2
-    found = metrics(methods.simulate(scenario, seed=1))
+    found = simulated(scenario)
     ways = [
         wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
         for switches in (1, 3, 5)
@@ -285,8 +281,8 @@ def test_an_imported_fabric_runs_by_its_own_tables() -> None:
         },
     )
     assert fabric_system(scenario).nodes == 64
-    imported = metrics(methods.simulate(scenario, seed=1))
-    clean = metrics(methods.simulate(override(scenario, {"network.dumps": "fattree72"}), seed=1))
+    imported = simulated(scenario)
+    clean = simulated(override(scenario, {"network.dumps": "fattree72"}))
     assert imported["xmit_wait_s.crossbar"] + imported["xmit_wait_s.credits"] > 0
     assert imported["node_throughput_bps"] < 0.9 * clean["node_throughput_bps"]
 
@@ -353,7 +349,7 @@ def test_tables_that_lead_nowhere_are_refused_at_once(tmp_path, old, new, destin
         "flows.a.messages": 1,
         "flows.a.start": "3 ms",  # behind the warm-up
     }
-    found = metrics(methods.simulate(override(scenario, changes), seed=1))
+    found = simulated(override(scenario, changes))
     assert found["flow_messages.a"] == 2
     with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
         methods.simulate(override(scenario, changes | {"flows.a.destination": "random"}), seed=1)
@@ -425,7 +421,7 @@ def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() ->
             building__dummy_phases=dummies,
             run__duration="20 ms",
         )
-        return metrics(methods.simulate(scenario))["node_throughput_bps"]
+        return simulated(scenario)["node_throughput_bps"]
 
     # Of a round's 8 phases 8 − D are for nodes; skipped, the others take no time.
     alone = node_bps(8, "kept")
@@ -460,15 +456,12 @@ def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:
     costs = {"hosts__message_cost": "1 us", "network__switch__crossbar_speedup": 2}
     for meps in (1, 2, 4):
         runs = {
-            barrier: metrics(
-                methods.simulate(
-                    small(
-                        building__barrier=barrier,
-                        building__meps_per_phase=meps,
-                        run__duration="6 ms",
-                        **(costs if barrier == "centralised" else {}),
-                    ),
-                    seed=1,
+            barrier: simulated(
+                small(
+                    building__barrier=barrier,
+                    building__meps_per_phase=meps,
+                    run__duration="6 ms",
+                    **(costs if barrier == "centralised" else {}),
                 )
             )
             for barrier in ("ideal", "centralised")
@@ -559,7 +552,7 @@ def test_unfolded_a_large_tree_stays_without_conflicts_also_with_dummies() -> No
             run__duration="4 ms",
             **changes,
         )
-        return metrics(methods.simulate(scenario, seed=1))["phase_s"]
+        return simulated(scenario)["phase_s"]
 
     far = wire_s() + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
     assert in_step() == pytest.approx(far, rel=0.02)
@@ -584,7 +577,7 @@ def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: s
         builders__folded=False,
         **({"building__change": change} | (WINDOWS if change == "window" else {})),
     )
-    found = metrics(methods.simulate(scenario, seed=1))
+    found = simulated(scenario)
     readouts, builders = (nodes + 1) // 2, nodes // 2
     assert found["events_built"] > 0
     assert found["node_throughput_bps"] == pytest.approx(found["written_throughput_bps"] / readouts)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.clos import folded_clos
@@ -39,6 +40,16 @@ def metrics(result: Result) -> dict[str, float]:
         else:
             flat[name] = value
     return flat
+
+
+def simulated(scenario: Scenario, seed: int | None = None) -> dict[str, float]:
+    """Metrics of a simulation."""
+    return metrics(methods.simulate(scenario, seed=seed))
+
+
+def analysed(scenario: Scenario) -> dict[str, float]:
+    """Metrics of the closed forms."""
+    return metrics(methods.analyse(scenario))
 
 
 def way_s(switches: int, size: int) -> float:
