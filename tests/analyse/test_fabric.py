@@ -207,7 +207,6 @@ def test_flows_on_one_link_take_their_sum() -> None:
 @pytest.mark.parametrize("order", ["by-port", "shuffled"])
 def test_flows_are_counted_as_the_schedule_check_does(order: str) -> None:
     scenario = load("lhcb-60-percent", {"hosts.order": order})
-    assert isinstance(scenario, Scenario)
     here = traffic(scenario)
     check = check_shift(here.paths, here.slots)
     batches = list(here.phases(np.ones(len(here.hosts))))
@@ -354,7 +353,6 @@ def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
 
 def test_the_same_fabric_is_cabled_once() -> None:
     scenario = load("lhcb-run3-test")
-    assert isinstance(scenario, Scenario)
     first = traffic(scenario)
     other = {
         "event.fragment_size": "100 B",

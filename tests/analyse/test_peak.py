@@ -134,7 +134,6 @@ def test_the_printed_formula_applies_within_5_percent_of_the_exact_peak() -> Non
     # with ⌈2.56⌉ + 1 = 4 events 3.0625 MB, 11.7 % less.
     assert first_failing(published(atlas(2e6), 6e3, 4.625e6).conditions) is None
     low = first_failing(published(atlas(2e6), 4e3, 3.46875e6).conditions)
-    assert low is not None
     assert low.name == "within 5 % of exact"
     assert "3.062 MB" in low.sentence
 
@@ -151,7 +150,6 @@ def test_a_cap_cuts_the_top_off_each_triangle() -> None:
     left = sum(5e6 - 1e6 * 25 / 775 - j * 25e9 / 8 / 12e3 for j in range(16, 20))
     assert many.peak_bytes == pytest.approx(16e6 + left)
     failing = first_failing(many.conditions)
-    assert failing is not None
     assert failing.name == "one event in capped ports"
 
 
@@ -178,20 +176,17 @@ def test_the_printed_count_does_not_slip_where_it_is_a_whole_number() -> None:
 def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
     # 21 kHz of 5 MB are 840 Gb/s into 800 Gb/s.
     failing = first_failing(exact(atlas(5e6), 21e3, builders=64).conditions)
-    assert failing is not None
     assert failing.name == "f·S < I"
     assert "840 Gb/s" in failing.sentence
 
     # 12 kHz · 1.6 ms = 19.2 events at once on 19 links.
     failing = first_failing(exact(atlas(5e6), 12e3, builders=19).conditions)
-    assert failing is not None
     assert failing.name == "overlapping events ≤ builders"
     assert "19.2 events" in failing.sentence
     assert first_failing(exact(atlas(5e6), 12e3, builders=20).conditions) is None
 
     # 20 kHz: N − 1 = 32 links of 25 Gb/s take all of the input.
     failing = first_failing(published(atlas(5e6), 20e3, 77.5e6).conditions)
-    assert failing is not None
     assert failing.name == "I > (N-1)·O"
     assert "32 builder links" in failing.sentence
 
@@ -199,7 +194,6 @@ def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
 def test_a_full_input_is_not_taken_as_idle_between_events() -> None:
     # 20 kHz · 5 MB = 800 Gb/s: the input is never idle, which f·S < I excludes.
     failing = first_failing(exact(atlas(5e6), 20e3, builders=64).conditions)
-    assert failing is not None
     assert failing.name == "f·S < I"
 
 
@@ -220,10 +214,8 @@ def test_no_arrivals_hold_more_than_events_back_to_back(arrivals: list[float]) -
 
 def test_the_bound_for_any_arrivals_needs_enough_builders_in_turn() -> None:
     crowded = first_failing(back_to_back(atlas(5e6), builders=31, in_turn=True).conditions)
-    assert crowded is not None
     assert crowded.name == "I ≤ builders·O"
     at_random = first_failing(back_to_back(atlas(5e6), builders=32, in_turn=False).conditions)
-    assert at_random is not None
     assert at_random.name == "events in turn"
 
 

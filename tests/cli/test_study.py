@@ -306,13 +306,11 @@ def cluster() -> Iterator[Callable[[str, *tuple[str, ...]], subprocess.Popen[str
 @pytest.mark.process
 def test_a_sites_cluster(folder, cluster, tmp_path) -> None:
     scheduler = cluster("scheduler", "--port", "0")
-    assert scheduler.stderr is not None
     lines = iter(scheduler.stderr.readline, "")
     address = next(found[0] for line in lines if (found := re.search(r"tcp://[0-9.:]+", line)))
     threading.Thread(target=scheduler.stderr.read, daemon=True).start()
     words = ("--scheduler", address, "--store", "s")
     with begun(folder, "run", "mine.toml", *words) as process:
-        assert process.stderr is not None
         assert process.stderr.readline() == (
             "daqloom: the scheduler has no worker yet; waiting for the first\n"
         )

@@ -21,9 +21,7 @@ def laptop(apart: bool = False, seed: int = 1, **faults: dict[str, object]) -> S
         for name, fault in faults.items()
         for key, value in fault.items()
     }
-    found = load("laptop", {"faults.seed": seed, **keys, **(APART if apart else {})})
-    assert isinstance(found, Scenario)
-    return found
+    return load("laptop", {"faults.seed": seed, **keys, **(APART if apart else {})})
 
 
 def units(plan: list[Planned]) -> list[int]:

@@ -67,7 +67,6 @@ def test_a_run_that_fails_after_the_warm_up_keeps_what_it_measured() -> None:
     with pytest.raises(MeasureError, match="too few units are left, 2 of 3") as raised:
         measure(scenario, launcher=Local(FAKE))
     result = raised.value.result
-    assert result is not None
     assert result.failure == str(raised.value)
     assert not result.interrupted
     assert result.metric("units_lost") == 1

@@ -51,7 +51,6 @@ def test_what_does_not_fit_is_told_in_a_sentence() -> None:
 
 def test_the_laptop_is_the_same_to_all_methods() -> None:
     scenario = load("daqpipe-laptop")
-    assert isinstance(scenario, Scenario)
     where = places(scenario)
     assert (where.units, where.streams, where.fragment_bytes) == (4, 1, [1000] * 4)
     pushed = tiny_daqpipe(building__mode="push", building__credits=7)

@@ -11,7 +11,6 @@ import pytest
 from daqloom.measure.told import fates
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.models import Scenario
 from daqloom.simulate.run import simulate
 from daqloom.topology.loaded import load
 from support.regrouping import SMALL, fault, members, scenario_of, sums_up
@@ -287,7 +286,6 @@ def laptop(**fault: object) -> Result:
     keys = {"event.rate": "20 kHz", "run.warmup": "0 s", "run.duration": "10 s"}
     given = {"what": "unit", "which": "1", "at": "3 s", **fault}
     scenario = load("laptop", keys | {f"faults.injected.x.{key}": given[key] for key in given})
-    assert isinstance(scenario, Scenario)
     return simulate(scenario, seed=1)
 
 

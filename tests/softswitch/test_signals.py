@@ -36,7 +36,6 @@ def ended(how: str, number: signal.Signals) -> tuple[int, str, str]:
         text=True,
     )
     try:
-        assert program.stdout is not None
         assert program.stdout.readline() == "waits\n"
         program.send_signal(number)
         said, errors = program.communicate(timeout=HUNG_S)

@@ -13,6 +13,4 @@ def rack(**changes: object) -> Scenario:
     if "network__switch__tor__model" not in changes:
         small["network__switch__tor__queue_packets"] = FRAMES
     keys = {key.replace("__", "."): value for key, value in (small | changes).items()}
-    found = load("lab-rack", keys)
-    assert isinstance(found, Scenario)
-    return found
+    return load("lab-rack", keys)

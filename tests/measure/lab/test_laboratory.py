@@ -62,7 +62,6 @@ def test_a_full_port_drops_and_every_packet_is_accounted_for() -> None:
             stdout=subprocess.PIPE,
             text=True,
         ) as process:
-            assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             to = network.hosts[1].address
             subprocess.run([*sender.enter, sys.executable, "-c", SEND, to, "100"], check=True)
@@ -126,7 +125,6 @@ with Laboratory(lab_network(load("lab-rack", {"readout.units": 2, "builders.unit
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         holders = [int(number) for number in process.stdout.readline().split()]
         assert len(holders) == 4
         assert all(Path(f"/proc/{holder}").exists() for holder in holders)

@@ -131,10 +131,8 @@ def test_evidence_is_computed_from_counters_and_readings() -> None:
     assert (found.lateness, found.pressure, found.rates, found.means) == (0.05, 0.5, None, None)
     assert found.excess == pytest.approx(0.05)
     found = evidence_of(host, COUNT, [reading(0, 0.0), reading(100, 1.0), reading(300, 2.0)])
-    assert found.rates is not None
     assert found.rates.values == (100.0, 200.0)
     assert found.rates.error == pytest.approx(300**0.5)
-    assert found.means is not None
     assert found.means.values[0] == found.means.values[1]
     assert found.means.error == 0
     assert found.tail_s == (latency_bucket(400)[0],) * 2

@@ -48,7 +48,6 @@ def test_the_smallest_burst_that_makes_the_host_wait_is_the_slack_of_the_buffer(
 
 def test_the_report_sets_both_beside_each_other(found):
     finding = study_port_wait.finding(found)
-    assert finding is not None
     assert finding.sentences == (
         "PortXmitWait gives the configured buffer at 12 of 12 points: exact to the block of 64 B "
         "at 6, within 4 KiB at all of them.",

@@ -117,8 +117,6 @@ def test_the_timeline_has_a_row_for_each_node_and_a_bar_for_each_stage(barrier: 
     names = [host.name for host in fabric_system(scenario).fabric.hosts]
     assert shown.y.names == names
     first, last = shown.x.ends
-    assert first is not None
-    assert last is not None
     assert 0 <= first < last <= 0.5
     expected = defaultdict(list)
     for node, begin_s, end_s in rows(result.series["phases"], "node", "begin_s", "end_s"):
@@ -213,7 +211,6 @@ def fabric_of(name: str, folder: Path) -> Fabric:
     if name in ("three", "island"):
         return three_level() if name == "three" else island()
     scenario = ring(folder) if name == "ring" else load(name)
-    assert isinstance(scenario, Scenario)
     return fabric_system(scenario).fabric
 
 

@@ -27,9 +27,7 @@ def laptop(**changes: object) -> Scenario:
         "measure.stream_buffer": "6 MB",
         "measure.output_buffer": "6 MB",
     }
-    found = load("laptop", few | {f"measure.{key}": value for key, value in changes.items()})
-    assert isinstance(found, Scenario)
-    return found
+    return load("laptop", few | {f"measure.{key}": value for key, value in changes.items()})
 
 
 def expect_accounted(result: Result) -> None:

@@ -133,7 +133,6 @@ def switch(path: Path, *options: str, enter: Sequence[str] = ()) -> Iterator[Run
         text=True,
     )
     try:
-        assert process.stderr is not None
         said = process.stderr.readline()
         found = re.search(r"listens at ([^;]+);", said)
         assert found, said + process.stderr.read()
