@@ -13,16 +13,24 @@ from daqloom.topology.loaded import load
 from support.command import invoke
 from support.measure.small_runs import DAQLOOM
 
+SHM = "shm /dev/shm tmpfs rw,size={} 0 0\n"
+
+
+def limits(files: str = "65536  65536", locked: str = "unlimited  unlimited") -> str:
+    """Soft and hard limits, as the kernel lists them."""
+    return (
+        "Limit                     Soft Limit           Hard Limit           Units\n"
+        f"Max open files            {files}                files\n"
+        f"Max locked memory         {locked}            bytes\n"
+    )
+
+
 GOOD = {
     "proc/loadavg": "3.90 2.00 1.00 4/700 4711\n",
     "sys/devices/system/cpu/online": "0-7\n",
     "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n"
     "HugePages_Free: 12\nHugepagesize:   2048 kB\n",
-    "proc/self/limits": (
-        "Limit                     Soft Limit           Hard Limit           Units\n"
-        "Max open files            65536                65536                files\n"
-        "Max locked memory         unlimited            unlimited            bytes\n"
-    ),
+    "proc/self/limits": limits(),
     "proc/self/status": "Name:\tdaqloom\nCpus_allowed_list:\t0-7\n",
     "proc/mounts": "tmpfs /dev/shm tmpfs rw,nosuid,size=8388608k 0 0\n",
     "proc/77/comm": "chronyd\n",
@@ -99,30 +107,10 @@ LACKS = [
         "hugepages",
         "within_size",
     ),
-    (
-        "proc/self/limits",
-        "Max open files            65536   65536  files\nMax locked memory  65536  65536 bytes\n",
-        "locked memory",
-        "memlock",
-    ),
-    (
-        "proc/self/limits",
-        "Max open files     512   512  files\nMax locked memory  unlimited  unlimited bytes\n",
-        "open files",
-        "nofile 4096",
-    ),
-    (
-        "proc/mounts",
-        "shm /x tmpfs rw 0 0\nshm /dev/shm tmpfs rw,size=65536k 0 0\n",
-        "/dev/shm",
-        "remount",
-    ),
-    (
-        "proc/self/limits",
-        "Max open files     512   1023  files\nMax locked memory  unlimited  unlimited bytes\n",
-        "open files",
-        "nofile 4096",
-    ),
+    ("proc/self/limits", limits(locked="65536  65536"), "locked memory", "memlock"),
+    ("proc/self/limits", limits(files="512   512"), "open files", "nofile 4096"),
+    ("proc/self/limits", limits(files="512   1023"), "open files", "nofile 4096"),
+    ("proc/mounts", f"shm /x tmpfs rw 0 0\n{SHM.format('65536k')}", "/dev/shm", "remount"),
     ("proc/sys/net/ipv4/tcp_congestion_control", "bbr\n", "TCP congestion control", "cubic"),
     ("proc/sys/net/core/rmem_max", "212992\n", "socket buffers", "rmem_max"),
     ("proc/sys/net/ipv4/tcp_wmem", "4096 16384 2097152\n", "socket buffers", "tcp_wmem"),
@@ -208,11 +196,9 @@ def test_a_scenario_has_needs(tmp_path: Path, needs: Needs, check: str, state: s
 
 def test_what_a_scenario_cannot_do_without_fails(tmp_path: Path) -> None:
     down = {"sys/class/infiniband/mlx5_0/ports/1/state": "1: DOWN\n", "proc/77/comm": "bash\n"}
-    limits = "Max open files  65536 65536 files\nMax locked memory  1000000 1000000 bytes\n"
-    where = machine(tmp_path, **down, **{"proc/self/limits": limits})
-    found = findings(
-        where, with_needs(transport="libfabric:verbs", windows=True, hosts=2, units_here=2)
-    )
+    where = machine(tmp_path, **down, **{"proc/self/limits": limits(locked="1000000  1000000")})
+    needs = with_needs(transport="libfabric:verbs", windows=True, hosts=2, units_here=2)
+    found = findings(where, needs)
     assert {check for check, finding in found.items() if finding.state == "fail"} == {
         "RDMA",
         "clock synchronisation",
@@ -221,21 +207,13 @@ def test_what_a_scenario_cannot_do_without_fails(tmp_path: Path) -> None:
 
 
 def test_a_soft_limit_that_may_be_raised_lacks_nothing(tmp_path: Path) -> None:
-    limits = "Max open files  30 72 files\nMax locked memory  unlimited  unlimited bytes\n"
-    found = findings(machine(tmp_path, **{"proc/self/limits": limits}), MODEST)
+    found = findings(machine(tmp_path, **{"proc/self/limits": limits(files="30  72")}), MODEST)
     assert found["open files"].state == "ok"
 
 
 def test_the_memory_of_a_scenario_is_that_of_its_buffers() -> None:
-    scenario = load(
-        "laptop",
-        [
-            "measure.stream_buffer=1 MB",
-            "measure.output_buffer=10 MB",
-            "readout.streams=2",
-            "readout.units=4",
-        ],
-    )
+    buffers = {"measure.stream_buffer": "1 MB", "measure.output_buffer": "10 MB"}
+    scenario = load("laptop", buffers | {"readout.streams": 2, "readout.units": 4})
     # Four nodes, each with two streams of 1 MB and an output of 10 MB.
     assert needs_of(scenario).memory_bytes == 4 * (2 * 1_000_000 + 10_000_000)
 

@@ -28,6 +28,7 @@ from daqloom.result import StoppedError
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.show import to_toml
 from daqloom.system import System
 from daqloom.topology.loaded import override, settled
 from support.children import children
@@ -264,11 +265,7 @@ def test_cores_are_numbers_and_ranges() -> None:
 @pytest.fixture
 def scenario_file(tmp_path):
     file = tmp_path / "small.toml"
-    file.write_text(
-        "[event]\npacking = 10\n[readout]\nunits = 3\nstreams = 1\n"
-        '[network]\ntechnology = "infiniband"\nleaves = 1\nspines = 1\nhosts_per_leaf = 4\n'
-        '[measure]\nlaunch = "by-hand"\nheartbeat = "50 ms"\nfault_timeout = "2 s"\n'
-    )
+    file.write_text(to_toml(small(launch="by-hand")))
     return file
 
 

@@ -39,23 +39,15 @@ def test_a_trace_that_the_arrivals_do_not_use_is_refused():
     with pytest.raises(
         ScenarioError, match=r'event.trace means nothing with event.arrivals = "deterministic"; '
     ):
-        override(
-            load("small-rack"), {"event.trace": "nobody.txt", "event.arrivals": "deterministic"}
-        )
+        load("small-rack", {"event.trace": "nobody.txt", "event.arrivals": "deterministic"})
 
 
 def test_atlas_lab_carries_the_figures_of_the_paper():
     lab = load("atlas-lab")
     assert (lab.readout.units, lab.builders.units, lab.building.concurrent_events) == (48, 32, 32)
-    assert (lab.network.links.uplink.rate, lab.network.links.access.rate) == (
-        800e9,
-        25e9,
-    )
+    assert (lab.network.links.uplink.rate, lab.network.links.access.rate) == (800e9, 25e9)
     assert (lab.event.size, lab.event.rate, lab.event.arrivals) == (5_000_000, 12e3, "poisson")
-    assert (lab.network.switch.core.model, lab.network.switch.tor.model) == (
-        "infinite",
-        "infinite",
-    )
+    assert lab.network.switch.core.model == lab.network.switch.tor.model == "infinite"
     assert (lab.run.duration, lab.run.warmup) == (5.0, 1.0)
 
 
@@ -97,18 +89,14 @@ def test_the_deep_switch_is_a_voq_of_8_gb_at_two_and_a_half_times_the_price():
 
 
 def test_a_larger_buffer_of_the_shallow_switch_is_all_shared():
-    tor = load(
-        "atlas-lab",
-        ["network.switch.tor.buffer=60 MB", "network.switch.tor.model=qfx5120-48y"],
-    ).network.switch.tor
+    keys = ["network.switch.tor.buffer=60 MB", "network.switch.tor.model=qfx5120-48y"]
+    tor = load("atlas-lab", keys).network.switch.tor
     assert (tor.dedicated, tor.shared) == (5_000_000, 55_000_000)
 
 
 def test_another_model_drops_the_numbers_of_the_one_it_replaces():
-    shallow = load(
-        "atlas-lab",
-        ["network.switch.tor.model=qfx5120-48y", "network.switch.tor.buffer=60 MB"],
-    )
+    keys = ["network.switch.tor.model=qfx5120-48y", "network.switch.tor.buffer=60 MB"]
+    shallow = load("atlas-lab", keys)
     assert override(shallow, ["network.switch.tor.alpha=2"]).network.switch.tor.buffer == 60_000_000
     marked = override(shallow, ["network.switch.tor.ecn_threshold=100 kB"])
     deep = override(marked, ["network.switch.tor.model=acx7100-48l"]).network.switch.tor
@@ -300,16 +288,12 @@ def test_ctrl_c_while_a_scenario_is_written_down_is_ctrl_c() -> None:
 
 @pytest.mark.parametrize(("written", "share"), [("20 %", 0.2), ("7.5%", 0.075), ("0.2", 0.2)])
 def test_a_share_may_be_written_in_per_cent(written, share):
-    gaussian = override(
-        load("small-rack"),
-        {"event.size_distribution": "gaussian", "event.size_spread": written},
-    )
+    spread = {"event.size_distribution": "gaussian", "event.size_spread": written}
+    gaussian = load("small-rack", spread)
     assert gaussian.event.size_spread == share
     assert to_toml(gaussian) == to_toml(override(gaussian, {"event.size_spread": share}))
 
 
 def test_a_share_in_per_cent_has_the_range_of_the_number():
     with pytest.raises(ScenarioError, match=r"dctcp_g = .* is too large; it must be at most 1"):
-        override(
-            load("small-rack"), {"transport.congestion": "dctcp", "transport.dctcp_g": "120 %"}
-        )
+        load("small-rack", {"transport.congestion": "dctcp", "transport.dctcp_g": "120 %"})

@@ -9,17 +9,12 @@ from support.small_fabrics import small
 SPINES = 4
 HOSTS = range(8)
 """Hosts of a pod."""
+FLOW = {"size": "1 KiB", "messages": 1, "transport": "udp"}
 FLOWS = {
     f"flows__from{source}to{destination}__{key}": value
     for source in HOSTS
     for destination in range(8, 16)
-    for key, value in {
-        "source": source,
-        "destination": destination,
-        "size": "1 KiB",
-        "messages": 1,
-        "transport": "udp",
-    }.items()
+    for key, value in (FLOW | {"source": source, "destination": destination}).items()
 }
 """Flows from each host of one pod to each of the other."""
 
@@ -66,16 +61,12 @@ def test_ways_are_those_of_the_seed_of_the_run() -> None:
     assert first != bytes_of_ports(run__seed=2)
 
 
+ROUTED = {"network__shape": "fat-tree", "network__routing": "d-mod-k"}
+
+
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"network__technology": "infiniband"},
-        {
-            "network__technology": "ethernet",
-            "network__shape": "fat-tree",
-            "network__routing": "d-mod-k",
-        },
-    ],
+    [{"network__technology": "infiniband"}, {"network__technology": "ethernet"} | ROUTED],
 )
 def test_a_network_without_ecmp_has_no_seed_of_a_hash(changes: dict[str, object]) -> None:
     with pytest.raises(ScenarioError, match=r"network.hash_seed means nothing with network\."):

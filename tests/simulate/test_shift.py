@@ -14,6 +14,9 @@ from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 from support.small_fabrics import INFINIBAND, metrics, ring, simulated, small, way_s
 
+WIDE = {"network__hosts_per_leaf": 4, "network__spines": 4, "network__switch__radix": 8}
+"""Two leaves with four hosts each, and full bisection."""
+
 
 def wire_s() -> float:
     """Of one MFP at 200 Gb/s: 100 packets of 4096 and 26 B, RDMA header 16, immediate 4."""
@@ -410,9 +413,7 @@ def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
 def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() -> None:
     def node_bps(nodes: int, dummies: str) -> float:
         scenario = small(
-            network__hosts_per_leaf=4,
-            network__spines=4,
-            network__switch__radix=8,
+            **WIDE,
             readout__units=nodes,
             building__dummies="all-ports",
             hosts__local_rate="200 Gb/s",  # its own builder takes a phase as others do
@@ -492,9 +493,7 @@ def test_a_window_has_no_number_of_multi_event_packets() -> None:
 
 def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None:
     scenario = small(
-        network__hosts_per_leaf=4,
-        network__spines=4,
-        network__switch__radix=8,
+        **WIDE,
         building__barrier="ideal",
         builders__folded=False,
         run__duration="6 ms",
@@ -569,9 +568,7 @@ WINDOWS = {"building__window": "50 us", "building__grace": "5 us"}
 @pytest.mark.parametrize("change", ["count", "window"])
 def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: str) -> None:
     scenario = small(
-        network__hosts_per_leaf=4,
-        network__spines=4,
-        network__switch__radix=8,
+        **WIDE,
         readout__units=(nodes + 1) // 2,
         builders__units=nodes // 2,
         builders__folded=False,

@@ -87,10 +87,7 @@ def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() ->
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (
-            {"network__links__access__delay": "1 ms"},
-            "access.0.down has 1 ms",
-        ),
+        ({"network__links__access__delay": "1 ms"}, "access.0.down has 1 ms"),
         ({"network__switch__tor__model": "acx7100-48l"}, 'switch.tor.model = "acx7100-48l"'),
         ({"network__switch__tor__ecn_threshold": "10 kB"}, "no switch with ecn_threshold"),
         ({"readout__units": 250}, "more than the 250"),
@@ -102,9 +99,8 @@ def test_what_cannot_be_made_is_refused_with_what_to_do(changes, sentence) -> No
 
 
 def test_only_an_ethernet_that_carries_tcp_is_made() -> None:
-    laptop = load("laptop")
     with pytest.raises(ScenarioError, match="makes Ethernets that carry TCP"):
-        lab_network(laptop)
+        lab_network(load("laptop"))
 
 
 def test_hosts_have_the_tcp_of_the_scenario() -> None:
@@ -124,6 +120,13 @@ def test_hosts_have_the_tcp_of_the_scenario() -> None:
     assert network.settings["ipv4/tcp_slow_start_after_idle"] == "1"
     assert network.settings["ipv4/tcp_recovery"] == "0"
     assert network.settings["ipv4/tcp_early_retrans"] == "0"
+
+
+def switch_of(network, folder: Path):
+    """The file of the network's software switch, read back."""
+    (rings,) = network.software
+    (folder / "switch.toml").write_text(document(network, rings))
+    return load_switch(folder / "switch.toml")
 
 
 def port(rate_bps: int = 20_000_000, **limits: int) -> Queue:
@@ -297,9 +300,7 @@ def test_a_software_switch_has_its_file_and_ports_that_are_no_bridges(tmp_path: 
     network = lab_network(rack(readout__units=2, builders__units=1, **SOFTWARE))
     (rings,) = network.software
     assert (rings.switch, rings.hosts) == (1, (2,))
-    file = tmp_path / "switch.toml"
-    file.write_text(document(network, rings))
-    switch = load_switch(file)
+    switch = switch_of(network, tmp_path)
     of = {queue.link.name: queue.device for queue in network.queues}
     assert set(switch.ports) == {of["uplink.0.up"], of["access.0.down"]}
     (ring,) = switch.rings.values()
@@ -318,9 +319,7 @@ def test_a_switch_whose_ports_share_a_memory_is_stood_in_for(tmp_path: Path) -> 
     network = lab_network(rack(readout__units=2, builders__units=2, **keys))
     (rings,) = network.software
     assert rings.hosts == (0, 1, 2, 3)
-    file = tmp_path / "switch.toml"
-    file.write_text(document(network, rings))
-    switch = load_switch(file)
+    switch = switch_of(network, tmp_path)
     memory = switch.shared_memory
     assert (memory.buffer, memory.dedicated, memory.alpha) == (200_000, 20_000, 0.5)
     assert (memory.cell_size, memory.cell_metadata) == (256, 64)
