@@ -12,10 +12,11 @@ from daqloom.analyse.fabric_link import Link
 from daqloom.analyse.fabric_messages import Messages
 from daqloom.analyse.fabric_slowest import Chance, Delay
 from daqloom.analyse.fabric_traffic import traffic
-from daqloom.scenario import Scenario, ScenarioError, presets
+from daqloom.scenario import ScenarioError, presets
 from daqloom.topology.loaded import load, override
 from daqloom.topology.shift_check import check_shift
 from daqloom.topology.system import fabric_system
+from support.imports import imported
 from support.small_fabrics import analysed, daqpipe, metrics, ring, small, way_s
 
 MFP_WIRE = 100 * (4096 + 26) + 16 + 4
@@ -331,24 +332,11 @@ def test_every_part_bounds_the_rate(name: str) -> None:
 
 @pytest.mark.process
 def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
-    import subprocess
-    import sys
-
-    systems = {name: load(name) for name in presets()}
-    fabrics = [
-        name
-        for name, system in systems.items()
-        if isinstance(system, Scenario) and system.building.protocol in ("shift", "daqpipe")
-    ]
-    code = (
-        "import sys\n"
-        "from daqloom import load\n"
-        f"for name in {fabrics}: load(name).analyse()\n"
-        "heavy = {'scipy', 'networkx', 'xarray', 'matplotlib', 'daqloom._engine'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    fabrics = [name for name in presets() if load(name).building.protocol in ("shift", "daqpipe")]
+    assert "lhcb-run3" in fabrics
+    heavy = {"scipy", "networkx", "xarray", "matplotlib", "daqloom._engine"}
+    calls = f"for name in {fabrics}: load(name).analyse()"
+    assert not heavy & imported(f"from daqloom import load\n{calls}")
 
 
 def test_the_same_fabric_is_cabled_once() -> None:

@@ -124,9 +124,7 @@ LACKS = [
 
 
 @pytest.mark.parametrize(("path", "text", "check", "fix"), LACKS)
-def test_what_is_lacking_is_told_with_what_to_do_and_nothing_else_is(
-    tmp_path: Path, path: str, text: str, check: str, fix: str
-) -> None:
+def test_each_lack_is_reported_with_its_fix_and_nothing_else_is(tmp_path, path, text, check, fix):
     found = findings(machine(tmp_path, **{path: text}))
     assert {name for name, finding in found.items() if finding.state != "ok"} == {check}
     assert found[check].state == "warn"

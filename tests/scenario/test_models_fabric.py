@@ -37,13 +37,6 @@ def test_fabrics_are_shipped_beside_racks() -> None:
     assert "atlas-lab" not in FABRICS
 
 
-@pytest.mark.parametrize("name", FABRICS)
-def test_what_is_shown_reads_back_as_the_same_system(name: str, tmp_path: Path) -> None:
-    shown = tmp_path / "shown.toml"
-    shown.write_text(to_toml(load(name)))
-    assert load(shown).hash() == load(name).hash()
-
-
 def given_in(scenario: Scenario) -> dict[str, object]:
     """The keys that a scenario shows, and their values as a file has them."""
     shown = scenario.document()

@@ -125,9 +125,7 @@ def test_a_comma_is_refused_with_the_form_that_is_read(dimension, text, pointed)
         (FREQUENCY, "10 khz", '"10 kHz"'),
     ],
 )
-def test_a_quantity_as_people_write_it_is_refused_with_the_form_that_is_read(
-    dimension, text, instead
-):
+def test_a_quantity_as_people_write_it_is_refused_with_its_form(dimension, text, instead):
     with pytest.raises(ValueError, match=f"; write it as {re.escape(instead)}$"):
         dimension.parse(text)
 
