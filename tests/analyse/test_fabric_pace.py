@@ -203,10 +203,7 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
             {"building__barrier": "neighbour"},
             "where nodes wait for their neighbours only, phases are those of nodes on",
         ),
-        (
-            {"building__barrier_slack": 2},
-            "with a slack of 2 barriers, phases are those of nodes on",
-        ),
+        ({"building__barrier_slack": 2}, "a slack of 2 barriers, phases are those of nodes on"),
         (
             {"building__synchronise": "adaptive"},
             "where nodes leave step (building.synchronise), phases are those of nodes on",

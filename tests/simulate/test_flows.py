@@ -289,11 +289,8 @@ def test_a_flow_may_be_between_hosts_without_units() -> None:
         host.name for number, host in enumerate(hosts.fabric.hosts) if number not in hosts.hosts
     ]
     alone = simulated(pull)
-    beside = simulated(
-        override(
-            pull, {"flows.a.source": free[0], "flows.a.destination": hosts.fabric.hosts[0].name}
-        )
-    )
+    ends = {"flows.a.source": free[0], "flows.a.destination": hosts.fabric.hosts[0].name}
+    beside = simulated(override(pull, ends))
     assert beside["flow_messages.a"] > 0
     assert beside["events_built"] == alone["events_built"]
 
