@@ -1,6 +1,5 @@
 """Which defaults are guesses at a system, and where they are told."""
 
-import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.part import Assumed
 from daqloom.scenario.quantities import TIME
 from daqloom.topology.loaded import load, override
-from support.command import printed
+from support.command import printed, record
 
 RACK = """
 [event]
@@ -57,6 +56,13 @@ def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
     assert load(name).assumed() == {}
 
 
+JITTER = {"hosts.jitter": "4.0"}
+
+
+def switch(level: str, **keys: object) -> dict[str, object]:
+    return {f"network.switch.{level}.{key}": value for key, value in keys.items()}
+
+
 @pytest.mark.parametrize(
     ("name", "change", "assumed"),
     [
@@ -64,26 +70,14 @@ def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
         ("small-rack", {"event.size_distribution": "poisson"}, {"event.size_quantum": "10 kB"}),
         (
             "small-rack",
-            {"network.switch.tor.model": "drop-tail"},
-            {"network.switch.tor.queue_packets": "1000", "hosts.jitter": "4.0"},
+            switch("tor", model="drop-tail"),
+            switch("tor", queue_packets="1000") | JITTER,
         ),
+        ("small-rack", switch("tor", model="qfx5120-48y"), switch("tor", alpha="1.0") | JITTER),
         (
             "small-rack",
-            {"network.switch.tor.model": "qfx5120-48y"},
-            {"network.switch.tor.alpha": "1.0", "hosts.jitter": "4.0"},
-        ),
-        (
-            "small-rack",
-            {
-                "network.switch.core.model": "shared-memory",
-                "network.switch.core.alpha": 1.0,
-            },
-            {
-                "network.switch.core.buffer": "32 MB",
-                "network.switch.core.cell_size": "256 B",
-                "network.switch.core.cell_metadata": "64 B",
-                "hosts.jitter": "4.0",
-            },
+            switch("core", model="shared-memory", alpha=1.0),
+            switch("core", buffer="32 MB", cell_size="256 B", cell_metadata="64 B") | JITTER,
         ),
         ("small-rack", {"transport.congestion": "static"}, {"transport.static_window": "64 KiB"}),
         ("laptop", {"building.change": "window"}, {"building.window": "1 ms"}),
@@ -105,17 +99,11 @@ def test_a_choice_brings_the_guesses_that_go_with_it(name, change, assumed) -> N
 
 
 def test_a_switch_that_is_named_gives_its_numbers(tmp_path: Path) -> None:
-    fabric = (
-        '[network]\ntechnology = "infiniband"\nleaves = 1\nspines = 1\nspine_links = 1\n'
-        "hosts_per_leaf = 4\n"
-    )
+    fabric = "leaves = 1\nspines = 1\nspine_links = 1\nhosts_per_leaf = 4\n"
     path = tmp_path / "fabric.toml"
-    path.write_text(fabric)
-    of_fabric = {
-        k: v
-        for k, v in load(path).assumed().items()
-        if k.startswith(("network.switch.", "network.links."))
-    }
+    path.write_text(f'[network]\ntechnology = "infiniband"\n{fabric}')
+    starts = ("network.switch.", "network.links.")
+    of_fabric = {k: v for k, v in load(path).assumed().items() if k.startswith(starts)}
     assert of_fabric == {
         "network.switch.radix": "40",
         "network.links.rate": "200 Gb/s",
@@ -147,8 +135,7 @@ def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
     assert shown.endswith(to_toml(load(rack)))
     assert tomllib.loads(shown)["network"]["links"]["uplink"]["rate"] == "800 Gb/s"
     assert "\nassumed: network.links.uplink.rate = 800 Gb/s\n" in printed("analyse", rack)
-    record = json.loads(printed("analyse", rack, "--json"))
-    assert record["assumed"] == {"network.links.uplink.rate": "800 Gb/s"}
+    assert record("analyse", rack)["assumed"] == {"network.links.uplink.rate": "800 Gb/s"}
     assert "ssumed" not in printed("show", "small-rack")
 
 

@@ -13,6 +13,7 @@ SWITCH = {
     "ports": {"up": {"device": "net_null0"}, "down": {"device": "net_null1", "packets": 100}},
     "rings": {"dcm1": {"port": "down", "to": "10.0.0.1", "rate": "0.78 Gb/s", "packets": 14_000}},
 }
+CORES, SHARED = {"runs.cores": [1, 2]}, {"shared_memory.buffer": "1 MB"}
 
 
 def switch(**keys: object) -> SwitchFile:
@@ -31,18 +32,9 @@ def test_a_file_is_read_with_overrides(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        (
-            {"runs.cores": [1, 2], "shared_memory.buffer": "1 MB"},
-            "shared_memory.buffer needs one core",
-        ),
-        (
-            {"runs.cores": [1, 2], "rings.dcm1.pause_at": 5},
-            "rings.dcm1.pause_at needs one core",
-        ),
-        (
-            {"shared_memory.buffer": "1 MB", "shared_memory.dedicated": "2 MB"},
-            "dedicated is larger than buffer",
-        ),
+        (CORES | SHARED, "shared_memory.buffer needs one core"),
+        (CORES | {"rings.dcm1.pause_at": 5}, "rings.dcm1.pause_at needs one core"),
+        (SHARED | {"shared_memory.dedicated": "2 MB"}, "dedicated is larger than buffer"),
         ({"control.openflow": ["10.0.0.1:6653"]}, "is no controller of OpenFlow; expected tcp:"),
         ({"control.openflow": ["tcp:10.0.0.1:of"]}, "is no controller of OpenFlow; expected tcp:"),
         ({"control.openflow": ["ssl:[::1]:"]}, "is no controller of OpenFlow; expected tcp:"),

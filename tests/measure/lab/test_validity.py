@@ -120,11 +120,8 @@ def test_a_busy_machine_is_measured() -> None:
 
 def test_evidence_is_computed_from_counters_and_readings() -> None:
     def reading(events: int, seconds: float) -> dict[int, Counters]:
-        return {
-            0: Counters(
-                {"meps_delivered": events, "elapsed_s": seconds, "building_bucket.400": events}
-            )
-        }
+        counts = {"meps_delivered": events, "building_bucket.400": events}
+        return {0: Counters(counts | {"elapsed_s": seconds})}
 
     host = {"host_lateness": 0.05, "host_pressure": 0.5}
     found = evidence_of(host, COUNT, [])
