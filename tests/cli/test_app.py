@@ -22,7 +22,7 @@ from daqloom.metrics import METRICS
 from daqloom.scenario import ScenarioError, presets
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.study.file import shipped_studies
-from support.command_line import commands
+from support.command import commands
 
 invoke = commands().invoke
 

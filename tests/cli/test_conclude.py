@@ -12,7 +12,7 @@ from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.runner import run
 from daqloom.study.store import Store
-from support.command_line import commands
+from support.command import commands
 
 invoke, _, printed, record, refused = commands()
 STUDY = """

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from daqloom.data import Mep, MepState, Mfp
-from support.command_line import commands
+from support.command import commands
 
 invoke, _, printed, _, refused = commands("data", silent=True)
 DAMAGED = 1

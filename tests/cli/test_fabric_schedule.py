@@ -11,7 +11,7 @@ import pytest
 from daqloom import methods
 from daqloom.scenario.show import to_toml
 from daqloom.topology.loaded import load, override
-from support.command_line import commands
+from support.command import commands
 from support.small_fabrics import ring, small
 
 invoke, _, printed, record, refused = commands("topology")

@@ -14,7 +14,7 @@ from daqloom.faults.failure import Period, failures_of
 from daqloom.faults.links import Links
 from daqloom.faults.read import read_logs
 from daqloom.faults.summary import variants
-from support.command_line import commands
+from support.command import commands
 from support.repository import DATA
 
 run = commands().run

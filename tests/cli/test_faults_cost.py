@@ -18,7 +18,7 @@ from daqloom.report.figure import Line
 from daqloom.study.broken import throughputs
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load
-from support.command_line import commands
+from support.command import commands
 from support.figures import marks
 
 run = commands("faults", "cost").run

@@ -15,7 +15,7 @@ from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.system import System
 from daqloom.topology.loaded import load
-from support.command_line import commands
+from support.command import commands
 from support.ordinary_user import ordinary_user
 
 BAD_INPUT = 2

@@ -13,7 +13,7 @@ from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.anomalies import Kind as AnomalyKind
 from daqloom.topology.load import load_fabric
 from daqloom.topology.routes import Kind as DefectKind
-from support.command_line import commands
+from support.command import commands
 from support.repository import DATA, ROOT
 
 invoke, _, printed, record, refused = commands("topology")

@@ -15,7 +15,7 @@ from daqloom.faults.failure import Failure, Period
 from daqloom.faults.summary import Variant
 from daqloom.topology.loaded import load
 from daqloom.topology.system import fabric_system
-from support.command_line import commands
+from support.command import commands
 
 DAY_S = 86_400.0
 

@@ -14,7 +14,7 @@ from daqloom.faults.failure import failures_of
 from daqloom.faults.links import Links
 from daqloom.faults.opensm_log import NAMELESS
 from daqloom.faults.read import read_logs
-from support.command_line import commands
+from support.command import commands
 from support.repository import DATA
 
 _, _, printed, _, refused = commands("faults", "log")
