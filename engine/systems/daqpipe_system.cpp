@@ -125,7 +125,7 @@ void DaqpipeSystem::end_event_wait(Time now) {
     }
 }
 
-/// The next event waits for its time, and for the manager to have none left that no builder takes.
+/// The next event waits for its time, and until the manager has none left without a builder unit.
 void DaqpipeSystem::await_event(Time now) {
     const Time due = config_.event_interval * static_cast<std::int64_t>(events_);
     nodes().events().push({std::max(now, due), kEvent, 0});
@@ -138,7 +138,7 @@ void DaqpipeSystem::await_slot(std::uint32_t number, Time now) {
 
 // ---- time slots and consumers -------------------------------------------------------------------
 
-/// By the clock of a unit that keeps to time slots.
+/// Begins a time slot, by the clock of the unit.
 void DaqpipeSystem::keep_slots(std::uint32_t number, Time now) {
     if (node(number).unit.keeps_slots()) {
         const Time local = nodes().clock(number).local(now);
@@ -201,7 +201,7 @@ void DaqpipeSystem::on_built(std::uint32_t number, EventId event, const EventRec
 // ---- counts -------------------------------------------------------------------------------------
 
 void DaqpipeSystem::on_counting() {
-    if (config_.warmup > Time::zero()) {  // else all counts, from the first instant on
+    if (config_.warmup > Time::zero()) {  // without a warm-up, all counts from the first instant on
         before_ = sums();
     }
 }

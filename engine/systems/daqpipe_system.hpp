@@ -22,14 +22,14 @@ namespace daqloom::systems {
 struct DaqpipeSystemConfig : RequestedConfig, protocol::DaqpipeRules {
     /// Mean size of a fragment, by readout unit.
     std::vector<base::Bytes> fragment_bytes;
-    bool is_poissonian = false;  ///< else always the mean
-    /// Between two events; zero: as fast as builders take them.
+    bool is_poissonian = false;  ///< false: always the mean
+    /// Time between two events; zero: as fast as builders take them.
     base::Time event_interval;
-    /// From a built event until its memory is free again.
+    /// Time from a built event until its memory is free again.
     base::DelayDistribution processing;
 };
 
-/// After the warm-up, all nodes together.
+/// Counts after the warm-up, all nodes together.
 struct DaqpipeReport {
     DAQLOOM_FIELDS(
         DaqpipeReport, (base::Time, window, "From the end of the warm-up to the end."),
@@ -50,7 +50,7 @@ protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config);
 
 class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
   public:
-    /// An event given to a builder and not yet built.
+    /// An event given to a builder unit and not yet built.
     struct Assigned {
         DAQLOOM_FIELDS(Assigned, (protocol::EventId, event, "Number of each event."),
                        (protocol::BuilderIndex, builder, "Its builder unit; then those on spares."),
@@ -74,7 +74,7 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     /// Keeps the events built from now on.
     void record_events() { recording_ = true; }
     [[nodiscard]] const std::vector<Built>& events_built() const { return recorded_; }
-    /// By event.
+    /// Events under way, in the order of their numbers.
     [[nodiscard]] std::vector<Assigned> events_under_way() const;
 
   private:
@@ -106,9 +106,9 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
 
     void on_source_event(base::Time now);
     void await_event(base::Time now);
-    /// The next event may come when the event manager has given out those that are there.
+    /// The next event may come once the event manager has given out all pending ones.
     void end_event_wait(base::Time now);
-    /// Fragments that its source has.
+    /// Gives a readout unit the fragments that its source has.
     void feed(std::uint32_t number, base::Time now);
     void keep_slots(std::uint32_t number, base::Time now);
     void await_slot(std::uint32_t number, base::Time now);
@@ -120,10 +120,10 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     void add(const protocol::DaqpipeUnit& unit, DaqpipeReport& sums) const;
 
     DaqpipeSystemConfig config_;
-    base::Table<protocol::ReadoutIndex, protocol::MfpSizes> sizes_;  ///< of those of the run
+    base::Table<protocol::ReadoutIndex, protocol::MfpSizes> sizes_;  ///< by readout unit of the run
     std::uint64_t clocks_ = 0;  ///< nodes that keep to time slots
     std::uint64_t events_ = 0;
-    bool event_waits_ = false;  ///< until the manager's backlog is gone
+    bool event_waits_ = false;  ///< for the end of the manager's backlog
     base::Pool<InProcess> in_process_;
     base::RandomStream processing_;
     DaqpipeReport counted_;

@@ -1,8 +1,7 @@
 // Pull building on a whole farm: racks of builder units behind two core routers, to which the
 // readout units are cabled by turns. Packet hops per CPU second, and where memory goes.
 //
-// One iteration simulates so many microseconds from nothing: connections come into being as they
-// are used.
+// One iteration simulates so many microseconds from nothing: connections are made on first use.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

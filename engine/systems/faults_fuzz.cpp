@@ -1,5 +1,5 @@
-// libFuzzer: whatever breaks in a system that can be described, no byte or event is lost that is
-// not counted, and no run stands still without a cause that is named.
+// libFuzzer: for any failures in any system that can be described, each byte or event lost is
+// counted, and no run stands still without a named cause.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Flows alone: a simulated system in which nothing is built.
+// Flows alone: a simulated system without event building.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@ namespace daqloom::systems {
 /// A node for each of `flow_hosts`, in their order.
 using FlowSystemConfig = SystemConfig;
 
-/// After the warm-up.
+/// Counts after the warm-up.
 struct FlowReport {
     DAQLOOM_FIELDS(FlowReport, (base::Time, window, "From the end of the warm-up to the end."),
                    (base::Time, processor,
                     "Time of processors spent on messages, a sum over the nodes."))
 };
 
-/// No unit writes letters.
+/// Content of letters without units: empty.
 struct NoNote {};
 
 class FlowSystem final : public SystemOf<NoNote> {
@@ -29,7 +29,7 @@ class FlowSystem final : public SystemOf<NoNote> {
 
     [[nodiscard]] const FlowSystemConfig& config() const { return config_; }
     [[nodiscard]] FlowReport report() const { return base::since(sums(), before_); }
-    /// Of flows.
+    /// Latency of flows' messages.
     [[nodiscard]] const sim::Histogram& write_latency() const override {
         return nodes().flow_write_latency();
     }
@@ -52,7 +52,7 @@ class FlowSystem final : public SystemOf<NoNote> {
     [[nodiscard]] FlowReport sums() const { return {now(), nodes().processor_used()}; }
 
     FlowSystemConfig config_;
-    FlowReport before_;  ///< what had been counted when the warm-up ended
+    FlowReport before_;  ///< counts at the end of the warm-up
     bool warm_ = false;
 };
 

@@ -100,7 +100,7 @@ void FlowTraffic::add_senders(std::uint32_t flow, std::uint64_t seed, const netw
     }
 }
 
-/// By place.
+/// Mean time between messages of a source, by place in `flow_hosts`.
 std::vector<double> FlowTraffic::intervals_ps(const Flow& flow, const network::Graph& graph,
                                               const transport::Transport& transport) const {
     if (flow.load == 0) {
@@ -125,7 +125,7 @@ std::vector<double> FlowTraffic::intervals_ps(const Flow& flow, const network::G
     return of_place;
 }
 
-/// Posts what is due as long as there is room.
+/// Posts the messages that are due, as long as there is room.
 void FlowTraffic::supply(std::uint32_t index, Time now, Carrier& carrier) {
     Sender& sender = senders_[index];
     const Flow& flow = config_.flows[sender.flow];
@@ -165,7 +165,7 @@ void FlowTraffic::post(std::uint32_t index, Time now, Carrier& carrier) {
     set_due(sender);
 }
 
-/// When the next message is due. Even intervals are summed up before they are rounded.
+/// Sets the time of the next message. Even intervals are summed up before they are rounded.
 void FlowTraffic::set_due(Sender& sender) const {
     const Flow& flow = config_.flows[sender.flow];
     sender.offset_ps = flow.is_poissonian
@@ -235,7 +235,7 @@ base::expected<void> FlowTraffic::check_conservation() const {
     for (const FlowCount& count : counted_) {
         arrived += count.messages + count.lost;
     }
-    // A sender may know of a message before its receiver's processor does, or after.
+    // A sender may have the completion before or after the receiver's processor has the message.
     const std::uint64_t here = under_way_.in_use();
     const bool balanced = arrived <= posted_ && here >= posted_ - std::min(arrived, completed_) &&
                           here <= 2 * posted_ - arrived - completed_;

@@ -22,7 +22,7 @@
 namespace daqloom::systems {
 
 struct Flow {
-    /// As destination: any of the other hosts of flows, drawn anew for each message.
+    /// Destination of a flow: another host of flows, drawn anew for each message.
     static constexpr std::uint32_t kAnyOther = ~std::uint32_t{0};
 
     DAQLOOM_FIELDS(
@@ -49,7 +49,7 @@ struct FlowsConfig {
                    (std::vector<Flow>, flows, "Flows."))
 };
 
-/// What all sources of a flow sent together.
+/// Counts of a flow, all its sources together.
 struct FlowCount {
     DAQLOOM_FIELDS(FlowCount, (std::uint64_t, messages, "Messages that have arrived."),
                    (base::Bytes, bytes, "Bytes of their payload."),
@@ -65,21 +65,21 @@ class FlowTraffic {
                        (std::uint32_t, source, "The place in `flow_hosts` of its sender."),
                        (std::uint32_t, flow, "Its flow, in the order of the configuration."))
     };
-    /// What nodes have to carry.
+    /// A message for the nodes to carry.
     struct Message {
         std::uint32_t from = 0;  ///< place in `flow_hosts`
-        std::uint32_t to = 0;    ///< the same
+        std::uint32_t to = 0;    ///< place in `flow_hosts`
         base::Bytes bytes = 0;
         transport::ServiceLevel service_level = 0;
         bool is_datagram = false;
-        std::uint32_t number = 0;  ///< of those under way
+        std::uint32_t number = 0;  ///< place among the messages under way
     };
     /// The system whose nodes these are.
     class Carrier {
       public:
         virtual ~Carrier() = default;
         virtual void carry(const Message& message, base::Time now) = 0;
-        /// Calls `on_due` with this sender then.
+        /// Calls `on_due` with this sender at `at`.
         virtual void wake(std::uint32_t sender, base::Time at) = 0;
     };
 
@@ -87,9 +87,9 @@ class FlowTraffic {
                                             const network::Graph& graph,
                                             const transport::Transport& transport);
 
-    /// From the first instant on.
+    /// Starts all flows, at the first instant.
     void start(Carrier& carrier);
-    /// From here on, what is counted counts.
+    /// Starts the counting.
     void begin_counting();
 
     void on_due(std::uint32_t sender, base::Time now, Carrier& carrier);
@@ -97,16 +97,16 @@ class FlowTraffic {
     void on_written(std::uint32_t message, base::Time now, Carrier& carrier);
     void on_lost(std::uint32_t message);
 
-    /// After the warm-up, by flow.
+    /// Counts after the warm-up, by flow.
     [[nodiscard]] std::vector<FlowCount> counted() const;
-    /// From the post of a message until its receiver has it, of those that arrived after the
+    /// Latency of a flow: from the post of a message until it is received, for arrivals after the
     /// warm-up.
     [[nodiscard]] const sim::Histogram& latency(std::uint32_t flow) const { return latency_[flow]; }
-    /// By flow.
+    /// Latencies by flow.
     [[nodiscard]] const std::vector<sim::Histogram>& latencies() const { return latency_; }
-    /// Senders whose next message an event will tell of.
+    /// Senders that wait for an event to post their next message.
     [[nodiscard]] std::uint32_t awaited() const { return awaited_; }
-    /// Books of messages, of which a part is under way.
+    /// Checks that each message has arrived, is lost or is under way.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
     /// Keeps the messages that arrive from now on.
@@ -120,15 +120,15 @@ class FlowTraffic {
         std::uint32_t place = 0;  ///< in `flow_hosts`
         double interval_ps = 0;
         base::RandomStream random;
-        double offset_ps = 0;                 ///< of the next message from the flow's start
-        base::Time due = base::Time::zero();  ///< the same as an instant
+        double offset_ps = 0;                 ///< from the flow's start to the next message
+        base::Time due = base::Time::zero();  ///< instant of the next message
         std::uint64_t posted = 0;
         std::uint32_t outstanding = 0;
         bool is_awaited = false;  ///< an event will come at `due`
     };
     struct UnderWay {
         std::uint32_t sender = 0;
-        std::uint8_t ends = 2;  ///< its arrival, and its sender's knowledge of it
+        std::uint8_t ends = 2;  ///< ends still to come: arrival, and completion at the sender
         base::Time posted;
     };
 
@@ -147,7 +147,7 @@ class FlowTraffic {
     base::Pool<UnderWay> under_way_;
     std::vector<sim::Histogram> latency_;    ///< by flow
     std::vector<FlowCount> counted_;         ///< by flow
-    std::vector<FlowCount> counted_before_;  ///< when the warm-up ended
+    std::vector<FlowCount> counted_before_;  ///< counts at the end of the warm-up
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
     std::uint32_t awaited_ = 0;

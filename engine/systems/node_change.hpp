@@ -1,4 +1,4 @@
-// What happens to a node during a run.
+// Faults of a node during a run.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace daqloom::systems {
 
 struct NodeChange {
     enum class What : std::uint8_t {
-        /// Until `until` its processor takes nothing in, notices no completion and sends nothing;
-        /// its adapter goes on: what others write to its memory arrives and is acknowledged.
+        /// Until `until` the node's processor takes nothing in, notices no completion and sends
+        /// nothing; its adapter goes on: writes to its memory arrive and are acknowledged.
         stop,
-        /// The processes of its units are killed, and until `until` no other can be started there;
-        /// only where the others regroup.
+        /// The processes of the node's units are killed, and no other can be started there before
+        /// `until`; only where units regroup.
         kill,
-        slow,  ///< from now on its processor takes `factor` times as long as usual; 1: as usual
+        slow,  ///< its processor takes `factor` times as long as usual from now on; 1: as usual
     };
 
     base::Time at{};

@@ -22,15 +22,15 @@ struct Transfer {
     Time work;
 };
 
-/// A builder: those it serves have equal shares, the others wait.
+/// A builder: the nodes that it serves have equal shares, the others wait.
 ///
-/// `attained_` is the work that each would have received that is there since the builder was last
-/// idle. A transfer ends when it has grown by the transfer's own work, so nothing has to be updated
-/// for all of them when one comes or goes.
+/// `attained_` is the work of a node that has been served since the builder was last idle. A
+/// transfer ends when `attained_` has grown by the transfer's work, so no other transfer has to be
+/// updated when one comes or goes.
 class Builder {
   public:
     [[nodiscard]] bool is_idle() const { return served_.empty(); }
-    /// When the next transfer ends if nobody comes.
+    /// End of the next transfer, if no node comes before.
     [[nodiscard]] Time next_end() const { return next_end_; }
 
     void begin(Transfer transfer, std::uint32_t writers, Time now) {
@@ -57,7 +57,7 @@ class Builder {
         return node;
     }
 
-    /// Work of those who are here that is not done.
+    /// Unfinished work of all nodes at the builder.
     [[nodiscard]] Time left(Time now) {
         bring_to(now);
         Time left;
@@ -72,8 +72,8 @@ class Builder {
 
   private:
     struct Served {
-        double ends_at;         ///< of `attained_`
-        std::uint64_t arrival;  ///< of equal ones the first to come ends first
+        double ends_at;         ///< value of `attained_` at the end
+        std::uint64_t arrival;  ///< among equal ends, the first to come ends first
         std::uint32_t node;
 
         friend auto operator<=>(const Served&, const Served&) = default;
@@ -109,7 +109,7 @@ class Builder {
     std::vector<Served> served_;  ///< a heap, the next to end in front
     base::Ring<Transfer> waiting_;
     double attained_ = 0;  ///< ps
-    Time since_;           ///< `attained_` is right for this time
+    Time since_;           ///< time of `attained_`
     Time next_end_ = Time::never();
     std::uint64_t arrivals_ = 0;
 };
@@ -130,7 +130,7 @@ class NodeRing {
         for (sim::Event event = queue_.pop(); event.at < config_.duration; event = queue_.pop()) {
             if (event.kind == kArrives) {
                 arrive(event.index, event.at);
-            } else if (event.at == builders_[event.index].next_end()) {  // else somebody has come
+            } else if (event.at == builders_[event.index].next_end()) {  // else a node has come
                 end(event.index, event.at);
             }
         }

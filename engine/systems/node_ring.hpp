@@ -1,4 +1,4 @@
-// Nodes on a ring: linear shifting without its network, to see what the order of service does.
+// Nodes on a ring: linear shifting without its network, to study the order of service.
 //
 //     step n: node i writes to builder (i + n) mod N, after a random delay
 //
@@ -6,7 +6,7 @@
 //                  ↓   ↓   ↓   ↓         a builder receives at the rate of one link, whether from
 //        builder   n  n+1 n+2 n+3        one node or from several
 //
-// No switch is in it, and no message but the data: what is lost here is lost because nodes meet at
+// There is no switch and no message but the data: throughput is lost only because nodes meet at
 // builders, or wait for each other.
 #pragma once
 
@@ -47,7 +47,7 @@ struct NodeRingReport {
                    (base::Time, left, "What of it is not done at the end."))
 };
 
-/// Plays the ring: all nodes begin step 0 at time zero. O(log N) a transfer.
+/// Simulates the ring: all nodes begin step 0 at time zero. O(log N) a transfer.
 [[nodiscard]] base::expected<NodeRingReport> play_node_ring(const NodeRingConfig& config);
 
 }  // namespace daqloom::systems

@@ -2,8 +2,8 @@
 // sends and receives messages one after the other, a clock, and a host of the network.
 //
 // Units of a protocol live on nodes and write letters to each other. A letter becomes a task of its
-// sender's processor, then a message of the transport, and a task of its receiver's processor when
-// that has noticed it. What takes no time is done at once, without an event.
+// sender's processor, then a message of the transport and, once noticed, a task of its receiver's
+// processor. A task that takes no time is done at once, without an event.
 #pragma once
 
 #include <fmt/format.h>
@@ -62,51 +62,51 @@ struct NodesConfig {
     std::vector<NodeChange> node_changes;  ///< during the run
 };
 
-/// Letters carry `Content`.
+/// Nodes whose letters carry `Content`.
 template <class Content>
 class Nodes final : public transport::Listener {
   public:
     static constexpr std::uint32_t kTask = transport::Transport::kFirstOtherEvent;
     static constexpr std::uint32_t kNoticed = kTask + 1;  ///< index of both: task
     static constexpr std::uint32_t kFirstOtherEvent = kTask + 2;
-    /// Index: of the changes. Beyond the kinds of every driver.
+    /// Change of a node; index: that of the change. Beyond the kinds of every driver.
     static constexpr std::uint32_t kChange = 0xff;
 
     struct Letter {
         std::uint32_t from = 0;  ///< node
         std::uint32_t to = 0;    ///< node
         base::Bytes bytes = 0;
-        bool is_data = false;      ///< else a control message
-        bool completes = false;    ///< its sender is told when the data are where they belong
-        bool is_datagram = false;  ///< over UDP
-        std::uint16_t epoch = 0;   ///< in which it was sent; see `enter`
-        std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
+        bool is_data = false;    ///< else a control message
+        bool completes = false;  ///< the sender is notified when the data are at their destination
+        bool is_datagram = false;                     ///< over UDP
+        std::uint16_t epoch = 0;                      ///< epoch of its nodes; see `enter`
+        std::optional<ServiceLevel> service_level{};  ///< default: that of its kind
         Content content{};
     };
 
-    /// Whose units live on the nodes.
+    /// The system whose units live on the nodes.
     class Driver {
       public:
         virtual ~Driver() = default;
-        /// It is here, and its receiver's processor has taken it in.
+        /// Received and processed by the receiver's CPU.
         virtual void on_letter(const Letter& letter, base::Time now) = 0;
-        /// Its sender knows that the data are where they belong.
+        /// Completed: the sender knows that the data are at their destination.
         virtual void on_written(const Letter& letter, base::Time now) = 0;
-        /// The same of a flow's message, which has this number.
+        /// Messages of flows, by number: received, completed, or lost.
         virtual void on_flow_received(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_written(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_lost(std::uint32_t message) = 0;
-        /// Its sender's adapter has given up.
+        /// The adapter of the letter's sender has given up.
         virtual void on_unreachable(const Letter& /*letter*/, base::Time /*now*/) {}
-        /// The processes on a node are killed; until then no other can be started there.
+        /// The processes on a node are killed; no other can be started there before `until`.
         virtual void on_killed(std::uint32_t /*node*/, base::Time /*until*/, base::Time /*now*/) {}
-        /// Whether units that are lost are left out by the others.
+        /// Whether units go on without lost ones.
         [[nodiscard]] virtual bool regroups() const { return false; }
-        /// One that it has put into `events()` itself.
+        /// An event that the driver itself has put into `events()`.
         virtual void on_event(const sim::Event& event) = 0;
     };
 
-    /// `hosts`: that of each node, of the `hosts_there` of the network.
+    /// `hosts`: the host of each node, out of the `hosts_there` hosts of the network.
     static base::expected<std::unique_ptr<Nodes>> make(
         const NodesConfig& config, std::unique_ptr<transport::Transport> transport,
         std::size_t hosts_there, const std::vector<NodeIndex>& hosts, Driver& driver) {
@@ -132,9 +132,9 @@ class Nodes final : public transport::Listener {
         return nodes;
     }
 
-    /// From now on latencies are recorded by service level.
+    /// Records latencies by service level from now on.
     void record_levels() { records_levels_ = true; }
-    /// Of one node, in place of that of all.
+    /// Overrides the message cost for one node.
     void set_message_cost(std::uint32_t node, base::Time cost) { nodes_[node].message_cost = cost; }
 
     /// Runs until `until`, or until no event is left.
@@ -143,12 +143,12 @@ class Nodes final : public transport::Listener {
         transport_->run(until, *this);
     }
 
-    /// One node will soon write to another.
+    /// Prefetches the connection for the next message from one node to another.
     void expect(std::uint32_t from, std::uint32_t to) const {
         transport_->expect(nodes_[from].host, nodes_[to].host);
     }
-    /// A letter within a node is copied, and is no message of the processor. `of_flow`: it is no
-    /// unit's, but a flow's message, which has this number less one.
+    /// Messages within a node are memory copies and cost no processor time. `of_flow`: flow message
+    /// number + 1, or 0 for a unit's letter.
     void send(const Letter& letter, base::Time now, std::uint32_t of_flow = 0) {
         const std::uint32_t place = letters_.put(
             {letter, of_flow, static_cast<std::uint8_t>(letter.completes ? 2 : 1), false, now});
@@ -176,27 +176,26 @@ class Nodes final : public transport::Listener {
         }
     }
 
-    /// The process on a node makes new connections for this epoch; 0: it has ended. From now on it
-    /// takes no part in others: their letters are dropped, and counted. Within an event of the
-    /// driver's.
+    /// Opens a node's connections for an epoch; 0: none, its process has ended. From now on letters
+    /// of other epochs are dropped and counted. To be called within an event of the driver.
     void enter(std::uint32_t node, std::uint16_t epoch, base::Time now) {
         leave(node);
         epochs_[node] = epoch;
         transport_->close(nodes_[node].host, now, *this);
     }
-    /// The node's epoch is over; its connections are left as they are.
+    /// Ends the node's epoch; its connections are left as they are.
     void leave(std::uint32_t node) {
         epochs_.resize(nodes_.size());
         epochs_[node] = 0;
     }
-    /// A new process is on the node, which is not stopped and has nothing to do.
+    /// A new process is on the node, neither stopped nor busy.
     void restart(std::uint32_t node, base::Time now) {
         nodes_[node].stopped_until = nodes_[node].processor_free = now;
     }
     [[nodiscard]] base::Time stopped_until(std::uint32_t node) const {
         return nodes_[node].stopped_until;
     }
-    /// Letters that came to nodes that were not, or no more, in the epoch.
+    /// Letters dropped because their node was not, or no longer, in their epoch.
     [[nodiscard]] std::uint64_t letters_dropped() const { return letters_dropped_; }
 
     [[nodiscard]] base::Time now() const { return transport_->now(); }
@@ -205,19 +204,19 @@ class Nodes final : public transport::Listener {
     [[nodiscard]] transport::Transport& transport() { return *transport_; }
     [[nodiscard]] const transport::Transport& transport() const { return *transport_; }
     [[nodiscard]] const hosts::Clock& clock(std::uint32_t node) const { return nodes_[node].clock; }
-    /// Sent over the network.
+    /// Control messages sent over the network.
     [[nodiscard]] std::uint64_t control_messages() const { return control_messages_; }
-    /// Of letters (B).
+    /// Memory of letters (B).
     [[nodiscard]] std::size_t memory() const { return letters_.memory(); }
     [[nodiscard]] std::size_t letters_under_way() const { return letters_.in_use(); }
-    /// Spent on messages, all nodes together.
+    /// Processor time spent on messages, all nodes together.
     [[nodiscard]] base::Time processor_used() const { return processor_used_; }
-    /// The latency from the post of data to another node until the sender has the completion, for
+    /// Latency from the post of data to another node until the sender has the completion, for
     /// completions after the warm-up: of units' letters, or of flows' messages.
     [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
     [[nodiscard]] const sim::Histogram& flow_write_latency() const { return flow_write_latency_; }
-    /// The latency of messages of each service level, from the post until all of one is at its
-    /// host, of those that arrived after the warm-up; empty if not recorded.
+    /// Latency of messages by service level, from the post until all bytes are at the host, for
+    /// arrivals after the warm-up; empty if not recorded.
     [[nodiscard]] const std::vector<sim::Histogram>& level_latencies() const {
         return level_latencies_;
     }
@@ -229,16 +228,16 @@ class Nodes final : public transport::Listener {
     struct Node {
         NodeIndex host;
         base::Time message_cost;
-        double slowness = 1;  ///< factor of all that the processor takes time for
+        double slowness = 1;  ///< factor of all processor times
         base::Time processor_free;
         base::Time stopped_until;
         hosts::Clock clock;
     };
-    /// With the letters of pull building: one cache line.
+    /// A letter under way. One cache line, with the letters of pull building.
     struct Post {
         Letter letter;
         std::uint32_t of_flow = 0;
-        std::uint8_t ends = 1;  ///< of its parts, still to come
+        std::uint8_t ends = 1;  ///< parts still to come
         bool has_arrived = false;
         base::Time posted;
     };
@@ -252,7 +251,7 @@ class Nodes final : public transport::Listener {
           latency_(config.seed, "host latency"),
           core_free_(config.shared_cores) {}
 
-    /// Of a letter, for the processor of its sender or of its receiver.
+    /// Processor time of a letter, at its sender or at its receiver.
     [[nodiscard]] base::Time cost_of(const Letter& letter, std::uint32_t at,
                                      base::BitRate data) const {
         constexpr double most_s = 1e6;
@@ -266,12 +265,12 @@ class Nodes final : public transport::Listener {
                    ? cost
                    : base::Time::from_seconds(std::min(most_s, cost.seconds() * node.slowness));
     }
-    /// A letter of this node is no task of its own: it is sent or taken in at once.
+    /// Whether a node does a task of this cost at once, without an event.
     [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time cost, base::Time now) const {
         return cost == base::Time::zero() && running_ && nodes_[node].stopped_until <= now;
     }
 
-    /// The processor of a node has this to do, from now on or when it is free; returns the end.
+    /// Adds work to a node's processor, from now on or when it is free; returns its end.
     base::Time occupy(std::uint32_t at, base::Time cost, base::Time now) {
         Node& node = nodes_[at];
         if (node.stopped_until == base::Time::never()) {
@@ -291,8 +290,8 @@ class Nodes final : public transport::Listener {
         events().push({occupy(at, cost, now), kTask, task});
     }
 
-    /// For a task that is due then: the core that has been free for the shortest time, which leaves
-    /// others for what is due before; where none is free, that which is next.
+    /// Core for a task due at `due`: the core free for the shortest time, which leaves others for
+    /// earlier tasks; if none is free, the next one to be.
     base::Time& core_for(base::Time due) {
         const auto is_worse = [&](base::Time a, base::Time b) {
             return a <= due && b <= due ? a < b : a > b;
@@ -329,7 +328,7 @@ class Nodes final : public transport::Listener {
             node.slowness = what.factor;
         }
     }
-    /// Whether the node of a task is stopped; the task is due again when it goes on, if ever.
+    /// Defers the task of a stopped node until the node goes on, if ever; returns whether it did.
     bool is_deferred(const sim::Event& task) {
         const Letter& letter = letters_[task.index / 4].letter;
         const Node& node = nodes_[task.index % 4 == kReceive ? letter.to : letter.from];
@@ -342,8 +341,8 @@ class Nodes final : public transport::Listener {
         return true;
     }
 
-    /// Whether a node is no more, or not yet, in the epoch of a letter that it would send, take in
-    /// or hear of; then it never will.
+    /// Drops a letter of another epoch than that of the node that would send, receive or complete
+    /// it; returns whether it did.
     bool drops(std::uint32_t place, std::uint32_t node) {
         if (epochs_.empty() || letters_[place].letter.epoch == epochs_[node]) [[likely]] {
             return false;
@@ -352,7 +351,7 @@ class Nodes final : public transport::Listener {
         end_part(place);
         return true;
     }
-    /// It was never sent, so nobody takes it in or hears of it.
+    /// Drops a letter before it is sent: neither its receipt nor its completion will follow.
     bool drops_unsent(std::uint32_t place) {
         const bool completes = letters_[place].letter.completes;
         const bool dropped = drops(place, letters_[place].letter.from);
@@ -425,7 +424,7 @@ class Nodes final : public transport::Listener {
         }
     }
 
-    /// `letter` is that at `place`, there or where it has just been written.
+    /// `letter`: the letter at `place`, or the original of that copy.
     void post(const Letter& letter, std::uint32_t place, base::Time now) {
         control_messages_ += letter.is_data ? 0 : 1;
         transport_->post({.from = nodes_[letter.from].host,
@@ -451,7 +450,7 @@ class Nodes final : public transport::Listener {
         level_latencies_[level].record(now - arrived.posted);
     }
 
-    /// Of the transport.
+    /// Prefetches a letter for the transport.
     void expect(std::uint64_t tag) const override {
         const char* post =
             reinterpret_cast<const char*>(&letters_[static_cast<std::uint32_t>(tag)]);
@@ -474,7 +473,7 @@ class Nodes final : public transport::Listener {
         const auto place = static_cast<std::uint32_t>(tag);
         events().push({now + config_.polling_delay, kTask, 4 * place + kComplete});
     }
-    /// Its letter never completes, and if it has not arrived, it never does.
+    /// A failed letter never completes and, unless it has arrived, never arrives.
     void on_failed(std::uint64_t tag, base::Time now) override {
         if (epochs_.empty()) {
             return;
@@ -491,7 +490,7 @@ class Nodes final : public transport::Listener {
             driver_.on_unreachable(failed.letter, now);
         }
     }
-    /// Only flows write datagrams.
+    /// A lost datagram is a flow's: units write none.
     void on_lost(std::uint64_t tag, base::Time /*now*/) override {
         const auto place = static_cast<std::uint32_t>(tag);
         const std::uint32_t of_flow = letters_[place].of_flow;
@@ -517,20 +516,20 @@ class Nodes final : public transport::Listener {
     std::unique_ptr<transport::Transport> transport_;
     Driver& driver_;
     std::vector<Node> nodes_;
-    std::vector<std::uint32_t> changed_;  ///< the node of each change
-    std::vector<std::uint16_t> epochs_;   ///< of each node; empty: there are none
+    std::vector<std::uint32_t> changed_;  ///< node of each change
+    std::vector<std::uint16_t> epochs_;   ///< epoch of each node; empty without epochs
     base::Pool<Post> letters_;
     base::WireClock copy_;
     base::RandomStream latency_;
     base::Time processor_used_;
-    std::vector<base::Time> core_free_;  ///< of shared cores
+    std::vector<base::Time> core_free_;  ///< when each shared core is free
     sim::Histogram write_latency_;
     sim::Histogram flow_write_latency_;
     std::vector<sim::Histogram> level_latencies_;
     bool records_levels_ = false;
     std::uint64_t control_messages_ = 0;
     std::uint64_t letters_dropped_ = 0;
-    bool running_ = false;  ///< before, nothing is done but by events of the first instant
+    bool running_ = false;  ///< false: no task is done at once
 };
 
 }  // namespace daqloom::systems

@@ -1,4 +1,4 @@
-// Which node each unit is on: a node for each host, in the order in which they are named.
+// Nodes of units: one node for each host, in the order of the host lists.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,14 +19,14 @@ namespace daqloom::systems {
 template <class Unit>
 struct Places {
     base::Table<Unit, std::uint32_t> node_of;
-    std::vector<Unit> unit_on;  ///< none: no unit of this kind
+    std::vector<Unit> unit_on;  ///< by node; none: no unit of this kind
 
-    /// Of another unit.
+    /// Adds a unit on a node.
     Unit add(std::uint32_t node) { return unit_on[node] = node_of.push_back(node); }
 };
 
 struct Placement {
-    std::vector<network::NodeIndex> hosts;  ///< of each node
+    std::vector<network::NodeIndex> hosts;  ///< host of each node
     Places<protocol::ReadoutIndex> readouts;
     Places<protocol::BuilderIndex> builders;
     std::unordered_map<network::NodeIndex, std::uint32_t> node_at;

@@ -85,7 +85,7 @@ base::expected<void> PullSystem::prepare_sources() {
     return {};
 }
 
-/// Events that came while no epoch was, or were not given out in the last one, are there at once.
+/// Events that came between epochs, or were not assigned in the last one, are there at once.
 void PullSystem::on_begin(std::uint32_t number, Time now) {
     node(number).unit.skip_arrivals(first_mep_);
     settle(number, now);
@@ -98,8 +98,8 @@ void PullSystem::on_retire(const PullUnit& unit) {
     }
 }
 
-/// Sources have the fragments of an event when it is assigned: a unit takes those before it as
-/// well.
+/// Sources deliver the fragments of an event when it is assigned, together with those of all events
+/// before.
 void PullSystem::on_request(std::uint32_t number, EventId event, Time now) {
     PullUnit& unit = node(number).unit;
     World world{*this, number, now};
@@ -108,7 +108,7 @@ void PullSystem::on_request(std::uint32_t number, EventId event, Time now) {
     }
 }
 
-/// 0: the unit gave up waiting for it, or the event was given out without it, as a unit was lost.
+/// Returns 0 if the builder unit stopped waiting for the event, or got it without this fragment.
 base::Bytes PullSystem::fragment_of(std::uint32_t number, EventId event) {
     if (run_) [[unlikely]] {
         const bool is_taken = static_cast<std::uint64_t>(event) < node(number).unit.taken();
@@ -119,13 +119,13 @@ base::Bytes PullSystem::fragment_of(std::uint32_t number, EventId event) {
     return shares_.fragment(record(event).size, ReadoutIndex(number));
 }
 
-/// Its processing begins.
+/// Starts the processing of a built event.
 void PullSystem::on_built(std::uint32_t number, EventId event, const EventRecord& record,
                           Time now) {
     ++built_;
     if (is_warm()) {
         bytes_built_ += run_ ? record.collected : record.size;
-        // As wide as those of the occupancy: the counted time in so many parts, rounded up.
+        // Bins as wide as those of the occupancy: the counted time in so many parts, rounded up.
         const std::int64_t width =
             ((config_.duration - config_.warmup).ps + config_.bins - 1) / config_.bins;
         BuiltBin& bin = built_bins_[static_cast<std::size_t>((now - config_.warmup).ps / width)];

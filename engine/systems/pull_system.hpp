@@ -1,6 +1,6 @@
 // Pull event building in virtual time.
 //
-// Messages between the event manager and builder units are letters as well, or they take no time.
+// Messages between the event manager and builder units are letters, or take no time.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace daqloom::systems {
 
 struct PullSystemConfig : RequestedConfig, protocol::PullRules {
     base::Bytes request_size = 100;
-    /// Messages between the event manager and builder units travel through the network, as large
-    /// as a request; else they take no time.
+    /// Messages between the event manager and builder units travel through the network, as large as
+    /// a request; false: they take no time.
     bool manager_is_networked = false;
     base::Time readout_cost_per_message;  ///< of the host's processor, one message at a time
     base::Time builder_cost_per_message;
@@ -32,7 +32,7 @@ class EventObserver {
                           base::Time assigned, base::Time now) = 0;
 };
 
-/// After the warm-up.
+/// Counts after the warm-up.
 struct PullReport {
     DAQLOOM_FIELDS(PullReport, (base::Time, window, "From the end of the warm-up to the end."),
                    (std::uint64_t, events_built, "Events built."),
@@ -58,7 +58,7 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     static base::expected<std::unique_ptr<PullSystem>> make(const PullSystemConfig& config);
 
     [[nodiscard]] PullReport report() const;
-    /// As many as `bins`; empty before the warm-up ends.
+    /// Events built by bin of time, as many bins as `bins`; empty before the warm-up ends.
     [[nodiscard]] const std::vector<BuiltBin>& built_bins() const { return built_bins_; }
     [[nodiscard]] const PullSystemConfig& config() const { return config_; }
     [[nodiscard]] bool stalled() const override { return false; }  ///< the trigger goes on
@@ -87,7 +87,7 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
         return !config_.manager_is_networked && kind != Kind::request && kind != Kind::last_answer;
     }
     void on_request(std::uint32_t number, protocol::EventId event, base::Time now) override;
-    /// The latency is from when the builder unit knows of the event.
+    /// Collection latency counts from the assignment's arrival at the builder unit.
     void on_assignment(EventRecord& event, base::Time now) override { event.assigned = now; }
     void on_assigned(EventRecord& event) override { event.size = sizes_.next(); }
     [[nodiscard]] base::Bytes fragment_of(std::uint32_t number, protocol::EventId event) override;
@@ -100,8 +100,8 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     PullSystemConfig config_;
     protocol::EventSizes sizes_;
     protocol::FragmentShares shares_;
-    Managed before_;             ///< in earlier epochs
-    std::uint64_t unbuilt_ = 0;  ///< events that were assigned in earlier epochs, and never built
+    Managed before_;             ///< counts of earlier epochs
+    std::uint64_t unbuilt_ = 0;  ///< events assigned in earlier epochs and never built
 
     std::uint64_t built_ = 0;
     std::uint64_t arrived_cold_ = 0;

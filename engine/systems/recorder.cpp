@@ -18,7 +18,7 @@ using transport::UdpEndpoints;
 namespace {
 
 /// A connection to host i of class c is from port 50 000 + i to port 9000 + c. A builder unit opens
-/// it, but for data if these have a class of their own.
+/// it, except for data in a class of their own.
 constexpr std::uint32_t kListenersPorts = 9000;
 constexpr std::uint32_t kOpenersPorts = 50'000;
 constexpr std::uint32_t kFirstByte = 1;  ///< the SYN took number 0
@@ -42,7 +42,7 @@ std::string no_such_link(const std::string& name, const Network& network) {
 
 std::uint32_t milliseconds(Time now) { return static_cast<std::uint32_t>(now.ps / 1'000'000'000); }
 
-/// The receive window, scaled as far down as 16 bits need.
+/// Receive window, scaled to 16 bits.
 std::uint16_t scaled_window(Bytes window) {
     while (window > 0xffff) {
         window /= 2;
@@ -201,7 +201,7 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
                   .payload_bytes = frame.payload});
 }
 
-/// From port 50 000 + i to port 9000 + c of host i, c being its class.
+/// A datagram is from port 50 000 + i to port 9000 + c of host i, c being its class.
 void Recorder::capture_datagram(PcapngWriter& writer, const Frame& frame, Time now) const {
     const std::uint32_t to = frame.destination().value();
     writer.frame({.at = now,

@@ -18,13 +18,13 @@
 
 namespace daqloom::systems {
 
-/// The files appear on close(); without it the destructor removes what was written so far. The
-/// system must outlive its recorder, which lets go of it when it is closed or destroyed.
+/// The files appear on close(); without it the destructor removes what was written. The system must
+/// outlive its recorder, which detaches when it is closed or destroyed.
 ///
 /// A captured frame has the time of its arrival at the far end of the link. A frame that is dropped
 /// there is captured; a frame that is dropped at the near end is not. Streams begin at 1, as after
-/// a handshake. The simulator keeps no time in its frames: a time stamp is the millisecond of the
-/// capture, and echoes the latest that the sender has received.
+/// a handshake. Simulated frames carry no time: a time stamp is the millisecond of the capture, and
+/// echoes the latest that the sender has received.
 class Recorder final : public ethernet::Observer,
                        public transport::TimeoutObserver,
                        public EventObserver {
@@ -38,7 +38,7 @@ class Recorder final : public ethernet::Observer,
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
-    /// Completes the files. Nothing is recorded afterwards.
+    /// Completes the files and ends the recording.
     [[nodiscard]] base::expected<void> close();
 
     void on_delivery(ethernet::LinkIndex link, const ethernet::Frame& frame,
@@ -59,7 +59,7 @@ class Recorder final : public ethernet::Observer,
 
     PullSystem& system_;
     transport::TcpOverEthernet& stack_;
-    std::uint16_t window_;  ///< as every header announces it
+    std::uint16_t window_;  ///< window announced by every header
     base::Table<ethernet::LinkIndex, std::optional<ethernet::PcapngWriter>> captures_;
     /// The latest time stamp received.
     base::Table<ethernet::EndpointIndex, std::uint32_t> heard_;

@@ -1,8 +1,8 @@
-// A system whose units may be lost: the others go on without them, epoch by epoch, as the run
-// control says.
+// A system whose units may be lost: the others go on without them, epoch by epoch, under a run
+// control.
 //
 // The number of a unit is that of its node. In an epoch, units are placed as its members are; an
-// event of a node is of its epoch, and nothing comes of it when that is over.
+// event of a node belongs to the node's epoch and is dropped when that is over.
 #pragma once
 
 #include <fmt/format.h>
@@ -31,34 +31,34 @@ namespace daqloom::systems {
 
 /// Another order of the units in the slots of the schedule, from the end of an epoch on.
 struct ScheduleChange {
-    base::Time at;  ///< the epoch ends
+    base::Time at;  ///< end of the epoch before
     std::vector<NodeIndex> slots;
     std::vector<NodeIndex> builder_slots;
 };
 
 struct RegroupingConfig {
-    /// Units that are lost are left out by the others, under a run control with this plan; which
-    /// units there are it is told by the slots. Without flows.
+    /// Plan of the run control under which units go on without lost ones; none: no unit is lost.
+    /// The slots list the units. Not with flows.
     std::optional<protocol::RunPlan> run;
-    /// What a new process of a unit takes until it has joined.
+    /// Time from the start of a unit's process until it has joined.
     base::Time launch;
-    /// Where units regroup, the spare hosts, to which the units of lost ones move, each in the slot
-    /// that is then its own; as many as slots, with NodeIndex::none() in all others, or empty.
+    /// Spare hosts, to which lost units move, each in its own slot from then on, where units
+    /// regroup; as many as slots, with NodeIndex::none() in the other slots, or empty.
     std::vector<NodeIndex> spare_slots;
-    /// A unit that is lost leaves a dummy in its slot; else the slot is left out.
+    /// Whether a lost unit leaves a dummy in its slot; false: the slot is left out.
     bool keeps_lost_slots = true;
-    /// Where units regroup.
+    /// Later schedules, where units regroup.
     std::vector<ScheduleChange> schedule_changes;
 };
 
 template <class Content>
 class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
   public:
-    /// None: no unit is to be lost.
+    /// Null if no unit is to be lost.
     [[nodiscard]] const RunDriver* run_control() const { return run_.get(); }
-    /// Of a unit of the run control.
+    /// Host of a unit of the run control.
     [[nodiscard]] NodeIndex host_of(UnitIndex unit) const { return hosts_[unit.value()]; }
-    /// Letters that came to units that were not, or no more, in their epoch.
+    /// Letters dropped because their node was not, or no longer, in their epoch.
     [[nodiscard]] std::uint64_t letters_dropped() const { return this->nodes().letters_dropped(); }
 
   protected:
@@ -66,20 +66,20 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     using Letter = typename SystemOf<Content>::Letter;
     static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-    /// The numbers of its events among those of the system.
+    /// Kinds of the events of regrouping among those of the system.
     struct RunEvents {
-        std::uint32_t of_epoch;  ///< one of the system's, unless its node's epoch is over
-        std::uint32_t control;   ///< of the run control
-        std::uint32_t schedule;  ///< of `schedule_changes`
+        std::uint32_t of_epoch;  ///< event of the system, dropped if its node's epoch is over
+        std::uint32_t control;   ///< due time of the run control
+        std::uint32_t schedule;  ///< change of the schedule
     };
-    /// What a node has where units regroup.
+    /// State of a node where units regroup.
     struct Seat {
-        std::uint32_t epoch = 0;    ///< that it has prepared, if it is not over for it; 0: none
-        bool has_unit = false;      ///< which has been started
-        std::vector<Letter> early;  ///< of those who started before it
-        UnitCounts counted;         ///< by its earlier units; `next_mep`: by all
+        std::uint32_t epoch = 0;    ///< epoch prepared and not over; 0: none
+        bool has_unit = false;      ///< whether that has been started
+        std::vector<Letter> early;  ///< letters of units that started before this one
+        UnitCounts counted;         ///< counts of its earlier units; `next_mep`: of all its units
     };
-    /// Who is lost, of the units of an epoch.
+    /// Lost members of an epoch.
     struct Lost {
         std::vector<protocol::ReadoutIndex> readouts;
         std::vector<protocol::BuilderIndex> builders;
@@ -92,7 +92,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
 
     explicit RegroupingSystem(RunEvents kinds) : kinds_(kinds) {}
 
-    /// When all units of the run are in `placement_`; spares follow.
+    /// Called when all units of the run are in `placement_`; spares follow.
     base::expected<void> place_nodes(const SystemConfig& system, const RegroupingConfig& config,
                                      std::uint32_t flow_due);
     /// `readouts`, `builders`: the hosts in the slots of the run.
@@ -101,26 +101,26 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
                                   const std::vector<NodeIndex>& builders, bool takes_turns);
 
     // ---- what the system does with its units
-    /// `placement_` is that of the epoch.
+    /// Places the units of an epoch; `placement_` is that of the epoch.
     virtual void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) = 0;
-    /// The unit of the epoch on this node begins. The end of a lease is a number in the epoch.
+    /// Starts the node's unit; `mep_end`, the end of its lease, is a number in the epoch.
     virtual void begin_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) = 0;
     virtual void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) = 0;
     virtual void close_unit(std::uint32_t node, const Lost& lost, base::Time now) = 0;
     [[nodiscard]] virtual bool has_drained(std::uint32_t node) const = 0;
-    /// Its epoch is over.
+    /// Ends the epoch of a node's unit.
     virtual void end_unit(std::uint32_t node, base::Time now) = 0;
-    /// The first MEP of the epoch that the next one may take, as far as the unit knows: drained or
-    /// not, it has written nothing of that one.
+    /// First MEP of the epoch that the next epoch may take, as far as the unit knows: the unit has
+    /// written nothing of that MEP or later ones, drained or not.
     [[nodiscard]] virtual std::uint64_t next_mep_of(std::uint32_t node) const = 0;
-    /// The unit is no more; what the system has counted of it is to be kept.
+    /// Removes a node's unit; the system keeps what it has counted of the unit.
     virtual void retire_unit(std::uint32_t node) = 0;
-    /// Adds what the unit has counted; its `next_mep` is counted by count_answer.
+    /// Adds the unit's counts except `next_mep`, which count_answer keeps.
     virtual void add_counts(std::uint32_t node, UnitCounts& counts) const = 0;
-    /// An event of an epoch that is over does not happen.
+    /// Drops an event whose epoch is over.
     virtual void forget(std::uint32_t kind, std::uint32_t index) = 0;
 
-    /// Of what is in the epoch of this node.
+    /// Schedules an event that is dropped if the node's epoch ends first.
     void push(base::Time at, std::uint32_t kind, std::uint32_t index, std::uint32_t node) {
         if (run_) [[unlikely]] {
             index = pending_.put({node, seats_[node].epoch, kind, index});
@@ -131,9 +131,9 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     /// Events with the numbers of RunEvents.
     void on_run_event(const sim::Event& event);
     [[nodiscard]] bool has_unit(std::uint32_t node) const { return !run_ || seats_[node].has_unit; }
-    /// Of those who started before the unit on this node.
+    /// Keeps a letter that came from an earlier starter until the node's unit starts.
     void keep_early(const Letter& letter) { seats_[letter.to].early.push_back(letter); }
-    /// It has taken something in.
+    /// Reports a processed input of the node's unit to the run control.
     void tell_run(std::uint32_t node, base::Time now) {
         if (run_) [[unlikely]] {
             run_->on_input(UnitIndex(node), now);
@@ -142,32 +142,32 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
         return mep_end - std::min(mep_end, first_mep_);
     }
-    /// MEPs delivered in this epoch, by the counters of its builder unit, which knows the members
-    /// only: a MEP without the MFPs of a readout unit that is away is incomplete, as in a live run.
+    /// MEPs delivered in this epoch, by the counters of a builder unit, which covers the members
+    /// only: a MEP without the MFPs of an absent readout unit is incomplete, as in a live run.
     template <class Counters>
     [[nodiscard]] Delivered delivered(const Counters& counted) const {
         const std::uint64_t all = counted.built + counted.incomplete;
         return lacks_readouts_ ? Delivered{0, all} : Delivered{counted.built, counted.incomplete};
     }
-    /// Incomplete MEPs of the run.
+    /// Number of incomplete MEPs of the run.
     [[nodiscard]] std::uint64_t incomplete_in_run() const;
-    /// A builder unit has answered this MEP of the epoch.
+    /// Counts a MEP of the epoch as answered by a builder unit.
     void count_answer(std::uint32_t node, std::uint64_t mep) {
         std::uint64_t& next = seats_[node].counted.next_mep;
         next = std::max(next, first_mep_ + mep + 1);
     }
     void count_delivery(std::uint64_t mep);
-    /// The same for all that its unit has written something of.
+    /// Counts all MEPs as answered of which the node's unit has written something.
     void count_written(std::uint32_t node) {
         std::uint64_t& next = seats_[node].counted.next_mep;
         next = std::max(next, first_mep_ + next_mep_of(node));
     }
-    /// Each MEP of the run has one fate.
+    /// Checks that each MEP of the run has one fate.
     [[nodiscard]] base::expected<void> check_fates() const;
 
-    Placement placement_;                             ///< of the units of this epoch
-    Places<protocol::ReadoutIndex> readouts_in_run_;  ///< where those of the run are now
-    std::uint64_t first_mep_ = 0;                     ///< of this epoch
+    Placement placement_;                             ///< units of this epoch
+    Places<protocol::ReadoutIndex> readouts_in_run_;  ///< current nodes of the run's readout units
+    std::uint64_t first_mep_ = 0;                     ///< first MEP of this epoch
     std::unique_ptr<RunDriver> run_;
 
   private:
@@ -187,7 +187,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     void place_epoch(const protocol::orders::Prepare& order, base::Time now);
     void retire(std::uint32_t node);
 
-    // ---- of the run control
+    // ---- interface of the run control
     void call_back(base::Time at, std::uint32_t number) final {
         this->nodes().events().push({at, kinds_.control, number});
     }
@@ -206,7 +206,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     void shut(UnitIndex unit, base::Time now) final;
     [[nodiscard]] UnitCounts counts(UnitIndex unit) const final;
 
-    // ---- of nodes whose units may be lost
+    // ---- faults of nodes
     void on_unreachable(const Letter& letter, base::Time /*now*/) final {
         run_->on_unreachable(UnitIndex(letter.from), UnitIndex(letter.to));
     }
@@ -220,12 +220,12 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
 
     RunEvents kinds_;
     bool regroups_ = false;
-    std::vector<NodeIndex> hosts_;  ///< of each node
-    std::vector<Seat> seats_;       ///< of each node
+    std::vector<NodeIndex> hosts_;  ///< host of each node
+    std::vector<Seat> seats_;       ///< state of each node
     base::Pool<Pending> pending_;
     std::uint32_t epoch_ = 0;
-    bool lacks_readouts_ = false;  ///< this epoch has not all readout units of the run
-    std::vector<bool> delivered_;  ///< MEPs of the run
+    bool lacks_readouts_ = false;  ///< whether readout units of the run are absent from this epoch
+    std::vector<bool> delivered_;  ///< by MEP of the run
     std::uint64_t twice_ = 0;      ///< MEPs delivered more than once
     std::vector<ScheduleChange> schedule_changes_;
 };
@@ -280,7 +280,7 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
     return {};
 }
 
-/// The units are the same.
+/// Checks that the other schedule has the same units.
 template <class Content>
 base::expected<void> RegroupingSystem<Content>::check(
     const ScheduleChange& change, const std::vector<NodeIndex>& readouts,
@@ -342,7 +342,7 @@ template <class Content>
 void RegroupingSystem<Content>::prepare(UnitIndex unit, const protocol::orders::Prepare& order,
                                         base::Time now) {
     if (order.epoch < epoch_) {
-        return;  // it was stopped, and the others have gone on
+        return;  // the unit was stopped, and the others have gone on
     }
     if (order.epoch > epoch_) {
         epoch_ = order.epoch;
@@ -352,8 +352,8 @@ void RegroupingSystem<Content>::prepare(UnitIndex unit, const protocol::orders::
     this->nodes().enter(unit.value(), static_cast<std::uint16_t>(1 + order.epoch % 65'535), now);
 }
 
-/// From here on no unit of an earlier epoch takes part in anything. Those that have not drained
-/// tell with their answers to the order up to where they wrote, as live ones do.
+/// From here on no unit of an earlier epoch takes part in anything. Units that have not drained
+/// report in their answers up to where they wrote, as live ones do.
 template <class Content>
 void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& order,
                                             base::Time now) {
@@ -451,7 +451,7 @@ void RegroupingSystem<Content>::shut(UnitIndex unit, base::Time now) {
     this->nodes().restart(unit.value(), now);
 }
 
-/// What its unit has counted is kept.
+/// Retires the node's unit and keeps its counts.
 template <class Content>
 void RegroupingSystem<Content>::retire(std::uint32_t node) {
     Seat& seat = seats_[node];
@@ -464,7 +464,7 @@ void RegroupingSystem<Content>::retire(std::uint32_t node) {
     seat.early.clear();
 }
 
-// ---- what has become of MEPs --------------------------------------------------------------------
+// ---- fates of MEPs
 
 template <class Content>
 UnitCounts RegroupingSystem<Content>::counts(UnitIndex unit) const {

@@ -1,8 +1,8 @@
 // Event building by requests in virtual time: units of pull building or of DAQPIPE on the nodes of
 // a network. Requests, reports and fragments are letters.
 //
-// An event of the epoch has a record from its assignment until it is built. What a unit's world may
-// not do within a call of the unit (it may not call back) is done when the call returns.
+// An event of the epoch has a record from its assignment until it is built. Actions that a unit's
+// world may not take within a call of the unit (such as a call back) follow when the call returns.
 #pragma once
 
 #include <fmt/format.h>
@@ -36,17 +36,17 @@ struct RequestedConfig : SystemConfig, RegroupingConfig {
     std::vector<NodeIndex> builders;
 };
 
-/// A message, or the fragment of event `number`; round 1: an empty one.
+/// Content of a letter: a message, or the fragment of event `number`; round 1: an empty fragment.
 using RequestedNote = UnitLetter<1>;
 
 template <class Unit>
 class RequestedSystem : public RegroupingSystem<RequestedNote> {
   public:
-    /// From the assignment of an event until it is built, after the warm-up.
+    /// Latency from the assignment of an event until it is built, after the warm-up.
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
-    /// Checks the conservation of what the network carries, and of events, messages and fragments;
-    /// where units regroup, that each event has one fate: inputs that came too late, or from lost
-    /// units, are ignored there.
+    /// Checks the conservation of the network's contents, of events, messages and fragments and,
+    /// where units regroup, that each event has one fate: there, inputs that came too late, or from
+    /// lost units, are ignored.
     [[nodiscard]] base::expected<void> check_conservation() const {
         if (run_) {
             return check_books().and_then([&] { return check_fates(); });
@@ -86,18 +86,18 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     };
     struct EventRecord {
         base::Time assigned;
-        base::Bytes size = 0;       ///< pull building: of the whole event
-        base::Bytes collected = 0;  ///< fragments here; not for pull without a run control
+        base::Bytes size = 0;       ///< pull building: bytes of the whole event
+        base::Bytes collected = 0;  ///< bytes of fragments here; not for pull without a run control
         protocol::BuilderIndex builder;
         bool is_built = false;
     };
     struct Node {
-        Unit unit;                    ///< the last one that the node had
+        Unit unit;                    ///< last unit of the node
         std::uint64_t next_slot = 0;  ///< DAQPIPE
-        std::uint64_t offered = 0;    ///< DAQPIPE: events of the run before this one
+        std::uint64_t offered = 0;    ///< DAQPIPE: number in the run of the next event
     };
-    /// An input that follows from a unit's output at once: a message without values, or the end of
-    /// the consumption of an event.
+    /// An input that follows at once from a unit's output: a message without values, or the end of
+    /// an event's consumption.
     struct Following {
         bool is_message = true;
         std::uint32_t from = 0;  ///< node
@@ -105,7 +105,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
         protocol::UnitMessage message = {};
         protocol::EventId event = {};
     };
-    /// A write that is over when it is posted.
+    /// A write that is complete when it is posted.
     struct Written {
         std::uint32_t by = 0;  ///< node
         protocol::BuilderIndex builder = {};
@@ -116,7 +116,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     explicit RequestedSystem(const RequestedConfig& config)
         : RegroupingSystem({kOfEpoch, kControl, kSchedule}), config_(config) {}
 
-    /// Places and starts the units. The configuration of any of them, without its numbers.
+    /// Places and starts the units. `config`: that of any unit, without unit numbers.
     base::expected<void> build(typename Unit::Config config) {
         unit_config_ = std::move(config);
         DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
@@ -135,28 +135,28 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     [[nodiscard]] Node& node(std::uint32_t number) { return units_[number]; }
     [[nodiscard]] const Node& node(std::uint32_t number) const { return units_[number]; }
 
-    // ---- the protocol's own
-    /// When units have been made and placed.
+    // ---- hooks of a protocol
+    /// Called when units have been made and placed.
     virtual base::expected<void> prepare_sources() = 0;
-    /// All units begin, where none may be lost.
+    /// Starts all units, where none may be lost.
     virtual void begin_all() = 0;
-    /// The unit of an epoch begins.
+    /// Called when the unit of an epoch starts.
     virtual void on_begin(std::uint32_t node, base::Time now) = 0;
     virtual void on_lease(std::uint32_t /*node*/, base::Time /*now*/) {}
     virtual void on_epoch() {}
     virtual void on_retire(const Unit& unit) = 0;
     virtual void on_counting() = 0;
-    /// Size on the wire.
+    /// Size of a message on the wire.
     [[nodiscard]] virtual base::Bytes bytes_of(const protocol::UnitMessage& message) const = 0;
     /// Whether a message takes no time.
     [[nodiscard]] virtual bool is_at_once(Kind /*kind*/) const { return false; }
-    /// The unit on the node is about to get a request for the event.
+    /// Called when the unit on a node is about to get a request for the event.
     virtual void on_request(std::uint32_t /*node*/, protocol::EventId /*event*/,
                             base::Time /*now*/) {}
     virtual void on_assignment(EventRecord& /*event*/, base::Time /*now*/) {}
     virtual void on_report(base::Time /*now*/) {}
     virtual void on_assigned(EventRecord& event) = 0;
-    /// Bytes of the fragment that the readout unit on the node has of an event, asked for once.
+    /// Bytes of an event's fragment at the readout unit on a node; called once per event.
     [[nodiscard]] virtual base::Bytes fragment_of(std::uint32_t node, protocol::EventId event) = 0;
     virtual void on_built(std::uint32_t node, protocol::EventId event, const EventRecord& record,
                           base::Time now) = 0;
@@ -209,7 +209,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     }
     void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
 
-    /// After each call of the unit on a node.
+    /// Follows up each call of the unit on a node.
     void settle(std::uint32_t node, base::Time now) {
         if (!written_.empty() || !following_.empty()) {
             follow(now);
@@ -218,7 +218,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     }
     void follow_with(const Following& input) { following_.push_back(input); }
 
-    /// Null: its unit of this epoch has not begun, or is lost.
+    /// Null if the event manager's unit has not begun in this epoch, or is lost.
     [[nodiscard]] const protocol::EventManager* manager() const {
         const std::uint32_t there = placement_.readouts.node_of.front();
         return there != kNobody && has_unit(there) ? node(there).unit.manager() : nullptr;
@@ -242,7 +242,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
             }
         }
     }
-    /// Builder unit of a node, over the whole run; then those on spares.
+    /// Builder unit of a node over the whole run; numbers beyond them are on spares.
     [[nodiscard]] protocol::BuilderIndex builder_on(std::uint32_t node) const {
         return builder_on_[node];
     }
@@ -287,7 +287,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
         return under_way_[static_cast<std::size_t>(kind)];
     }
 
-    std::uint64_t refused_ = 0;  ///< messages that a unit did not accept
+    std::uint64_t refused_ = 0;  ///< messages refused by units
     std::uint64_t writes_under_way_ = 0;
     base::Bytes bytes_under_way_ = 0;
 
@@ -332,8 +332,8 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
                       .content = RequestedNote::of(message)},
                      now);
     }
-    /// A write is over when its sender has the completion; where nothing waits for that, when it is
-    /// posted.
+    /// Writes a fragment. A write is over at its completion or, for units that do not limit writes,
+    /// when it is posted.
     void write(std::uint32_t from, std::uint32_t to, protocol::EventId event,
                protocol::BuilderIndex builder, base::Bytes bytes, base::Time now) {
         const bool is_empty = bytes == 0 && run_;
@@ -350,7 +350,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
             written_.push_back({from, builder, event});
         }
     }
-    /// All fragments are there: the event is built.
+    /// Counts an event as built: all its fragments are there.
     void deliver(std::uint32_t number, protocol::EventId event, base::Time now) {
         EventRecord& built = record(event);
         if (run_) [[unlikely]] {
@@ -382,7 +382,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
             on_report(now);
         }
     }
-    /// Inputs in their order; they may have others follow.
+    /// Passes inputs on in their order; an input may add others.
     void follow(base::Time now) {
         for (const Written& write : written_) {
             World world{*this, write.by, now};
@@ -479,7 +479,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     std::vector<Node> units_;
     std::vector<base::Time> wake_at_;  ///< by node
     std::vector<protocol::BuilderIndex> builder_on_;
-    base::Ring<EventRecord> records_;  ///< from the oldest event of the epoch that is not built
+    base::Ring<EventRecord> records_;  ///< from the oldest event of the epoch not built
     std::uint64_t first_record_ = 0;
     std::vector<Following> following_;
     std::vector<Written> written_;

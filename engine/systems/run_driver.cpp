@@ -76,7 +76,7 @@ void RunDriver::on_due(std::uint32_t number, Time now) {
     act(now);
 }
 
-// ---- what happens to units
+// ---- faults of units
 
 void RunDriver::kill(UnitIndex unit, Time now) {
     Process& process = of(unit);
@@ -108,7 +108,7 @@ void RunDriver::look_whether_drained(UnitIndex unit, Time now) {
     }
 }
 
-/// Killed or reset since, it has nothing to answer.
+/// A process that was killed or reset since has nothing to answer.
 void RunDriver::halted(UnitIndex unit, Time now) {
     Process& process = of(unit);
     if (process.session != process.halt.session || process.state != UnitState::running) {
@@ -186,7 +186,7 @@ void RunDriver::answer(UnitIndex unit, std::uint64_t order, Time now, std::uint6
     report_later(unit, now);
 }
 
-/// As its process has counted them.
+/// Counters of the unit's current process.
 NamedCounters RunDriver::counters(UnitIndex unit, Time now) const {
     namespace names = counter_names;
     const Process& process = processes_[unit.value()];
@@ -203,9 +203,9 @@ NamedCounters RunDriver::counters(UnitIndex unit, Time now) const {
     return counted;
 }
 
-// ---- what the run control wants
+// ---- outputs of the run control
 
-/// What a unit answers meanwhile is taken in by the same loop.
+/// Answers that units give meanwhile are handled by the same loop.
 void RunDriver::act(Time now) {
     if (is_acting_) {
         return;
@@ -245,7 +245,7 @@ void RunDriver::carry_out(const SendOrder& order, Time now) {
 
 void RunDriver::carry_out(const LaunchProcess& launch, Time now) {
     if (started_ == 0) {
-        join(launch.unit, now);  // before the run, all are there
+        join(launch.unit, now);  // before the run, all units are there
     } else {
         wake(now + launch_, launch.unit, kLaunched);
     }
@@ -339,7 +339,7 @@ void RunDriver::renew(UnitIndex unit, std::uint64_t heard, std::uint64_t mep_end
     }
 }
 
-// ---- what has become of MEPs
+// ---- fates of MEPs
 
 Ledger::Totals RunDriver::totals() const {
     return [this](UnitIndex unit) { return units_.counts(unit).meps(); };

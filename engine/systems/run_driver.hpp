@@ -1,10 +1,10 @@
-// The run control of a simulated system in virtual time: the code that controls a live run, and the
-// processes of units as it sees them.
+// The run control of a simulated system in virtual time: the code that controls a live run, and its
+// view of the processes of units.
 //
 // The control network is not simulated: reports and orders take no time, nor does a process to
-// prepare, connect or start; `launch` is what a new process takes until it has joined. The run
-// control learns at once that a process has ended, as it does of one that it has started itself. A
-// unit that is stopped neither reports nor obeys until it goes on.
+// prepare, connect or start; `launch` is the time from a new process's start until it has joined.
+// The run control learns at once that a process has ended, as for one that it has started itself. A
+// stopped unit neither reports nor obeys until it goes on.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ namespace daqloom::systems {
 
 using protocol::UnitIndex;
 
-/// What a unit has counted since the run began, by all its processes.
+/// Counts of a unit since the run began, over all its processes.
 struct UnitCounts {
     std::int64_t granted = 0;  ///< MEPs
     std::int64_t built = 0;
     std::int64_t incomplete = 0;
     std::int64_t dropped = 0;
     std::int64_t discarded = 0;
-    std::uint64_t next_mep = 0;  ///< the first that it has not answered
+    std::uint64_t next_mep = 0;  ///< first MEP not answered
     std::uint64_t steps = 0;     ///< progress: MFPs written and received, MEPs built
 
     [[nodiscard]] protocol::MepsCounted meps() const {
@@ -41,38 +41,38 @@ struct UnitCounts {
     }
 };
 
-/// The units of a system, as far as the run control has to do with them.
+/// The units of a system, seen from the run control.
 class ControlledUnits {
   public:
     virtual ~ControlledUnits() = default;
-    /// Call on_due with the number then.
+    /// Calls on_due with the number at `at`.
     virtual void call_back(base::Time at, std::uint32_t number) = 0;
-    /// Until when its processes are stopped; not later than `now`: they are not.
+    /// End of the stop of a unit's processes; not later than `now`: not stopped.
     [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
-    // Of a unit whose epoch others have followed by another while it was stopped, nothing is left.
-    /// It makes new connections, for a new epoch.
+    // A unit that was stopped while others went on to another epoch has lost its state.
+    /// The unit makes new connections, for a new epoch.
     virtual void prepare(UnitIndex unit, const protocol::orders::Prepare& order,
                          base::Time now) = 0;
-    /// It builds, from this MEP of the run on, and answers those before `mep_end`.
+    /// The unit builds, from this MEP of the run on, and answers the MEPs before `mep_end`.
     virtual void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,
                        base::Time now) = 0;
     virtual void lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) = 0;
-    /// Its epoch ends without these.
+    /// The unit's epoch ends without the lost units.
     virtual void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) = 0;
     [[nodiscard]] virtual bool is_drained(UnitIndex unit) const = 0;
-    /// Its epoch is over. Returns the first MEP that the next epoch may take. Precondition:
+    /// The unit's epoch is over. Returns the first MEP that the next epoch may take. Precondition:
     /// is_drained.
     virtual std::uint64_t end(UnitIndex unit, base::Time now) = 0;
-    /// Its process has ended or is reset, and another takes its place when it is to prepare.
+    /// The unit's process has ended or is reset; the next order to prepare gets a new one.
     virtual void shut(UnitIndex unit, base::Time now) = 0;
     [[nodiscard]] virtual UnitCounts counts(UnitIndex unit) const = 0;
-    /// For its own source.
+    /// Whether a unit waits for its own source.
     [[nodiscard]] virtual bool waits(UnitIndex unit) const = 0;
 };
 
 class RunDriver {
   public:
-    /// The fates of all MEPs of a run until now. But for `begun`, each is counted on its own.
+    /// Fates of all MEPs of a run until now. Each but `begun` is counted on its own.
     struct Accounts {
         DAQLOOM_FIELDS(Accounts, (std::int64_t, begun, "MEPs before the first not answered."),
                        (std::int64_t, built, "MEPs built."),
@@ -102,33 +102,33 @@ class RunDriver {
     /// All units join, and the operator wants the run running.
     void begin(base::Time now);
     void on_due(std::uint32_t number, base::Time now);
-    /// See RunControl.
+    /// See RunControl::reschedule.
     void reschedule(const protocol::RunSlots& slots, const std::string& why, base::Time now) {
         control_.reschedule(now, slots, why);
         act(now);
     }
 
-    // ---- what happens to units
+    // ---- faults of units
     void kill(UnitIndex unit, base::Time now);
-    /// Its host is down: until then no process of it can be started.
+    /// The unit's host is down: no process of the unit can be started before `until`.
     void hold(UnitIndex unit, base::Time until, base::Time now);
-    /// A connection of its current epoch has given up.
+    /// A connection of the unit's current epoch has given up.
     void on_unreachable(UnitIndex unit, UnitIndex other);
-    /// It has taken in something. What it says of that, it says in an event of its own.
+    /// The unit has processed an input; its reaction is a separate event.
     void on_input(UnitIndex unit, base::Time now) {
         if (processes_[unit.value()].is_draining) [[unlikely]] {
             look_whether_drained(unit, now);
         }
     }
 
-    // ---- what is so
+    // ---- observers
     [[nodiscard]] const protocol::RunControl& control() const { return control_; }
     [[nodiscard]] Accounts accounts() const;
     [[nodiscard]] const std::vector<MembersFrom>& members() const { return members_; }
     [[nodiscard]] const std::vector<Loss>& losses() const { return losses_; }
 
   private:
-    /// What is due at a unit; the number of `wake` is unit · kinds + kind.
+    /// Events of a unit; the number in `wake` is unit · kinds + kind.
     enum Due : std::uint32_t {
         kTick,
         kReport,
@@ -145,20 +145,20 @@ class RunDriver {
 
     /// The process of a unit.
     struct Process {
-        std::uint64_t session = 0;  ///< 0: there is none
+        std::uint64_t session = 0;  ///< 0: no process
         protocol::UnitState state = protocol::UnitState::not_ready;
         std::uint32_t epoch = 0;
         std::uint64_t beats = 0;
         std::uint64_t next_mep = 0;
         base::Time made = {};
         base::Time report_at = {};
-        UnitCounts before = {};  ///< by earlier processes
+        UnitCounts before = {};  ///< counts of earlier processes
         protocol::UnitLease lease = {};
         base::Time leased_until = {};
         std::set<UnitIndex> suspects = {};
-        std::vector<protocol::SendOrder> waiting = {};  ///< until it goes on
+        std::vector<protocol::SendOrder> waiting = {};  ///< orders kept until the unit goes on
         bool is_draining = false;
-        protocol::SendOrder halt = {};  ///< that it is obeying
+        protocol::SendOrder halt = {};  ///< order that the process is obeying
         base::Time hurries_at = {};
         base::Time gives_up_at = {};
     };
@@ -189,7 +189,7 @@ class RunDriver {
     void carry_out(const protocol::KillProcess& output, base::Time now);
     void carry_out(const protocol::DropConnection& drop, base::Time now);
     void obey(const protocol::SendOrder& order, base::Time now);
-    /// Whether it is to be answered now.
+    /// Obeys one order; returns whether to answer now.
     bool obey(UnitIndex unit, const protocol::SendOrder& sent, base::Time now);
     void renew(UnitIndex unit, std::uint64_t heard, std::uint64_t mep_end, base::Time now);
 
@@ -198,12 +198,12 @@ class RunDriver {
     ControlledUnits& units_;
     std::vector<Process> processes_;
     std::vector<base::Time> host_down_until_;
-    std::vector<bool> is_there_;  ///< as far as the run control knows
+    std::vector<bool> is_there_;  ///< units that joined, as far as the run control knows
     std::uint64_t sessions_ = 0;
     bool is_acting_ = false;
-    std::uint32_t started_ = 0;  ///< the last epoch that was
+    std::uint32_t started_ = 0;  ///< last epoch that was started
     std::uint64_t first_mep_ = 0;
-    protocol::Ledger ledger_;  ///< by what units have counted, not only reported
+    protocol::Ledger ledger_;  ///< from the counts of units, not only from their reports
     std::vector<MembersFrom> members_;
     std::vector<Loss> losses_;
 };

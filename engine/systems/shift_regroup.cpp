@@ -92,7 +92,7 @@ void ShiftSystem::add_counts(std::uint32_t node, UnitCounts& all) const {
     }
 }
 
-/// In the turn of its builder unit, it has nothing to write and nothing to hear.
+/// Whether a unit has nothing to write in the turn of its builder unit, and awaits no message.
 bool ShiftSystem::waits(UnitIndex unit) const {
     const ReadoutIndex self = placement_.readouts.unit_on[unit.value()];
     if (!has_unit(unit.value()) || self == ReadoutIndex::none() ||

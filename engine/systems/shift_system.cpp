@@ -19,7 +19,7 @@ using namespace protocol;
 
 namespace {
 
-/// By stage.
+/// Time of each stage.
 constexpr std::array kTimeIn = {&ShiftReport::entering, &ShiftReport::asking, &ShiftReport::sending,
                                 &ShiftReport::idle, &ShiftReport::in_barrier};
 
@@ -89,7 +89,7 @@ base::expected<void> ShiftSystem::build() {
     return {};
 }
 
-/// Units and nodes in the order of the slots; of each, the readout unit's node comes first.
+/// Units and nodes in the order of the slots; in each slot, the readout unit's node comes first.
 base::expected<LinearShift> ShiftSystem::place_units() {
     const auto& builder_slots =
         config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
@@ -154,7 +154,7 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
 
 /// Groups are numbered in the order of their first units.
 void ShiftSystem::make_groups(const LinearShift& shift) {
-    // Out of step, a unit is ahead by up to those between the last barriers of two rounds.
+    // Out of step, a unit is ahead by up to the barriers between the last ones of two rounds.
     const std::uint64_t ahead =
         config_.barrier_slack + (config_.leaves_step ? barriers_of_round(config_, shift) - 1 : 0);
     std::map<std::uint32_t, std::uint32_t> number_of;
@@ -172,7 +172,7 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
     }
 }
 
-/// Of a card's buffer, the time in which its stream fills it.
+/// Time in which a stream fills its card's buffer.
 base::expected<void> ShiftSystem::place_cards() {
     if (config_.card_buffer > 0 && config_.mfp_interval <= Time::zero()) {
         return base::failure(std::string("cards with a buffer, and no rate at which it fills"));
@@ -267,7 +267,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         case kWarm:
             begin_counting(config_, now);
-            if (config_.warmup > Time::zero()) {  // else all counts, from the first instant on
+            if (config_.warmup > Time::zero()) {  // else all counts, from time zero on
                 before_ = sums();
             }
             break;

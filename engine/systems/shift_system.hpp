@@ -1,5 +1,5 @@
-// An event builder under linear shifting on a simulated fabric: the world of the units of protocol/
-// in virtual time.
+// An event builder under linear shifting on a simulated network: the world of the units of
+// protocol/ in virtual time.
 //
 // A node has a readout unit, a builder unit, or one of each (folded). Their messages are letters
 // (nodes.hpp).
@@ -27,44 +27,44 @@
 
 namespace daqloom::systems {
 
-/// A time in which the card of a readout unit acknowledges nothing; it makes up for it at the end.
+/// A time in which a readout unit's card sends no acknowledgements; all are sent when it ends.
 struct CardStop {
     protocol::ReadoutIndex unit;
     base::Time begin;
     base::Time end;
 };
 
-/// Units regroup with cards without limit only.
+/// Configuration of linear shifting. Units regroup with unlimited cards only.
 struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules {
     /// The host in each slot of the schedule, or NodeIndex::none() for a dummy.
     std::vector<NodeIndex> slots;
-    /// Unfolded: `slots` are the hosts of readout units, these those of builder units; as many.
+    /// Hosts of builder units if unfolded, as many as `slots`, which then lists readout units only.
     /// Empty: folded, a builder unit beside each readout unit.
     std::vector<NodeIndex> builder_slots;
-    /// From being told to go on, or from the opening of its window, until the unit does.
+    /// Delay of a unit after its release from a barrier, or after the opening of its window.
     base::DelayDistribution phase_jitter;
 
     /// Mean size of an MFP, by readout unit and stream; the units in the order of their slots.
     std::vector<base::Bytes> mfp_bytes;
     std::uint32_t streams = 1;
-    bool is_poissonian = false;  ///< else always the mean
-    /// Between two MFPs of a stream; zero: as fast as there is room.
+    bool is_poissonian = false;  ///< false: always the mean
+    /// Time between two MFPs of a stream; zero: as fast as there is room.
     base::Time mfp_interval;
-    std::uint32_t buffered_mfps = 0;  ///< of a stream; 0: two rounds of all builders
+    std::uint32_t buffered_mfps = 0;  ///< per stream; 0: two rounds of all builder units
     base::Bytes stream_buffer = base::Bytes{1} << 40;
     base::Bytes output_buffer = base::Bytes{1} << 40;
-    /// From a built MEP until its room is free again.
+    /// Time from a built MEP until its room is free again.
     base::DelayDistribution processing;
-    /// From the last use of an MFP until its room is free again.
+    /// Time from the last use of an MFP until its room is free again.
     base::DelayDistribution source_acknowledge;
-    /// Of the card that a stream comes from; 0: without limit. Needs an interval.
+    /// Buffer of the card that a stream comes from; 0: without limit. Needs an interval.
     base::Bytes card_buffer = 0;
-    /// From an MFP's being in the host's memory until its card knows; in order for each stream.
+    /// Time from an MFP's arrival in host memory until its card knows; in order for each stream.
     protocol::SpikyDelay card_acknowledge;
     std::vector<CardStop> card_stops;
 };
 
-/// After the warm-up, all nodes together; times are sums over the readout units.
+/// Counts after the warm-up, all nodes together; times are sums over the readout units.
 struct ShiftReport {
     DAQLOOM_FIELDS(
         ShiftReport, (base::Time, window, "From the end of the warm-up to the end."),
@@ -107,13 +107,13 @@ struct ShiftReport {
         (std::uint64_t, unexpected, "Inputs that units ignored; a correct run has none."))
 };
 
-/// Of the unit on any node, but for which units that has. `slowest`: of the nodes' cables.
+/// Configuration common to all nodes, without unit numbers. `slowest`: rate of the slowest cable.
 protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config,
                                       const protocol::LinearShift& shift, base::BitRate slowest);
 
 inline constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
 
-/// A message, or the write of MEP `number` and stream `round`.
+/// Content of a letter: a message, or the write of MEP `number` and stream `round`.
 using ShiftNote = UnitLetter<kMostStreams>;
 
 class ShiftSystem final : public RegroupingSystem<ShiftNote> {
@@ -131,13 +131,12 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
 
     [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
     [[nodiscard]] ShiftReport report() const;
-    /// A deadlock: no event is left that brings anything about but for flows, and units are not
-    /// finished.
+    /// A deadlock: the only events left are of flows or without effect, and units are not finished.
     [[nodiscard]] bool stalled() const override {
         return !run_ &&
                transport().events().size() == flows().awaited() + transport().idle_events();
     }
-    /// Checks the conservation of packets, credits and MFPs, and where units regroup, of MEPs: each
+    /// Checks the conservation of packets, credits and MFPs and, where units regroup, that each MEP
     /// has one fate.
     [[nodiscard]] base::expected<void> check_conservation() const;
     /// Keeps the stages of all units from now on.
@@ -145,8 +144,8 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     [[nodiscard]] const std::vector<UnitStage>& stages() const { return stages_; }
 
   private:
-    static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
-    /// Of all units in a round; each takes some 100 B of books.
+    static constexpr std::uint32_t kMostMeps = 1'000;  ///< per phase
+    /// Limit on the MFPs of all units in a round; each takes some 100 B of books.
     static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
 
     enum EventKind : std::uint32_t {
@@ -155,8 +154,8 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
         kWindow,
         kIdleOver,
         kCard,       ///< index: readout unit · streams + stream
-        kCardKnows,  ///< the same
-        kFreed,      ///< the same
+        kCardKnows,  ///< index: readout unit · streams + stream
+        kFreed,      ///< index: readout unit · streams + stream
         kProcessed,  ///< index: what was built
         kReleased,   ///< index: see `released`; the ideal barrier
         kWarm,
@@ -173,23 +172,23 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     };
     struct Stream {
         protocol::MfpSizes sizes;
-        base::Time card_knows;  ///< of the last MFP
-        // ---- where units regroup, MFPs by their numbers in the run
-        std::deque<base::Bytes> kept = {};  ///< sizes of those that are not acknowledged
-        std::uint64_t first = 0;            ///< of these
-        std::uint64_t taken = 0;            ///< from the card: those before this one
-        std::uint64_t offered = 0;          ///< to the unit of this epoch: the same
+        base::Time card_knows;  ///< when the card knows of the last MFP
+        // ---- MFPs by their numbers in the run, where units regroup
+        std::deque<base::Bytes> kept = {};  ///< sizes of MFPs not acknowledged
+        std::uint64_t first = 0;            ///< first MFP of `kept`
+        std::uint64_t taken = 0;            ///< MFPs taken from the card
+        std::uint64_t offered = 0;          ///< MFPs offered to the unit of this epoch
     };
     /// A barrier that some units of a group have entered.
     struct Gathering {
         std::uint32_t released = 0;
-        std::uint32_t waiting = 0;       ///< for the ideal barrier
-        base::Time last;                 ///< has come to it
+        std::uint32_t waiting = 0;       ///< units at the ideal barrier
+        base::Time last;                 ///< when the last unit entered
         base::Time waiting_for_slowest;  ///< sum
         base::Time releasing;            ///< sum
     };
 
-    /// What units and cards ask for.
+    /// Outputs of cards and of units.
     struct CardsOut;
     struct World;
 
@@ -201,7 +200,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     void on_event(const sim::Event& event) override;
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& letter, base::Time now) override;
-    // ---- of units that regroup
+    // ---- hooks of RegroupingSystem
     void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) override;
     void begin_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
     void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
@@ -215,9 +214,9 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     void add_counts(std::uint32_t node, UnitCounts& counts) const override;
     [[nodiscard]] bool waits(UnitIndex unit) const override;
     void forget(std::uint32_t kind, std::uint32_t index) override;
-    /// Those of this epoch's MFPs that are there, as far as the unit takes them.
+    /// Gives the unit the available MFPs of this epoch, as far as it takes them.
     void feed(std::uint32_t stream, base::Time now);
-    /// Those before this one are not needed: others have answered their MEPs.
+    /// Drops the MFPs before this one: their MEPs are answered without them.
     void skip_to(std::uint64_t mfp, std::uint32_t stream, base::Time now);
 
     base::expected<void> place_cards();
@@ -226,13 +225,12 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
                      base::Time now);
     void leave_barrier(protocol::ReadoutIndex unit, std::uint64_t step, base::Time since,
                        base::Time now);
-    /// A stream's number, as the cards and events have it, of those of all readout units of the
-    /// run.
+    /// Number of a stream in cards and events, among the streams of all readout units of the run.
     [[nodiscard]] std::uint32_t stream_number(std::uint32_t node,
                                               protocol::StreamIndex stream) const {
         return readouts_in_run_.unit_on[node].value() * config_.streams + stream.value();
     }
-    /// kNobody: its readout unit is lost.
+    /// kNobody if the stream's readout unit is lost.
     [[nodiscard]] std::uint32_t node_of_stream(std::uint32_t number) const {
         return readouts_in_run_.node_of[unit_of(number)];
     }
@@ -242,18 +240,18 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     [[nodiscard]] protocol::StreamIndex stream_of(std::uint32_t number) const {
         return protocol::StreamIndex(number % config_.streams);
     }
-    /// The units that wait for each other.
+    /// Units that wait for each other.
     struct Group {
         std::vector<protocol::ReadoutIndex> units;
-        /// Of generations that some have come to and others have not left, modulo their number:
-        /// apart by up to k, the first unit that is in generation g has left that of g - 1 - k
-        /// behind, to which the last one may just have come, which waits for the one k before that.
+        /// Generations entered by some units and not left by others, modulo their number. With
+        /// units apart by up to k, the first unit in generation g has left g - 1 - k behind; the
+        /// last one may just have entered that, and waits for the one k before.
         std::vector<Gathering> gatherings;
-        std::uint64_t generation = 0;  ///< of the last ideal barrier
+        std::uint64_t generation = 0;  ///< generation of the last ideal barrier
     };
 
     void make_groups(const protocol::LinearShift& shift);
-    /// The group of the unit, modulo the number of groups, and the lower bits of the generation.
+    /// Index of a kReleased event: the unit's group + groups · lower part of the generation.
     [[nodiscard]] std::uint32_t released(protocol::ReadoutIndex unit,
                                          std::uint64_t generation) const {
         const std::uint64_t generations = (std::uint64_t{1} << 32) / groups_.size();
@@ -262,7 +260,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     }
     void release_all(Group& group, base::Time now);
     [[nodiscard]] Group& group_of(protocol::ReadoutIndex unit) { return groups_[group_of_[unit]]; }
-    /// Neighbours do not gather: each waits for one other.
+    /// Whether whole groups gather: under `neighbour` each unit waits for one other.
     [[nodiscard]] bool gathers() const {
         return config_.barrier != protocol::ShiftBarrier::neighbour;
     }
@@ -275,9 +273,9 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
 
     ShiftSystemConfig config_;
     base::BitRate slowest_rate_;
-    std::vector<protocol::ShiftUnit> units_;  ///< by node; the last one it had
+    std::vector<protocol::ShiftUnit> units_;  ///< last unit of each node
     base::Table<protocol::ReadoutIndex, protocol::StageClock> stages_of_;
-    std::vector<Stream> streams_;  ///< of all readout units
+    std::vector<Stream> streams_;  ///< streams of all readout units of the run
     protocol::ReadoutCards cards_;
     base::Table<protocol::ReadoutIndex, base::RandomStream> card_delays_;
     base::Pool<Built> built_;
@@ -287,10 +285,10 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     base::RandomStream processing_;
     base::RandomStream acknowledge_;
     ShiftReport counted_;
-    ShiftReport before_;  ///< what had been counted when the warm-up ended
+    ShiftReport before_;  ///< counts at the end of the warm-up
     bool recording_ = false;
     std::vector<UnitStage> stages_;
-    std::optional<protocol::LinearShift> shift_;  ///< of this epoch, where units regroup
+    std::optional<protocol::LinearShift> shift_;  ///< schedule of this epoch, where units regroup
 };
 
 }  // namespace daqloom::systems

@@ -26,7 +26,7 @@ ShiftSystemConfig event_builder(protocol::ShiftBarrier barrier, base::Bytes mfp)
     return config;
 }
 
-/// Runs until all units together have made so many steps for each slot.
+/// Runs until all units together have made `steps` steps for each slot.
 void build_events(benchmark::State& state, const ShiftSystemConfig& config, std::int64_t steps) {
     const std::uint64_t all_steps = static_cast<std::uint64_t>(steps) * config.slots.size();
     std::uint64_t hops = 0;
@@ -58,7 +58,7 @@ void event_building(benchmark::State& state) {
                  state.range(2));
 }
 
-/// The same over RoCEv2 on Ethernet, with switches that take everything. Arguments: the same.
+/// Event building over RoCEv2 on Ethernet, with unlimited switch buffers. Arguments: as above.
 void event_building_on_ethernet(benchmark::State& state) {
     ShiftSystemConfig config =
         event_builder(static_cast<protocol::ShiftBarrier>(state.range(0)), state.range(1));

@@ -1,4 +1,4 @@
-// What units and cards of a simulated shift ask for: messages, writes and timers in virtual time.
+// Outputs of units and cards of a simulated shift: messages, writes and timers in virtual time.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct ShiftSystem::World {
                              .content = ShiftNote::of(message)},
                             now);
     }
-    /// Units are late for phases and windows, by some jitter.
+    /// Adds some jitter to phases and windows.
     void set_timer(base::Time at, protocol::UnitTimer timer) {
         using What = protocol::UnitTimer::What;
         if (timer.what == What::go) {
@@ -66,7 +66,7 @@ struct ShiftSystem::World {
         if (system.run_) {
             Stream& here = system.streams_[index];
             if (system.first_mep_ + number_of(mep) < here.taken) {
-                return;  // in an earlier epoch
+                return;  // the write was in an earlier epoch
             }
             ++here.taken;
         }

@@ -1,4 +1,4 @@
-// What every simulated system is made of: nodes on the hosts of a network, a transport over it, and
+// Common parts of every simulated system: nodes on the hosts of a network, a transport over it, and
 // flows between the nodes, if any.
 #pragma once
 
@@ -34,7 +34,7 @@ struct SystemConfig : NodesConfig, FlowsConfig {
     DAQLOOM_FIELDS(SystemConfig, (Network, network, "Network of all hosts."),
                    (Transport, transport, "Transport over it."),
                    (hosts::PathConfig, path, "Way of bytes through every host, for RDMA."))
-    std::uint32_t bins = 4000;  ///< of what is recorded over time
+    std::uint32_t bins = 4000;  ///< of quantities recorded over time
 };
 
 [[nodiscard]] const network::Graph& graph_of(const SystemConfig& config);
@@ -42,11 +42,11 @@ struct SystemConfig : NodesConfig, FlowsConfig {
 /// Whether messages have service levels beyond 0.
 [[nodiscard]] bool has_levels(const SystemConfig& config);
 
-/// Fails with one sentence if the transport cannot run over the network, or not for so long.
+/// Fails with one sentence if the transport cannot run over the network for that duration.
 [[nodiscard]] base::expected<std::unique_ptr<transport::Transport>> make_transport(
     const SystemConfig& config);
 
-/// What every system reports, whatever its protocol.
+/// Report common to all systems, whatever the protocol.
 struct RunReport {
     DAQLOOM_FIELDS(RunReport, (std::uint64_t, sim_events, "Events that the simulator processed."),
                    (std::uint64_t, fingerprint,
@@ -59,7 +59,7 @@ struct RunReport {
 
     std::vector<FlowCount> flows;
     std::vector<sim::Histogram> flow_latencies;
-    std::vector<sim::Histogram> level_latencies;  ///< by service level; empty of level 0 alone
+    std::vector<sim::Histogram> level_latencies;  ///< by service level; empty: only level 0
     transport::Report network;
 };
 
@@ -78,13 +78,13 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     [[nodiscard]] const transport::Transport& transport() const { return nodes_->transport(); }
     [[nodiscard]] FlowTraffic& flows() { return flows_; }
     [[nodiscard]] const FlowTraffic& flows() const { return flows_; }
-    /// Of the units' data.
+    /// Latency of the units' writes.
     [[nodiscard]] virtual const sim::Histogram& write_latency() const {
         return nodes_->write_latency();
     }
     [[nodiscard]] std::uint64_t sim_events() const { return transport().sim_events(); }
     [[nodiscard]] std::uint64_t fingerprint() const { return transport().fingerprint(); }
-    /// Units wait for what no event will bring.
+    /// Whether units wait for input that no event will bring.
     [[nodiscard]] virtual bool stalled() const = 0;
     [[nodiscard]] RunReport run_report() {
         transport::Report network = transport().report();
@@ -126,15 +126,15 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
         flows_ = std::move(flows);
         return {};
     }
-    /// When the units have begun.
+    /// Starts the flows; to be called when the units have begun.
     void start_flows() { flows_.start(*this); }
     void on_flow_due(const sim::Event& event) { flows_.on_due(event.index, event.at, *this); }
-    /// From here on, what is counted counts.
+    /// Starts the counting of the transport and of flows.
     void begin_counting(const SystemConfig& config, base::Time now) {
         transport().begin_counting(now, config.duration, config.bins);
         flows_.begin_counting();
     }
-    /// Books of the transport and of flows; no input came that units did not expect.
+    /// Checks the books of the transport and of flows, and that units expected all inputs.
     [[nodiscard]] base::expected<void> check_books(std::uint64_t unexpected = 0) const {
         DAQLOOM_CHECK(transport().check_conservation());
         if (auto books = flows_.check_conservation(); !books || unexpected == 0) {

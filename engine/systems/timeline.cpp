@@ -70,7 +70,7 @@ base::expected<void> Timeline::close() {
     return writer_.close();
 }
 
-/// Of the rows that are free from then on, the one that was used last: taken in the order in which
+/// Returns the row used last among those that are free from then on: taken in the order in which
 /// events end, this needs no more rows than events overlap.
 Timeline::Row& Timeline::free_row(protocol::BuilderIndex builder, Time from) {
     Row* best = nullptr;

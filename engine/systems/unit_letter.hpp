@@ -1,4 +1,4 @@
-// What a letter between units carries: a message, or a write of data.
+// Content of a letter between units: a message, or a write of data.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace daqloom::systems {
 
-/// Of a message of which the head has `control_bytes`.
+/// Size of a message whose head has `control_bytes`.
 inline base::Bytes message_bytes(base::Bytes control_bytes, const protocol::UnitMessage& message) {
     constexpr std::size_t head = protocol::encoded_bytes({});
     return control_bytes + static_cast<base::Bytes>(protocol::encoded_bytes(message) - head);
 }
 
-/// A message with its values, of which it has at most so many. A letter with data is a write, which
-/// `number` and `round` identify.
+/// A message with at most `kMostValues` values. A letter with data is a write, which `number` and
+/// `round` identify.
 template <std::size_t kMostValues>
 struct UnitLetter {
     std::uint64_t number = 0;
