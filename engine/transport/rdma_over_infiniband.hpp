@@ -20,7 +20,7 @@ class RdmaOverInfiniband final : public RdmaTransport<infiniband::Network> {
         const infiniband::FabricConfig& fabric, const RdmaConfig& config,
         const hosts::PathConfig& path);
 
-    /// The fabric counts over the whole run.
+    /// The fabric counts over the whole run: nothing to do.
     void begin_counting(base::Time /*now*/, base::Time /*end*/, std::size_t /*bins*/) override {}
     [[nodiscard]] Report report() override;
     [[nodiscard]] const infiniband::Network* infiniband() const override { return &network(); }

@@ -1,4 +1,4 @@
-// What a network and the transport over it have counted.
+// Counts of a network and of the transport over it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace daqloom::transport {
 
-/// Memory of the simulation, of what grows with the system and with its load (B). None of it is
-/// given back before the end, so that it is also the most there was.
+/// Memory of the simulation's parts that grow with the system and with its load (B). It is not
+/// given back before the end, so it is also the peak.
 struct Memory {
     DAQLOOM_FIELDS(Memory, (std::uint64_t, connections, "Ends of connections, or queue pairs."),
                    (std::uint64_t, packets, "Packets queued or on the wire."),
@@ -21,10 +21,10 @@ struct Memory {
                    (std::uint64_t, events, "Pending events of the simulator."))
 };
 
-/// Each part where it exists.
+/// Counts of a network and its transport; a part that does not exist stays empty.
 struct Report {
     std::uint64_t packet_hops = 0;  ///< sent or delivered by all links together, over the whole run
-    std::uint64_t ack_hops = 0;     ///< those among them of packets without payload
+    std::uint64_t ack_hops = 0;     ///< packet hops without payload
     Memory memory = {};
     std::optional<ethernet::Report> ethernet;
     std::optional<TcpSenderCounters> tcp;

@@ -7,7 +7,7 @@ namespace daqloom::transport {
 using base::Time;
 using ethernet::Frame;
 
-/// Where frames go that have reached their host.
+/// Receives frames that have reached their host.
 struct TcpOverEthernet::Sink {
     TcpOverEthernet& transport;
     Listener& listener;
@@ -63,7 +63,7 @@ void TcpOverEthernet::expect(NodeIndex from, NodeIndex to) const {
         endpoints_.known(from, to, lane_by_level(service_classes_, 0));
     if (index != ethernet::EndpointIndex::none()) {
         endpoints_.prefetch(index);
-        endpoints_.prefetch(ethernet::peer(index));  // whose inbox learns of the message
+        endpoints_.prefetch(ethernet::peer(index));  // the peer's inbox gets the message
     }
 }
 
@@ -75,14 +75,14 @@ void TcpOverEthernet::close(NodeIndex host, Time now, Listener& listener) {
 void TcpOverEthernet::write(const Posting& message, Time now) {
     const EndpointIndex from = endpoint_of(message);
     if (!endpoints_.is_open(from)) [[unlikely]] {
-        delay(message, now);  // it fails, which its poster is told of later
+        delay(message, now);  // the message fails, which is reported later
         return;
     }
     const MessageKind kind = message.completes ? MessageKind::completes : MessageKind::plain;
     endpoints_.write(from, message.tag, message.bytes, kind, now);
 }
 
-/// Unless its connection is over.
+/// Writes a delayed message, unless its connection is over.
 void TcpOverEthernet::write_delayed(std::uint32_t place, Time now, Listener& listener) {
     const auto [message, closings] = delayed_[place];
     delayed_.release(place);
@@ -94,7 +94,7 @@ void TcpOverEthernet::write_delayed(std::uint32_t place, Time now, Listener& lis
     }
 }
 
-/// The first event, and so before all else of that instant.
+/// The end of the run is the first event, and so before all else of that instant.
 void TcpOverEthernet::end_at(Time end) {
     end_ = end;
     events_.push({end, kPause, kAtTheEnd});

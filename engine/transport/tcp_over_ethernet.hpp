@@ -19,8 +19,8 @@
 
 namespace daqloom::transport {
 
-/// Two hosts have one connection of a class, for the messages of both; it comes into being with the
-/// first.
+/// Two hosts have one connection per class, for the messages of both; it is made with the first
+/// message.
 class TcpOverEthernet final : public Transport {
   public:
     static base::expected<std::unique_ptr<TcpOverEthernet>> make(
@@ -39,7 +39,7 @@ class TcpOverEthernet final : public Transport {
 
     [[nodiscard]] const UdpEndpoints* udp() const override { return &udp_; }
     [[nodiscard]] const ethernet::Network* ethernet() const override { return &network_; }
-    /// Observers of frames and of timers that expire; null: none.
+    /// Sets the observers of frames and of timers that expire; null: none.
     void observe(ethernet::Observer* frames, TimeoutObserver* timeouts) {
         network_.observe(frames);
         endpoints_.observe(timeouts);
@@ -51,11 +51,11 @@ class TcpOverEthernet final : public Transport {
   private:
     enum EventKind : std::uint32_t {
         kBegin = kDelayedAck + 1,  ///< index: message that may be written from now on
-        kSample,                   ///< of the occupancy of the switches
+        kSample,                   ///< of switch occupancy
         kPause,                    ///< index: kOnTheWay, or kAtTheEnd of the run
-        kTaken,   ///< index: packet that has arrived, of which its host takes note now
-        kChange,  ///< of a link
-        kUdp,     ///< and the next one
+        kTaken,   ///< index: packet that has arrived and reaches its host's software
+        kChange,  ///< change of a link
+        kUdp,     ///< and the next one: see UdpEndpoints
     };
     static_assert(kUdp + 1 < kFirstOtherEvent);
     static constexpr std::uint32_t kOnTheWay = 0;
@@ -65,7 +65,7 @@ class TcpOverEthernet final : public Transport {
     /// A message that is not written yet.
     struct Delayed {
         Posting message;
-        std::uint32_t closings = 0;  ///< of its host, before it was posted
+        std::uint32_t closings = 0;  ///< closings of its host before the post
     };
 
     TcpOverEthernet(const TcpConfig& tcp, const ethernet::NetworkConfig& network)
@@ -81,7 +81,7 @@ class TcpOverEthernet final : public Transport {
           left_(network.hosts),
           taken_(network.hosts) {}
 
-    /// As buffered.
+    /// Size of the largest frame, as buffered.
     static base::Bytes largest_frame(const TcpConfig& tcp) {
         return tcp.mss + tcp.header_bytes() + ethernet::kFrameOverhead;
     }
@@ -95,7 +95,7 @@ class TcpOverEthernet final : public Transport {
                                    lane_by_level(service_classes_, message.service_level));
     }
     [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
-    /// The host takes note of packets in the order in which they arrive.
+    /// Hands packets to the host after its latency, in the order of arrival.
     void take_later(const ethernet::Frame& frame, base::Time now) {
         base::Time& taken = taken_[frame.destination()];
         taken = std::max(taken, now + packet_latency_.draw(latency_of_packets_));
@@ -103,17 +103,17 @@ class TcpOverEthernet final : public Transport {
     }
 
     base::DelayDistribution packet_latency_;
-    bool is_late_;  ///< it is not always zero
+    bool is_late_;  ///< whether packet latency is not always zero
     base::RandomStream latency_of_packets_;
     ethernet::Network network_;
     TcpEndpoints endpoints_;
     UdpEndpoints udp_;
     std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
     base::Pool<Delayed> delayed_;
-    base::Table<NodeIndex, std::uint32_t> closings_;  ///< how often its connections were closed
-    base::Table<NodeIndex, base::Time> left_;         ///< when its last message leaves
-    base::Table<NodeIndex, base::Time> taken_;        ///< when it takes note of its last packet
-    base::Pool<ethernet::Frame> arrived_;             ///< of which it has not yet
+    base::Table<NodeIndex, std::uint32_t> closings_;  ///< closings of each host's connections
+    base::Table<NodeIndex, base::Time> left_;         ///< when each host's last message leaves
+    base::Table<NodeIndex, base::Time> taken_;        ///< when each host gets its last packet
+    base::Pool<ethernet::Frame> arrived_;             ///< packets that their hosts have not got yet
     base::Time end_ = base::Time::never();
     bool ended_ = false;
 };

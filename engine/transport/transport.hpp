@@ -1,7 +1,7 @@
 // Messages from host to host over a simulated network, whatever the network and the transport.
 //
-// A transport owns the network and the pending events, and runs them: what is done for each packet
-// is known when it is compiled. Whoever posts messages is told of each message, by virtual calls.
+// A transport owns the network and the pending events, and runs them: the per-packet code is
+// resolved at compile time. The listener gets one virtual call for each event of a message.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace daqloom::transport {
 using network::NodeIndex;
 using network::ServiceLevel;
 
-/// The lane, or class, of a service level, by a network's table; 0 of levels beyond it.
+/// Lane, or class, of a service level, by a network's table; 0 for levels beyond it.
 inline network::Lane lane_by_level(const std::vector<network::Lane>& lanes, ServiceLevel level) {
     return level < lanes.size() ? lanes[level] : network::Lane(0);
 }
@@ -32,23 +32,23 @@ struct Posting {
     NodeIndex from;
     NodeIndex to;
     base::Bytes bytes = 0;
-    std::uint64_t tag = 0;  ///< the poster's own identifier
+    std::uint64_t tag = 0;  ///< identifier chosen by the caller
     ServiceLevel service_level = 0;
-    bool completes = false;    ///< the poster wants to know when it is there
+    bool completes = false;    ///< the caller needs the completion
     bool is_datagram = false;  ///< over UDP: it may be lost, and is complete when it has left
 };
 
-/// Who posts messages.
+/// Receives the events of messages; the caller of `post` implements it.
 class Listener {
   public:
     virtual ~Listener() = default;
-    /// A message will be received soon: what is known of it may be fetched into the cache.
+    /// A message will be received soon: its data may be prefetched into the cache.
     virtual void expect(std::uint64_t /*tag*/) const {}
     /// All of a message is at its destination.
     virtual void on_received(std::uint64_t tag, base::Time now) = 0;
-    /// Its sender knows that it is there; told of those that ask for it.
+    /// The sender knows that the message is at its destination; only if the message `completes`.
     virtual void on_completed(std::uint64_t tag, base::Time now) = 0;
-    /// Its sender has given up.
+    /// The sender has given up on the message.
     virtual void on_failed(std::uint64_t tag, base::Time now) = 0;
     /// A message over UDP will never be at its destination.
     virtual void on_lost(std::uint64_t /*tag*/, base::Time /*now*/) {}
@@ -68,36 +68,36 @@ class Transport {
     Transport& operator=(const Transport&) = delete;
     virtual ~Transport() = default;
 
-    /// To be called before all else: when the last run ends. What is due at that instant does not
-    /// happen any more.
+    /// Sets the end of the last run; to be called before all else. Events due at that instant do
+    /// not happen any more.
     virtual void end_at(base::Time /*end*/) {}
     /// A message leaves after `latency` (of the host's software and adapter) at the earliest.
     virtual void post(const Posting& message, base::Time latency, base::Time now) = 0;
-    /// A message from one host to another will be posted soon: what it needs may be fetched into
-    /// the cache. Thousands of connections do not stay there from one message to the next.
+    /// A message from one host to another will be posted soon: the connection may be prefetched
+    /// into the cache, where thousands of them do not stay from one message to the next.
     virtual void expect(NodeIndex /*from*/, NodeIndex /*to*/) const {}
-    /// The process on a host has ended, or makes new connections: what it has under way on the old
-    /// ones fails, and nothing answers on those to it; over TCP they are reset. Within an event of
-    /// the listener's.
+    /// Closes a host's connections, as its process has ended or makes new ones: messages under way
+    /// on them fail, and messages to them are not answered; over TCP they are reset. To be called
+    /// within an event of the listener.
     virtual void close(NodeIndex /*host*/, base::Time /*now*/, Listener& /*listener*/) {}
     /// Runs until `until`, or until no event is left.
     virtual void run(base::Time until, Listener& listener) = 0;
-    /// From here on, what is counted counts; what is recorded over time, in that many bins of the
-    /// time until `end`.
+    /// Starts the counting; quantities over time are recorded in `bins` bins of the time until
+    /// `end`.
     virtual void begin_counting(base::Time now, base::Time end, std::size_t bins) = 0;
     [[nodiscard]] virtual Report report() = 0;
-    /// What a message of so many bytes takes on the wire of a host's cable, all its packets and
-    /// what goes with each.
+    /// Bytes that a message takes on the wire of a host's cable: all its packets, with headers and
+    /// gaps.
     [[nodiscard]] virtual base::Bytes bytes_on_wire(base::Bytes message) const = 0;
-    /// Pending events of its own that bring nothing about: samples, timers that nobody waits for.
+    /// Pending events of the transport without effect: samples, and timers that have been stopped.
     [[nodiscard]] virtual std::size_t idle_events() const { return 0; }
-    /// Checks that nothing is lost but what is counted as lost; otherwise returns a sentence that
+    /// Checks that nothing is lost except the losses counted; otherwise returns a sentence that
     /// names the difference.
     [[nodiscard]] virtual base::expected<void> check_conservation() const = 0;
 
-    /// What carries messages over UDP; null: nothing does.
+    /// UDP of all hosts; null if the network carries no datagrams.
     [[nodiscard]] virtual const UdpEndpoints* udp() const { return nullptr; }
-    /// The network, if it is one of these.
+    /// The network, if it is an Ethernet, or an InfiniBand fabric; else null.
     [[nodiscard]] virtual const ethernet::Network* ethernet() const { return nullptr; }
     [[nodiscard]] virtual const infiniband::Network* infiniband() const { return nullptr; }
 
@@ -105,11 +105,11 @@ class Transport {
     [[nodiscard]] sim::EventQueue& events() { return events_; }
     [[nodiscard]] const sim::EventQueue& events() const { return events_; }
     [[nodiscard]] std::uint64_t sim_events() const { return sim_events_; }
-    /// A hash of all events processed, in order: when, of which kind, and of what.
+    /// Hash of all processed events in order: time, kind and index.
     [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_.value(); }
 
   protected:
-    /// An event that has been taken off is processed.
+    /// Counts an event that has been taken off the queue as processed.
     void begin(const sim::Event& event) {
         now_ = event.at;
         ++sim_events_;

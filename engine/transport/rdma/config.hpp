@@ -1,4 +1,4 @@
-// The settings of RDMA over reliable connections, and what its retransmissions count.
+// Settings of RDMA over reliable connections, and counters of its retransmissions.
 #pragma once
 
 #include <cstdint>

@@ -30,9 +30,9 @@
 
 namespace daqloom::transport {
 
-/// Drives `Network` for whoever posts messages: `driver.on_received(message, now)` when all of one
-/// is at its destination, `driver.on_completed(message, now)` when the sender knows,
-/// `driver.on_failed(message, now)` when it has given up instead.
+/// Drives `Network` for a `driver`, which posts messages: `driver.on_received(message, now)` when a
+/// message is complete at its destination, then `driver.on_completed(message, now)` when the sender
+/// knows, or `driver.on_failed(message, now)` when the sender has given up.
 template <class Network>
 class RdmaEndpoints {
   public:
@@ -64,8 +64,8 @@ class RdmaEndpoints {
         }
     }
 
-    /// An RDMA write; it goes out after `latency` (of the host's software and adapter) at the
-    /// earliest. Returns the number by which it is known until it is completed or has failed.
+    /// Posts an RDMA write, which leaves after `latency` (of the host's software and adapter) at
+    /// the earliest. Returns its number, valid until it is completed or has failed.
     MessageIndex post(const Message& message, base::Time latency, base::Time now) {
         const MessageIndex index = place(message);
         messages_[index].posted = now;
@@ -79,8 +79,8 @@ class RdmaEndpoints {
         return index;
     }
 
-    /// The process on a host has ended, or makes new connections: what it has under way on the old
-    /// ones fails, and nothing answers on those to it. Not to be called by whom `driver` tells.
+    /// Closes a host's connections, as its process has ended or makes new ones: writes under way on
+    /// them fail, writes to them are not answered. Not to be called from a call of `driver`.
     template <class Driver>
     void close(NodeIndex host, base::Time now, Driver& driver) {
         for (QueuePairIndex number; number.value() < queue_pairs_.size(); ++number) {
@@ -122,7 +122,7 @@ class RdmaEndpoints {
         }
     }
 
-    /// To be called when no event of this instant is left.
+    /// Starts all senders that may send; to be called when no event of this instant is left.
     template <class Driver>
     void settle(base::Time now, Driver& driver) {
         Sink<Driver> sink{*this, driver};
@@ -133,7 +133,7 @@ class RdmaEndpoints {
     [[nodiscard]] std::uint64_t posted() const { return posted_; }
     [[nodiscard]] std::uint64_t completed() const { return completed_; }
     [[nodiscard]] const RetryCounters& retries() const { return retries_; }
-    /// Of the queue pairs, and of the messages (B).
+    /// Memory of the queue pairs and of the messages (B).
     [[nodiscard]] std::size_t memory() const {
         std::size_t all = queue_pairs_.memory() + senders_.memory();
         for (const Sender& sender : senders_) {
@@ -148,7 +148,7 @@ class RdmaEndpoints {
         return messages_.memory() + free_.capacity() * sizeof(MessageIndex);
     }
 
-    /// Messages: posted = completed + failed + closed + still here; each was received as a whole.
+    /// Checks messages: posted = completed + failed + closed + under way; each received as a whole.
     [[nodiscard]] base::expected<void> check_conservation() const {
         const std::uint64_t here = messages_.size() - free_.size();
         if (posted_ != completed_ + retries_.writes_failed + closed_ + here || torn_ > 0) {
@@ -165,11 +165,11 @@ class RdmaEndpoints {
     using SenderIndex = base::Index<struct SenderTag>;
 
     struct Sender {
-        base::Ring<QueuePairIndex> active;  ///< the next packet is of the first
-        base::Time fetched;                 ///< the next payload has been
+        base::Ring<QueuePairIndex> active;  ///< the first sends the next packet
+        base::Time fetched;                 ///< when the next payload has been fetched
         bool supplied = false;              ///< a packet waits in the network's queue
         bool fetching = false;
-        /// By service level and destination; a level's is empty before the first.
+        /// By service level and destination; the table of an unused level is empty.
         std::vector<base::Table<NodeIndex, QueuePairIndex>> queue_pairs;
     };
 
@@ -327,7 +327,7 @@ class RdmaEndpoints {
         supply(sender, now);
     }
 
-    /// Timeout of a host's timer that starts now.
+    /// Draws the timeout of a host's timer that starts now.
     base::Time timeout(NodeIndex host) {
         const base::Time least = config_.retry_timeout;
         return timers_.empty()
@@ -336,7 +336,7 @@ class RdmaEndpoints {
                                                       timers_[host].uniform() * least.seconds());
     }
 
-    /// The retransmission timer runs from now on if a requested acknowledge is still to come.
+    /// Starts the retransmission timer if a requested acknowledge is still to come.
     void restart_timer(QueuePairIndex number, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
         const bool waits = !qp.failed && qp.oldest != MessageIndex::none() &&
@@ -345,7 +345,7 @@ class RdmaEndpoints {
         if (waits && !qp.timer_pending) {
             qp.timer_pending = true;
             events_.push({qp.timer, kRetransmissionTimer, number.value()});
-        }  // else an event comes no later
+        }  // else a pending event comes no later
     }
 
     template <class Driver>
@@ -353,7 +353,7 @@ class RdmaEndpoints {
         const QueuePairIndex number(packet.tag & kQueuePair);
         QueuePair& qp = queue_pairs_[number];
         const bool is_nak = (packet.tag & kNak) != 0;
-        const std::uint32_t acknowledged = packet.psn + (is_nak ? 0 : 1);  // all before it
+        const std::uint32_t acknowledged = packet.psn + (is_nak ? 0 : 1);  // all before this one
         if (qp.failed || is_before(acknowledged, qp.unacknowledged_psn)) {
             return;
         }
@@ -361,7 +361,7 @@ class RdmaEndpoints {
             qp.unacknowledged_psn = acknowledged;
             qp.timeouts = 0;
             if (is_before(qp.next_psn, acknowledged)) {
-                go_back_to(qp, acknowledged);  // it had gone back, for nothing
+                go_back_to(qp, acknowledged);  // it had gone back needlessly
             }
             while (queue_pairs_[number].oldest != MessageIndex::none() &&
                    !is_before(acknowledged, messages_[queue_pairs_[number].oldest].end_psn)) {
@@ -398,7 +398,7 @@ class RdmaEndpoints {
         retransmit(number, now);
     }
 
-    /// All that is not acknowledged.
+    /// Sends all packets again that are not acknowledged.
     void retransmit(QueuePairIndex number, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
         go_back_to(qp, qp.unacknowledged_psn);
@@ -408,7 +408,7 @@ class RdmaEndpoints {
         }
     }
 
-    /// Goes back: the next packet to be sent is this one.
+    /// Goes back to the packet with this PSN, which is sent next.
     void go_back_to(QueuePair& qp, std::uint32_t psn) {
         qp.next_psn = psn;
         MessageIndex index = qp.oldest;
@@ -492,7 +492,7 @@ class RdmaEndpoints {
         if (!retries_packets()) {
             return;
         }
-        if (is_before(packet.psn, qp.expected_psn)) {  // once more
+        if (is_before(packet.psn, qp.expected_psn)) {  // a repeated packet
             if ((packet.tag & kAckRequest) != 0) {
                 acknowledge(number, kAcknowledge, qp.expected_psn - 1, now);
             }
@@ -521,14 +521,14 @@ class RdmaEndpoints {
     sim::EventQueue& events_;
     base::Table<NodeIndex, hosts::Path::Host> hosts_;
     base::Table<SenderIndex, Sender> senders_;
-    base::Table<NodeIndex, base::SmallStream> timers_;  ///< of hosts; empty: timeouts are equal
+    base::Table<NodeIndex, base::SmallStream> timers_;  ///< by host; empty: timeouts are equal
     base::Table<QueuePairIndex, QueuePair> queue_pairs_;
     base::Table<MessageIndex, Message> messages_;
     std::vector<MessageIndex> free_;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
-    std::uint64_t closed_ = 0;  ///< not complete when their connection was closed
-    std::uint64_t torn_ = 0;    ///< messages taken for received by another packet than their last
+    std::uint64_t closed_ = 0;  ///< messages not complete when their connection was closed
+    std::uint64_t torn_ = 0;    ///< messages ended by another packet than their last
     RetryCounters retries_;
 };
 

@@ -1,5 +1,5 @@
-// What a packet of RDMA carries besides its payload: its headers, by the network that it goes over,
-// and its tag, the queue pair and what the packet means.
+// Overhead of RDMA packets by network: headers and gaps; and packet tags: queue pair and packet
+// type.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace daqloom::transport {
 
 struct RdmaFraming {
-    /// Of every packet, as it is buffered.
+    /// Headers of every packet, as buffered.
     base::Bytes header = 0;
-    /// Between packets on the wire, preamble included.
+    /// Gap between packets on the wire, preamble included.
     base::Bytes gap = 0;
 
-    /// A packet that acknowledges: with an extended transport header of 4 B (AETH).
+    /// Size of an acknowledge: with an extended transport header of 4 B (AETH).
     [[nodiscard]] base::Bytes acknowledge() const { return header + 4; }
 };
 
@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kNak = std::uint32_t{1} << 30;
 inline constexpr std::uint32_t kAckRequest = std::uint32_t{1} << 29;
 inline constexpr std::uint32_t kQueuePair = kAckRequest - 1;
 
-/// From the responder to the requester.
+/// Whether the packet goes from the responder to the requester.
 constexpr bool is_response(std::uint32_t tag) { return (tag & (kAcknowledge | kNak)) != 0; }
 
 }  // namespace daqloom::transport

@@ -15,9 +15,9 @@ using network::NodeIndex;
 using network::ServiceLevel;
 using VirtualLane = network::Lane;
 
-/// A place among the messages of a fabric's hosts that are not complete.
+/// Place of a message among the unfinished messages of all hosts.
 using MessageIndex = base::Index<struct MessageTag>;
-/// A place among the queue pairs of a fabric's hosts.
+/// Place of a queue pair among the queue pairs of all hosts.
 using QueuePairIndex = base::Index<struct QueuePairTag>;
 
 /// An RDMA write of a reliable connection.
@@ -25,26 +25,26 @@ struct Message {
     NodeIndex source;
     NodeIndex destination;
     base::Bytes bytes = 0;
-    std::uint64_t tag = 0;  ///< the poster's own identifier
+    std::uint64_t tag = 0;  ///< identifier chosen by the caller
     VirtualLane lane;
-    ServiceLevel service_level = 0;  ///< each has queue pairs of its own
+    ServiceLevel service_level = 0;  ///< each level has its own queue pairs
     bool immediate = false;
 
-    base::Bytes sent = 0;  ///< handed to the wire
+    base::Bytes sent = 0;  ///< bytes handed to the wire
     base::Time posted;
-    MessageIndex behind = MessageIndex::none();  ///< the next one of this queue pair
+    MessageIndex behind = MessageIndex::none();  ///< next message of this queue pair
     QueuePairIndex queue_pair;
-    std::uint32_t first_psn = 0;  ///< of its first packet
-    std::uint32_t end_psn = 0;    ///< of the packet behind its last
+    std::uint32_t first_psn = 0;  ///< PSN of its first packet
+    std::uint32_t end_psn = 0;    ///< PSN behind its last packet
 
     [[nodiscard]] bool all_sent() const { return sent == bytes && begun; }
     bool begun = false;
-    bool received = false;  ///< all of it
+    bool received = false;  ///< received as a whole
 
     [[nodiscard]] std::uint32_t packets(base::Bytes mtu) const {
         return static_cast<std::uint32_t>(std::max<base::Bytes>(1, (bytes + mtu - 1) / mtu));
     }
-    /// The next packet is the one with this PSN, which is one of its own.
+    /// Continues with the packet of this PSN, one of the message's own.
     void go_back(std::uint32_t psn, base::Bytes mtu) {
         sent = mtu * (psn - first_psn);
         begun = psn != first_psn;

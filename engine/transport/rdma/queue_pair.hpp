@@ -14,19 +14,19 @@ constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(a - b) < 0;
 }
 
-/// From one host to another, of one service level, which is on one virtual lane. The requester
+/// A queue pair from one host to another, for one service level on one virtual lane. The requester
 /// sends messages, the responder acknowledges them.
 struct alignas(64) QueuePair {
     NodeIndex source;
     NodeIndex destination;
     VirtualLane lane;
-    bool in_turn : 1 = false;        ///< waits among those of its host that have something to send
+    bool in_turn : 1 = false;        ///< waits among its host's queue pairs with packets to send
     bool failed : 1 = false;         ///< after too many retries
     bool timer_pending : 1 = false;  ///< an event will check the retransmission timer
     bool timed_out : 1 = false;      ///< went back after a timeout, not after a NAK
     bool nak_sent : 1 = false;       ///< for the missing packet
-    bool closed : 1 = false;         ///< by its requester
-    bool deaf : 1 = false;           ///< its responder is gone, and what comes is dropped
+    bool closed : 1 = false;         ///< closed by its requester
+    bool deaf : 1 = false;           ///< its responder is gone: arriving packets are dropped
     std::uint16_t timeouts = 0;      ///< in a row, without progress
 
     // ---- the responder
@@ -37,7 +37,7 @@ struct alignas(64) QueuePair {
     // ---- the requester; messages are linked from the oldest to the last
 
     MessageIndex oldest = MessageIndex::none();
-    MessageIndex sending = MessageIndex::none();  ///< the next packet is of this one
+    MessageIndex sending = MessageIndex::none();  ///< message of the next packet
     MessageIndex last = MessageIndex::none();
     std::uint32_t next_psn = 0;            ///< of the next packet to be sent
     std::uint32_t end_psn = 0;             ///< of the packet behind the last message

@@ -73,7 +73,7 @@ class RdmaTransport : public Transport {
         return all;
     }
 
-    /// Of packets, what the network keeps, and messages; a packet without a route is an error.
+    /// Checks packets, credits or bytes, and messages; a packet without a route is an error.
     [[nodiscard]] base::expected<void> check_conservation() const override {
         DAQLOOM_CHECK(endpoints_->check_conservation());
         DAQLOOM_CHECK(network_->check_conservation(now_));
@@ -89,7 +89,7 @@ class RdmaTransport : public Transport {
 
   protected:
     RdmaTransport() = default;
-    /// To be called once, before all else. The network refers to `events_`.
+    /// Sets up the network, which refers to `events_`, and its endpoints; to be called first.
     void set_up(std::unique_ptr<Network> network, const RdmaConfig& config,
                 const RdmaFraming& framing, const hosts::PathConfig& path, std::uint32_t hosts,
                 std::uint32_t lanes) {
@@ -112,7 +112,7 @@ class RdmaTransport : public Transport {
   private:
     using Endpoints = RdmaEndpoints<Network>;
     static_assert(Endpoints::kFirstOtherEvent == kFirstOtherEvent);
-    /// In the tag of a message: its poster wants to know when it is complete.
+    /// Bit of a message's tag: the listener is to get its completion.
     static constexpr std::uint64_t kCompletes = std::uint64_t{1} << 63;
 
     struct Told {
@@ -130,14 +130,14 @@ class RdmaTransport : public Transport {
         }
         void on_failed(MessageIndex index, base::Time now) {
             const Message& message = endpoints.message(index);
-            if ((message.tag & kCompletes) != 0 || !message.received) {  // else nobody waits for it
+            if ((message.tag & kCompletes) != 0 || !message.received) {  // else: not awaited
                 listener.on_failed(message.tag & ~kCompletes, now);
             }
         }
     };
 
     RdmaConfig config_;
-    base::Time last_ = base::Time::never();  ///< instant of the whole run
+    base::Time last_ = base::Time::never();  ///< last instant of the whole run
     RdmaFraming framing_;
     std::unique_ptr<Network> network_;
     std::unique_ptr<Endpoints> endpoints_;

@@ -1,5 +1,5 @@
-// A simulated Ethernet as RDMA uses it (RoCEv2): a packet is a frame, and an adapter hands the next
-// one to its link as soon as the last one has begun to leave.
+// A simulated Ethernet below RDMA (RoCEv2): a packet is a frame, and an adapter hands the next
+// frame to its link as soon as the last one has begun to leave.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,10 @@ class RoceNetwork {
         kDelivery = ethernet::kDelivery,
         kPortFree = ethernet::kPortFree,
         kDeparture,  ///< index: sender (host · lanes + lane) whose packet begins to leave
-        kTakenIn,    ///< index: packet that its host had still to take in
+        kTakenIn,    ///< index: packet that is in its host's memory now
         kSample,     ///< of the occupancy of the switches
-        kChange,     ///< of a link or of tables
-        kUdp,        ///< and the next one
+        kChange,     ///< change of a link or of tables
+        kUdp,        ///< and the next one: see UdpEndpoints
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -37,13 +37,13 @@ class RoceNetwork {
         std::uint32_t tag = 0;
         std::uint32_t psn = 0;
         network::NodeIndex destination;
-        std::uint16_t bytes = 0;  ///< of the frame as buffered
+        std::uint16_t bytes = 0;  ///< size of the frame as buffered
         network::Lane lane;
     };
 
     explicit RoceNetwork(sim::EventQueue& events) : events_(events), network_(events) {}
 
-    /// Packets have one of so many lanes, which are the classes of frames.
+    /// Builds the network; packet lanes are the classes of frames.
     base::expected<void> build(const ethernet::NetworkConfig& config, base::Bytes largest_frame,
                                std::uint32_t lanes) {
         lanes_ = lanes;
@@ -61,11 +61,11 @@ class RoceNetwork {
         return {};
     }
 
-    /// From now on `hosts.take_in(packet, now)` says, as a packet arrives, when its host has it.
-    /// The adapter's buffer has no limit.
+    /// From now on `hosts.take_in(packet, now)` returns, as a packet arrives, when it is in its
+    /// host's memory. The adapter's buffer has no limit.
     void let_hosts_hold() { hosts_hold_ = true; }
 
-    /// A host has a packet to send, one of data at a time of each lane.
+    /// Sends a host's packet; at most one data packet per lane waits at a time.
     void inject(network::NodeIndex host, const Packet& packet, base::Time now) {
         const ethernet::LinkIndex link = network_.host_link(host);
         const base::Time start = std::max(now, network_.port(link).free_at());
@@ -79,7 +79,7 @@ class RoceNetwork {
         frame.payload = response ? std::uint16_t{0} : packet.bytes;
         frame.bytes = packet.bytes;
         frame.send_to(ethernet::address_of(packet.destination, packet.lane), 0);
-        if (!response && frame.at != base::Time::never()) {  // else it is told when it begins
+        if (!response && frame.at != base::Time::never()) {  // else its departure is reported later
             const std::uint32_t sender = host.value() * lanes_ + packet.lane.value();
             departing_[sender] = packet;
             events_.push({start, kDeparture, sender});
@@ -97,7 +97,7 @@ class RoceNetwork {
                 on_port_free(ethernet::LinkIndex(event.index), event.at, hosts);
                 break;
             case kDeparture: {
-                const Packet packet = departing_[event.index];  // whose place the next one takes
+                const Packet packet = departing_[event.index];  // a copy: its place is reused
                 hosts.on_departure(network::NodeIndex(event.index / lanes_), packet, event.at);
                 break;
             }
@@ -118,7 +118,7 @@ class RoceNetwork {
         }
     }
 
-    /// Nothing waits for the end of an instant.
+    /// No event waits for the end of an instant: nothing to do.
     template <class Hosts>
     void settle(base::Time /*now*/, Hosts& /*hosts*/) {}
     void finish(base::Time /*now*/) {}
@@ -130,7 +130,7 @@ class RoceNetwork {
 
     [[nodiscard]] ethernet::Network& ethernet() { return network_; }
     [[nodiscard]] const ethernet::Network& ethernet() const { return network_; }
-    /// Beside RDMA, on the same adapters.
+    /// UDP of the hosts, on the same adapters as RDMA.
     [[nodiscard]] UdpEndpoints& udp() { return *udp_; }
     [[nodiscard]] const UdpEndpoints& udp() const { return *udp_; }
     [[nodiscard]] std::uint64_t packet_hops() const { return network_.packet_hops(); }
@@ -193,7 +193,7 @@ class RoceNetwork {
     std::optional<UdpEndpoints> udp_;
     std::uint32_t lanes_ = 1;
     std::vector<Packet> departing_;                               ///< by host and lane
-    base::Table<ethernet::LinkIndex, network::NodeIndex> hosts_;  ///< that send by a link
+    base::Table<ethernet::LinkIndex, network::NodeIndex> hosts_;  ///< by the link that they send by
     base::Pool<Packet> arriving_;
     bool hosts_hold_ = false;
 };

@@ -16,7 +16,7 @@
 namespace daqloom::transport {
 namespace {
 
-/// Every host sends to its next one, to the one after, …: as soon as it is done.
+/// Each host sends to its next one, then to the one after that, …, as soon as one message is done.
 struct Shift {
     Hosts& hosts;
     std::uint32_t nodes;
@@ -40,7 +40,7 @@ struct Shift {
     void on_failed(MessageIndex, base::Time) {}
 };
 
-/// Of the process so far, whatever it has run.
+/// Peak memory of the process so far, over all its runs.
 double peak_rss_bytes() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

@@ -1,4 +1,4 @@
-// The TCP settings of both ends of every connection.
+// TCP settings common to both ends of all connections.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,11 @@ struct TcpConfig : CongestionConfig {
         (bool, tail_loss_probe, "Tail-loss probes (RFC 8985).", true),
         (bool, restart_after_idle, "Halve the window per idle RTO (RFC 2861).", true),
         (bool, timestamps, "12 B of option in every segment.", true))
-    base::Time rto_initial = base::seconds(1);  ///< while no RTT is known: no handshake_rtt
-    base::Time handshake_rtt;  ///< what opening the connection measured; zero: nothing
+    base::Time rto_initial = base::seconds(1);  ///< before an RTT is known, without handshake_rtt
+    base::Time handshake_rtt;                   ///< RTT measured by the handshake; zero: none
     base::Time probe_margin = base::milliseconds(2);  ///< beyond two RTTs; Linux's TCP_TIMEOUT_MIN
 
-    /// Segments are marked ECN-capable, and an echo reduces the window.
+    /// Whether segments are ECN-capable and an echoed mark reduces the window.
     [[nodiscard]] bool ecn() const {
         return CongestionControls::kNeedsEcn[static_cast<std::size_t>(congestion)];
     }
@@ -52,7 +52,7 @@ struct TcpConfig : CongestionConfig {
     [[nodiscard]] std::uint32_t sack_blocks() const { return timestamps ? 3 : 4; }
 };
 
-/// An error of one sentence if it cannot be simulated.
+/// Fails with one sentence if the configuration cannot be simulated.
 [[nodiscard]] base::expected<void> validate(const TcpConfig& config);
 
 }  // namespace daqloom::transport

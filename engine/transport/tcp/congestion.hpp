@@ -1,7 +1,7 @@
 // The congestion window of one connection, which its congestion control grows and shrinks.
 //
-// It does not depend on sequence numbers or timers; the sender reports acknowledgements, losses,
-// marks and timeouts. Windows are in bytes.
+// The window does not depend on sequence numbers or timers; the sender reports acknowledgements,
+// losses, marks and timeouts. Windows are in bytes.
 #pragma once
 
 #include <algorithm>
@@ -28,20 +28,20 @@ class Congestion {
     [[nodiscard]] base::Bytes window() const { return window_.cwnd; }
     [[nodiscard]] base::Bytes threshold() const { return window_.ssthresh; }
     [[nodiscard]] bool in_slow_start() const { return window_.in_slow_start(); }
-    /// Slow start touches what lies before this.
+    /// Begin of the members that slow start does not touch.
     [[nodiscard]] const void* rarely_touched() const { return &control_[sizeof(HyStart)]; }
-    /// The congestion control, which has to be the configured one.
+    /// The congestion control; `Control` must be the configured one.
     template <class Control>
     [[nodiscard]] Control& control() {
         return *std::launder(reinterpret_cast<Control*>(control_.data()));
     }
 
-    /// Every acknowledgement, before anything that follows from it.
+    /// Reports each acknowledgement, before anything that follows from it.
     void on_delivery(const AckSample& ack, const TcpConfig& config) {
         visit(config, [&](auto& control) { control.in_ack_event(ack, config); });
     }
 
-    /// The acknowledgements while the window is not being reduced.
+    /// Reports the acknowledgements that arrive while the window is not being reduced.
     void on_ack(const AckSample& ack, const TcpConfig& config) {
         visit(config, [&](auto& control) {
             control.pkts_acked(ack, window_, config);
@@ -57,7 +57,7 @@ class Congestion {
             set_threshold(control.ssthresh(window_.cwnd, config), config);
         });
     }
-    /// The same for an echoed mark.
+    /// An echoed mark: sets the threshold likewise.
     void on_mark(const TcpConfig& config) {
         visit(config, [&]<class Control>(Control& control) {
             if constexpr (Control::needs_ecn) {
@@ -95,12 +95,12 @@ class Congestion {
         });
     }
 
-    /// Sending begins after a pause.
+    /// Reports that sending begins after a pause.
     void on_start(base::Time now, base::Time idle, const TcpConfig& config) {
         visit(config, [&](auto& control) { control.tx_start(now, idle); });
     }
 
-    /// A reduction sets the window itself, acknowledgement by acknowledgement (RFC 9937).
+    /// Sets the window in a reduction, acknowledgement by acknowledgement (RFC 9937).
     void set_window(base::Bytes window, const TcpConfig& config) {
         visit_adaptive(config, [&](auto&) { window_.cwnd = std::max(window, config.mss); });
     }
@@ -113,7 +113,7 @@ class Congestion {
             config.congestion,
             [&]<class Control>(std::type_identity<Control>) { see(control<Control>()); });
     }
-    /// The same, unless the window is fixed.
+    /// Visits the control unless its window is fixed.
     template <class See>
     void visit_adaptive(const TcpConfig& config, See see) {
         visit(config, [&]<class Control>(Control& control) {

@@ -8,7 +8,7 @@ namespace daqloom::transport {
 
 using base::Time;
 
-/// Both ends. Opening the connection measured the way there and back while it was empty.
+/// Makes both ends. The handshake has measured the RTT of the empty path.
 EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass of) {
     TcpConfig config = config_;
     if (config.handshake_rtt == Time::zero()) {
@@ -62,7 +62,7 @@ void TcpEndpoints::on_delayed_ack(EndpointIndex index, Time now) {
     --timers_;
     Endpoint& endpoint = endpoints_[index];
     if (endpoint.ack_event != now) {
-        return;  // an earlier event has taken its place
+        return;  // an earlier event has replaced this one
     }
     endpoint.ack_event = Time::never();
     if (endpoint.receiver.ack_due() <= now) {

@@ -1,9 +1,9 @@
 // The TCP endpoints of all hosts, driven by frames and timers of a simulated network.
 //
-// A connection comes into being, established, with its two endpoints, when a host first writes to
-// another. It is over when the process on one of the hosts ends, or makes new connections: the
-// kernel there resets it, which the other end learns from a segment. The content of messages is not
-// stored; a stream records the end of each message and the label that the application gave it.
+// A connection is made, established, with its two endpoints, when a host first writes to another.
+// The connection ends when the process on one of the hosts ends or makes new connections: the
+// kernel there resets it, and a segment informs the other end. The content of messages is not
+// stored; a stream records the end of each message and the application's label for it.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ using ethernet::peer;
 using ethernet::TrafficClass;
 using network::NodeIndex;
 
-/// What a message in a stream is: its sender wants to know when it is there, or is told so.
+/// Kind of a message: without completion, with completion, or the completion itself.
 enum class MessageKind : std::uint8_t { plain, completes, completion };
 
 /// A message of an application, complete in the stream when the byte before `end` has arrived.
@@ -51,8 +51,8 @@ struct StreamMessage {
 static_assert(sizeof(StreamMessage) == 16);
 inline constexpr std::uint64_t kLabels = (std::uint64_t{1} << 62) - 1;
 
-/// A message that tells of a completion: libfabric's tcp provider answers a write with delivery
-/// completion by a header alone. An acknowledgement of TCP would not do, as that may be delayed.
+/// Size of a completion: libfabric's tcp provider answers a write with delivery completion by a
+/// header alone. TCP's own acknowledgement would not do, as it may be delayed.
 inline constexpr base::Bytes kCompletionBytes = 16;
 
 // ---- kinds of event; index: endpoint
@@ -72,7 +72,7 @@ class TcpEndpoints {
                  ethernet::Network& network, sim::EventQueue& events)
         : config_(config), network_(network), events_(events), peers_(classes, Peers(hosts)) {}
 
-    /// The end at `from` of its connection with another host, whose frames have this class.
+    /// Endpoint at `from` of its connection of this class with another host; made if there is none.
     EndpointIndex endpoint(NodeIndex from, NodeIndex to, TrafficClass of) {
         // An answer needs no look-up in a row that is not in the cache.
         if (from == told_host_ && ethernet::address_of(to, of) == endpoints_[told_].address) {
@@ -81,15 +81,15 @@ class TcpEndpoints {
         const EndpointIndex index = known(from, to, of);
         return index == EndpointIndex::none() ? connect(from, to, of) : index;
     }
-    /// The same, none if there is no connection yet.
+    /// Endpoint of an existing connection; none if there is no connection yet.
     [[nodiscard]] EndpointIndex known(NodeIndex from, NodeIndex to, TrafficClass of) const {
         const base::Table<NodeIndex, EndpointIndex>& peers = peers_[of][from];
         return peers.contains(to) ? peers[to] : EndpointIndex::none();
     }
 
-    /// The process on a host has ended, or makes new connections: calls `app.on_failed(label, now)`
-    /// for each message of its old ones that has not arrived, or whose completion has not, if it
-    /// asked for that. The other ends do so for theirs when they are reset.
+    /// Closes a host's connections, as its process has ended or makes new ones: calls
+    /// `app.on_failed(label, now)` for each message of the host that has not arrived, or whose
+    /// completion, if asked for, has not. The other ends do so for theirs when they are reset.
     template <class App>
     void close(NodeIndex host, base::Time now, App& app) {
         told_host_ = NodeIndex::none();
@@ -103,7 +103,7 @@ class TcpEndpoints {
             }
         }
     }
-    /// It can be written to.
+    /// Whether an endpoint can be written to.
     [[nodiscard]] bool is_open(EndpointIndex index) const {
         return !endpoints_[index].sender.abandoned();
     }
@@ -122,9 +122,9 @@ class TcpEndpoints {
         keep_sender_timer(from);
     }
 
-    /// A frame has reached its host. Calls `app.on_received(label, now)` for every message that is
-    /// complete with it and `app.on_completed(label, now)` for each of its own that is now known to
-    /// be there; the application may write from there.
+    /// Handles a frame that has reached its host. Calls `app.on_received(label, now)` for each
+    /// message that it completes and `app.on_completed(label, now)` for each message of this end
+    /// whose completion has arrived; the application may write from there.
     template <class App>
     [[gnu::always_inline]] void receive(const Frame& frame, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[frame.to];
@@ -151,9 +151,9 @@ class TcpEndpoints {
         }
     }
 
-    /// A frame will reach its host soon. If a message ends with it, as with every segment that is
-    /// not full, `app.expect(label)` follows, so that it may be fetched as well; not at once, but
-    /// with the next such frame, when the label has come into the cache.
+    /// Announces a frame that will reach its host soon. If a message ends with it, as with every
+    /// segment that is not full, `app.expect(label)` follows to prefetch the message: not at once,
+    /// but with the next such frame, when the label is in the cache.
     template <class App>
     void expect(const Frame& frame, const App& app) {
         prefetch(frame.to);
@@ -166,8 +166,8 @@ class TcpEndpoints {
     }
 
     /// Prefetches the endpoint that will receive a frame soon: thousands of endpoints do not stay
-    /// in the cache from one frame to the next. Seven lines; each one that is missed costs more
-    /// than all else that is done with an acknowledgement.
+    /// in the cache from one frame to the next. Of its seven lines, each miss costs more than all
+    /// other work of an acknowledgement.
     void prefetch(EndpointIndex index) const {
         const Endpoint& endpoint = endpoints_[index];
         const char* const end = static_cast<const char*>(endpoint.sender.rarely_touched());
@@ -183,7 +183,7 @@ class TcpEndpoints {
 
     [[nodiscard]] const TcpConfig& config() const { return config_; }
     [[nodiscard]] std::size_t size() const { return endpoints_.size(); }
-    /// Of the connections, and of the messages in them (B).
+    /// Memory of the connections and of the messages in them (B).
     [[nodiscard]] std::size_t memory() const;
     [[nodiscard]] std::size_t message_memory() const;
     [[nodiscard]] const TcpSender& sender(EndpointIndex index) const {
@@ -195,12 +195,12 @@ class TcpEndpoints {
     [[nodiscard]] NodeIndex peer_host(EndpointIndex index) const {
         return ethernet::host_in(endpoints_[index].address);
     }
-    /// Pending events of timers, if all of these have been stopped; else none.
+    /// Pending timer events, if all timers have been stopped; else 0.
     [[nodiscard]] std::size_t idle_timers() const;
-    /// Over all endpoints, and the whole run.
+    /// Counters of all endpoints, over the whole run.
     [[nodiscard]] TcpSenderCounters counters() const;
     void begin_counting() { before_ = counters(); }
-    /// Since counting began.
+    /// Counters since counting began.
     [[nodiscard]] TcpSenderCounters counted() const { return base::since(counters(), before_); }
     /// Checks that every byte written is received, in flight or unsent; otherwise returns a
     /// sentence that names the endpoint.
@@ -217,15 +217,15 @@ class TcpEndpoints {
 
         TcpReceiver receiver;
         base::Ring<StreamMessage, 2> inbox;  ///< messages not yet complete here, in stream order
-        base::Time ack_event = base::Time::never();     ///< the earliest pending kDelayedAck
-        base::Time sender_event = base::Time::never();  ///< the earliest pending kSenderTimer
+        base::Time ack_event = base::Time::never();     ///< earliest pending kDelayedAck
+        base::Time sender_event = base::Time::never();  ///< earliest pending kSenderTimer
         LinkIndex nic;
-        std::uint32_t address;  ///< of its frames: the host of its peer, and the class
+        std::uint32_t address;  ///< of its frames: the peer's host and the class
         TcpSender sender;
     };
     static_assert(sizeof(TcpReceiver) == 64);  // one cache line
 
-    /// Where an endpoint's segments leave.
+    /// Sends the segments of an endpoint.
     struct SegmentSink {
         TcpEndpoints& endpoints;
         EndpointIndex from;
@@ -238,7 +238,7 @@ class TcpEndpoints {
 
     EndpointIndex connect(NodeIndex from, NodeIndex to, TrafficClass of);
 
-    /// Looks the endpoint up anew each time: who is told may write, and open connections.
+    /// Looks the endpoint up anew each time: `app` may write and open connections in its calls.
     template <class App>
     [[gnu::noinline]] void receive_messages(EndpointIndex index, base::Time now, App& app) {
         while (endpoints_[index].has_message()) {
@@ -255,7 +255,7 @@ class TcpEndpoints {
         }
     }
 
-    /// With a reset, or because it is already over.
+    /// Handles a reset, or any frame after the end of the connection, which is answered by one.
     template <class App>
     [[gnu::noinline]] void end_connection(const Frame& frame, base::Time now, App& app) {
         if (frame.has_sack()) {
@@ -268,7 +268,7 @@ class TcpEndpoints {
         }
     }
 
-    /// What this end has written and has not arrived, and the completions that it waits for, fail.
+    /// Fails the messages of this end that have not arrived, and the completions that it awaits.
     template <class App>
     void give_up(EndpointIndex index, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[index];
@@ -405,16 +405,16 @@ class TcpEndpoints {
     ethernet::Network& network_;
     sim::EventQueue& events_;
     base::Table<EndpointIndex, Endpoint, base::HugePages<Endpoint>> endpoints_;
-    /// By host, and the other host; empty: none yet.
+    /// By host and other host; empty: no connection yet.
     using Peers = base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>>;
     base::Table<TrafficClass, Peers> peers_;
     std::size_t timers_ = 0;  ///< pending events of both kinds
     TimeoutObserver* observer_ = nullptr;
-    TcpSenderCounters before_;  ///< when counting began
+    TcpSenderCounters before_;  ///< counters when counting began
 
-    EndpointIndex told_;                       ///< received the latest complete message
-    NodeIndex told_host_ = NodeIndex::none();  ///< where that is
-    EndpointIndex expected_;                   ///< of the latest end of a message expected
+    EndpointIndex told_;  ///< endpoint that received the latest complete message
+    NodeIndex told_host_ = NodeIndex::none();  ///< host of `told_`
+    EndpointIndex expected_;  ///< endpoint of the latest announced end of a message
 };
 
 }  // namespace daqloom::transport

@@ -19,7 +19,7 @@ class TcpReceiver {
   public:
     enum class Reaction : std::uint8_t {
         none,                          ///< wait for more, the timer is running
-        acknowledge,                   ///< at once
+        acknowledge,                   ///< acknowledge at once
         acknowledge_before_and_delay,  ///< first what came before this segment (DCTCP, RFC
                                        ///< 8257 3.2)
     };
@@ -49,23 +49,23 @@ class TcpReceiver {
             quick_ = kQuickAcks;
         }
     }
-    /// Since data came in order.
+    /// Time since data last came in order.
     [[nodiscard]] base::Time silence(base::Time now) const { return now - heard_at_; }
 
-    /// Data are sent. If this is soon after data arrived, they count as the answer, and the next
+    /// Records that data are sent. Soon after an arrival they count as its answer, and the next
     /// answer is expected to carry an acknowledgement too (Linux's ping-pong mode).
     void on_answer(base::Time now, const TcpConfig& config) {
         ping_pong_ = ping_pong_ || silence(now) < config.delayed_ack;
         on_acknowledged();
     }
 
-    /// The delay of an acknowledgement is over, and no answer came to carry it.
+    /// Records that an acknowledgement's delay is over, without an answer that could carry it.
     void on_delay_over() {
         ping_pong_ = false;
         on_acknowledged();
     }
 
-    /// An acknowledgement leaves, on its own or with data.
+    /// Records that an acknowledgement leaves, on its own or with data.
     void on_acknowledged() {
         if (quick_ > 0 && unacknowledged_ > 0) {
             quick_ -= 1;
@@ -76,17 +76,16 @@ class TcpReceiver {
     }
 
     [[nodiscard]] std::uint64_t next() const { return next_; }
-    /// What was expected before the latest segment: DCTCP acknowledges it with the mark of its
-    /// time.
+    /// Offset expected before the latest segment: DCTCP acknowledges it with the mark of its time.
     [[nodiscard]] std::uint64_t previous() const { return previous_; }
-    /// When a delayed acknowledgement must leave.
+    /// Time at which a delayed acknowledgement must leave.
     [[nodiscard]] base::Time ack_due() const { return ack_due_; }
     /// ECE of the next acknowledgement.
     [[nodiscard]] bool marked() const { return marked_; }
-    /// The latest segment had been received before (D-SACK).
+    /// Whether the latest segment had been received before (D-SACK).
     [[nodiscard]] bool duplicate() const { return duplicate_; }
     [[nodiscard]] bool has_gap() const { return !islands_.empty(); }
-    /// `duplicate`, if not empty, came a second time and is reported first (RFC 2883).
+    /// `duplicate`, if not empty: a range received again, which is reported first (RFC 2883).
     [[nodiscard]] SackBlocks sack_blocks(std::uint32_t limit, StreamRange duplicate = {}) const;
 
   private:
@@ -109,8 +108,8 @@ class TcpReceiver {
         return Reaction::none;
     }
 
-    /// As Linux: where no answer is expected, the first segments singly, and a small segment, which
-    /// ends what the peer had to send; of two small ones the second in any case.
+    /// Whether to acknowledge at once where no answer is expected, as Linux: the first segments, a
+    /// small segment, which ends the peer's data, and the second of two small ones in any case.
     [[nodiscard]] bool acknowledges_quickly(base::Bytes length, const TcpConfig& config) const {
         const bool small = length < config.mss;
         return ping_pong_ ? small && unacknowledged_ > length : small || quick_ > 0;

@@ -28,7 +28,7 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
         rtt = now - effect.latest_sent;
         sample_rtt(rtt, config);
     }
-    // RFC 6298, 5.7: back-off stays until an RTT is known again; timestamps tell one always.
+    // RFC 6298, 5.7: back-off stays until the next RTT sample; timestamps always give one.
     if (advanced && (config.timestamps || rtt > Time::zero())) {
         backoff_ = 0;
     }
@@ -38,8 +38,8 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
     if (state_ == State::loss && effect.loss_disproved) {
         undo_timeout();
     }
-    // After a mark something must have arrived that left later, as in Linux: no echo of a mark from
-    // before begins another reduction.
+    // After a mark, a segment sent later must have arrived, as in Linux: no echo of an earlier mark
+    // begins another reduction.
     const bool over = state_ == State::cwr ? una_ > recovery_end_ : una_ >= recovery_end_;
     if (over && state_ != State::open) {
         if (reducing()) {
@@ -100,7 +100,7 @@ void TcpSender::sack_records(const SackBlocks& sack, AckEffect& effect) {
     for (std::uint32_t i = 0; i < sack.count; ++i) {
         const StreamRange block = sack.blocks[i];
         if (block.begin <= una_ || block.end > nxt_ || block.begin >= block.end) {
-            continue;  // of long ago, or from a peer that makes it up
+            continue;  // an old range, or one that the peer made up
         }
         for (std::uint32_t place = 0; place < records_.size(); ++place) {
             if (records_[place].begin >= block.end) {
@@ -122,8 +122,8 @@ void TcpSender::sack_records(const SackBlocks& sack, AckEffect& effect) {
             sacked_ += records_[place].length();
         }
     }
-    // Neighbours that have both arrived need no border; the list stays as short as the gaps are
-    // few.
+    // Adjacent records that have both arrived are merged: the list is as short as the number of
+    // gaps.
     for (std::uint32_t place = 1; place < records_.size();) {
         if (records_[place].sacked && records_[place - 1].sacked) {
             records_[place - 1].end = records_[place].end;
@@ -157,8 +157,8 @@ void TcpSender::mark_delivered(const Record& record, AckEffect& effect) {
     }
 }
 
-/// RFC 8985, 7.4: a probe that had to repeat a segment and was not answered by a duplicate mended a
-/// loss, which congestion control must learn of.
+/// RFC 8985, 7.4: a probe that repeated a segment and was not answered by a duplicate has repaired
+/// a loss, which is reported to congestion control.
 void TcpSender::settle_probe(std::uint64_t ack, bool advanced, bool duplicate,
                              const TcpConfig& config) {
     if (probe_end_ == 0 || ack < probe_end_) {
@@ -176,7 +176,7 @@ void TcpSender::settle_probe(std::uint64_t ack, bool advanced, bool duplicate,
     }
 }
 
-/// True if something was found lost that was not known to be.
+/// Returns whether a new loss was found.
 bool TcpSender::mark_losses(Time now, const TcpConfig& config) {
     const Bytes before = lost_;
     reorder_due_ = Time::never();
@@ -185,7 +185,7 @@ bool TcpSender::mark_losses(Time now, const TcpConfig& config) {
     } else {
         mark_losses_by_count(config);
     }
-    // What left during one recovery and is missed after it is a loss of its own.
+    // A segment sent during one recovery and missing after it is a loss of its own.
     if (lost_ > 0 && state_ < State::recovery) {
         enter_recovery(config);
     }
@@ -199,8 +199,8 @@ void TcpSender::watch_reordering() {
     }
 }
 
-/// RFC 8985, 6.2: lost is what left earlier than something delivered, by more than the reordering
-/// window. No reordering has been seen in this network, so three SACKed segments close that window.
+/// RFC 8985, 6.2: a segment is lost if one sent later by more than the reordering window has
+/// arrived. This network has shown no reordering, so three SACKed segments close that window.
 void TcpSender::mark_losses_by_time(Time now, const TcpConfig& config) {
     const bool certain = state_ != State::open || sacked_ >= 3 * config.mss;
     const Time reorder_window = certain || min_rtt_ == Time::never() ? Time::zero() : min_rtt_ / 4;
@@ -224,7 +224,7 @@ void TcpSender::mark_losses_by_time(Time now, const TcpConfig& config) {
     }
 }
 
-/// RFC 6675, 4: lost is what has more than two full segments SACKed above it.
+/// RFC 6675, 4: a segment is lost if more than two full segments above it are SACKed.
 void TcpSender::mark_losses_by_count(const TcpConfig& config) {
     Bytes sacked_above = 0;
     for (std::uint32_t place = records_.size(); place-- > 0;) {
@@ -256,7 +256,7 @@ void TcpSender::enter_cwr(const TcpConfig& config) {
     state_ = State::cwr;
 }
 
-/// A loss while the window falls because of a mark deepens that reduction, and begins no other.
+/// A loss while a mark reduces the window deepens that reduction and begins no other.
 void TcpSender::enter_recovery(const TcpConfig& config) {
     if (state_ == State::open || una_ >= recovery_end_) {
         begin_reduction();
@@ -267,10 +267,10 @@ void TcpSender::enter_recovery(const TcpConfig& config) {
     state_ = State::recovery;
 }
 
-/// RFC 9937: the window falls towards the threshold at the pace of what is delivered; below it, it
-/// may rise again while there is progress and no further loss (6.2: SafeACK). As in Linux, what may
-/// leave is counted in segments, rounded up, and in proportion to the window before, not to what
-/// was in flight.
+/// RFC 9937: the window falls towards the threshold at the pace of delivery; below it, it may rise
+/// again while there is progress and no further loss (6.2: SafeACK). As in Linux, the segments that
+/// may leave are counted rounded up, and in proportion to the window before, not to the bytes that
+/// were in flight.
 void TcpSender::reduce_proportionally(Bytes delivered, bool progress, const TcpConfig& config) {
     if (delivered == 0) {
         return;
@@ -319,7 +319,7 @@ void TcpSender::take_retransmission(std::uint32_t place, std::uint64_t end, Time
         static_cast<std::uint64_t>(segments);
     if (place == 0) {
         restart_timer(now, config);
-        watch_reordering();  // what is only suspected is still waited for
+        watch_reordering();  // suspected segments are still waited for
     }
 }
 
@@ -338,8 +338,8 @@ std::uint64_t TcpSender::repeat_last_segment(Time now, const TcpConfig& config) 
 void TcpSender::on_reorder_timer(Time now, const TcpConfig& config) {
     const bool recovering = state_ == State::recovery;
     mark_losses(now, config);
-    // In recovery the window stays (as in Linux): what is lost has left room for what replaces it.
-    // Where recovery begins, that room is one segment.
+    // In recovery the window stays (as in Linux): lost segments have left room for their
+    // retransmissions. Where recovery begins, that room is one segment.
     if (state_ == State::recovery && !recovering) {
         reduce_proportionally(config.mss, false, config);
     }
@@ -363,13 +363,13 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
             record.sacked = false;
             sacked_ -= record.length();
         }
-        // RFC 8985, 6.3: what left less than an RTT ago may still be answered.
+        // RFC 8985, 6.3: a segment sent less than an RTT ago may still be acknowledged.
         const bool recent = config.rack && place > 0 && now - record.sent < rack_rtt_;
         if (!record.sacked && !record.lost && !recent) {
             mark_lost(record);
         }
     }
-    // One reduction for one window of data, however it is found to be lost.
+    // One reduction per window of data, however its loss is found.
     const bool again =
         (reducing() && una_ < recovery_end_) || (state_ == State::loss && backoff_ > 0);
     congestion_.on_timeout(again, in_flight(), config);
@@ -381,15 +381,15 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
     restart_timer(now, config);
 }
 
-/// What was counted lost at the timeout arrives without having been sent again, or sooner than its
-/// second copy can: the timeout was mistaken (RFC 5682 as Linux has it for SACK), and everything
-/// is as before.
+/// A segment counted lost at the timeout arrives without retransmission, or sooner than its second
+/// copy can: the timeout was spurious (RFC 5682 in Linux's form for SACK), and its effects are
+/// undone.
 void TcpSender::undo_timeout() {
     for (std::uint32_t place = 0; place < records_.size(); ++place) {
         records_[place].lost = false;
     }
     lost_ = 0;
-    rack_sent_ = Time::zero();  // which copy RACK has heard of is in doubt
+    rack_sent_ = Time::zero();  // the copy seen by RACK is in doubt
     rack_end_ = 0;
     state_ = State::open;
     congestion_.undo_timeout();

@@ -4,10 +4,9 @@
 //         v                v                  v
 //   ......|== in flight ===|.... unsent ......|        (offsets in the stream)
 //
-// What is in flight is kept as a short list of records, each a range of bytes that left together,
-// as Linux keeps its socket buffers; a reply of a hundred segments is one record until something is
-// lost. The common case (in order, nothing lost) is inline here, loss recovery is in
-// tcp_sender.cpp.
+// The data in flight are a short list of records, each a range of bytes that left together, as
+// Linux keeps its socket buffers; a reply of a hundred segments is one record until a loss. The
+// common case (in order, no loss) is inline here, loss recovery is in sender.cpp.
 //
 // Without I/O: time is an argument, segments are sent through
 // `Out::segment(offset, length, retransmission)`.
@@ -32,7 +31,7 @@ struct TcpSenderCounters {
         (std::uint64_t, fast_retransmissions, "Segments sent again, found lost by SACK or RACK."),
         (std::uint64_t, probe_retransmissions, "Tail-loss probes that repeat a segment."),
         (std::uint64_t, timeout_retransmissions, "Segments sent again after a timeout."),
-        (std::uint64_t, timeouts_whole_window, "Timeouts: nothing of the flight was heard of."),
+        (std::uint64_t, timeouts_whole_window, "Timeouts: no part of the flight was acknowledged."),
         (std::uint64_t, timeouts_tail, "Timeouts: the end of a flight was lost."),
         (std::uint64_t, timeouts_retransmission, "Timeouts: a retransmission was lost."),
         (std::uint64_t, recoveries, "Fast recoveries begun."))
@@ -50,7 +49,7 @@ class TcpSender {
         }
     }
 
-    /// The application hands over `length` bytes.
+    /// Appends `length` bytes of the application to the stream.
     void write(base::Bytes length) { end_ += static_cast<std::uint64_t>(length); }
 
     /// Sends all that the windows allow: lost segments first, then new ones.
@@ -96,7 +95,7 @@ class TcpSender {
         last_heard_ = now;
         backoff_ = 0;
         base::Time rtt{};
-        if (sent != base::Time::never()) [[likely]] {  // Karn: a repeated segment tells no RTT
+        if (sent != base::Time::never()) [[likely]] {  // Karn: repeats give no RTT sample
             rtt = now - sent;
             sample_rtt(rtt, config);
             rack_sent_ = sent;
@@ -109,7 +108,7 @@ class TcpSender {
         restart_timer(now, config);
     }
 
-    /// The timer at `timer()` is due. True when something may be sent now: call `transmit`.
+    /// Handles the timer due at `timer()`. Returns whether `transmit` may send segments now.
     template <class Out>
     void on_timer(base::Time now, const TcpConfig& config, Out& out) {
         switch (timer_kind_) {
@@ -131,7 +130,7 @@ class TcpSender {
         transmit(now, config, out);
     }
 
-    /// The connection is over: nothing more is sent, or called but for what has been counted.
+    /// Ends the connection: nothing more is sent, and only the counters may be read.
     void abandon() {
         abandoned_ = true;
         timer_kind_ = Timer::none;
@@ -144,7 +143,7 @@ class TcpSender {
 
     [[nodiscard]] std::uint64_t una() const { return una_; }
     [[nodiscard]] std::uint64_t nxt() const { return nxt_; }
-    /// Beyond the object itself (B).
+    /// Memory beyond the object itself (B).
     [[nodiscard]] std::size_t memory() const { return records_.memory(); }
     [[nodiscard]] std::uint64_t end() const { return end_; }
     /// Bytes believed to be in the network (RFC 6675's pipe).
@@ -157,7 +156,7 @@ class TcpSender {
     [[nodiscard]] base::Time retransmission_timeout() const { return rto_; }
     [[nodiscard]] const Congestion& congestion() const { return congestion_; }
     [[nodiscard]] const TcpSenderCounters& counters() const { return counters_; }
-    /// A transfer in slow start of which nothing is lost touches what lies before this.
+    /// Begin of the members that a transfer in slow start without losses does not touch.
     [[nodiscard]] const void* rarely_touched() const { return congestion_.rarely_touched(); }
 
   private:
@@ -227,7 +226,7 @@ class TcpSender {
         records_.push({begin, nxt_, now, false, false, false});
     }
 
-    /// Nothing is in flight: a pause ends.
+    /// Ends a pause: nothing is in flight.
     void begin_flight(base::Time now, const TcpConfig& config) {
         const base::Time idle = now - last_sent_;
         if (config.restart_after_idle && idle > rto_ && una_ > 0) [[unlikely]] {
@@ -274,7 +273,7 @@ class TcpSender {
         rto_ = std::min(srtt_ + std::max(rttvar_ * 4, config.rto_min), config.rto_max);
     }
 
-    /// The retransmission timer starts anew (RFC 6298, 5.1 to 5.3).
+    /// Restarts the retransmission timer (RFC 6298, 5.1 to 5.3).
     void restart_timer(base::Time now, const TcpConfig& config) {
         if (una_ == nxt_) {
             timer_kind_ = Timer::none;
@@ -285,7 +284,7 @@ class TcpSender {
         choose_timer(now, config);
     }
 
-    /// What the timer does when it expires: a probe wherever one is allowed.
+    /// Chooses the action of the timer: a probe wherever one is allowed.
     void choose_timer(base::Time now, const TcpConfig& config) {
         timer_kind_ = Timer::retransmission;
         timer_at_ = retransmission_at_;
@@ -306,17 +305,17 @@ class TcpSender {
                    : config.rto_max;
     }
 
-    /// How many segments `length` bytes take, the last of which may be short.
+    /// Number of segments in `length` bytes, the last of which may be short.
     static std::int64_t segments_in(base::Bytes length, const TcpConfig& config) {
         return (length + config.mss - 1) / config.mss;
     }
 
-    /// What an acknowledgement delivered, gathered while the records are walked.
+    /// Effect of an acknowledgement, gathered while the records are walked.
     struct AckEffect {
         base::Time now;
         base::Bytes delivered = 0;
         base::Time latest_sent = base::Time::never();  ///< of the segments that were sent only once
-        bool loss_disproved = false;  ///< the first copy of something counted lost arrived
+        bool loss_disproved = false;  ///< the first copy of a segment counted lost has arrived
     };
 
     void recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
@@ -373,7 +372,7 @@ class TcpSender {
     base::Time last_heard_;
     base::Bytes flight_peak_ = 0;
     std::uint64_t usage_round_ = 0;
-    std::uint64_t probe_end_ = 0;  ///< what was in flight when a probe left; 0: no probe
+    std::uint64_t probe_end_ = 0;  ///< `nxt_` when a probe left; 0: no probe
 
     // ---- RACK (RFC 8985): the latest-sent segment known to be delivered
     base::Time rack_sent_;

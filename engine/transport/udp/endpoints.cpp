@@ -58,7 +58,7 @@ void UdpEndpoints::begin(std::uint32_t place, Time now) {
     }
 }
 
-/// Its next datagram.
+/// Sends the next datagram of the first message.
 void UdpEndpoints::send(std::uint32_t place, Time now) {
     Message& message = messages_[place];
     const Posting& posting = message.posting;
@@ -76,7 +76,7 @@ void UdpEndpoints::send(std::uint32_t place, Time now) {
     frame.payload = static_cast<std::uint16_t>(payload);
     frame.bytes = static_cast<std::uint16_t>(bytes);
     frame.send_to(ethernet::address_of(posting.to, of), 0);
-    if (frame.at != Time::never()) {  // else the port tells when it begins
+    if (frame.at != Time::never()) {  // else the port reports its departure
         events_.push({start, first_event_ + kDeparts, sender_of(posting)});
     }
 }
@@ -113,7 +113,7 @@ void UdpEndpoints::on_frame_lost(const Frame& frame, Time now) {
     }
 }
 
-/// A datagram has arrived or is lost.
+/// Counts a datagram as arrived or lost.
 void UdpEndpoints::settle(const Frame& datagram, Time now) {
     Message& message = messages_[datagram.seq];
     message.unsettled -= datagram.payload;

@@ -1,8 +1,8 @@
-// UDP of all hosts: a message is a row of datagrams, each sent once in a frame of its own, and
-// nobody acknowledges it.
+// UDP of all hosts: a message is a row of datagrams, each sent once in a frame of its own, without
+// acknowledgement.
 //
 // A message has arrived when all its datagrams have, and is lost when one of them is. A host hands
-// a class's next datagram to its adapter when the last one begins to leave.
+// the next datagram of a class to its adapter when the last one begins to leave.
 #pragma once
 
 #include <cstddef>
@@ -21,48 +21,48 @@
 
 namespace daqloom::transport {
 
-/// RFC 791 and RFC 768, without options.
+/// Headers of IPv4 (RFC 791) and UDP (RFC 768), without options.
 inline constexpr base::Bytes kUdpHeaders = 20 + 8;
 
 class UdpEndpoints final : private ethernet::LossObserver {
   public:
-    /// `frame`: the largest, as buffered; `first_event`: the first of its two kinds of event.
+    /// `frame`: size of the largest, as buffered; `first_event`: first of two kinds of event.
     UdpEndpoints(ethernet::Network& network, sim::EventQueue& events,
                  const ethernet::NetworkConfig& config, base::Bytes frame,
                  std::uint32_t first_event);
     UdpEndpoints(const UdpEndpoints&) = delete;
     UdpEndpoints& operator=(const UdpEndpoints&) = delete;
 
-    /// Who is told of messages from now on.
+    /// Sets the listener of messages from now on.
     void listen(Listener& listener) { listener_ = &listener; }
 
     [[nodiscard]] static bool is_datagram(const ethernet::Frame& frame) {
         return (frame.to.value() & kDatagram) != 0;
     }
 
-    /// The message leaves after `latency` at the earliest.
+    /// Posts a message, which leaves after `latency` at the earliest.
     void post(const Posting& message, base::Time latency, base::Time now);
     void on_event(const sim::Event& event);
-    /// A datagram that waited in a port has begun to leave.
+    /// Reports a waiting datagram that has begun to leave its port.
     void on_begun(const ethernet::Frame& datagram, base::Time now);
-    /// A datagram has reached its host.
+    /// Handles a datagram that has reached its host.
     void receive(const ethernet::Frame& datagram, base::Time now) { settle(datagram, now); }
 
-    /// The host that sent it.
+    /// Host that sent the datagram.
     [[nodiscard]] network::NodeIndex source(const ethernet::Frame& datagram) const {
         return messages_[datagram.seq].posting.from;
     }
-    /// What a message takes on the wire, all its datagrams.
+    /// Bytes of a message on the wire, over all its datagrams.
     [[nodiscard]] base::Bytes bytes_on_wire(base::Bytes message) const;
-    /// Of messages (B).
+    /// Memory of messages (B).
     [[nodiscard]] std::size_t memory() const;
-    /// Every message has arrived, is lost or is under way.
+    /// Checks that each message has arrived, is lost or is under way.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
     enum Event : std::uint32_t { kBegins, kDeparts };
-    /// In a frame's endpoint. What is below it, the same for a class from one host to another,
-    /// chooses among ways.
+    /// Bit of a datagram in a frame's endpoint. The bits below, constant for a class from one host
+    /// to another, choose among paths.
     static constexpr std::uint32_t kDatagram = std::uint32_t{1} << 31;
 
     struct Message {
@@ -89,12 +89,12 @@ class UdpEndpoints final : private ethernet::LossObserver {
     ethernet::Network& network_;
     sim::EventQueue& events_;
     Listener* listener_ = nullptr;
-    base::Bytes payload_;  ///< of a datagram, at most
+    base::Bytes payload_;  ///< largest payload of a datagram
     std::uint32_t first_event_;
     std::uint32_t classes_;
     std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
     std::vector<Sender> senders_;                          ///< by host and class
-    base::Pool<Message> messages_;                         ///< under way
+    base::Pool<Message> messages_;                         ///< messages under way
     std::uint64_t posted_ = 0;
     std::uint64_t received_ = 0;
     std::uint64_t lost_ = 0;

@@ -30,9 +30,9 @@ struct CongestionConfig {
 /// The information of one acknowledgement for congestion control.
 struct AckSample {
     base::Time now;
-    base::Time rtt;         ///< of this acknowledgement; zero when it gave no sample
+    base::Time rtt;         ///< RTT sample of this acknowledgement; zero: none
     base::Bytes delivered;  ///< newly acknowledged, cumulatively or selectively
-    std::uint64_t una;      ///< stream offsets, to tell one round trip from the next
+    std::uint64_t una;      ///< stream offsets, to distinguish round trips
     std::uint64_t nxt;
     bool may_grow;  ///< it acknowledged the next byte, and the window had held the sender back
     bool echo;      ///< ECE
@@ -43,7 +43,7 @@ struct CongestionWindow {
     base::Bytes ssthresh = base::Bytes{1} << 60;  ///< at first above any window
 
     [[nodiscard]] bool in_slow_start() const { return cwnd < ssthresh; }
-    /// Slow start (RFC 5681, 3.1). Returns the acknowledged bytes that are left at its end.
+    /// Slow start (RFC 5681, 3.1). Returns the acknowledged bytes left over at its end.
     base::Bytes slow_start(base::Bytes acked) {
         const base::Bytes growth =
             in_slow_start() ? std::min(acked, ssthresh - cwnd) : base::Bytes{0};
@@ -52,8 +52,8 @@ struct CongestionWindow {
     }
 };
 
-/// A share of a window in whole segments, in which Linux counts: a small window with a part of one
-/// more would grow again that much sooner.
+/// A share of a window, rounded to whole segments as in Linux: a fraction of a segment would let a
+/// small window grow too early.
 inline base::Bytes whole_segments(double share, base::Bytes window, base::Bytes mss) {
     return std::llround(share * static_cast<double>(window)) / mss * mss;
 }
@@ -61,7 +61,7 @@ inline base::Bytes whole_segments(double share, base::Bytes window, base::Bytes 
 struct CongestionControlOps {
     /// The sender marks its segments ECN-capable and reports echoed marks.
     static constexpr bool needs_ecn = false;
-    /// The window stays as it is: no loss, reduction or pause changes it, but a timeout does.
+    /// Whether the window is constant: no loss, reduction or pause changes it, only a timeout.
     static constexpr bool is_fixed = false;
 
     static base::Bytes init(const CongestionConfig& config) {
@@ -82,7 +82,7 @@ struct CongestionControlOps {
 /// The functions that have no default:
 ///   cong_avoid(ack, window, config) the window grows
 ///   ssthresh(cwnd, config)          the threshold to which a loss reduces the window
-///   ssthresh_of_mark(cwnd, config)  the same of a mark; only where needs_ecn
+///   ssthresh_of_mark(cwnd, config)  the threshold for a mark; only where needs_ecn
 template <class Control>
 concept CongestionControlLike =
     std::derived_from<Control, CongestionControlOps> && std::is_trivially_copyable_v<Control> &&

@@ -21,7 +21,7 @@ struct ControlList {
     static constexpr std::size_t kBytes = std::max({sizeof(Controls)...});
     static constexpr std::array kNeedsEcn = {Controls::needs_ecn...};
 
-    /// Calls see(std::type_identity<Control>) for one of the list.
+    /// Calls see(std::type_identity<Control>) for the control of that kind.
     template <class See>
     static void visit(CongestionControl control, See see) {
         auto place = static_cast<std::uint8_t>(control);
@@ -29,7 +29,7 @@ struct ControlList {
     }
 };
 
-/// In the order of the enumeration.
+/// All congestion controls, in the order of the enumeration.
 using CongestionControls = ControlList<NewReno, Cubic, Dctcp, StaticWindow>;
 
 }  // namespace daqloom::transport

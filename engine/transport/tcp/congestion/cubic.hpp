@@ -1,5 +1,5 @@
-// CUBIC (RFC 9438) in Linux's form (net/ipv4/tcp_cubic.c): whole segments, of which the window of
-// a few waits for all of one, where the RFC lets a part grow with each acknowledgement.
+// CUBIC (RFC 9438) in Linux's form (net/ipv4/tcp_cubic.c): the window grows by whole segments,
+// while the RFC lets it grow by a fraction with each acknowledgement.
 #pragma once
 
 #include <algorithm>
@@ -62,8 +62,8 @@ class Cubic : public CongestionControlOps {
         const std::int64_t window = cwnd.cwnd / config.mss;
         hystart_.sample(ack.rtt);
         reno_acked_ += acked;
-        // The clock of Linux has ticks: an aim lasts for one at least, and while the window stays
-        // for 1/32 s.
+        // Linux's clock has ticks: an aim lasts for at least one tick or, while the window stays
+        // the same, for 1/32 s.
         const std::int64_t tick = config.timer_tick.ps;
         const std::int64_t age = tick > 0 ? ack.now.ps / tick - aimed_at_.ps / tick : 0;
         if (tick == 0 || window != aimed_from_ || age > kSecond.ps / tick / 32) {
@@ -120,15 +120,15 @@ class Cubic : public CongestionControlOps {
     HyStart hystart_;  ///< the only part that acknowledgements touch in slow start
 
     // ---- in segments and seconds
-    base::Time epoch_ = base::Time::never();  ///< when the window was reduced last
-    std::int64_t w_max_ = 0;                  ///< before the last loss; 0: none yet
+    base::Time epoch_ = base::Time::never();  ///< time of the last reduction
+    std::int64_t w_max_ = 0;                  ///< maximum before the last loss; 0: none
     std::int64_t origin_ = 0;
-    std::int64_t w_reno_ = 0;        ///< what Reno's window would be
-    std::int64_t reno_acked_ = 0;    ///< since that grew
-    std::int64_t acked_ = 0;         ///< since the window grew
-    std::int64_t acks_to_grow_ = 2;  ///< of segments, by one
-    std::int64_t aimed_from_ = 0;    ///< the window when that was last computed, and
-    base::Time aimed_at_;            ///< when that was
+    std::int64_t w_reno_ = 0;        ///< Reno's window
+    std::int64_t reno_acked_ = 0;    ///< acknowledged since `w_reno_` grew
+    std::int64_t acked_ = 0;         ///< acknowledged since the window grew
+    std::int64_t acks_to_grow_ = 2;  ///< segments to acknowledge per segment of growth
+    std::int64_t aimed_from_ = 0;    ///< window at the last call of `aim`
+    base::Time aimed_at_;            ///< time of the last call of `aim`
     double k_s_ = 0;
 };
 

@@ -14,7 +14,7 @@ class HyStart {
   public:
     base::Time min_rtt = base::Time::never();
 
-    /// A timeout: the path is measured anew.
+    /// Measures the path anew after a timeout.
     void reset() {
         min_rtt = base::Time::never();
         queue_found_ = false;
@@ -25,7 +25,7 @@ class HyStart {
         }
     }
 
-    /// An acknowledgement in slow start: sets the threshold to the window at the first queue.
+    /// Sets the threshold to the window at the first sign of a queue in slow start.
     void pkts_acked(const AckSample& ack, CongestionWindow& window,
                     const CongestionConfig& config) {
         if (queue_found_ || ack.rtt == base::Time::zero()) {
@@ -44,7 +44,7 @@ class HyStart {
         }
         if (ack.now - last_ack_ <= kAckSpacing) {
             last_ack_ = ack.now;
-            // The burst that segmentation offload may hold back, at twice a window per RTT.
+            // Burst that segmentation offload may hold back, at twice a window per RTT.
             const double burst_rtts =
                 static_cast<double>(kBurst) / (2.0 * static_cast<double>(window.cwnd));
             const base::Time held_back =

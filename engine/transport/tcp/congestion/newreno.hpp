@@ -1,4 +1,4 @@
-// NewReno (RFC 5681, 6582): half the window is left by a loss, a segment is added per window.
+// NewReno (RFC 5681, 6582): a loss halves the window, which grows by one segment per window.
 #pragma once
 
 #include "transport/tcp/congestion/control.hpp"

@@ -10,7 +10,7 @@ class StaticWindow : public CongestionControlOps {
     static constexpr bool is_fixed = true;
 
     static base::Bytes init(const CongestionConfig& config) { return config.static_window; }
-    /// Any acknowledgement ends the window of one segment that a timeout leaves.
+    /// Ends the window of one segment that a timeout leaves, at any acknowledgement.
     void pkts_acked(const AckSample&, CongestionWindow& window, const CongestionConfig& config) {
         window.cwnd = config.static_window;
     }
