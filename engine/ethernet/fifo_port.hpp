@@ -8,8 +8,8 @@
 // head of a link is ever in the event queue. Buffer space is freed by a call of `release_departed`,
 // or at the latest on delivery.
 //
-// Where a ScheduledPort decides when a frame leaves, it hands over one frame at a time, as it
-// begins to leave: this is then the transmitter and the wire alone.
+// A ScheduledPort hands over one frame at a time, as the frame begins to leave: this port is then
+// the transmitter and the wire alone.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class alignas(64) FifoPort {
     Frame& append(base::Bytes bytes, base::Time now) {
         free_at_ = std::max(now, free_at_) + wire_(bytes + kWireOverhead);
         Frame& frame = frames_.append();
-        // A shaper's frame leaves as soon as the bucket has it: so much earlier than from a wire.
+        // A shaper's frame leaves once it has its tokens, earlier than from a wire by the bucket.
         frame.at = std::max(now, free_at_ - bucket_) + delay_;
         return frame;
     }
@@ -50,10 +50,10 @@ class alignas(64) FifoPort {
     [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
     [[nodiscard]] const Frame& head() const { return frames_.front(); }
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
-    /// When the last queued frame has left and the next one could start.
+    /// Time at which the last queued frame has left and the next one could start.
     [[nodiscard]] base::Time free_at() const { return free_at_ - bucket_; }
 
-    /// Takes the head off. True when it still counted as buffered at the near end.
+    /// Removes the head. Returns whether it still counted as buffered at the near end.
     bool deliver() {
         const Frame& frame = frames_.front();
         counters_.frames += 1;
@@ -79,14 +79,14 @@ class alignas(64) FifoPort {
         }
     }
 
-    /// Of frames queued from now on; one on the wire ends at the rate at which it has begun.
+    /// Sets the rate of frames queued from now on; a frame on the wire ends at its own rate.
     void set_rate(base::BitRate rate) {
         rate_ = rate;
         wire_ = base::WireClock(rate);
     }
     /// Frames that have not left by the time of the last `release_departed`.
     [[nodiscard]] std::uint32_t waiting() const { return frames_.size() - departed_; }
-    /// When the first of these has left.
+    /// Time at which the first waiting frame has left.
     [[nodiscard]] base::Time next_departure() const { return frames_[departed_].at - delay_; }
     /// Whether a ScheduledPort hands over the frames.
     [[nodiscard]] bool is_scheduled() const { return scheduled_; }
@@ -100,7 +100,7 @@ class alignas(64) FifoPort {
     [[nodiscard]] base::Time on_wire(base::Bytes bytes) const {
         return wire_(bytes + kWireOverhead);
     }
-    /// What a frame of `bytes` takes where nothing waits, besides the delay.
+    /// Time of a frame of `bytes` without others, besides the delay.
     [[nodiscard]] base::Time alone(base::Bytes bytes) const {
         return std::max(base::Time::zero(), on_wire(bytes) - bucket_);
     }
@@ -123,10 +123,10 @@ class alignas(64) FifoPort {
     SwitchIndex from_switch_;
     SwitchIndex to_switch_;
     LinkCounters counters_;
-    base::Time free_at_;  ///< of a shaper, when its bucket is full again
+    base::Time free_at_;  ///< a shaper's bucket is full again then
     base::Time delay_;
     base::WireClock wire_;
-    base::Time bucket_;  ///< that the wire would take for it; zero: it is a wire
+    base::Time bucket_;  ///< time of the bucket's bytes on the wire; zero: no shaper
     base::BitRate rate_;
     bool scheduled_ = false;
 };

@@ -13,7 +13,7 @@ using network::NodeIndex;
 using network::SwitchIndex;
 using LinkIndex = base::Index<struct LinkTag>;
 using EndpointIndex = base::Index<struct EndpointTag>;
-/// Of a frame, 0 … 7: what ports that tell classes apart go by; 7 has the highest priority.
+/// Class of a frame, 0 … 7, on ports that distinguish classes; 7 has the highest priority.
 using TrafficClass = network::Lane;
 inline constexpr std::uint8_t kTrafficClasses = 8;
 
@@ -44,7 +44,7 @@ inline constexpr std::uint8_t kRetransmission = 16;  ///< 32, 64 and 128 are the
 
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;
-/// In their place: the connection is over.
+/// In place of a SACK slot: the connection is over.
 inline constexpr std::uint32_t kReset = 0xfffffffe;
 
 /// A host, 24 bits, and a class, as a frame carries them with its marks in between.
@@ -57,14 +57,14 @@ constexpr TrafficClass class_in(std::uint32_t address) { return TrafficClass(add
 /// Moved by value from queue to queue; half a cache line. Payload bytes are not stored: the frame
 /// has their number and their offset in the stream.
 struct Frame {
-    base::Time at;          ///< when it has reached the far end of its link, gap included
+    base::Time at;          ///< arrival at the far end of its link, gap included
     std::uint32_t seq;      ///< low 32 bits of the stream offset of the first payload byte
     std::uint32_t ack;      ///< low 32 bits of the next offset expected from the peer
     EndpointIndex to;       ///< the endpoint that receives it; its peer sent it
     std::uint32_t sack;     ///< slot of its SACK blocks, or kNoSack or kReset
     std::uint16_t payload;  ///< TCP payload, bytes
     std::uint16_t bytes;    ///< frame as buffered: headers, payload and FCS
-    std::uint32_t address;  ///< host to which it goes, 24 bits, its marks, 5 bits, and its class
+    std::uint32_t address;  ///< destination host, 24 bits, marks, 5 bits, and class
 
     [[nodiscard]] TrafficClass traffic_class() const { return class_in(address); }
     [[nodiscard]] NodeIndex destination() const { return host_in(address); }
@@ -75,6 +75,6 @@ struct Frame {
         address = host_and_class | marks << 24;
     }
 };
-static_assert(sizeof(Frame) == 32);  // without a hole, a copy is two whole moves
+static_assert(sizeof(Frame) == 32);  // without padding, a copy is two whole moves
 
 }  // namespace daqloom::ethernet

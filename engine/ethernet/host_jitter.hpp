@@ -22,10 +22,10 @@ namespace daqloom::ethernet {
 
 class HostJitter {
   public:
-    /// `longest`: of the delays of an idle adapter, in times of the frame on the wire.
+    /// `longest`: longest delay of an idle adapter, in times of the frame on the wire.
     HostJitter(double longest, base::SmallStream random) : longest_(longest), random_(random) {}
 
-    /// When the adapter begins a frame of now that takes `wire`; `free_at`: when its wire is free.
+    /// Begin of a frame sent now that takes `wire`; `free_at`: time at which the wire is free.
     base::Time start(base::Time now, base::Time free_at, base::Time wire) {
         drawn_ = random_();
         if (free_at > now) {
@@ -34,7 +34,7 @@ class HostJitter {
         const double share = longest_ * 0x1p-20 * static_cast<double>(drawn_ >> 44);
         return now + base::Time{static_cast<std::int64_t>(share * static_cast<double>(wire.ps))};
     }
-    /// When that frame reaches the switch; `at`: without a delay.
+    /// Arrival of that frame at the switch; `at`: arrival without a delay.
     base::Time arrival(base::Time at, base::Time wire) {
         const auto step = static_cast<std::int64_t>(drawn_ % kOne) - kOne / 2;
         late_ = kOne - std::abs(kOne - std::abs(late_ + step));  // reflected at both ends
@@ -47,10 +47,10 @@ class HostJitter {
 
     double longest_;
     base::SmallStream random_;
-    std::uint64_t drawn_ = 0;  ///< for the frame that starts
+    std::uint64_t drawn_ = 0;  ///< draws for the frame that starts
     /// Delay of the last frame, in times of that frame on the wire, times kOne.
     std::int64_t late_ = static_cast<std::int64_t>(random_() % kOne);
-    base::Time arrived_;  ///< when the last frame has reached the switch
+    base::Time arrived_;  ///< arrival of the last frame at the switch
 };
 
 }  // namespace daqloom::ethernet

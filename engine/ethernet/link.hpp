@@ -1,5 +1,4 @@
-// A link, one direction of a cable: what it is, where it leads, what it has counted, and what
-// happens to it during a run.
+// A link, one direction of a cable: configuration, wiring, counters, and changes during a run.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +12,16 @@ namespace daqloom::ethernet {
 struct LinkConfig {
     base::BitRate rate;
     base::Time delay;
-    Schedule schedule{};   ///< of a host's link; those of a switch are the switch's
-    bool changes = false;  ///< during the run: see LinkChange
-    /// Of a shaper in place of a wire: bytes on the wire that leave at once after a pause (a token
-    /// bucket: tbf(8), RFC 2697); 0: a wire, which takes its time for each bit.
+    Schedule schedule{};   ///< of a host's link; a switch has its own
+    bool changes = false;  ///< changes during the run: see LinkChange
+    /// Token-bucket depth of a shaper: bytes on the wire that leave at once after a pause (tbf(8),
+    /// RFC 2697); 0: no shaping, a wire takes its time for each bit.
     base::Bytes bucket = 0;
 };
 
 struct LinkCounters {
     std::uint64_t frames = 0;      ///< delivered at the far end
-    std::uint64_t ack_frames = 0;  ///< of those, without payload
+    std::uint64_t ack_frames = 0;  ///< delivered frames without payload
     std::int64_t frame_bytes = 0;  ///< delivered, as buffered
 
     /// Bytes of wire occupied by the frames delivered, preambles and gaps counted.
@@ -42,25 +41,25 @@ struct Wiring {
     [[nodiscard]] bool to_host() const { return to_switch == SwitchIndex::none(); }
 };
 
-/// What happens to a link during a run.
+/// A change of a link during a run.
 struct LinkChange {
     enum class What : std::uint8_t {
-        rate,  ///< another rate, of frames that begin from now on; one on the wire ends at its own
-        pace,  ///< another pace, or none; the time after a frame that has begun is as it was
-        hold,  ///< no frame of a class begins any more (a pause frame came)
-        resume,  ///< of that class
-        down,    ///< what is on the wire is lost; the sender finishes its frame all the same
+        rate,    ///< sets the rate of frames that begin from now on
+        pace,    ///< sets or removes the pace; the gap after a frame that has begun stays
+        hold,    ///< stops a class (a pause frame arrived)
+        resume,  ///< lets the class go on
+        down,    ///< the frames on the wire are lost; the sender finishes its frame all the same
         up,
-        errors,  ///< another share of bits with an error, which lose their frames
+        errors,  ///< sets the share of bits with an error, which lose their frames
     };
 
     base::Time at{};
     LinkIndex link = {};
     What what = What::down;
     base::BitRate rate{0};         ///< of the wire, or of the pace; 0: no pace
-    TrafficClass traffic_class{};  ///< to be held; all are if the port does not tell them apart
-    bool drops = false;            ///< down: drops what waits and what comes, else it waits
-    double bit_errors = 0;         ///< of bits, 0 to 1
+    TrafficClass traffic_class{};  ///< class to hold; any on a port without classes
+    bool drops = false;            ///< down: drops waiting and arriving frames, else they wait
+    double bit_errors = 0;         ///< share of bits, 0 to 1
 };
 
 }  // namespace daqloom::ethernet

@@ -74,11 +74,11 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
     return {};
 }
 
-/// As Graph has them.
+/// Sets the forwarding of all switches; routes as in Graph.
 void Network::set_routes(const std::vector<network::Route>& forwarding,
                          const std::vector<network::PortGroup>& groups) {
     const std::size_t hosts = host_links_.size();
-    // By switch, what stands for each route that the graph may name: none, a port, a group.
+    // By switch, the value in `routes` for each route of the graph: none, a port, a group.
     base::Table<SwitchIndex, std::vector<std::uint32_t>> names(switches_.size());
     for (const SwitchIndex at : names.indices()) {
         switches_[at].groups.resize(1);
@@ -127,7 +127,7 @@ Time Network::empty_latency(NodeIndex from, NodeIndex to, Bytes bytes) const {
              : node.groups[route - kGroups].empty() ? LinkIndex::none()
                                                     : node.groups[route - kGroups].front();
     }
-    return Time::zero();  // no way
+    return Time::zero();  // no route
 }
 
 SwitchIndex Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
@@ -142,7 +142,7 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
     if (!wiring.from_host()) {
         SwitchNode& node = switches_[wiring.from_switch];
         node.port_links[wiring.from_port] = index;
-        if (!node.is_software) {  // which schedules its rings
+        if (!node.is_software) {  // a software switch schedules its rings
             scheduled.schedule = node.buffer.config().schedule;
         }
         if (node.buffer.config().model == BufferModel::voq) {
@@ -159,7 +159,7 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
     return index;
 }
 
-/// From now on a ScheduledPort decides when frames leave.
+/// Puts a ScheduledPort in front of the link, which decides when frames leave.
 void Network::schedule(LinkIndex link, const ScheduledPortConfig& config) {
     schedulers_.resize(ports_.size());
     schedulers_[link] = std::make_unique<ScheduledPort>(config);
@@ -277,7 +277,7 @@ void Network::record_occupancy(Time now, Time end, std::size_t bins) {
     }
 }
 
-/// Every bin of the recorded occupancy begins with the exact value.
+/// Records the exact occupancy at the beginning of each bin.
 void Network::sample_occupancy(Time now, std::uint32_t kind) {
     for (SwitchNode& node : switches_) {
         settle(node, now);
@@ -446,9 +446,9 @@ void Network::start_software_switches() {
     }
 }
 
-/// What a software switch asks of the network during a turn.
+/// The network's side of a software switch's turn.
 struct Network::AroundSwitch {
-    /// Asked of an output that has something to send: if it has no room, when it will.
+    /// Free descriptors of an output; if there are none, notes when one will be free.
     std::uint32_t room(std::uint16_t port) {
         const LinkIndex link = node.port_links[port];
         network.settle_port(node, port, now);
@@ -531,9 +531,9 @@ void Network::on_switch_turn(std::uint32_t index, Time now) {
     }
 }
 
-/// A pause frame (IEEE 802.3, annex 31B) goes behind what the port has begun to send. It takes
-/// nobody's place, as it is short and rare; and it holds until the one that ends it, as a real one
-/// is sent again before it is over.
+/// A pause frame (IEEE 802.3, annex 31B) follows the frame that the port has begun to send. It
+/// takes no place in a queue, as it is short and rare; and it holds until the frame that ends the
+/// pause, as a real one is repeated before it expires.
 void Network::send_pause(LinkIndex back, bool on, Time now) {
     constexpr Bytes bytes = 64;
     const FifoPort& port = ports_[back];
@@ -609,7 +609,7 @@ void Network::apply(const LinkChange& change) {
     wake(link, change.at);
 }
 
-/// What waits at the output of a switch; what waits in a host stays.
+/// Drops the frames waiting at a switch's output; a host keeps its own.
 void Network::drop_waiting(LinkIndex link, Time now) {
     const Wiring wiring = ports_[link].wiring();
     SwitchNode& node = switches_[wiring.from_switch];
@@ -619,7 +619,7 @@ void Network::drop_waiting(LinkIndex link, Time now) {
     });
 }
 
-/// A frame is lost at the far end, after the link has counted it.
+/// Counts a frame as lost at the far end, after the link has counted it.
 void Network::lose(LinkIndex link, const Frame& frame, Time now) {
     lost_bytes_ += frame.bytes;
     lost_at_hosts_ += ports_[link].wiring().to_host() ? frame.bytes : 0;
@@ -638,7 +638,7 @@ void Network::forget(const Frame& frame, Time now) {
     }
 }
 
-/// The arrived frame meets the observer and what loses frames. False if it was lost.
+/// Passes an arrived frame to the observer and to injected losses. Returns false if it was lost.
 bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
     if (ports_[index].is_scheduled() && schedulers_[index]->has_lost_head()) {
         ++cut_frames_;

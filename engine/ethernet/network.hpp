@@ -48,7 +48,7 @@ class Observer {
     virtual void on_drop(LinkIndex link, const Frame& frame, base::Time now) = 0;
 };
 
-/// Told of each frame that will not arrive.
+/// Observer of frames that will not arrive.
 class LossObserver {
   public:
     virtual ~LossObserver() = default;
@@ -59,11 +59,11 @@ class Network {
   public:
     explicit Network(sim::EventQueue& events) : events_(events) {}
 
-    /// Builds all of a graph for frames of at most so many bytes.
+    /// Builds the network of a graph, for frames of at most `frame` bytes.
     base::expected<void> build(const NetworkConfig& config, base::Bytes frame);
-    /// What one frame of `bytes` takes from host to host where nothing else is under way.
+    /// Time of one frame of `bytes` from host to host without other traffic.
     [[nodiscard]] base::Time empty_latency(NodeIndex from, NodeIndex to, base::Bytes bytes) const;
-    /// The link by which a host of that graph sends.
+    /// Link by which a host of the graph sends.
     [[nodiscard]] LinkIndex host_link(NodeIndex host) const { return host_links_[host]; }
 
     // ---- building by hand, in this order: switches, links, routes
@@ -71,7 +71,7 @@ class Network {
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
     /// Frames for `host` leave a switch through one of these links: see link_of_flow.
     void route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links);
-    /// When all are there: makes the software switches.
+    /// Makes the software switches, when all switches, links and routes are there.
     void start_software_switches();
     void inject_loss(const LossConfig& loss, base::RandomStream random);
     void observe(Observer* observer) {
@@ -79,28 +79,26 @@ class Network {
         watched_ = true;
     }
     void observe_losses(LossObserver* observer) { loss_observer_ = observer; }
-    /// From here on, what is counted is reported; occupancies are recorded in [now, end), in that
-    /// many bins.
+    /// Starts the counting; occupancies are recorded in [now, end), in `bins` bins.
     void begin_counting(base::Time now, base::Time end, std::size_t bins);
-    /// Nothing before counting has begun.
+    /// Counts since counting began; empty before.
     [[nodiscard]] Report report(base::Time now);
-    /// Frames delivered by all links, over the whole run; those among them without payload.
+    /// Frames delivered by all links, over the whole run; among them, frames without payload.
     [[nodiscard]] std::uint64_t packet_hops() const;
-    /// Of its frames (B).
+    /// Memory of frames (B).
     [[nodiscard]] std::size_t memory() const;
     [[nodiscard]] std::uint64_t ack_hops() const;
-    /// Starts to record the occupancy: in [now, end), in that many bins.
+    /// Starts to record the occupancy in [now, end), in `bins` bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
-    /// Records the exact occupancy of this moment; recording by itself follows maxima only.
-    /// The next sample, in the bin that follows, is due with an event of `kind`, which the driver
-    /// chooses.
+    /// Records the exact occupancy of this moment; otherwise only maxima are recorded. The next
+    /// sample, in the bin that follows, is due with an event of `kind`, which the driver chooses.
     void sample_occupancy(base::Time now, std::uint32_t kind);
     void finish_recording(base::Time now);
     /// Whether a sample is due.
     [[nodiscard]] bool is_sampling() const { return before_.has_value(); }
 
-    /// A host puts a frame of `bytes` on its link and gets it back with only `at` filled in, which
-    /// is Time::never() of a frame that waits in a ScheduledPort.
+    /// Queues a frame of `bytes` on a host's link and returns it with only `at` filled in, which is
+    /// Time::never() for a frame that waits in a ScheduledPort.
     Frame& append(LinkIndex link, TrafficClass of, base::Bytes bytes, base::Time now) {
         sent_bytes_ += bytes;
         FifoPort& port = ports_[link];
@@ -109,8 +107,8 @@ class Network {
                                    : append_late(port, link, bytes, now);
     }
 
-    /// The head of a link has arrived: it goes on, or to `hosts.receive(frame)` if this is its
-    /// host. `hosts.expect(frame)` announces one that will be received soon.
+    /// Delivers the head of a link: to the next link, or to `hosts.receive(frame)` if the link ends
+    /// at a host. `hosts.expect(frame)` announces a frame that will be received soon.
     template <class Hosts>
     void on_delivery(LinkIndex index, base::Time now, Hosts&& hosts) {
         FifoPort& link = ports_[index];
@@ -139,14 +137,14 @@ class Network {
         }
     }
 
-    /// The next delivery is by this link: a hundred links do not stay in the first-level cache from
-    /// one frame to the next.
+    /// Prefetches the link of the next delivery: a hundred links do not stay in the first-level
+    /// cache from one frame to the next.
     void prefetch(LinkIndex index) const { __builtin_prefetch(&ports_[index]); }
 
-    /// Something happens to a link that was built as one that changes.
+    /// Applies a change to a link that was built as one that changes.
     void apply(const LinkChange& change);
-    /// The changes of links and tables of the graph that was built: each is due with an event of
-    /// `kind`, which the driver chooses, whose index is to be handed to on_change.
+    /// Schedules the changes of links and tables of the graph: each is due with an event of `kind`,
+    /// which the driver chooses; its index is to be handed to on_change.
     void plan_changes(std::uint32_t kind);
     void on_change(std::uint32_t index);
     /// Whether links or tables change during the run.
@@ -158,7 +156,7 @@ class Network {
     [[nodiscard]] SackPool& sacks() { return sacks_; }
     [[nodiscard]] const SackPool& sacks() const { return sacks_; }
     [[nodiscard]] const FifoPort& port(LinkIndex link) const { return ports_[link]; }
-    /// What decides when its frames leave; null: they leave as they come.
+    /// ScheduledPort of a link; null: frames leave in the order in which they come.
     [[nodiscard]] const ScheduledPort* scheduler(LinkIndex link) const {
         return ports_[link].is_scheduled() ? schedulers_[link].get() : nullptr;
     }
@@ -171,7 +169,7 @@ class Network {
     [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(SwitchIndex index) const {
         return switches_[index].occupancy;
     }
-    /// The smallest buffer that would have admitted the same frames; for shared memory only.
+    /// Smallest buffer that would have admitted the same frames; for shared memory only.
     [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(SwitchIndex index) const {
         return switches_[index].least_buffer;
     }
@@ -184,25 +182,25 @@ class Network {
     [[nodiscard]] std::uint64_t cut_frames() const { return cut_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
     [[nodiscard]] std::uint64_t pauses() const { return pauses_; }
-    /// Null: it is no software switch.
+    /// Software switch of that number; null for any other switch.
     [[nodiscard]] const SoftwareSwitch* software(SwitchIndex index) const {
         return software_.contains(index) ? software_[index].itself.get() : nullptr;
     }
     /// Frames for which a switch had no route.
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_frames_; }
 
-    /// Counts every frame anew: bytes entered at hosts = delivered to hosts + in queues and on
-    /// wires + dropped; cells taken = cells freed + held. Otherwise returns a sentence that names
-    /// the difference.
+    /// Counts all frames anew: bytes entered at hosts = delivered to hosts + in queues and on wires
+    /// + dropped; cells taken = cells freed + held. Otherwise returns a sentence that names the
+    /// difference.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
-    /// Of a switch, in place of a link: one of its groups, or none. A route is a link or such a
-    /// number, so that the way of most frames takes one look-up.
+    /// Bit of a route that is not a link but a group of the switch, or none; so the path of most
+    /// frames takes one look-up.
     static constexpr std::uint32_t kGroups = std::uint32_t{1} << 31;
-    /// In place of a link in an event: a core of a software switch, which begins a turn.
+    /// Bit of an event's index that names a core of a software switch, which begins a turn.
     static constexpr std::uint32_t kCores = std::uint32_t{1} << 31;
-    /// In an event, added to a link: a pause frame has come, which holds it or lets it go on.
+    /// Bit of an event's index: a pause frame has arrived that stops this link, or lets it go on.
     static constexpr std::uint32_t kHolds = std::uint32_t{1} << 30;
     static constexpr std::uint32_t kGoesOn = std::uint32_t{1} << 29;
 
@@ -226,7 +224,7 @@ class Network {
 
     /// Returns the link that the frame took, or would have taken if it had not been dropped; null
     /// without a route.
-    /// Inlined wherever it is called from: most of the time of a simulation is spent here.
+    /// Always inlined: most of the time of a simulation is spent here.
     [[gnu::always_inline]] const FifoPort* forward(SwitchIndex at, std::uint16_t input,
                                                    Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
@@ -262,8 +260,8 @@ class Network {
         return &link;
     }
 
-    /// One link of a group of several; of no route none, and the frame is lost. Out of line, so
-    /// that the way of most frames is short enough to be inlined.
+    /// Picks one link of a group of several; a frame without a route is lost. Out of line, so that
+    /// the path of most frames is short enough to be inlined.
     LinkIndex pick(const SwitchNode& node, std::uint32_t group, const Frame& frame, base::Time now);
     void set_routes(const std::vector<network::Route>& forwarding,
                     const std::vector<network::PortGroup>& groups);
@@ -304,7 +302,7 @@ class Network {
         }
     }
 
-    /// The same of what one frame needs; between frames nothing is needed.
+    /// Records the least buffer of one frame if it may be a maximum; none is needed between frames.
     void record_least_buffer(SwitchNode& node, std::uint16_t port, base::Bytes frame,
                              base::Time now) {
         sim::TimeSeries& least = *node.least_buffer;
@@ -383,37 +381,37 @@ class Network {
 
     sim::EventQueue& events_;
     base::Table<LinkIndex, FifoPort> ports_;
-    base::Table<LinkIndex, std::unique_ptr<ScheduledPort>> schedulers_;  ///< of links with one
+    base::Table<LinkIndex, std::unique_ptr<ScheduledPort>> schedulers_;  ///< null for other links
     base::Bytes quantum_ = ScheduledPortConfig{}.quantum;
     struct SwitchCores {
-        std::unique_ptr<SoftwareSwitch> itself;  ///< null: it is none
-        std::uint32_t first = 0;                 ///< of its cores, among all
+        std::unique_ptr<SoftwareSwitch> itself;  ///< null: not a software switch
+        std::uint32_t first = 0;                 ///< its first core among those of all switches
     };
     base::Table<SwitchIndex, SwitchCores> software_;
     std::vector<SwitchIndex> switch_of_core_;
     base::Table<SwitchIndex, SwitchNode> switches_;
-    bool watched_ = false;  ///< an observer, or a loss of frames, wants to see every one
+    bool watched_ = false;  ///< whether an observer or losses need every frame
     Observer* observer_ = nullptr;
     LossObserver* loss_observer_ = nullptr;
     SackPool sacks_;
     std::vector<InjectedLoss> losses_;
     std::vector<LinkChange> changes_;
-    base::Table<LinkIndex, double> bit_errors_;  ///< empty before the first
+    base::Table<LinkIndex, double> bit_errors_;  ///< by link; empty without any
     base::RandomStream errors_{0, ""};
     std::vector<network::Rerouting> reroutings_;
     base::Table<LinkIndex, std::string> names_;
-    base::Bytes sent_bytes_ = 0;     ///< by hosts
-    std::uint64_t lost_frames_ = 0;  ///< as injected
+    base::Bytes sent_bytes_ = 0;     ///< sent by hosts
+    std::uint64_t lost_frames_ = 0;  ///< injected losses
     std::uint64_t cut_frames_ = 0;
-    base::Bytes lost_bytes_ = 0;  ///< of both
+    base::Bytes lost_bytes_ = 0;  ///< of injected and of cut frames
     base::Bytes lost_at_hosts_ = 0;
     std::uint64_t marks_ = 0;
     std::uint64_t pauses_ = 0;
     std::uint64_t unrouted_frames_ = 0;
     base::Bytes unrouted_bytes_ = 0;
     base::Table<NodeIndex, LinkIndex> host_links_;
-    base::Table<LinkIndex, std::optional<HostJitter>> jitters_;  ///< of hosts' links; empty: none
-    std::optional<Report> before_;  ///< what had been counted when counting began
+    base::Table<LinkIndex, std::optional<HostJitter>> jitters_;  ///< empty without jitter
+    std::optional<Report> before_;                               ///< counts when counting began
 };
 
 }  // namespace daqloom::ethernet

@@ -1,4 +1,4 @@
-// A graph with what Ethernet adds to it.
+// The description of an Ethernet: a graph with its Ethernet settings.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace daqloom::ethernet {
 /// Frames dropped on a link by fault injection, in addition to the drops of switches.
 struct LossConfig {
     LinkIndex link = {};
-    double probability = 0;    ///< of each data frame
+    double probability = 0;    ///< probability of each data frame to be lost
     std::uint64_t period = 0;  ///< every n-th data frame; 0: none
 };
 
@@ -43,7 +43,7 @@ struct NetworkConfig : network::Graph {
     std::vector<LinkChange> changes;             ///< during the run
     std::vector<network::Rerouting> reroutings;  ///< likewise
 
-    /// Classes are below this.
+    /// Number of classes in use.
     [[nodiscard]] std::uint32_t classes() const {
         std::uint32_t classes = 1;
         for (const TrafficClass each : service_classes) {
@@ -53,9 +53,9 @@ struct NetworkConfig : network::Graph {
     }
 };
 
-/// An error of one sentence if there are weights without use, or none where some are needed.
+/// Fails with one sentence if there are weights without use, or none where some are needed.
 [[nodiscard]] base::expected<void> validate(const Schedule& schedule);
-/// An error of one sentence if it cannot be simulated; `frame`: the largest, as buffered.
+/// Fails with one sentence if the network cannot be simulated; `frame`: largest, as buffered.
 [[nodiscard]] base::expected<void> validate(const NetworkConfig& config, base::Bytes frame);
 
 }  // namespace daqloom::ethernet

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kEthernetHeader = 14;
 constexpr std::uint32_t kIpHeader = 20;
 constexpr std::uint32_t kTcpHeader = 20;
-/// 14 + 20 + 60, and two bytes more for a round number.
+/// Longest headers: 14 + 20 + 60, rounded up by 2.
 constexpr std::uint32_t kLongestHeader = 96;
 constexpr std::uint32_t kShortestFrame = 60;
 constexpr std::uint32_t kLongestPayload = 65'535 - kIpHeader - 60;
@@ -18,7 +18,7 @@ constexpr std::uint32_t kUdpHeader = 8;
 constexpr std::uint8_t kTcpProtocol = 6;
 constexpr std::uint8_t kUdpProtocol = 17;
 
-/// Bytes in the making, in either byte order.
+/// Bytes of a header or block under construction, in either byte order.
 class Buffer {
   public:
     void u8(std::uint32_t v) { bytes_ += static_cast<char>(v & 0xff); }
@@ -86,7 +86,7 @@ Buffer tcp_options(const CapturedFrame& frame) {
     return out;
 }
 
-/// Without its checksum.
+/// TCP header without its checksum.
 Buffer tcp_header(const CapturedFrame& frame) {
     const auto options = tcp_options(frame);
     Buffer out;
@@ -103,7 +103,7 @@ Buffer tcp_header(const CapturedFrame& frame) {
     return out;
 }
 
-/// Without its checksum.
+/// UDP header without its checksum.
 Buffer udp_header(const CapturedFrame& frame, std::uint32_t payload) {
     Buffer out;
     out.big16(frame.source_port);
@@ -149,7 +149,7 @@ Headers headers(const CapturedFrame& frame) {
     const auto pseudo_header = (source >> 16) + (source & 0xffff) + (destination >> 16) +
                                (destination & 0xffff) + protocol + length;
     const std::uint32_t sum = internet_checksum(transport.view(), pseudo_header);
-    const bool is_none = frame.is_datagram && sum == 0;  // which would mean: not computed
+    const bool is_none = frame.is_datagram && sum == 0;  // 0 would mean: not computed
     transport.put_big16(frame.is_datagram ? 6 : 16, is_none ? 0xffff : sum);
     out.text(transport.view());
 
@@ -208,7 +208,7 @@ std::string interface_description(std::string_view name, std::uint32_t snap_leng
     return block(1, body);
 }
 
-/// Interface and time, as packets and statistics begin.
+/// Interface and time: the beginning of packet and statistics blocks.
 Buffer stamped(base::Time at) {
     const auto ns = static_cast<std::uint64_t>(at.ps / 1000);
     Buffer body;

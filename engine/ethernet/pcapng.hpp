@@ -39,17 +39,17 @@ struct CapturedFrame {
     network::NodeIndex destination_host = {};
     std::uint16_t source_port = 0;
     std::uint16_t destination_port = 0;
-    bool is_datagram = false;  ///< which has nothing of what only TCP has
+    bool is_datagram = false;  ///< without the fields of TCP
     std::uint32_t seq = 0;
     std::uint32_t ack = 0;
     std::uint8_t flags = kTcpAck;
     TrafficClass traffic_class = {};  ///< as a class selector (RFC 2474, section 4.2.2)
     Ecn ecn = Ecn::kNotCapable;
-    std::uint16_t window = 0;  ///< as it stands in the header: scaled
+    std::uint16_t window = 0;  ///< as in the header: scaled
     bool timestamps = false;   ///< the option of RFC 7323 with the two values that follow
     std::uint32_t ts_value = 0;
     std::uint32_t ts_echo = 0;
-    /// At most 4, with timestamps 3: the header holds no more.
+    /// At most 4 blocks, with timestamps 3: the header has no more room.
     std::span<const SackBlock> sack = {};
     std::uint32_t payload_bytes = 0;  ///< at most 65 455: an IP packet ends at 65 535
 };
@@ -64,7 +64,7 @@ class PcapngWriter {
     struct Options {
         /// Bytes kept of each frame. Less than the longest header, 96, counts as that.
         std::uint32_t snap_length = 96;
-        /// A bound for the file: frames beyond it are counted, in the file too.
+        /// Limit of the file: frames beyond it are only counted, in the file too.
         std::uint64_t max_frames = 10'000'000;  ///< about 1.3 GB
     };
 
@@ -79,7 +79,7 @@ class PcapngWriter {
     [[nodiscard]] std::uint64_t frames() const { return frames_; }
     [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
-    /// Completes the file. Nothing may be written afterwards.
+    /// Completes the file and ends the writing.
     [[nodiscard]] base::expected<void> close();
 
   private:

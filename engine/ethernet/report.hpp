@@ -1,4 +1,4 @@
-// What an Ethernet has counted.
+// Counts of an Ethernet.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct LinkReport {
                    (std::uint64_t, drops, "Frames dropped in front of the link."))
 };
 
-/// Of the frames of one class that a link was given, where its port tells classes apart.
+/// Counts of one class at a link whose port distinguishes classes.
 struct ClassReport {
     DAQLOOM_FIELDS(ClassReport, (LinkIndex, link, "The link."),
                    (TrafficClass, traffic_class, "The class."),
@@ -40,7 +40,7 @@ struct SwitchReport {
                     "switch without shared memory."))
 };
 
-/// Since counting began.
+/// Counts since counting began.
 struct Report {
     DAQLOOM_FIELDS(Report, (std::uint64_t, drops, "Frames dropped by switches."),
                    (std::uint64_t, injected_losses, "Frames lost as configured."),
@@ -51,7 +51,7 @@ struct Report {
                     "Pause frames of software switches, those that end a pause included."))
 
     std::vector<LinkReport> links;
-    std::vector<ClassReport> classes;  ///< that had frames, if there were several
+    std::vector<ClassReport> classes;  ///< classes that had frames, if there were several
     std::vector<SwitchReport> switches;
 };
 

@@ -11,7 +11,7 @@ namespace daqloom::ethernet {
 
 enum class Scheduling : std::uint8_t {
     fifo,      ///< classes make no difference
-    strict,    ///< of the classes that have frames, the highest
+    strict,    ///< the highest class with frames goes first
     weighted,  ///< shares of the wire, behind the classes of strict priority
 };
 

@@ -72,15 +72,15 @@ ScheduledPort::Class* ScheduledPort::choose() {
     return shares ? &choose_by_deficit() : nullptr;
 }
 
-/// Deficit that the class whose turn it is has not used is lost if it has nothing more to send. The
-/// time for this is the next choice, not the departure of its last frame: an adapter hands over the
-/// next frame of a class only when the one before begins to leave.
+/// Removes the rest of a turn's deficit if the class has nothing more to send. The time for this is
+/// the next choice, not the departure of its last frame: an adapter hands over the next frame of a
+/// class only when the one before begins to leave.
 void ScheduledPort::end_turn_if_empty() {
     Class& its = classes_[round_turn_];
     its.deficit = its.waiting > 0 ? its.deficit : 0;
 }
 
-/// The class that sent last goes on until its deficit does not suffice.
+/// Chooses by deficit: the class that sent last goes on until its deficit does not suffice.
 ScheduledPort::Class& ScheduledPort::choose_by_deficit() {
     for (;;) {
         Class& its = classes_[round_turn_];

@@ -4,14 +4,14 @@
 //    append ──┤   ...                              ├── next ──> FifoPort: transmitter and wire
 //             └ class 0 [ input 0 ][ input 1 ] ... ┘
 //
-// Of the classes that have frames and are not held, one of strict priority goes first, the highest
-// of them; the others share by deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair
-// Queuing Using Deficit Round-Robin", IEEE/ACM Transactions on Networking 4(3), 1996), in bytes of
-// wire. Within a class there is one queue, or one for each input (virtual output queues), served in
-// turn, frame by frame. A frame that has begun to leave is never interrupted.
+// Among the classes with frames that are not held, the highest of strict priority goes first; the
+// others share by deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using
+// Deficit Round-Robin", IEEE/ACM Transactions on Networking 4(3), 1996), in bytes of wire. Within a
+// class there is one queue, or one per input (virtual output queues), served in turn, frame by
+// frame. A frame that has begun to leave is never interrupted.
 //
-// A frame that has to wait costs an event of its own, at which the port is asked for the next one;
-// `wake` says when. Without I/O: whoever owns the port schedules that event.
+// A waiting frame costs an event of its own, at which the port is asked for the next frame; `wake`
+// returns its time. Without I/O: the owner of the port schedules that event.
 #pragma once
 
 #include <algorithm>
@@ -30,19 +30,19 @@ struct ScheduledPortConfig {
     Schedule schedule;
     std::uint32_t inputs = 1;     ///< queues of a class; 1: one for all inputs
     base::Bytes queue_limit = 0;  ///< of one queue; 0: none
-    /// What the class of least weight may send in a round of wire bytes: a full frame, so that
-    /// every round sends something of each class.
+    /// Bytes of wire per round for the class of least weight: a full frame, so that every round
+    /// sends something of each class.
     base::Bytes quantum = 1518 + kWireOverhead;
 
-    /// Whether a FifoPort would not do the same.
+    /// Whether the port differs from a FifoPort.
     [[nodiscard]] bool needed() const {
         return schedule.scheduling != Scheduling::fifo || inputs > 1 || queue_limit > 0;
     }
 };
 
-/// Of the frames of a class.
+/// Counters of a class.
 struct ClassCounters {
-    std::uint64_t frames = 0;  ///< that have begun to leave
+    std::uint64_t frames = 0;  ///< frames that have begun to leave
     base::Bytes wire_bytes = 0;
     std::uint64_t drops = 0;  ///< in front of the port
 };
@@ -51,7 +51,7 @@ class ScheduledPort {
   public:
     explicit ScheduledPort(const ScheduledPortConfig& config);
 
-    /// Whether the queue of a frame has room for it, and the link takes frames.
+    /// Whether the link takes frames and the frame's queue has room.
     [[nodiscard]] bool accepts(TrafficClass of, std::uint32_t input, base::Bytes bytes) const {
         const Class& its = class_of(of);
         const base::Bytes held = its.queues.empty() ? 0 : its.queues[queue_of(input)].held;
@@ -59,15 +59,15 @@ class ScheduledPort {
     }
     void count_drop(TrafficClass of) { class_of(of).counters.drops += 1; }
 
-    /// Whether a frame that comes now leaves at once.
+    /// Whether a frame that arrives now leaves at once.
     [[nodiscard]] bool is_free(TrafficClass of, base::Time now) const {
         return is_up_ && !asked_ && free_at_ <= now && !class_of(of).is_held;
     }
     /// Queues a frame of `bytes` and returns it; the caller fills it in.
     Frame& append(TrafficClass of, std::uint32_t input, base::Bytes bytes);
-    /// The frame that leaves now, if one may: to be called at the time that `wake` has returned.
+    /// Returns the frame that leaves now, if one may; to be called at the time returned by `wake`.
     std::optional<Frame> next();
-    /// A frame begins to leave; its last byte will have left at `sent`.
+    /// Begins a frame, whose last byte will have left at `sent`.
     void begin(TrafficClass of, base::Bytes bytes, base::Time now, base::Time sent) {
         const base::Bytes on_wire = bytes + kWireOverhead;
         if (free_at_ < now) {  // the wire has been idle, without a choice
@@ -78,8 +78,8 @@ class ScheduledPort {
         counters.frames += 1;
         counters.wire_bytes += on_wire;
     }
-    /// When `next` is to be called, if something may be sent and no call is due already. To be
-    /// asked after all that may have changed this.
+    /// Time at which to call `next`, if a frame may be sent and no call is due already. To be
+    /// called after each change that may affect this.
     [[nodiscard]] std::optional<base::Time> wake(base::Time now);
 
     // ---- during a run
@@ -87,10 +87,10 @@ class ScheduledPort {
         paced_ = pace.bps > 0;
         pace_ = base::WireClock(paced_ ? pace : base::gigabits_per_second(1));
     }
-    /// Of all classes if they make no difference.
+    /// Stops a class, or all if classes make no difference.
     void hold(TrafficClass of) { class_of(of).is_held = true; }
     void resume(TrafficClass of) { class_of(of).is_held = false; }
-    /// So many frames are on the wire and will be lost.
+    /// The link goes down; `on_wire` frames are on the wire and will be lost.
     void go_down(std::uint32_t on_wire, bool drops) {
         is_up_ = false;
         drops_ = drops;
@@ -100,13 +100,13 @@ class ScheduledPort {
         is_up_ = true;
         drops_ = false;
     }
-    /// A frame has come off the wire: whether the link went down meanwhile.
+    /// Takes a frame off the wire; returns whether it was lost.
     bool has_lost_head() {
         const bool lost = lost_ > 0;
         lost_ -= lost ? 1 : 0;
         return lost;
     }
-    /// Calls see(frame) for each frame that waits, and forgets it.
+    /// Calls see(frame) for each waiting frame, and removes it.
     template <class See>
     void clear(See&& see) {
         for (Class& its : classes_) {
@@ -136,7 +136,7 @@ class ScheduledPort {
     }
     /// Bytes waiting, counted frame by frame.
     [[nodiscard]] base::Bytes bytes_waiting() const;
-    /// Of the frames' places (B).
+    /// Memory of the queues (B).
     [[nodiscard]] std::size_t memory() const;
 
   private:
@@ -148,13 +148,13 @@ class ScheduledPort {
     struct Class {
         bool is_held = false;
         std::vector<Queue> queues;  ///< empty before the first frame
-        std::uint32_t turn = 0;     ///< the queue whose turn is next
+        std::uint32_t turn = 0;     ///< queue whose turn is next
         std::uint32_t waiting = 0;  ///< frames in all of them
-        base::Bytes quantum = 0;    ///< of wire bytes in a round; 0: strict priority
-        base::Bytes deficit = 0;    ///< what it may still send in this round
+        base::Bytes quantum = 0;    ///< bytes of wire in a round; 0: strict priority
+        base::Bytes deficit = 0;    ///< bytes left in this round
         ClassCounters counters;
 
-        /// The queue with the next frame; there must be one.
+        /// Queue with the next frame; requires a waiting frame.
         [[nodiscard]] std::uint32_t next_queue() const;
     };
 
@@ -171,14 +171,14 @@ class ScheduledPort {
     [[nodiscard]] Class& choose_by_deficit();
     void end_turn_if_empty();
 
-    std::vector<Class> classes_;  ///< one if they make no difference
+    std::vector<Class> classes_;  ///< one class if classes make no difference
     std::uint32_t inputs_;
     base::Bytes queue_limit_;
     base::WireClock pace_;
     bool paced_ = false;
     bool is_up_ = true;
     bool drops_ = false;          ///< while it is down
-    std::uint32_t lost_ = 0;      ///< frames at the head of the wire
+    std::uint32_t lost_ = 0;      ///< lost frames at the head of the wire
     bool asked_ = false;          ///< a call of `next` is due
     base::Time free_at_;          ///< when the next frame may begin
     std::size_t round_turn_ = 0;  ///< the class whose turn it is in the round

@@ -9,10 +9,10 @@ using base::Time;
 
 namespace {
 
-/// Packets of all rings of a core together, so that unlimited ones do not reserve too much.
+/// Limit on the packets of all rings of a core, so that unlimited rings do not reserve too much.
 constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 24;
 
-/// In bits of IP packets: without the header of Ethernet and the check sequence.
+/// Correction to the bits of IP packets: without Ethernet header and check sequence.
 constexpr std::int32_t kIpOnly = -static_cast<std::int32_t>(kFrameOverhead);
 
 }  // namespace
@@ -65,8 +65,7 @@ std::optional<Time> SoftwareSwitch::wake(std::uint32_t number, Time at) {
     return at;
 }
 
-/// The cost of the turn is that of the batch that was taken, whose frames go into rings when the
-/// next turn begins.
+/// A turn costs the time of its batch, whose frames go into rings when the next turn begins.
 std::optional<Time> SoftwareSwitch::end_of_turn(Core& core, Time now, std::uint32_t bursts,
                                                 Bytes moved, bool goes_on) {
     const auto frames = static_cast<std::int64_t>(core.batch.size());

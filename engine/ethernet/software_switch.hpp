@@ -5,8 +5,8 @@
 //            of the input                        (softswitch::OutputQueues)           of the output
 //
 // Core c serves the ports whose numbers have the remainder c, in turns: it takes a batch from each
-// input, which costs time, puts it into rings, and sends what rings are due. A frame that finds no
-// descriptor is dropped by the device, as is one that finds no room in its ring.
+// input, which costs time, puts it into rings, and sends the frames due from rings. A frame is
+// dropped by the device without a free descriptor, and by the core if its ring is full.
 #pragma once
 
 #include <algorithm>
@@ -33,18 +33,18 @@ class SoftwareSwitch {
     /// Frames that a core takes from an input, or gives to an output, at a time.
     static constexpr std::uint32_t kBatch = 32;
 
-    /// A host that has rings of its own, and a port by which frames for it leave.
+    /// A host with rings of its own, and a port by which frames for it leave.
     struct Way {
         NodeIndex host;
         std::uint16_t port = 0;
     };
 
-    /// `classes`: of each port, served strictly; 1 if they make no difference. `mark`: a frame that
-    /// finds more bytes in its ring is marked; 0: none is.
+    /// `classes`: classes of each port, in strict priority; 1: no classes. `mark`: frames that find
+    /// more bytes in their ring are marked; 0: none is.
     SoftwareSwitch(const SoftwareSwitchConfig& config, std::uint32_t ports, std::uint32_t classes,
                    base::Bytes mark, std::span<const Way> ways);
 
-    /// False: there is no descriptor free.
+    /// Returns false if no descriptor is free.
     bool take_in(std::uint16_t input, std::uint16_t output, const Frame& frame) {
         base::Ring<Arrived>& waiting = inputs_[input];
         if (waiting.size() >= config_.descriptors) {
@@ -54,25 +54,25 @@ class SoftwareSwitch {
         return true;
     }
 
-    /// Something has to be done from `at` on: frames came, or an output may take frames again. When
-    /// `turn` of the core is to be called for it, if no call is due by then.
+    /// Wakes a core at `at`: frames came, or an output may take frames again. Returns when `turn`
+    /// of the core is to be called, if no call is due by then.
     std::optional<base::Time> wake(std::uint32_t core, base::Time at);
     [[nodiscard]] std::uint32_t core_of(std::uint16_t port) const { return port % config_.cores; }
     [[nodiscard]] std::uint32_t cores() const { return config_.cores; }
 
-    /// A turn of a core. `out` is the switch around it:
+    /// A turn of a core. `out` is the network around the switch:
     ///   out.room(port)             frames that the output's descriptors have room for
     ///   out.send(port, frame)
     ///   out.drop(port, frame)
-    ///   out.mark(frame)            it met congestion
-    ///   out.wake(core)             it has something to send
-    ///   out.pause(port, on)        whoever sends to this port is to pause, or may go on
+    ///   out.mark(frame)         ECN: congestion experienced
+    ///   out.wake(core)          the core has frames to send
+    ///   out.pause(port, on)     pauses the sender to this port, or ends its pause
     /// Returns when the next turn is due, if one is.
     template <class Out>
     std::optional<base::Time> turn(std::uint32_t number, base::Time now, Out& out) {
         Core& core = cores_[number];
         if (core.wakes_at != now) {
-            return std::nullopt;  // it was woken for an earlier time since
+            return std::nullopt;  // a turn at an earlier time replaced this one
         }
         queue(core, now, out);
         core.queues.advance(now);
@@ -102,25 +102,25 @@ class SoftwareSwitch {
         return end_of_turn(core, now, bursts, moved, goes_on);
     }
 
-    /// Of all cores (B): what waits in descriptors, at cores and in rings.
+    /// Bytes in descriptors, at cores and in rings, of all cores.
     [[nodiscard]] base::Bytes bytes_inside() const;
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
-    /// Frames dropped, as no descriptor of their input was free.
+    /// Frames dropped for want of a descriptor of their input.
     [[nodiscard]] std::uint64_t missed() const { return missed_; }
     void count_missed() { ++missed_; }
 
   private:
     struct Arrived {
-        std::uint32_t frame = 0;  ///< in the pool
+        std::uint32_t frame = 0;  ///< place in the pool
         std::uint16_t output = 0;
         std::uint16_t input = 0;
     };
     struct Core {
         explicit Core(const softswitch::OutputConfig& config) : queues(config) {}
 
-        softswitch::OutputQueues queues;  ///< of its ports
-        std::vector<Arrived> batch;       ///< taken from inputs, at work
-        base::Time free_at;               ///< its turn ends
+        softswitch::OutputQueues queues;  ///< rings of its ports
+        std::vector<Arrived> batch;       ///< frames taken from inputs, in processing
+        base::Time free_at;               ///< end of its turn
         base::Time wakes_at = base::Time::never();
     };
 
@@ -131,7 +131,7 @@ class SoftwareSwitch {
                                      of);
     }
 
-    /// The batch goes into rings, of this core or others.
+    /// Puts the batch into rings, of this core or others.
     template <class Out>
     void queue(Core& core, base::Time now, Out& out) {
         struct Fate {
@@ -200,9 +200,9 @@ class SoftwareSwitch {
     base::Pool<Frame> frames_;
     std::vector<base::Ring<Arrived>> inputs_;  ///< descriptors in use
     std::vector<Core> cores_;
-    std::vector<std::uint32_t> first_of_;  ///< ring of each port, of its core, without a way
+    std::vector<std::uint32_t> first_of_;  ///< by port, first ring in its core; without a way
     std::map<std::pair<NodeIndex, std::uint16_t>, std::uint32_t> ways_;
-    std::optional<softswitch::Pauses> pauses_;  ///< of the only core
+    std::optional<softswitch::Pauses> pauses_;  ///< with a single core only
     base::Time memory_free_at_;
     std::uint64_t missed_ = 0;
 };

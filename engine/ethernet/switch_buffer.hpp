@@ -7,8 +7,8 @@
 //   voq            one large buffer; queues per pair of input and output
 //   software       a software switch, whose rings decide: see software_switch.hpp
 //
-// This class only counts. `fits` may be called while departed frames are still counted: a frame
-// that fits then does fit; only a drop needs counters that are up to date.
+// This class only counts. `fits` may be called while departed frames are still counted: its "fits"
+// is certain then, and only a "does not fit" needs up-to-date counters.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ class SwitchBuffer {
         }
     }
 
-    /// Inlined wherever it is called from: every hop does.
+    /// Always inlined: called in every hop.
     [[gnu::always_inline]] void release(std::uint32_t port, base::Bytes frame) {
         Port& p = ports_[port];
         p.held -= frame;
@@ -97,9 +97,9 @@ class SwitchBuffer {
     [[nodiscard]] const SwitchConfig& config() const { return config_; }
     [[nodiscard]] const Port& port(std::uint32_t index) const { return ports_[index]; }
     [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
-    /// Bytes of frames held in all.
+    /// Bytes of all frames held.
     [[nodiscard]] base::Bytes held() const { return held_; }
-    /// What shared_memory counts; else nothing.
+    /// Counters of shared_memory; unused by other models.
     [[nodiscard]] const softswitch::SharedMemory& memory() const { return memory_; }
 
   private:
