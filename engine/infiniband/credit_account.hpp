@@ -1,5 +1,4 @@
-// The flow control of one virtual lane at one input: blocks taken, freed and announced to the
-// sender.
+// Flow control of one virtual lane at one input: blocks taken, freed, and announced to the sender.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +13,18 @@ namespace daqloom::infiniband {
 
 /// All counts are of blocks since the beginning: credited ≤ announced ≤ freed ≤ taken.
 struct CreditAccount {
-    std::int64_t taken = 0;  ///< by packets whose transmission to here has begun
-    std::int64_t freed = 0;  ///< by packets that have left as a whole
+    std::int64_t taken = 0;  ///< blocks of packets whose transmission to here has begun
+    std::int64_t freed = 0;  ///< blocks of packets that have left as a whole
     std::int64_t announced = 0;
-    base::Time next_update;  ///< no update before
-    base::Time timer =
-        base::Time::never();  ///< an event will ask then whether blocks have been freed
+    base::Time next_update;                  ///< earliest time of the next update
+    base::Time timer = base::Time::never();  ///< time of an event that checks for freed blocks
 };
 
 /// A packet that leaves a buffer block by block.
 struct Drain {
     base::Time begin;          ///< block k is free at begin + clock(end of block k)
-    base::WireClock clock;     ///< of the wire that it leaves by
-    std::uint32_t packet = 0;  ///< the adder's own number of it
+    base::WireClock clock;     ///< clock of the wire that it leaves by
+    std::uint32_t packet = 0;  ///< number chosen by the caller
     std::int32_t bytes = 0;
     VirtualLane lane;
 
@@ -50,12 +48,12 @@ struct Drain {
     }
 };
 
-/// The packets that leave the buffers of one input, of all lanes; few at a time.
+/// Packets that are leaving the buffers of one input, of all lanes; few at a time.
 class Drains {
   public:
     void add(const Drain& drain) { drains_.push_back(drain); }
 
-    /// If it is there: a buffer may also be left as a whole.
+    /// Removes a packet if it is draining: a buffer may also be left as a whole.
     void remove(std::uint32_t packet) {
         const auto found = std::find_if(drains_.begin(), drains_.end(),
                                         [&](const Drain& drain) { return drain.packet == packet; });
@@ -74,7 +72,7 @@ class Drains {
         return sum;
     }
 
-    /// When the next block of a lane will be free; never, if no packet is leaving.
+    /// Time at which the next block of a lane is free; never, if no packet is leaving.
     [[nodiscard]] base::Time next(VirtualLane lane, base::Time now) const {
         base::Time soonest = base::Time::never();
         for (const Drain& drain : drains_) {

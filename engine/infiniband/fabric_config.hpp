@@ -16,14 +16,14 @@ using network::Cable;
 using network::End;
 using network::NodeIndex;
 using network::PortNumber;
-/// 0 … 14.
+/// A virtual lane, 0 … 14.
 using VirtualLane = network::Lane;
 using network::ServiceLevel;
 
-/// Flow control counts buffers in blocks of so many bytes.
+/// Bytes of a block, in which flow control counts buffers.
 inline constexpr base::Bytes kBlockBytes = 64;
 
-/// When the buffer of a departing packet is free again.
+/// Time at which the buffer of a departing packet is free again.
 enum class CreditRelease : std::uint8_t {
     per_block,  ///< each block of 64 B as soon as it has left
     at_tail,    ///< all of it when the last byte has left
@@ -35,7 +35,7 @@ enum class InputQueue : std::uint8_t {
     virtual_output,  ///< one queue for each output
 };
 
-/// Which free inputs of a switch send to which of its free outputs.
+/// Matching of the free inputs of a switch with its free outputs.
 enum class CrossbarArbiter : std::uint8_t {
     round_robin,  ///< one output after the other takes its next input, and leaves none idle
     islip,        ///< all outputs grant at once, inputs accept (islip.hpp)

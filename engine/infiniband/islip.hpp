@@ -11,10 +11,10 @@
 // granted to one input then point to different ones, and no request waits for ever. Further
 // iterations match what is left over.
 //
-// There, packets are cells: all ports are free at the beginning of a slot, and the matching is one
-// of all ports. Here, packets have any length and ports become free one by one: the matching is one
-// of the ports that are free at an instant, often a single output's choice. What the original
-// promises for all traffic (a bound for every wait) holds only while packets begin together.
+// In the original, packets are cells: all ports are free at the beginning of a slot, and the
+// matching is one of all ports. Here, packets have any length and ports become free one by one: the
+// matching is one of the ports that are free at an instant, often a single output's choice. The
+// original's bound on every wait, for all traffic, holds only while packets begin together.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,14 @@ class Islip {
     Islip(std::size_t nodes, std::size_t ports, std::uint32_t widest)
         : inputs_(nodes, widest), grants_(ports, widest), accepted_(ports, kNoPlace) {}
 
-    /// An output (its place among the node's ports) grants to an input of the node.
+    /// Grants an input of a node by one of its outputs, named by its place among the node's ports.
     void grant(NodeIndex node, PortIndex input, std::uint32_t place, std::uint32_t output) {
         inputs_.add(node, place);
         grants_.add(input, output);
     }
 
-    /// Every input accepts one grant after the other, while `accept(input, output)` is true; the
-    /// pointers move if this is the `first` iteration. No grant is left then.
+    /// Lets each input accept its grants in turn, while `accept(input, output)` is true; pointers
+    /// move in the `first` iteration only. Removes all grants.
     template <class Accept>
     void accept(NodeIndex node, PortIndex first_port, bool first, Accept accept) {
         inputs_.each(node, [&](std::uint32_t place) {
@@ -59,9 +59,9 @@ class Islip {
     }
 
   private:
-    PortSets<NodeIndex> inputs_;                      ///< that have grants
+    PortSets<NodeIndex> inputs_;                      ///< inputs with grants
     PortSets<PortIndex> grants_;                      ///< outputs that grant to an input
-    base::Table<PortIndex, std::uint32_t> accepted_;  ///< the pointer is behind it
+    base::Table<PortIndex, std::uint32_t> accepted_;  ///< output before the pointer
 };
 
 }  // namespace daqloom::infiniband

@@ -11,12 +11,12 @@
 
 namespace daqloom::infiniband {
 
-/// A set of virtual lanes, a bit for each.
+/// A set of virtual lanes, one bit each.
 using LaneSet = std::uint32_t;
 
 constexpr LaneSet only(VirtualLane lane) { return LaneSet{1} << lane.value(); }
 constexpr bool holds(LaneSet set, VirtualLane lane) { return (set & only(lane)) != 0; }
-/// Of a set that is not empty.
+/// Lowest lane of a set; requires a lane in it.
 constexpr VirtualLane first_of(LaneSet set) { return VirtualLane(std::countr_zero(set)); }
 
 /// Weighted round robin over a table; a packet may overshoot the rest of an entry's weight.
@@ -31,11 +31,11 @@ class LaneTable {
 
     [[nodiscard]] LaneSet lanes() const { return lanes_; }
 
-    /// The next of `candidates`, of which at least one has an entry with a weight.
+    /// The next lane of `candidates`, at least one of which has an entry with a weight.
     [[nodiscard]] VirtualLane next(LaneSet candidates) const {
         return entries_[stays(candidates) ? current_ : entry_behind(candidates)].lane;
     }
-    /// The same, and the turn is its.
+    /// The next lane likewise, whose turn it is from now on.
     VirtualLane pick(LaneSet candidates) {
         if (!stays(candidates)) {
             current_ = entry_behind(candidates);
@@ -47,7 +47,7 @@ class LaneTable {
     void sent(std::int64_t blocks) { rest_ -= blocks; }
 
   private:
-    /// Whether the lane whose turn it is goes on.
+    /// Whether the lane whose turn it is keeps it.
     [[nodiscard]] bool stays(LaneSet candidates) const {
         return rest_ > 0 && holds(candidates, entries_[current_].lane);
     }
@@ -62,7 +62,7 @@ class LaneTable {
     std::vector<LaneWeight> entries_;
     LaneSet lanes_ = 0;
     std::size_t current_ = 0;
-    std::int64_t rest_ = 0;  ///< blocks
+    std::int64_t rest_ = 0;  ///< blocks left in this turn
 };
 
 /// Virtual lane arbitration of one output (InfiniBand Architecture Specification, 1, 7.6.9).
@@ -77,13 +77,13 @@ class LaneArbiter {
     /// Lanes that can be served at all.
     [[nodiscard]] LaneSet lanes() const { return high_.lanes() | low_.lanes(); }
 
-    /// The lane that sends a packet now; `candidates` are some of lanes(), one at least. To be
-    /// followed by sent().
+    /// Picks the lane that sends a packet now, one of `candidates`, which are in lanes() and not
+    /// empty. To be followed by sent().
     VirtualLane pick(LaneSet candidates) {
         from_high_ = high_first(candidates);
         return (from_high_ ? high_ : low_).pick(candidates);
     }
-    /// What pick() would give.
+    /// The lane that pick() would return.
     [[nodiscard]] VirtualLane next(LaneSet candidates) const {
         return (high_first(candidates) ? high_ : low_).next(candidates);
     }

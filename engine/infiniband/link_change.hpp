@@ -1,4 +1,4 @@
-// What happens to a link, one direction of a cable, during a run.
+// Changes of a link, one direction of a cable, during a run.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@ namespace daqloom::infiniband {
 
 enum class LinkState : std::uint8_t {
     up,
-    /// Nobody has noticed yet: what is on the wire is lost, its output sends nothing, and what it
-    /// has to send waits.
+    /// The failure is not yet noticed: packets on the wire are lost, the output sends nothing, and
+    /// its packets wait.
     dark,
-    /// Its output drops what it has to send, as fast as it would send it.
+    /// The output drops its packets, as fast as it would send them.
     down,
 };
 
 /// Link 2c leads from end a of cable c to its end b, link 2c + 1 back.
 struct LinkChange {
     enum class What : std::uint8_t {
-        rate,    ///< another rate, of packets that begin from now on
-        errors,  ///< another share of bits with an error
+        rate,    ///< sets the rate of packets that begin from now on
+        errors,  ///< sets the share of bits with an error
         dark,    ///< see LinkState
         down,
         up,
@@ -30,9 +30,9 @@ struct LinkChange {
     std::uint32_t link = 0;
     What what = What::down;
     base::BitRate rate{0};
-    /// Of bits. A packet with an error is lost, unless the link itself sends it again.
+    /// Share of bits with an error. A packet with one is lost, unless the link retransmits it.
     double bit_errors = 0;
-    /// So much later than it would have begun; zero: the link does not send it again.
+    /// Delay of a link-level retransmission; zero: there is none.
     base::Time link_retry{};
 };
 

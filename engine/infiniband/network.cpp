@@ -8,7 +8,7 @@ namespace daqloom::infiniband {
 
 namespace {
 
-constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 20) - 1;  ///< what an event can carry
+constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 20) - 1;  ///< limit of an event's kind
 constexpr PortNumber kMostPorts = 254;                             ///< InfiniBand's own limit
 constexpr std::uint32_t kMostNodes = 65'536;
 constexpr std::uint32_t kMostLanes = 15;
@@ -35,7 +35,7 @@ base::expected<void> check_tables(const FabricConfig& config) {
     return {};
 }
 
-/// What was on a link is gone before it is up again.
+/// Checks the changes, and that a link is down for longer than its wire is long.
 base::expected<void> check_changes(const FabricConfig& config) {
     std::vector<base::Time> dark(2 * config.cables.size(), base::Time::never());
     base::Time last;
@@ -140,7 +140,7 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
     return network;
 }
 
-/// By [switch · hosts + destination].
+/// Forwarding, by [switch · hosts + destination].
 void Network::set_forwarding(const std::vector<network::Route>& routes) {
     for (std::size_t i = 0; i < routes.size(); ++i) {
         const NodeIndex node(hosts_ + i / hosts_);
@@ -224,7 +224,7 @@ void Network::inject(NodeIndex host, const Packet& packet, base::Time now) {
     }
 }
 
-/// A packet has begun to come in from `wire`.
+/// Handles the head of a packet that comes in from `wire`.
 void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const Output& wire) {
     Packet& packet = packets_[place];
     accounts_[on(input, packet.lane)].taken += packet.blocks;
@@ -250,7 +250,7 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
         return;
     }
     const PortIndex output = first_port_[node] + to;
-    // A faster wire must not catch up with the blocks that come in: the last full one and the last.
+    // A faster wire must not overtake the arriving blocks: neither the last full one nor the last.
     const base::Bytes full = kBlockBytes * std::max(packet.blocks - 1, 1);
     const base::WireClock& leaving = outputs_[output].clock;
     const base::Time last_full = begin + wire.delay +
@@ -267,7 +267,7 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
     }
 }
 
-/// The switch discards the packet, as if it left from `head` on by the wire that it came by.
+/// Discards a packet at a switch, as if it left from `head` on by the wire that it came by.
 void Network::discard(PortIndex input, PacketIndex place, base::Time head, const Output& wire) {
     Packet& packet = packets_[place];
     packet.end = input;
@@ -278,7 +278,7 @@ void Network::discard(PortIndex input, PacketIndex place, base::Time head, const
     }
 }
 
-/// `first` is now the first packet of a queue of `input`, and for `output`.
+/// Registers the first packet of a queue of `input` for its `output`.
 void Network::await(PortIndex output, PortIndex input, const Packet& first, base::Time now) {
     Output& out = outputs_[output];
     offers_.add(on(output, first.lane), outputs_[input].place);
@@ -291,10 +291,10 @@ void Network::await(PortIndex output, PortIndex input, const Packet& first, base
         touch(output);
     } else if (!out.sending || out.free_at < first.ready) {
         events_.push({first.ready, kTry, output.value()});
-    }  // else the end of what it sends is event enough
+    }  // else the end of its packet is an event already
 }
 
-/// No first packet of this lane at `input` is for `output` any more.
+/// Unregisters `input` at `output`: it has no more first packet of this lane for it.
 void Network::forget(PortIndex output, PortIndex input, VirtualLane lane) {
     Output& out = outputs_[output];
     const std::uint32_t from = outputs_[input].place;
@@ -320,7 +320,7 @@ void Network::begin_lifetime(PortIndex output, PortIndex input, const Packet& fi
     lifetimes_[number].end = std::max(now, first.ready) + lifetime_;
     if (lifetimes_[number].timer == base::Time::never()) {
         set_lifetime_timer(number, input, first.lane, place);
-    }  // else the event comes no later
+    }  // else the pending event comes no later
 }
 
 void Network::set_lifetime_timer(std::size_t queue, PortIndex input, VirtualLane lane,
@@ -351,7 +351,7 @@ void Network::on_lifetime(PortIndex input, VirtualLane lane, std::uint32_t place
     }
 }
 
-/// An input can send more, or no more: the outputs that it has ready packets for arbitrate.
+/// Lets the outputs arbitrate for which an input has ready packets, after a change of the input.
 void Network::touch_wanted(PortIndex input, base::Time now) {
     const PortIndex first = first_port_[outputs_[input].node];
     wants_.each(input, [&](std::uint32_t place) {
@@ -373,8 +373,8 @@ bool Network::offers_now(PortIndex output, PortIndex input, base::Time now) cons
     return false;
 }
 
-/// Looks again at the outputs of a switch that something has happened to; whether one could send a
-/// packet now that could not before.
+/// Reviews the outputs of a switch that something has happened to; returns whether one of them has
+/// become able to send a packet.
 bool Network::review(NodeIndex node, base::Time now) {
     bool more = false;
     dirty_.each(node, [&](std::uint32_t place) {
@@ -391,8 +391,8 @@ bool Network::review(NodeIndex node, base::Time now) {
     return more;
 }
 
-/// Each output of a switch that could send grants to the next input of the lane whose turn it is;
-/// false if there is none.
+/// Lets each output of a switch that could send grant to the next input of the lane whose turn it
+/// is; returns false if there is no such output.
 bool Network::grant(NodeIndex node, base::Time now) {
     bool granted = false;
     able_.each(node, [&](std::uint32_t place) {
@@ -427,7 +427,7 @@ void Network::send_update(PortIndex output, base::Time now) {
     }
 }
 
-/// The last of a packet's blocks are free; of a drain, those before have been all along.
+/// Frees the last blocks of a packet; a drain has freed those before all along.
 void Network::release(PortIndex input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
                       base::Time now) {
     accounts_[on(input, lane)].freed += blocks;
@@ -460,7 +460,7 @@ void Network::request_update(PortIndex input, VirtualLane lane, base::Time now) 
     }
 }
 
-/// An event asks at `at` whether blocks have been freed, unless one does so before.
+/// Sets an event at `at` that checks for freed blocks, unless one comes before.
 void Network::set_timer(PortIndex input, VirtualLane lane, base::Time at) {
     CreditAccount& account = accounts_[on(input, lane)];
     if (at == base::Time::never()) {
@@ -476,7 +476,7 @@ void Network::set_timer(PortIndex input, VirtualLane lane, base::Time at) {
 void Network::on_timer(PortIndex input, VirtualLane lane, base::Time now) {
     CreditAccount& account = accounts_[on(input, lane)];
     if (account.timer != now) {
-        return;  // set anew for an earlier time, which has passed
+        return;  // replaced by an earlier one
     }
     account.timer = base::Time::never();
     request_update(input, lane, now);
@@ -540,13 +540,13 @@ base::expected<void> Network::check_conservation(base::Time now) const {
 
 std::vector<End> Network::deadlock() const {
     enum class Mark : std::uint8_t { fresh, open, closed };
-    // By output and lane: it waits for the buffer at the other end, and that for the outputs that
-    // the packets in it are for.
+    // By output and lane, which waits for the buffer at the other end, and that buffer for the
+    // outputs that its packets are for.
     base::Table<PortLane, Mark> marks(outputs_.size() * lanes_, Mark::fresh);
     struct Step {
         PortIndex output;
         VirtualLane lane;
-        std::uint32_t next;  ///< place to look at
+        std::uint32_t next;  ///< next place to visit
     };
     for (const PortIndex start : outputs_.indices()) {
         for (const VirtualLane lane : base::IndexRange<VirtualLane>(lanes_)) {

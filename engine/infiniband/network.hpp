@@ -51,7 +51,7 @@ struct OutputCounters {
                     "Packets lost on the wire, by bit errors or as the link went down."))
 };
 
-/// The same of one lane of an output; one without weight does not count as waiting.
+/// Counters of one lane of an output; a lane without weight does not count as waiting.
 struct LaneCounters {
     DAQLOOM_FIELDS(
         LaneCounters, (base::Bytes, bytes, "Bytes sent, by output and virtual lane."),
@@ -73,7 +73,7 @@ class Network {
         kArrived = 4,       ///< index: packet whose last byte is where it is delivered or discarded
         kLifetimeOver = 5,  ///< index: input; higher bits: lane, place of the output: the queue
         kTakenIn = 6,       ///< index: packet that its host held in the input buffer
-        kChange = 7,        ///< index: of the changes of links, and behind these of reroutings
+        kChange = 7,        ///< index: of the change of a link or, beyond these, of tables
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -81,12 +81,12 @@ class Network {
     /// `events` outlives the network.
     static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
 
-    /// From now on `hosts.take_in(packet, now)` says, as a packet's last byte arrives at its host,
-    /// until when it holds the input buffer, all of it.
+    /// From now on `hosts.take_in(packet, now)` returns, as a packet's last byte arrives at its
+    /// host, until when the packet holds all of its input buffer.
     void let_hosts_hold() { hosts_hold_ = true; }
 
-    /// A host has a packet to send: destination, bytes, lane, tag and PSN are the caller's.
-    /// Packets of a lane leave in this order.
+    /// Queues a packet of a host; the caller sets destination, bytes, lane, tag and PSN. Packets of
+    /// a lane leave in this order.
     void inject(NodeIndex host, const Packet& packet, base::Time now);
 
     /// Deals with one event. `hosts.on_delivered(packet, now)` is called when the last byte is at
@@ -114,16 +114,16 @@ class Network {
         return lane_counters_[on(port_index(end), lane)];
     }
     [[nodiscard]] std::uint64_t packet_hops() const { return packet_hops_; }
-    /// Of its packets (B).
+    /// Memory of packets (B).
     [[nodiscard]] std::size_t memory() const { return packets_.memory(); }
     [[nodiscard]] std::uint64_t injected() const { return injected_; }
     [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
     [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
-    /// Of them, those for which a switch had no route.
+    /// Discarded packets for which a switch had no route.
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_; }
-    /// Lost on a wire, and noticed by whom they were for.
+    /// Packets lost on a wire, and dropped at their destination.
     [[nodiscard]] std::uint64_t bad() const { return bad_; }
-    /// Dropped by outputs whose links were down.
+    /// Packets dropped by outputs whose links were down.
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
     /// Whether links or tables change during the run.
     [[nodiscard]] bool changes() const { return !changes_.empty() || !reroutings_.empty(); }
@@ -147,7 +147,7 @@ class Network {
     }
 
   private:
-    /// Drains are known by the output they go to, or by their packet if they end here.
+    /// Bit of a drain that is named by its packet, as that ends here; else by the packet's output.
     static constexpr std::uint32_t kEnds = std::uint32_t{1} << 31;
 
     /// A virtual lane of a port.
@@ -156,16 +156,16 @@ class Network {
     struct Output {
         base::WireClock clock;
         base::Time delay;
-        base::Time free_at;  ///< no transmission before
+        base::Time free_at;  ///< earliest next transmission
         PortIndex peer = PortIndex::none();
         NodeIndex node;
         std::uint32_t place = 0;   ///< among the node's ports, from 0
-        PortIndex input;           ///< of the packet under way
-        std::uint16_t blocks = 0;  ///< of the packet under way
-        VirtualLane lane;          ///< of the packet under way
+        PortIndex input;           ///< input of the packet under way
+        std::uint16_t blocks = 0;  ///< blocks of the packet under way
+        VirtualLane lane;          ///< lane of the packet under way
         LinkState state = LinkState::up;
-        bool sending = false;        ///< a packet, whose end is an event
-        bool awaits_update = false;  ///< an event will come at free_at, when an update is over
+        bool sending = false;        ///< sending a packet, whose end is an event
+        bool awaits_update = false;  ///< an update ends at free_at, which is an event
         PortWait waiting = PortWait::nothing;
         LaneSet due = 0;     ///< lanes of the input at this port that have an update to send
         LaneSet wanted = 0;  ///< lanes of which some first packet is for this output
@@ -177,30 +177,30 @@ class Network {
     /// The head-of-queue lifetime of a queue.
     struct Lifetime {
         base::Time end;
-        base::Time timer = base::Time::never();  ///< an event will look then
+        base::Time timer = base::Time::never();  ///< time of the event that checks it
     };
 
     /// A packet on a wire.
     struct OnWire {
         PacketIndex packet;
-        std::uint8_t life = 0;  ///< of the packet: it may have been dropped before its end came
-        base::Time tail;        ///< is at the far end
+        std::uint8_t life = 0;  ///< life of the packet, which may have been dropped meanwhile
+        base::Time tail;        ///< time of the tail at the far end
     };
-    /// What a link that changes has besides.
+    /// Additional state of a link that changes.
     struct Wire {
-        base::Ring<OnWire> packets;  ///< the latest; those that have arrived may still be here
+        base::Ring<OnWire> packets;  ///< latest packets; some may have arrived
         double bit_errors = 0;
         base::Time link_retry;
     };
-    /// Credits of an output that drops what it has.
+    /// Credits of an output that drops its packets.
     static constexpr std::int64_t kEndless = std::int64_t{1} << 40;
 
-    /// What an idle output could send.
+    /// Packets that an idle output could send.
     struct Choice {
-        LaneSet candidates = 0;                ///< lanes of which it could send a packet
-        std::array<PortIndex, 16> inputs;      ///< of each of these, whose turn it is
-        LaneSet waiting_lanes = 0;             ///< lanes that have a packet
-        PortWait waiting = PortWait::nothing;  ///< the cause, if there is no candidate
+        LaneSet candidates = 0;                ///< lanes with a packet that could be sent
+        std::array<PortIndex, 16> inputs;      ///< by lane of `candidates`: input whose turn it is
+        LaneSet waiting_lanes = 0;             ///< lanes with a packet
+        PortWait waiting = PortWait::nothing;  ///< cause, if there is no candidate
     };
 
     Network(const FabricConfig& config, sim::EventQueue& events);
@@ -300,7 +300,7 @@ class Network {
     std::uint32_t hosts_;
     std::uint32_t lanes_;
     std::uint32_t speedup_;
-    std::uint32_t iterations_;  ///< of iSLIP; 0: outputs choose one after the other
+    std::uint32_t iterations_;  ///< iterations of iSLIP; 0: outputs choose in turn
     bool per_block_;
     bool hosts_hold_ = false;
     std::uint32_t by_output_;  ///< 1: a queue for each output, 0: one for all
@@ -323,7 +323,7 @@ class Network {
     base::Table<PortIndex, Output> outputs_;
     base::Table<PortIndex, LaneArbiter> arbiters_;
     base::Table<PortIndex, std::size_t> first_queue_;
-    base::Table<PortIndex, std::uint32_t> active_;  ///< packets that an input sends at the moment
+    base::Table<PortIndex, std::uint32_t> active_;  ///< packets that an input is sending
     base::Table<PortIndex, Drains> drains_;
     PortSets<PortIndex> wants_;  ///< outputs that the first packets of an input are for
 
@@ -337,18 +337,18 @@ class Network {
     PortSets<PortLane> offers_;  ///< inputs that have a first packet for an output
 
     std::vector<PacketQueue> queues_;
-    std::vector<Lifetime> lifetimes_;  ///< by queue; empty if they are for ever
+    std::vector<Lifetime> lifetimes_;  ///< by queue; empty without a limit
     PacketStore packets_;
-    PortSets<NodeIndex> dirty_;  ///< outputs that something has happened to
+    PortSets<NodeIndex> dirty_;  ///< outputs to be reviewed
     std::vector<NodeIndex> touched_;
 
-    // ---- of iSLIP; empty otherwise
+    // ---- iSLIP; empty otherwise
 
     Islip islip_;
-    PortSets<NodeIndex> able_;      ///< outputs that could send a packet, but that no input chose
-    std::vector<LaneSet> granted_;  ///< by place of an output: the lanes it could choose from
+    PortSets<NodeIndex> able_;      ///< outputs that could send, but that no input chose
+    std::vector<LaneSet> granted_;  ///< by place of an output: lanes to choose from
 
-    // ---- of what changes during the run; empty otherwise
+    // ---- changes during the run; empty otherwise
 
     std::vector<LinkChange> changes_;
     std::vector<network::Rerouting> reroutings_;
@@ -442,7 +442,7 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
     }
 }
 
-/// The first packet of a queue goes, which was for `output`.
+/// Removes the first packet of a queue, which was for `output`.
 inline void Network::pop(PacketQueue& from, PortIndex output, PortIndex input, VirtualLane lane,
                          base::Time now) {
     from.pop(packets_);
@@ -502,14 +502,13 @@ void Network::match(NodeIndex node, base::Time now, Hosts& hosts) {
     dirty_.clear(node);
 }
 
-/// Outputs that a matching has left without a packet take part in the next one.
+/// Adds the outputs that a matching has left without a packet to the next one.
 inline void Network::retry(NodeIndex node) {
     able_.each(node, [&](std::uint32_t place) { touch(first_port_[node] + place); });
     able_.clear(node);
 }
 
-/// Whether the output is idle and the next that it sends is a packet; it sends an update that is
-/// due.
+/// Whether the output is idle and is to send a packet next; an update that is due is sent first.
 inline bool Network::takes_packets(PortIndex output, base::Time now) {
     Output& out = outputs_[output];
     if (out.sending || out.state == LinkState::dark) {

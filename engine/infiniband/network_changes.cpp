@@ -1,4 +1,4 @@
-// What happens to links and tables during a run.
+// Changes of links and tables during a run.
 #include <cmath>
 
 #include "infiniband/network.hpp"
@@ -7,7 +7,7 @@ namespace daqloom::infiniband {
 
 namespace {
 
-constexpr int kMostLinkRetries = 8;  ///< of a packet, which is lost then
+constexpr int kMostLinkRetries = 8;  ///< per packet, which is lost afterwards
 
 }  // namespace
 
@@ -83,14 +83,14 @@ void Network::set_state(PortIndex output, LinkState state, base::Time now) {
     wait_for(output, PortWait::nothing, 0, now);
     out.state = state;
     touch(output);
-    if (state == LinkState::up) {  // updates that were lost or never sent
+    if (state == LinkState::up) {  // for updates that were lost or never sent
         for (const VirtualLane lane : base::IndexRange<VirtualLane>(lanes_)) {
             request_update(output, lane, now);
         }
     }
 }
 
-/// Returns when the packet begins, which bit errors may delay; or it has one and is lost.
+/// Returns when a packet begins, which link-level retries may delay; marks it if it is lost.
 base::Time Network::begin_on_wire(PortIndex output, PacketIndex place, base::Time now) {
     Wire& wire = wires_[output];
     const Output& out = outputs_[output];
@@ -117,15 +117,15 @@ base::Time Network::begin_on_wire(PortIndex output, PacketIndex place, base::Tim
     return begin;
 }
 
-/// The packet is lost on the wire of this output: it goes on as far as it would have gone, so that
-/// what has begun to leave the next switch ends there, and whom it is for drops it.
+/// Loses a packet on the wire of this output: it goes on as far as it would have gone, so that a
+/// part that has begun to leave the next switch ends there, and its destination drops it.
 void Network::cut(PortIndex output, PacketIndex place) {
     Packet& packet = packets_[place];
     outputs_[output].counters.cut += packet.is_bad ? 0 : 1;
     packet.is_bad = true;
 }
 
-/// An output whose link is down has taken the packet.
+/// Drops a packet at an output whose link is down.
 void Network::drop(PortIndex output, PacketIndex place) {
     const bool is_bad = packets_[place].is_bad;
     ++(is_bad ? bad_ : dropped_);
@@ -133,7 +133,7 @@ void Network::drop(PortIndex output, PacketIndex place) {
     packets_.release(place);
 }
 
-/// Whether an update has come by a link that is not up: then the next one makes up for it.
+/// Whether an update is lost, as its link is not up; the next update makes up for it.
 bool Network::lose_update(PortIndex output, VirtualLane lane, std::int64_t blocks) {
     const PortIndex from = outputs_[output].peer;
     if (outputs_[from].state == LinkState::up) {

@@ -8,32 +8,32 @@
 
 namespace daqloom::infiniband {
 
-/// A place in the store of packets.
+/// Place of a packet in the store.
 using PacketIndex = base::Index<struct PacketTag>;
-/// A place among the ports of all nodes, those of hosts first.
+/// Place of a port among the ports of all nodes, those of hosts first.
 using PortIndex = base::Index<struct PortTag>;
 
 struct Packet {
     Packet() : next(PacketIndex::none()) {}
 
-    base::Time ready;  ///< when it may leave the node where it waits
+    base::Time ready;  ///< earliest departure from its node
     union {
-        /// Behind it in its queue or in the list of free places.
+        /// The next packet in its queue or in the list of free places.
         PacketIndex next;
-        PortIndex end;  ///< where it ends; of a packet that waits no more
+        PortIndex end;  ///< last port of a packet that waits no more
     };
-    std::uint32_t tag = 0;  ///< the sender's own
-    std::uint32_t psn = 0;  ///< packet sequence number, the sender's own
+    std::uint32_t tag = 0;  ///< chosen by the sender
+    std::uint32_t psn = 0;  ///< packet sequence number, chosen by the sender
     NodeIndex destination;
     std::uint16_t bytes = 0;   ///< on the wire, headers included
     std::uint16_t blocks = 0;  ///< of buffer
     VirtualLane lane;
-    std::uint8_t place = 0;  ///< of the output, among the node's ports, for which it waits
-    bool is_bad = false;     ///< the end of it was lost on a wire: whom it is for drops it
-    std::uint8_t life = 0;   ///< packets at its place in the store that are no more, modulo 256
+    std::uint8_t place = 0;  ///< place among the node's ports of the output it waits for
+    bool is_bad = false;     ///< its end was lost on a wire: its destination drops it
+    std::uint8_t life = 0;   ///< number of earlier packets at its place, modulo 256
 };
 
-/// All packets of a fabric; a place is used again, the latest freed first.
+/// Store of all packets of a fabric; free places are reused, the latest freed first.
 class PacketStore {
   public:
     PacketIndex put(const Packet& packet) {

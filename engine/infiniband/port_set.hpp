@@ -1,5 +1,5 @@
-// Sets of the ports of one node, a bit for each; all sets of a fabric are as wide as its widest
-// node needs.
+// Sets of the ports of one node, one bit each; all sets of a fabric have the width of its widest
+// node.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace daqloom::infiniband {
 
-/// What a set without members gives for its first one.
+/// First member of an empty set.
 inline constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
 
 /// Sets of places 0 … width − 1, by index.

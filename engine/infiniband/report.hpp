@@ -1,4 +1,4 @@
-// What an InfiniBand fabric has counted.
+// Counts of an InfiniBand fabric.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace daqloom::infiniband {
 
-/// An output, at one end of a cable.
+/// Counts of an output, at one end of a cable.
 struct PortReport : OutputCounters {
     NodeIndex node;
     PortNumber port = 0;
@@ -22,12 +22,12 @@ struct PortReport : OutputCounters {
     }
 };
 
-/// Over the whole run.
+/// Counts over the whole run.
 struct Report {
     std::vector<PortReport> ports;    ///< both ends of each cable in turn
     std::vector<LaneCounters> lanes;  ///< the virtual lanes of each port in turn
     std::uint32_t lanes_of_port = 1;
-    std::uint64_t unrouted = 0;  ///< packets that a switch had no route for
+    std::uint64_t unrouted = 0;  ///< packets for which a switch had no route
 };
 
 }  // namespace daqloom::infiniband

@@ -1,5 +1,5 @@
-// Uniform random load on two-level fat trees, the usual diet of flit-level simulators: packet hops
-// per CPU second and the mean latency.
+// Uniform random load on two-level fat trees, as in most flit-level simulators: packet hops per CPU
+// second and the mean latency.
 //
 // Every host sends packets of one size at random times (Poisson) to any of the others, each as
 // likely as the other; packets that find the wire busy wait at their host. The offered load is a
