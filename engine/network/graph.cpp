@@ -10,10 +10,10 @@ namespace daqloom::network {
 
 namespace {
 
-constexpr std::size_t kMostNodes = std::size_t{1} << 24;  ///< what an Ethernet frame can name
-constexpr std::size_t kMostRoutes = 0xffff;               ///< of a switch: ports and groups
+constexpr std::size_t kMostNodes = std::size_t{1} << 24;  ///< limit of the Ethernet frame's address
+constexpr std::size_t kMostRoutes = 0xffff;               ///< ports and groups of a switch
 
-/// Whether each port of each node has a cable.
+/// Records which ports of each node have a cable.
 class Cabled {
   public:
     explicit Cabled(const Graph& graph) : graph_(graph) {

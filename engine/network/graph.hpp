@@ -1,4 +1,4 @@
-// A network as every technology sees it: hosts and switches, the cables between their ports, and
+// A network, independent of its technology: hosts and switches, the cables between their ports, and
 // the ports by which each switch forwards to each host.
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace daqloom::network {
 
-/// Hosts are 0 … hosts − 1, switches follow.
+/// A node: hosts are 0 … hosts − 1, switches follow.
 using NodeIndex = base::Index<struct NodeTag>;
-/// Of a switch among the switches, from 0.
+/// Number of a switch among the switches, from 0.
 using SwitchIndex = base::Index<struct SwitchTag>;
-/// Of a port, as printed on the box, from 1; a host has port 1 alone.
+/// Number of a port, as printed on the box, from 1; a host has port 1 alone.
 using PortNumber = std::uint16_t;
 /// A virtual lane of InfiniBand, a class of Ethernet: packets of one lane keep their order.
 using Lane = base::Index<struct LaneTag, std::uint8_t>;
-/// 0 … 15; what the sender of a message asks for. A network maps it to a lane or a class.
+/// Service level of a message, 0 … 15, set by its sender; a network maps it to a lane or a class.
 using ServiceLevel = std::uint8_t;
 
 struct End {
@@ -31,7 +31,7 @@ struct End {
     friend constexpr bool operator==(End, End) = default;
 };
 
-/// Both directions alike.
+/// A cable; both directions have the same rate and delay.
 struct Cable {
     End a;
     End b;
@@ -46,8 +46,8 @@ struct PortGroup {
     std::vector<PortNumber> ports;
 };
 
-/// What a switch does with packets for one host: 0, there is no route; the number of a port; or its
-/// number of ports + n for the n-th of its own groups, n from 1.
+/// The way of packets for one host: 0, no route; the number of a port; or the switch's number of
+/// ports + n for the n-th of its own groups, n from 1.
 using Route = std::uint16_t;
 
 struct Graph {
@@ -56,7 +56,7 @@ struct Graph {
     std::vector<Cable> cables;
     /// By [switch · hosts + destination].
     std::vector<Route> forwarding;
-    /// The groups of one switch in the order of their numbers.
+    /// All groups; those of one switch in the order of their numbers.
     std::vector<PortGroup> groups;
 
     [[nodiscard]] std::uint32_t switches() const {
@@ -64,7 +64,7 @@ struct Graph {
     }
     [[nodiscard]] std::size_t nodes() const { return hosts + switch_ports.size(); }
     [[nodiscard]] bool is_host(NodeIndex node) const { return node.value() < hosts; }
-    /// Of a node that is no host.
+    /// Number of a switch, by its node.
     [[nodiscard]] SwitchIndex switch_of(NodeIndex node) const {
         return SwitchIndex(node.value() - hosts);
     }

@@ -1,4 +1,4 @@
-// Other forwarding tables during a run.
+// A change of the forwarding tables during a run.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace daqloom::network {
 
-/// From `at` on, switches forward what comes to them by these tables; what they have queued goes
-/// where it was going.
+/// From `at` on, switches forward arriving packets by these tables; packets in their queues keep
+/// the way they had.
 struct Rerouting {
     base::Time at;
-    std::vector<Route> forwarding;  ///< as Graph has it
-    std::vector<PortGroup> groups;  ///< likewise
+    std::vector<Route> forwarding;  ///< as in Graph
+    std::vector<PortGroup> groups;  ///< as in Graph
 };
 
 /// An error of one sentence if the tables name what the graph does not have.
