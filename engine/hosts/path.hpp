@@ -1,4 +1,4 @@
-// What the bytes of a host go through on their way between memory and wire.
+// The path of a host's bytes between memory and wire.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct PathConfig {
          2))
 };
 
-/// First come, first served: one way of the adapter's PCIe, and with each pass the memory.
+/// First come, first served: one direction of the adapter's PCIe, and the memory once per pass.
 class Path {
   public:
     explicit Path(const PathConfig& config);
 
-    /// When each part of one host is free.
+    /// When the parts of one host's path are free.
     struct Host {
         base::Time out;
         base::Time in;
@@ -31,11 +31,11 @@ class Path {
     };
 
     [[nodiscard]] bool is_limited() const { return has_pcie_ || passes_ > 0; }
-    /// When that much, asked for now, has been fetched from memory.
+    /// End of the fetch of these bytes from memory, asked for now.
     base::Time fetch(Host& host, base::Bytes bytes, base::Time now) const {
         return pass(host.out, host, bytes, now);
     }
-    /// When that much, here now, is in memory.
+    /// End of the delivery of these bytes, here now, to memory.
     base::Time deliver(Host& host, base::Bytes bytes, base::Time now) const {
         return pass(host.in, host, bytes, now);
     }
