@@ -89,7 +89,7 @@ TEST(FifoPort, AShaperLetsGoAtOnceWhatItsBucketHoldsAndThenKeepsTheRate) {
     EXPECT_EQ(link.alone(1518), Time::zero());
 }
 
-/// Of a bucket with less than a frame, a frame leaves when the rest has come in.
+/// A bucket smaller than a frame: the frame leaves when its last tokens have come.
 TEST(FifoPort, AShapersFrameWaitsForWhatItsBucketLacks) {
     FifoPort link({gigabits_per_second(10), Time::zero(), {}, false, 1000});
     queue(link, 1518, microseconds(5));

@@ -163,7 +163,7 @@ TEST(Change, ALinkThatIsDownDropsWhatComesOrKeepsIt) {
     }
 }
 
-/// Of a host's link, likewise: what it has to send waits.
+/// A host's link: the host's frames wait.
 TEST(Change, AHostKeepsWhatItHasToSend) {
     Star star(2, {}, kChanging, kFast);
     star.change_later({.at = Time::zero(), .link = Star::up(0)});

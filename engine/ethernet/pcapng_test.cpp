@@ -1,4 +1,4 @@
-// What is written is read back by tshark, with its checks of checksums switched on.
+// Written files are read back by tshark, with its checks of checksums switched on.
 #include "ethernet/pcapng.hpp"
 
 #include <gtest/gtest.h>

@@ -71,7 +71,7 @@ TEST(StrictPriority, ServesTheHighestClassFirstAndAClassInOrder) {
     EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 2, 7, 4, 8, 1, 5, 6, 3}));
 }
 
-/// The same at the port of a host, to which frames come without a wire in front.
+/// Strict priority at the port of a host, to which frames come without a wire in front.
 TEST(StrictPriority, AHostHasItToo) {
     Star star(2, {}, {gigabits_per_second(10), Time::zero(), kStrict});
     for (std::uint32_t i = 0; i < 8; ++i) {
@@ -208,7 +208,7 @@ TEST(Weights, ATurnEndsWithTheFramesOfItsClass) {
     }
 }
 
-/// What one class leaves is the others': alone, the lightest has all of the wire.
+/// Shares that one class leaves go to the others: alone, the lightest has all of the wire.
 TEST(Weights, OfClassesWithoutFramesAreTheOthers) {
     Star star(2, with({Scheduling::weighted, {1, 100}}), kFast);
     for (int i = 0; i < 50; ++i) {
@@ -230,8 +230,8 @@ TEST(Weights, OfNothingOrWithoutUseAreRefused) {
 
 // --- against the FIFO port -----------------------------------------------------------------------
 
-/// Of one class, or one input, frames leave a ScheduledPort as they leave a FifoPort: frame by
-/// frame at the same picosecond, whatever comes when.
+/// With one class, or one input, frames leave a ScheduledPort as they leave a FifoPort: frame by
+/// frame at the same picosecond, whatever the order of arrivals.
 TEST(ScheduledPort, OfOneClassSendsAsAFifoPortDoes) {
     const std::array<Schedule, 2> schedules{kStrict,
                                             {Scheduling::weighted, {1, 3, 0, 2, 0, 9, 1, 1}}};

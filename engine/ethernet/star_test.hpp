@@ -65,7 +65,7 @@ class Driver {
         events.push({at, kPlanned, static_cast<std::uint32_t>(planned_.size() - 1)});
     }
 
-    /// Of a link that was built as one that changes.
+    /// Schedules a change of a link that was built as one that changes.
     void change_later(const LinkChange& change) {
         changes_.push_back(change);
         events.push({change.at, kChange, static_cast<std::uint32_t>(changes_.size() - 1)});

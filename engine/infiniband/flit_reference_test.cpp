@@ -391,7 +391,7 @@ TEST(FlitReference, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
     }
 }
 
-// What cannot go on.
+// Packets that cannot go on.
 
 TEST(FlitReference, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
     for (const PortNumber port : std::vector<PortNumber>{0, 3}) {  // no route; a port without cable
@@ -466,7 +466,7 @@ TEST(FlitReference, RoutesRoundARingDeadlock) {
     }
 }
 
-// The reference's own checks, on what nobody thought of.
+// The reference's own checks, on random fabrics.
 
 TEST(FlitReference, HoldsItsInvariantsOnRandomFabrics) {
     std::uint64_t stalled = 0;

@@ -366,7 +366,7 @@ class Simulation {
         }
     }
 
-    /// Of the first lane for which one is due.
+    /// Sends a credit update for the first lane that has one due.
     bool send_update(Link& output) {
         for (Blocks& blocks : output.reverse->blocks) {
             if (blocks.unannounced == 0 || blocks.next_update > now_) {

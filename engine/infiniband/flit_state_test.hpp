@@ -1,5 +1,5 @@
-// What the flit-by-flit simulator keeps of a fabric: links with their credits, the packets that
-// wait at ports, and the state of lane arbitration.
+// State of a fabric in the flit-by-flit simulator: links with their credits, the packets that wait
+// at ports, and the state of lane arbitration.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct PlainEnd {
     PortNumber port;
 };
 
-/// What went out at one end of a cable, and how long it stood idle with packets waiting for it.
+/// Counters of one end of a cable: packets, bytes, and time idle while packets waited.
 struct OutputCounters {
     std::uint64_t packets = 0;
     std::int64_t bytes = 0;  ///< of packets; credit updates do not count
@@ -154,7 +154,7 @@ struct Link {
     OutputCounters counters;
 };
 
-/// What waits at a port of a switch; at a host's port, what it has to send.
+/// Packets that wait at a port: at a switch those that came in, at a host those to be sent.
 struct Input {
     std::uint32_t sending = 0;   ///< packets at the moment
     PortNumber last_output = 0;  ///< of iSLIP: accepted in a first iteration
@@ -174,7 +174,7 @@ struct Node {
     std::vector<Link*> outputs;  ///< by port, from 1; null: no cable
     std::vector<Input> inputs;   ///< by port, from 1
     std::uint64_t sent = 0;      ///< packets
-    /// Of iSLIP: outputs that could send a packet when all had been matched.
+    /// Outputs that iSLIP left able to send a packet after its matching.
     std::set<PortNumber> left_over;
 };
 

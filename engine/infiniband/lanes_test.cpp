@@ -18,7 +18,7 @@ namespace {
 using base::Time;
 using reference::Injection;
 
-/// What a lane has to send, all of it from the beginning on.
+/// Packets that a lane has to send, all of them from the beginning on.
 struct LaneBacklog {
     std::uint8_t lane;
     std::uint32_t packets;

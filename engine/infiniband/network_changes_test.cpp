@@ -81,8 +81,8 @@ TEST(Changes, AnOutputWhoseLinkIsDownDropsWhatItHas) {
     EXPECT_EQ(play.deliveries[15].at, kPacket * 25 + way + kPacket);
 }
 
-/// The receiving host frees what has arrived, but can tell nobody: the switch has what credits are
-/// left, then none; all of them are back with the link.
+/// The receiving host frees its buffer, but its updates are lost: the switch has the remaining
+/// credits, then none; all of them are back with the link.
 TEST(Changes, CreditsThatGotLostAreMadeUpForByTheNextUpdate) {
     FabricConfig config = star(2);
     config.buffer_blocks = 65 * 6;

@@ -72,7 +72,7 @@ inline std::vector<network::Route> shortest_ways(const network::Graph& graph,
     return ways;
 }
 
-/// What breaks, whatever the technology: spans of time in which a link is not as usual.
+/// Breaks in a network of any technology: spans of time in which a link is not as usual.
 class AnyBreaks {
   public:
     /// No break is shorter than `shortest`.
@@ -134,7 +134,7 @@ class AnyBreaks {
 
         [[nodiscard]] bool holds(base::Time at) const { return begin <= at && at < end; }
     };
-    /// Of one link, from the break on; of its cable, from when both ends know it.
+    /// Break of one link, from its begin on; of the cable, from when both ends know it.
     struct Break {
         std::uint32_t link = 0;
         Span dark;
@@ -216,7 +216,7 @@ class AnyBreaks {
             span.begin += lasts * 2;
         }
     }
-    /// A port is told to pause; of Ethernet.
+    /// Pauses a port of an Ethernet.
     void hold(std::uint32_t link, Span span) {
         holds_.push_back({link, span, {}});
         whole_from_ = std::max(whole_from_, span.end);

@@ -25,7 +25,7 @@
 
 namespace daqloom::systems {
 
-/// What many runs have gone through, together.
+/// Sums of the outcomes of many runs.
 struct AllOutcomes {
     std::uint64_t runs = 0;
     std::uint64_t refused = 0;  ///< systems that are not simulated
@@ -467,8 +467,8 @@ class AnySystem {
         return regrouping<PullSystem>(config, interval);
     }
 
-    /// What is whole again at `kWhole` has to build between `kLate` and `kEnd`: then all have been
-    /// brought back, and have had a round.
+    /// A system that is whole again at `kWhole` has to build between `kLate` and `kEnd`: by then
+    /// all units have been brought back, and have had a round.
     static constexpr base::Time kWhole = base::milliseconds(4);
     static constexpr base::Time kLate = base::milliseconds(10);
     static constexpr base::Time kEnd = base::milliseconds(14);

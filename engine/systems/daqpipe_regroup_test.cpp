@@ -103,7 +103,7 @@ TEST(DaqpipeRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
     EXPECT_NEAR(built_at_last(config, 4), 10, 1);
 }
 
-/// It would build any number of events in no time: copies within a node take none here.
+/// A lone node would build any number of events in no time: copies within a node take none here.
 TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
     DaqpipeSystemConfig config = controlled_daqpipe(2);
     config.node_changes = {kill(0, base::milliseconds(1))};
@@ -115,8 +115,8 @@ TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
 }
 
 /// The node of the event manager and only builder unit stands still, so that the readout units wait
-/// for its requests until they give up. They tell how far they wrote all the same: what it built
-/// before is not built again.
+/// for its requests until they give up. They report how far they wrote all the same: events built
+/// before are not built again.
 TEST(DaqpipeRegrouping, UnitsThatDoNotDrainTellHowFarTheyWrote) {
     DaqpipeSystemConfig config = controlled_daqpipe(3, 1);
     config.builders.resize(1);

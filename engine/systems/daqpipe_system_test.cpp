@@ -135,7 +135,7 @@ TEST(DaqpipeSystem, MessagesCostTheProcessorTheirTime) {
 }
 
 TEST(DaqpipeSystem, MoreInParallelApproachesTheLinksPayloadRate) {
-    // Of an event.
+    // Wire time of an event.
     const Time wire = kByteAt100Gbps * 4 * (kFragmentBytes + kFragmentPackets * 26 + 16 + 4);
     const double most = 4.0 * kFragmentBytes / static_cast<double>(wire.ps);
     double last = 0;

@@ -98,7 +98,7 @@ ethernet::NetworkConfig failing_tree() {
     return tree;
 }
 
-/// The same of a fabric, whose links are dark before they are down.
+/// A failing fabric, whose links are dark before they are down.
 infiniband::FabricConfig failing_fabric() {
     using What = infiniband::LinkChange::What;
     infiniband::FabricConfig fabric = fat_tree(3, 2, 4, base::gigabits_per_second(100));
@@ -199,7 +199,7 @@ std::unique_ptr<System> make(const Config& config) {
     return std::move(*made);
 }
 
-/// Of every host, thirty messages to one of the others.
+/// Adds thirty messages from each host to one of the others.
 void add_flows(SystemConfig& config) {
     Flow flow;
     flow.name = "all";

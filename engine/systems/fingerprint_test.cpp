@@ -123,7 +123,7 @@ ShiftSystemConfig cards() {
     return config;
 }
 
-/// As a histogram of measured latencies gives it.
+/// Latencies drawn from a histogram of measured ones.
 ShiftSystemConfig measured_latency() {
     ShiftSystemConfig config = shift();
     config.latency = {.kind = Kind::measured,
@@ -145,7 +145,7 @@ ShiftSystemConfig slow_hosts() {
     return config;
 }
 
-/// Data and control messages on lanes of their own, and a third lane that nobody uses.
+/// Data and control messages on lanes of their own, and an unused third lane.
 ShiftSystemConfig lanes() {
     ShiftSystemConfig config = shift();
     fabric_of(config).lanes = 3;

@@ -107,7 +107,7 @@ TEST(Flows, TwoToOneHostShareItEqually) {
     const double all = static_cast<double>(bytes) / static_cast<double>(wire_bytes(bytes));
     EXPECT_NEAR(rate(*system, 0) * kByteAt100Gbps.ps, all / 2, 1.0 / 360);
     EXPECT_NEAR(rate(*system, 1) * kByteAt100Gbps.ps, all / 2, 1.0 / 360);
-    // What both offer beyond it waits for credits, half of the time each.
+    // The load of both beyond that rate waits for credits, half of the time each.
     for (const std::uint32_t host : {0U, 1U}) {
         const OutputCounters& counters = network_under(*system).counters(end_at(host, 1));
         EXPECT_NEAR(counters.wait_credits.seconds(), 1e-3, 0.02e-3);

@@ -93,7 +93,7 @@ double product_form(std::uint32_t nodes, double delay_us) {
     return 576 / (takes + delay_us);
 }
 
-// ---- what can be told by hand -------------------------------------------------------------------
+// ---- known answers by hand ----------------------------------------------------------------------
 
 TEST(NodeRing, WithoutDelaysNobodyMeetsAnybody) {
     for (const std::uint32_t writers : {kAll, kOne, 2U}) {
@@ -152,7 +152,7 @@ TEST(NodeRing, OfTwoServedInOrderEachWaitsAQuarterOfTheDelay) {
     // Who ended later by z begins its delay as the other does or has to wait; with delays d and d'
     // they are |d' − (d − z)⁺| apart a step later. For exponential ones that is exponential again,
     // whatever z was: so a step takes (E max(d, z) + E d') / 2 = (1.5 j + j) / 2 beyond its work.
-    // Nobody overtakes: no delay is as long as the work of the other.
+    // No node overtakes: no delay is as long as the work of the other.
     EXPECT_NEAR(settled(ring(2, 20), kOne), 576 / (576 + 1.25 * 20), 0.0005);
 }
 
@@ -165,7 +165,7 @@ TEST(NodeRing, ServedInOrderTheRateIsBetweenThatOfTheSlowestAndThatOfEachAlone) 
 }
 
 TEST(NodeRing, ServedInOrderTheLossGrowsAsTheDelay) {
-    // As long as nobody overtakes, a transfer ends T after the later of two: its node, delay and
+    // As long as no node overtakes, a transfer ends T after the later of two: its node, delay and
     // all, or the one before it at this builder. Times over j are then the same for every j.
     const auto lost_delays = [](double delay) {
         return 576 / delay * (1 / settled(ring(108, delay), kOne) - 1);

@@ -1,4 +1,4 @@
-// What became of a run, whatever the system, for tests and fuzzing.
+// Outcome of a run of any system, for tests and fuzzing.
 #pragma once
 
 #include <cstdint>

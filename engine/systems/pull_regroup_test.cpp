@@ -36,7 +36,7 @@ PullSystemConfig controlled_pull(std::uint32_t builders = 3, std::uint32_t spare
     return config;
 }
 
-/// What was built between two times.
+/// Events built between two times.
 struct Built {
     std::uint64_t events;
     std::uint64_t incomplete;

@@ -72,7 +72,7 @@ class RackFingerprint : public RackTest {
     }
 };
 
-/// These constants are a hash of every event of a run, in order. One that differs says that the
+/// These constants are a hash of every event of a run, in order. A different one shows that the
 /// simulator behaves differently, be it a fault or a change of mind. To record a change of mind,
 /// put in the values that the failing test prints, and say in the commit what changed and why.
 /// (Delays and sizes come from libm and libstdc++; a platform with another arithmetic has other

@@ -77,7 +77,7 @@ TEST_F(LosslessSwitch, NeedsARingOfTheBurstLessWhatLeavesMeanwhile) {
     EXPECT_GT(drops(ring - 1), 0U);
 }
 
-/// What has no room in the ring comes again: at best a round trip later, at worst after a timeout.
+/// Frames dropped at a full ring are retransmitted: after a round trip at best, a timeout at worst.
 TEST_F(LosslessSwitch, TakesLongerWithARingThatIsTooSmall) {
     RackConfig config = all_to_one(6'000);
     config.tcp.rack = false;
@@ -105,7 +105,7 @@ RackConfig tenth_of_the_lab() {
     return config;
 }
 
-/// As the qfx5120-48y: cells of 256 B with 64 B of metadata, dynamic threshold; scaled down.
+/// A scaled-down qfx5120-48y: cells of 256 B with 64 B of metadata, dynamic threshold.
 SwitchConfig shallow() {
     SwitchConfig config;
     config.model = BufferModel::shared_memory;
@@ -116,7 +116,7 @@ SwitchConfig shallow() {
     return config;
 }
 
-/// As the acx7100-48l: virtual output queues in one deep memory; scaled down.
+/// A scaled-down acx7100-48l: virtual output queues in one deep memory.
 SwitchConfig deep() {
     SwitchConfig config;
     config.model = BufferModel::voq;

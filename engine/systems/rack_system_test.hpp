@@ -175,7 +175,7 @@ inline PullSystemConfig pull_of(const RackConfig& rack) {
     return config;
 }
 
-/// What a system on a rack has counted, in one place.
+/// All counts of a system on a rack.
 struct RackReport : PullReport, ethernet::Report {
     transport::TcpSenderCounters tcp;
     base::Bytes core_peak = 0;

@@ -256,7 +256,7 @@ TEST_F(RackLimits, TheHostsOfTheLaboratoryStopAt14Point2Kilohertz) {
     config.concurrent_events = 2;
     config.warmup = milliseconds(20);
     config.duration = milliseconds(420);
-    // Of each builder two events may have been begun before the window and end in it.
+    // Each builder unit may have begun two events before the window that end in it.
     config.arrivals.rate_hz = 20e3;
     EXPECT_NEAR(static_cast<double>(run(config).report().events_built), 14.2e3 * 0.4, 2 * 32);
     config.arrivals.rate_hz = 14e3;  // just below it keeps up

@@ -1,4 +1,4 @@
-// What a recorder writes about small racks whose counters say what must be in it.
+// Recordings of small racks, compared with the racks' counters.
 #include "systems/recorder.hpp"
 
 #include <gtest/gtest.h>
@@ -275,7 +275,7 @@ TEST_F(RecorderTest, LeavesNoFileBehindWhenItIsNotClosed) {
         EXPECT_EQ(files(), 2U);
     }
     EXPECT_EQ(files(), 0U);
-    rack.run(base::milliseconds(5));  // nobody looks at it any more
+    rack.run(base::milliseconds(5));  // the recorder is closed
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ ShiftSystemConfig barrier_system(ShiftBarrier barrier, std::uint32_t units) {
     return config;
 }
 
-/// What a step takes beyond its transfer, when steps follow each other, by the messages on the
-/// longest way from one release to the next. A message: o to send, w on the wire, p until noticed,
-/// o to take in.
+/// Time of a step beyond its transfer, when steps follow each other: the messages on the longest
+/// way from one release to the next. A message: o to send, w on the wire, p until noticed, o to
+/// take in.
 Time cost_on_paper(const ShiftSystemConfig& config) {
     const auto units = static_cast<std::int64_t>(config.slots.size());
     const Time o = config.message_cost;
@@ -72,8 +72,8 @@ TEST_P(BarrierCost, IsThatOfItsMessages) {
     const Time paper = transfer(config) + cost_on_paper(config);
     EXPECT_GE(shortest.ps, paper.ps);
     EXPECT_LE(shortest.ps, (paper + updates() * 2).ps);
-    // Of units that are not in step, a message may meet the MFP of another one: a packet of it on
-    // each wire, and the message that it has come.
+    // Out of step, a message of one unit may meet the MFP of another: a packet of the MFP on each
+    // wire, and the message that the MFP has arrived.
     const Time meeting = Time{2 * (4096 + 26 + 16) * kByte} + config.message_cost;
     const std::int64_t messages = barrier == ShiftBarrier::external ? 0
                                   : barrier == ShiftBarrier::centralised
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          ShiftBarrier::external),
                        ::testing::Values(4U, 8U, 16U, 32U)));
 
-/// What the report says of the barriers between two instants, per barrier.
+/// Reported times of the barriers between two instants, per barrier.
 struct PerBarrier {
     PerBarrier(ShiftSystemConfig config, std::uint64_t from_step, std::uint64_t to_step) {
         const Steps steps(*play(config, base::milliseconds(5)));

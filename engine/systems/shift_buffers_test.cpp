@@ -116,7 +116,7 @@ TEST(Cards, AreFullWhereTheHostsMemoryIs) {
     const ShiftReport report = play(config, duration)->report();
     EXPECT_LE(report.meps_built, 8 * 20U);
     EXPECT_EQ(report.stopped_for_acknowledge, Time::zero());
-    // What is built, waits, or is on a card has come in while the trigger ran.
+    // MEPs that are built, wait, or are on a card came in while the trigger ran.
     const Time ran = duration - report.stopped_for_memory;
     EXPECT_NEAR(ran.seconds() / 10e-6, static_cast<double>(report.meps_built), 8 + 2);
 }

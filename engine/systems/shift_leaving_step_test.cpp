@@ -40,7 +40,7 @@ TEST_P(LeavingStep, NobodyBeginsARoundBeforeAllAreThroughWithTheLastOne) {
             step[each.unit.value()] = each.step;
             const auto [last, first] = std::ranges::minmax(step);
             most = std::max(most, first - last);
-            // Who is through with the last step of a round is still in it.
+            // A unit that has finished the last step of a round is still in that step.
             ASSERT_GE(last + slack + 1, first / kUnitsInStep * kUnitsInStep);
         }
         if (slack == 0) {
@@ -56,7 +56,7 @@ TEST_P(LeavingStep, NobodyBeginsARoundBeforeAllAreThroughWithTheLastOne) {
     }
 }
 
-/// Nobody is late: in step a phase takes a write and a barrier, out of step the longer of both.
+/// No unit is late: in step a phase takes a write and a barrier, out of step the longer of both.
 TEST_P(LeavingStep, WritesAsMuchAsTheBestFixedNumberOfPhasesPerBarrier) {
     const auto written = [&](bool leaves_step, std::uint32_t phases) {
         ShiftSystemConfig config = behind(GetParam());

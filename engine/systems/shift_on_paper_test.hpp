@@ -108,8 +108,7 @@ inline Time transfer(const ShiftSystemConfig& config, std::int64_t switches = 1)
     return config.message_cost + way.of_mfp() + way.of_acknowledge() + config.polling_delay;
 }
 
-/// What may be added to it: on each wire a credit update of 8 B for each packet, and an
-/// acknowledge.
+/// Time that may be added: on each wire a credit update of 8 B for each packet, and an acknowledge.
 constexpr Time updates(std::int64_t switches = 1) {
     return Time{(switches + 1) * ((kPackets + 1) * 8 + 30) * kByte};
 }

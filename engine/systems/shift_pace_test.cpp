@@ -241,7 +241,7 @@ TEST_P(GroupBarrier, LetsItsUnitsGetAheadByItsSlack) {
     }
 }
 
-/// What units are late by for a short time costs nothing where those who wait for them are ahead.
+/// Short delays of units cost nothing where the units that wait for them are ahead.
 TEST(BarrierSlack, TakesUpWhatUnitsAreLateBy) {
     const auto written = [](ShiftBarrier barrier, std::uint32_t slack) {
         ShiftSystemConfig config = paced(9);

@@ -108,9 +108,8 @@ TEST(Regrouping, AShortStopIsNoLoss) {
 }
 
 /// Its cable is down, so that its adapter drops what it sends, and the switch what is for it. A
-/// queue pair gives up after eight times its timeout; its unit says so in its next report, and half
-/// a fault timeout later all halt. Who then cannot be reached by the others, these wait for in
-/// vain.
+/// queue pair gives up after eight times its timeout; its unit reports that, and half a fault
+/// timeout later all halt. Units that cannot be reached then are awaited in vain by the others.
 TEST(Regrouping, AUnitIsLostThatTheOthersCannotReach) {
     ShiftSystemConfig config = controlled();
     constexpr Time kRetry = microseconds(10);

@@ -41,7 +41,7 @@ TEST(Spares, ASpareBuildsAsMuchAsTheUnitThatItReplaces) {
     EXPECT_LE((members[2].at - members[1].at).ps, (transfer(config) * (2 * 5)).ps);
 }
 
-/// Of four phases one is a copy within the node; of five, with the dummy of the lost unit, as well.
+/// One of four phases is a copy within the node; one of five, with the dummy of the lost unit, too.
 TEST(Spares, BehindTheOthersASpareTakesNoPhaseUntilItIsNeeded) {
     ShiftSystemConfig config = controlled(4, 1);
     config.slots.resize(4);

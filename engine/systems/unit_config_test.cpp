@@ -15,7 +15,7 @@ using protocol::DaqpipeScript;
 using protocol::PullScript;
 using protocol::ShiftScript;
 
-/// As the system of two nodes configures its first unit.
+/// Configuration of the first unit, as made by the system of two nodes.
 template <class Config>
 auto first_of_two(Config config) {
     config.readouts = config.builders = {NodeIndex(0), NodeIndex(1)};

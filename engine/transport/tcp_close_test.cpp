@@ -18,7 +18,7 @@ namespace {
 using base::Bytes;
 using base::Time;
 
-/// Writes messages and closes hosts at given times, and remembers what it is told of each message.
+/// Writes messages and closes hosts at given times, and records the events of each message.
 class Script : public Listener {
   public:
     struct Told {

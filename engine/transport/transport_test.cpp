@@ -1,4 +1,4 @@
-// What holds for every transport.
+// Properties of all transports.
 #include "transport/transport.hpp"
 
 #include <gtest/gtest.h>

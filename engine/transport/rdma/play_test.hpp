@@ -1,4 +1,4 @@
-// For tests and benchmarks: hosts of a fabric with somebody who posts their messages.
+// For tests and benchmarks: hosts of a fabric and a driver that posts their messages.
 #pragma once
 
 #include <cstdint>

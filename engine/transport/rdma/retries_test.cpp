@@ -23,7 +23,7 @@ using reference::Injection;
 
 constexpr Time kTimeout = base::microseconds(20);
 
-/// What became of each message, in the order of posting; every one comes to one end.
+/// Records the fate of each message, in the order of posting; each message has one end.
 class Writes {
   public:
     Writes(const FabricConfig& fabric, const HostConfig& hosts) : play(fabric, hosts) {}
@@ -145,7 +145,7 @@ TEST(Retries, APacketThatNobodyMissesIsSentAgainAtTheTimeout) {
     writes.post(0, 2, kStream, Time::zero());
     writes.post(1, 2, 100, at);
     writes.run();
-    // Nothing comes behind it that could tell the receiver. When it is sent again all is quiet.
+    // No later packet makes the receiver send a NAK. At the retransmission all is quiet.
     ASSERT_EQ(writes.received[1].size(), 1U);
     EXPECT_EQ(writes.received[1][0], at + config.retry_timeout + way(fabric, 100 + 26 + 16));
     EXPECT_EQ(writes.retries().timeouts, 1U);
@@ -193,7 +193,7 @@ TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
     const Time updates = kByteAt100Gbps * (8 * 8);            // on host 1's wire
     EXPECT_GE(writes.received[1][0], at + departed + way(fabric, kFull));
     EXPECT_LE(writes.received[1][0], at + departed + way(fabric, kFull) + updates);
-    // From then on the timeout; all three packets once more, which the receiver has and says so.
+    // The timeout runs from then on; all three packets are repeated and acknowledged.
     EXPECT_EQ(writes.retries().resent_for_timeout, 3U);
     const Time again = at + departed + config.retry_timeout + departed + way(fabric, kFull);
     EXPECT_GE(writes.completed[1][0], again + way(fabric, 30));

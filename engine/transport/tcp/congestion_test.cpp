@@ -175,7 +175,7 @@ TEST(Congestion, CubicFollowsItsFormulaAfterALoss) {
 }
 
 TEST(Congestion, ALossLeavesWholeSegments) {
-    // Of 7 segments CUBIC keeps 4.9, NewReno 3.5; of 3 both keep two, the least there is.
+    // CUBIC keeps 4.9 of 7 segments, NewReno 3.5; both keep two of 3, the least there is.
     for (const auto& [congestion, of_seven] :
          {std::pair{CongestionControl::cubic, 4}, {CongestionControl::newreno, 3}}) {
         const TcpConfig config = config_for(congestion);
@@ -298,7 +298,7 @@ TEST(Congestion, CubicForgetsItsMaximumAtATimeout) {
         flow.round_trip();
     }
     // K = 0 and origin 700 (RFC 9438, 4.8), but at least a twentieth of a segment for each one
-    // acknowledged while no loss tells of a maximum (as Linux): 5 % per RTT, which for 30 RTTs is
+    // acknowledged while no loss sets a maximum (as Linux): 5 % per RTT, which for 30 RTTs is
     // more than the 0.4 · 3³ = 11 segments of the formula.
     const double least = 700 * std::pow(1.05, (flow.now - begin).seconds() / 0.1);
     EXPECT_NEAR(flow.segments(), least, 0.03 * least);

@@ -18,7 +18,7 @@ using base::milliseconds;
 TcpConfig dctcp_config() {
     TcpConfig config = plain_config();
     config.congestion = CongestionControl::dctcp;
-    config.rack = false;  // losses are told by counting, whatever the time
+    config.rack = false;  // losses are found by counting, whatever the time
     return config;
 }
 
@@ -124,7 +124,7 @@ TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
     bench.ack(1000, {{2000, 3000}}, true);
     bench.ack(1000, {{2000, 4000}}, true);
     EXPECT_EQ(bench.window(), 9 * kMss);
-    // The third SACK tells the loss: half of 9, in whole segments. Seven in flight, 4 · 4 / 10
+    // The third SACK reveals the loss: half of 9, in whole segments. Seven in flight, 4 · 4 / 10
     // rounded up is 2, and two have left.
     bench.ack(1000, {{2000, 5000}}, true);
     EXPECT_EQ(bench.threshold(), 4 * kMss);
@@ -138,7 +138,7 @@ TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
     ASSERT_EQ(bench.sent_since(), 3U);
     EXPECT_TRUE(bench.sent.back().again);
     EXPECT_EQ(bench.sent.back().begin, 1000U);
-    // It is over when all that was in flight at the mark has arrived.
+    // The reduction is over when all data in flight at the mark have arrived.
     bench.ack(9999, {}, false);
     EXPECT_EQ(bench.sender.counters().recoveries, 1U);
     bench.ack(10'000, {}, false);

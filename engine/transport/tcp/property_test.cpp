@@ -16,7 +16,7 @@ namespace {
 using base::Bytes;
 using base::Time;
 
-/// What the receiver must believe, kept byte by byte.
+/// The receiver's expected state, kept byte by byte.
 class ByteMap {
   public:
     void arrive(std::uint64_t begin, Bytes length) {

@@ -222,7 +222,7 @@ TEST(TcpReceiver, AcknowledgesSinglyAfterADuplicate) {
     receiver.tcp.on_answer(receiver.now, receiver.config);
     receiver.take(0);  // its own acknowledgement is the first of the sixteen
     EXPECT_EQ(receiver.acknowledged_of(17), 16);
-    // What came twice beyond a gap tells of no acknowledgement that was lost.
+    // A segment received again beyond a gap does not prove that an acknowledgement was lost.
     receiver.take(50'000);
     receiver.take(50'000);
     receiver.take(33'000, 17'000);

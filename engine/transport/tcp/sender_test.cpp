@@ -1,4 +1,4 @@
-// What may leave, while nothing is lost.
+// Segments that may leave, without losses.
 #include "transport/tcp/sender.hpp"
 
 #include <gtest/gtest.h>

@@ -36,7 +36,7 @@ TEST(TcpTail, WithProbesALostTailCostsOneProbeTimeout) {
     pipe.loses = first_copies({8, 9});
     pipe.write(10 * kMss);
     EXPECT_TRUE(pipe.run_dry(1000));
-    // Probe: 10 + 2 · 10 + 2 ms, a repetition of 9; its SACK at 42 ms says that 8 is lost too.
+    // Probe: 10 + 2 · 10 + 2 ms, a repetition of 9; its SACK at 42 ms shows that 8 is lost.
     EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(32)}));
     EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(42)}));
     EXPECT_EQ(last_ack_arrives(pipe), milliseconds(52));
@@ -113,7 +113,7 @@ TEST(TcpTail, AMistakenTimeoutIsTakenBack) {
     // The head, and the one that its acknowledgement let go before the next proved the mistake.
     EXPECT_LE(pipe.sent().size(), 10U + 3U);
     EXPECT_GE(pipe.sender().congestion().window(), 20 * kMss);
-    // Three were sent twice and tell no RTT; seven took 310 ms: 310 − 300 · (7/8)⁷.
+    // Three were sent twice and give no RTT; seven took 310 ms: 310 − 300 · (7/8)⁷.
     EXPECT_NEAR(pipe.sender().smoothed_rtt().seconds(), 0.1922, 0.0001);
 }
 

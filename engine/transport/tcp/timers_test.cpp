@@ -120,7 +120,7 @@ TEST(TcpTimers, AProbeSendsNewDataWhereThereIsSomeWindowOrNot) {
     pipe.write(3 * kMss);
     EXPECT_TRUE(pipe.run_dry(1000));
     EXPECT_EQ(times_of_segment_from(pipe, 2000), (std::vector{milliseconds(22)}));
-    // Its SACK arrives an RTT later, and tells of both losses (RACK).
+    // Its SACK arrives an RTT later, and reveals both losses (RACK).
     EXPECT_EQ(times_of_segment_from(pipe, 0), (std::vector{Time::zero(), milliseconds(32)}));
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
@@ -168,7 +168,7 @@ TEST(TcpTimers, EveryAcknowledgementOfNewDataStartsTheTimerAnew) {
     bench.now = milliseconds(11);
     bench.ack(1000);  // nothing new
     EXPECT_EQ(bench.sender.timer(), milliseconds(220));
-    bench.ack(1000, {{2000, 3000}});  // of the last segment: tells nothing of the second
+    bench.ack(1000, {{2000, 3000}});  // of the last segment: reveals nothing of the second
     EXPECT_EQ(bench.sender.timer().ps / 1'000'000'000, 13);  // RACK: sent + RTT + RTT / 4
     bench.ack(3000);
     EXPECT_EQ(bench.sender.timer(), Time::never());

@@ -37,7 +37,7 @@ ethernet::NetworkConfig star() {
     return config;
 }
 
-/// What becomes of messages, and when.
+/// Records the fate of each message, and its time.
 class Post : public Listener {
   public:
     explicit Post(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {
