@@ -30,7 +30,7 @@ struct LinkCounters {
     }
 };
 
-/// Where a link begins and ends: at a port of a switch, or at a host.
+/// Ends of a link: a port of a switch, or a host, each.
 struct Wiring {
     SwitchIndex from_switch = SwitchIndex::none();  ///< none: a host
     std::uint16_t from_port = 0;
@@ -56,7 +56,7 @@ struct LinkChange {
     base::Time at{};
     LinkIndex link = {};
     What what = What::down;
-    base::BitRate rate{0};         ///< of the wire, or of the pace; 0: no pace
+    base::BitRate rate{0};         ///< rate of the wire or pace; 0: no pace
     TrafficClass traffic_class{};  ///< class to hold; any on a port without classes
     bool drops = false;            ///< down: drops waiting and arriving frames, else they wait
     double bit_errors = 0;         ///< share of bits, 0 to 1

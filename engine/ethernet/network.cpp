@@ -48,7 +48,8 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
             if (bucket > 0 && ports_.back().is_scheduled()) {
                 return base::failure(fmt::format(
                     "link {} has a shaper's bucket, and its frames do not leave first-in first-out "
-                    "for the whole run; expected a wire, or one class and no fault or pause of it",
+                    "for the whole run; remove the bucket, or use one class and no faults or pause "
+                    "frames",
                     name.empty() ? std::to_string(link) : name));
             }
         }

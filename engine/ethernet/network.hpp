@@ -396,7 +396,7 @@ class Network {
     SackPool sacks_;
     std::vector<InjectedLoss> losses_;
     std::vector<LinkChange> changes_;
-    base::Table<LinkIndex, double> bit_errors_;  ///< by link; empty without any
+    base::Table<LinkIndex, double> bit_errors_;  ///< by link; empty without bit errors
     base::RandomStream errors_{0, ""};
     std::vector<network::Rerouting> reroutings_;
     base::Table<LinkIndex, std::string> names_;

@@ -6,7 +6,7 @@ namespace daqloom::ethernet {
 
 namespace {
 
-/// From 1 Mb/s to 1 Pb/s.
+/// Whether a rate is from 1 Mb/s to 1 Pb/s.
 bool is_possible(base::BitRate rate) {
     return rate.bps >= 1'000'000 && rate.bps <= 1'000'000'000'000'000;
 }

@@ -62,7 +62,7 @@ struct CapturedFrame {
 class PcapngWriter {
   public:
     struct Options {
-        /// Bytes kept of each frame. Less than the longest header, 96, counts as that.
+        /// Bytes kept of each frame, at least the longest header, 96.
         std::uint32_t snap_length = 96;
         /// Limit of the file: frames beyond it are only counted, in the file too.
         std::uint64_t max_frames = 10'000'000;  ///< about 1.3 GB

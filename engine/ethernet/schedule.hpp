@@ -1,4 +1,4 @@
-// How a port shares its wire among the classes of frames.
+// Sharing of a port's wire among the classes of frames.
 #pragma once
 
 #include <array>

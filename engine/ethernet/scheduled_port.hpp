@@ -29,7 +29,7 @@ namespace daqloom::ethernet {
 struct ScheduledPortConfig {
     Schedule schedule;
     std::uint32_t inputs = 1;     ///< queues of a class; 1: one for all inputs
-    base::Bytes queue_limit = 0;  ///< of one queue; 0: none
+    base::Bytes queue_limit = 0;  ///< per queue; 0: none
     /// Bytes of wire per round for the class of least weight: a full frame, so that every round
     /// sends something of each class.
     base::Bytes quantum = 1518 + kWireOverhead;

@@ -23,7 +23,7 @@ class Path {
   public:
     explicit Path(const PathConfig& config);
 
-    /// When the parts of one host's path are free.
+    /// Times at which the parts of one host's path are free.
     struct Host {
         base::Time out;
         base::Time in;

@@ -52,9 +52,10 @@ struct LaneArbitration {
     DAQLOOM_FIELDS(
         LaneArbitration,
         (std::vector<LaneWeight>, high, "High priority: pairs of lane and weight."),
-        (std::vector<LaneWeight>, low, "Low priority: likewise.", {VirtualLane(0), 64}),
+        (std::vector<LaneWeight>, low, "Low priority: pairs of lane and weight.",
+         {VirtualLane(0), 64}),
         (std::uint8_t, high_limit,
-         "High priority may send so many times 4 KiB before low priority has its chance; 0: one "
+         "Units of 4 KiB that high priority may send before low priority has its chance; 0: one "
          "packet, 255: without limit.",
          255))
 };

@@ -9,7 +9,7 @@
 //
 // A pointer moves only by a grant that is accepted, and only in the first iteration: outputs that
 // granted to one input then point to different ones, and no request waits for ever. Further
-// iterations match what is left over.
+// iterations match the remaining ports.
 //
 // In the original, packets are cells: all ports are free at the beginning of a slot, and the
 // matching is one of all ports. Here, packets have any length and ports become free one by one: the

@@ -540,8 +540,8 @@ base::expected<void> Network::check_conservation(base::Time now) const {
 
 std::vector<End> Network::deadlock() const {
     enum class Mark : std::uint8_t { fresh, open, closed };
-    // By output and lane, which waits for the buffer at the other end, and that buffer for the
-    // outputs that its packets are for.
+    // An output's lane waits for the buffer at the other end, and that for the outputs of its
+    // packets. Marks by output and lane.
     base::Table<PortLane, Mark> marks(outputs_.size() * lanes_, Mark::fresh);
     struct Step {
         PortIndex output;

@@ -35,8 +35,8 @@ struct End {
 struct Cable {
     End a;
     End b;
-    base::BitRate rate;  ///< of data, after encoding and error correction
-    base::Time delay;    ///< of cable, transceivers and error correction
+    base::BitRate rate;  ///< data rate, after encoding and error correction
+    base::Time delay;    ///< sum of cable, transceivers and error correction
 };
 
 /// Ports of a switch that lead to the same hosts at the same cost: a bundle of cables (LAG), or the
@@ -54,7 +54,7 @@ struct Graph {
     DAQLOOM_FIELDS(Graph, (std::uint32_t, hosts, "Number of hosts."),
                    (std::vector<PortNumber>, switch_ports, "Ports of each switch."))
     std::vector<Cable> cables;
-    /// By [switch · hosts + destination].
+    /// Routes by [switch · hosts + destination].
     std::vector<Route> forwarding;
     /// All groups; those of one switch in the order of their numbers.
     std::vector<PortGroup> groups;

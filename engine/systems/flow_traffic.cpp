@@ -14,7 +14,7 @@ using base::Time;
 
 namespace {
 
-constexpr std::uint64_t most_outstanding = std::uint64_t{1} << 23;  ///< of all sources together
+constexpr std::uint64_t most_outstanding = std::uint64_t{1} << 23;  ///< over all sources
 constexpr double latest_ps = 1e18;                                  ///< 11 days
 
 }  // namespace

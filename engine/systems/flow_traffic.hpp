@@ -28,7 +28,8 @@ struct Flow {
     DAQLOOM_FIELDS(
         Flow, (std::string, name, "Name, on which the draws of the sources depend."),
         (std::vector<std::uint32_t>, sources, "Sources, as places in `flow_hosts`."),
-        (std::uint32_t, destination, "Destination, likewise, or ANY_OTHER.", kAnyOther),
+        (std::uint32_t, destination, "Destination, as a place in `flow_hosts`, or ANY_OTHER.",
+         kAnyOther),
         (transport::ServiceLevel, service_level, "Service level of its messages."),
         (base::Bytes, bytes, "Size of a message."),
         (std::uint64_t, messages, "Messages of each source; 0: without end."),

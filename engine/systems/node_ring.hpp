@@ -30,7 +30,7 @@ struct NodeRingConfig {
          "Delays of a node before each transfer, added up."),
         (std::uint32_t, writers,
          "Nodes that a builder serves at a time, with equal shares; the others wait in the order "
-         "of their arrival. 0: all who are there, as a switch does."),
+         "of their arrival. 0: all nodes that have arrived, as a switch does."),
         (bool, in_step, "No node begins a step before all have ended the last one."),
         (base::Time, duration, "Virtual time of the run."),
         (std::size_t, bins, "Bins of time, equally long.", 1),
@@ -42,9 +42,9 @@ struct NodeRingReport {
                    (std::vector<double>, shares,
                     "By bin of time: the mean share of builders that receive, which is the share "
                     "of the full rate."),
-                   (std::uint64_t, transfers, "Those that have ended."),
+                   (std::uint64_t, transfers, "Transfers that have ended."),
                    (base::Time, begun, "Work of all transfers that have reached their builder."),
-                   (base::Time, left, "What of it is not done at the end."))
+                   (base::Time, left, "Work that is not done at the end."))
 };
 
 /// Simulates the ring: all nodes begin step 0 at time zero. O(log N) a transfer.

@@ -39,13 +39,13 @@ struct NodesConfig {
         (base::Time, message_cost,
          "Time of the processor for a message, sent or received: LogGP's o."),
         (base::BitRate, send_rate,
-         "Rate at which the processor makes and sends data, besides: the inverse of LogGOPS's O; "
-         "0: "
-         "without time."),
-        (base::BitRate, receive_rate, "Rate at which it takes data in and checks them; likewise."),
+         "Rate at which the processor makes and sends data, in addition: the inverse of LogGOPS's "
+         "O; 0: takes no time."),
+        (base::BitRate, receive_rate,
+         "Rate at which the processor receives and checks data; 0: no time."),
         (std::uint32_t, shared_cores,
-         "Cores on which the processors of all nodes take turns, as those of units of one machine "
-         "do; 0: each node has a core of its own."),
+         "Cores shared by the processors of all nodes, as by the units of one machine; 0: each "
+         "node has a core of its own."),
         (base::Time, polling_delay,
          "Time from the end of a transfer until the processor notices it."),
         (base::DelayDistribution, latency,

@@ -20,7 +20,7 @@ struct PullSystemConfig : RequestedConfig, protocol::PullRules {
     /// Messages between the event manager and builder units travel through the network, as large as
     /// a request; false: they take no time.
     bool manager_is_networked = false;
-    base::Time readout_cost_per_message;  ///< of the host's processor, one message at a time
+    base::Time readout_cost_per_message;  ///< processor time, one message at a time
     base::Time builder_cost_per_message;
 };
 

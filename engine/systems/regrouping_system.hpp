@@ -111,7 +111,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     /// Ends the epoch of a node's unit.
     virtual void end_unit(std::uint32_t node, base::Time now) = 0;
     /// First MEP of the epoch that the next epoch may take, as far as the unit knows: the unit has
-    /// written nothing of that MEP or later ones, drained or not.
+    /// written nothing of that MEP, drained or not.
     [[nodiscard]] virtual std::uint64_t next_mep_of(std::uint32_t node) const = 0;
     /// Removes a node's unit; the system keeps what it has counted of the unit.
     virtual void retire_unit(std::uint32_t node) = 0;
@@ -259,7 +259,8 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
                                                          const std::vector<NodeIndex>& builders,
                                                          bool takes_turns) {
     if (!system.flows.empty()) {
-        return base::failure(std::string("units regroup without flows"));
+        return base::failure(
+            std::string("flows are not simulated with units that regroup; remove either"));
     }
     protocol::RunPlan plan = *config.run;
     plan.units = static_cast<std::uint32_t>(hosts_.size());

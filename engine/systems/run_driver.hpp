@@ -89,17 +89,17 @@ class RunDriver {
                        (std::uint64_t, regroupings, "Halts after which the run was to go on."))
     };
     struct MembersFrom {
-        DAQLOOM_FIELDS(MembersFrom, (base::Time, at, "From when on."),
-                       (std::uint32_t, members, "How many build; 0: they regroup."))
+        DAQLOOM_FIELDS(MembersFrom, (base::Time, at, "Begin of this membership."),
+                       (std::uint32_t, members, "Number of units that build; 0: they regroup."))
     };
     struct Loss {
         DAQLOOM_FIELDS(Loss, (base::Time, at, "When a unit was declared lost."),
-                       (std::uint32_t, unit, "Which: the number of its node."))
+                       (std::uint32_t, unit, "The lost unit, by the number of its node."))
     };
 
     RunDriver(const protocol::RunPlan& plan, base::Time launch, ControlledUnits& units);
 
-    /// All units join, and the operator wants the run running.
+    /// Begins the run: all units join, and the operator orders it to run.
     void begin(base::Time now);
     void on_due(std::uint32_t number, base::Time now);
     /// See RunControl::reschedule.
@@ -141,7 +141,7 @@ class RunDriver {
         kHostUp,
         kDues
     };
-    static constexpr std::int64_t kTicksPerHeartbeat = 2;  ///< as the live run control has it
+    static constexpr std::int64_t kTicksPerHeartbeat = 2;  ///< as in the live run control
 
     /// The process of a unit.
     struct Process {

@@ -111,7 +111,7 @@ struct ShiftReport {
 protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config,
                                       const protocol::LinearShift& shift, base::BitRate slowest);
 
-inline constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
+inline constexpr std::uint32_t kMostStreams = 8;  ///< per readout unit
 
 /// Content of a letter: a message, or the write of MEP `number` and stream `round`.
 using ShiftNote = UnitLetter<kMostStreams>;
@@ -183,7 +183,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     struct Gathering {
         std::uint32_t released = 0;
         std::uint32_t waiting = 0;       ///< units at the ideal barrier
-        base::Time last;                 ///< when the last unit entered
+        base::Time last;                 ///< entry of the last unit
         base::Time waiting_for_slowest;  ///< sum
         base::Time releasing;            ///< sum
     };

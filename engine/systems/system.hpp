@@ -32,7 +32,7 @@ struct SystemConfig : NodesConfig, FlowsConfig {
     using Network = std::variant<ethernet::NetworkConfig, infiniband::FabricConfig>;
     using Transport = std::variant<transport::TcpConfig, transport::RdmaConfig>;
     DAQLOOM_FIELDS(SystemConfig, (Network, network, "Network of all hosts."),
-                   (Transport, transport, "Transport over it."),
+                   (Transport, transport, "Transport over the network."),
                    (hosts::PathConfig, path, "Way of bytes through every host, for RDMA."))
     std::uint32_t bins = 4000;  ///< of quantities recorded over time
 };
@@ -52,7 +52,8 @@ struct RunReport {
                    (std::uint64_t, fingerprint,
                     "A hash of all events that the simulator processed, in order."),
                    (std::uint64_t, pending_peak, "Most events pending at a time."),
-                   (bool, stalled, "Whether units wait at the end for what no event will bring."),
+                   (bool, stalled,
+                    "Whether units wait at the end for input that no event will bring."),
                    (sim::Histogram, write_latency,
                     "From the post of data to another node until the sender has the completion, "
                     "after the warm-up."))

@@ -44,7 +44,7 @@ class Listener {
     virtual ~Listener() = default;
     /// A message will be received soon: its data may be prefetched into the cache.
     virtual void expect(std::uint64_t /*tag*/) const {}
-    /// All of a message is at its destination.
+    /// A message is complete at its destination.
     virtual void on_received(std::uint64_t tag, base::Time now) = 0;
     /// The sender knows that the message is at its destination; only if the message `completes`.
     virtual void on_completed(std::uint64_t tag, base::Time now) = 0;

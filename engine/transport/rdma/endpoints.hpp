@@ -169,7 +169,7 @@ class RdmaEndpoints {
         base::Time fetched;                 ///< when the next payload has been fetched
         bool supplied = false;              ///< a packet waits in the network's queue
         bool fetching = false;
-        /// By service level and destination; the table of an unused level is empty.
+        /// Queue pairs by service level and destination; empty for an unused level.
         std::vector<base::Table<NodeIndex, QueuePairIndex>> queue_pairs;
     };
 

@@ -39,11 +39,11 @@ struct alignas(64) QueuePair {
     MessageIndex oldest = MessageIndex::none();
     MessageIndex sending = MessageIndex::none();  ///< message of the next packet
     MessageIndex last = MessageIndex::none();
-    std::uint32_t next_psn = 0;            ///< of the next packet to be sent
-    std::uint32_t end_psn = 0;             ///< of the packet behind the last message
-    std::uint32_t unacknowledged_psn = 0;  ///< all packets before are acknowledged
-    std::uint32_t requested_psn = 0;       ///< of the last packet sent that requests an acknowledge
-    std::uint32_t unsent_psn = 0;          ///< of the first packet that was never sent
+    std::uint32_t next_psn = 0;              ///< next packet to send
+    std::uint32_t end_psn = 0;               ///< packet behind the last message
+    std::uint32_t unacknowledged_psn = 0;    ///< all packets before are acknowledged
+    std::uint32_t requested_psn = 0;         ///< last packet sent with a request to acknowledge
+    std::uint32_t unsent_psn = 0;            ///< first packet never sent
     base::Time timer = base::Time::never();  ///< when the retransmission timer expires
 };
 static_assert(sizeof(QueuePair) == 64);  // one cache line

@@ -15,7 +15,7 @@ base::expected<void> validate(const TcpConfig& config) {
     if (config.receive_window < config.mss || (fixed && config.static_window < config.mss) ||
         config.initial_window < 1 || config.ack_every < 1) {
         return base::failure(std::string(
-            "a window of TCP holds at least one full segment, and so much is acknowledged"));
+            "a window of TCP holds at least one full segment, and ack_every is at least 1"));
     }
     return {};
 }

@@ -405,7 +405,7 @@ class TcpEndpoints {
     ethernet::Network& network_;
     sim::EventQueue& events_;
     base::Table<EndpointIndex, Endpoint, base::HugePages<Endpoint>> endpoints_;
-    /// By host and other host; empty: no connection yet.
+    /// Endpoints by host and other host; a row is empty before its first connection.
     using Peers = base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>>;
     base::Table<TrafficClass, Peers> peers_;
     std::size_t timers_ = 0;  ///< pending events of both kinds

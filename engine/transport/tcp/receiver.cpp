@@ -19,7 +19,7 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end, base
     for (const StreamRange& island : islands_) {
         duplicate_ = duplicate_ || (island.begin <= seq && end <= island.end);
     }
-    // Whatever the segment touches becomes one island with it.
+    // All islands that the segment touches are merged with it.
     std::erase_if(islands_, [&](const StreamRange& island) {
         const bool touches = island.begin <= fresh.end && fresh.begin <= island.end;
         if (touches) {

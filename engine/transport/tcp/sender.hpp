@@ -150,7 +150,7 @@ class TcpSender {
     [[nodiscard]] base::Bytes in_flight() const {
         return static_cast<base::Bytes>(nxt_ - una_) - sacked_ - lost_;
     }
-    /// Recomputes what is in flight and compares it with the maintained sums.
+    /// Recomputes the bytes in flight and compares them with the maintained sums.
     [[nodiscard]] bool books_hold() const;
     [[nodiscard]] base::Time smoothed_rtt() const { return srtt_; }
     [[nodiscard]] base::Time retransmission_timeout() const { return rto_; }
@@ -160,7 +160,7 @@ class TcpSender {
     [[nodiscard]] const void* rarely_touched() const { return congestion_.rarely_touched(); }
 
   private:
-    /// In this order, as in Linux: until recovery nothing is known to be lost. `cwr`: the
+    /// States in the order of Linux: until recovery nothing is known to be lost. `cwr`: the
     /// congestion window is being reduced because of a mark.
     enum class State : std::uint8_t { open, cwr, recovery, loss };
     enum class Timer : std::uint8_t { none, retransmission, probe, reorder };
@@ -314,7 +314,7 @@ class TcpSender {
     struct AckEffect {
         base::Time now;
         base::Bytes delivered = 0;
-        base::Time latest_sent = base::Time::never();  ///< of the segments that were sent only once
+        base::Time latest_sent = base::Time::never();  ///< latest segment sent only once
         bool loss_disproved = false;  ///< the first copy of a segment counted lost has arrived
     };
 

@@ -34,7 +34,7 @@ struct AckSample {
     base::Bytes delivered;  ///< newly acknowledged, cumulatively or selectively
     std::uint64_t una;      ///< stream offsets, to distinguish round trips
     std::uint64_t nxt;
-    bool may_grow;  ///< it acknowledged the next byte, and the window had held the sender back
+    bool may_grow;  ///< cumulative, and the window had held the sender back
     bool echo;      ///< ECE
 };
 
