@@ -1,10 +1,10 @@
 // DAQPIPE on a node: its readout unit, its builder unit or both, and on the node of readout unit 0
 // the event manager.
 //
-// The event manager learns of an event when the source of its own readout unit delivers the
-// fragment, and assigns the event to a builder unit. This asks each readout unit for its fragment,
-// and says where in its memory it belongs; the readout unit writes it there, and waits for its
-// source before that if need be.
+// The source of readout unit 0 delivers the fragment of an event: then the event manager assigns
+// the event to a builder unit. The builder unit requests a fragment from each readout unit and
+// names its place in the builder unit's memory. The readout unit writes the fragment there, once
+// its source has delivered it.
 #pragma once
 
 #include <algorithm>
@@ -28,40 +28,40 @@ namespace daqloom::protocol {
 
 struct DaqpipeUnitConfig {
     DaqpipeRules rules = {};
-    ReadoutIndex readout = ReadoutIndex::none();  ///< of this node
+    ReadoutIndex readout = ReadoutIndex::none();  ///< none: no readout unit on this node
     BuilderIndex builder = BuilderIndex::none();
-    std::uint32_t readouts = 1;  ///< of the epoch
+    std::uint32_t readouts = 1;  ///< count in the epoch
     std::uint32_t builders = 1;
     base::Bytes largest_fragment = base::Bytes{1} << 20;
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
     std::uint64_t seed = 1;
 };
 
-/// The world of a unit. None of these may call the unit back.
+/// The world of a unit. Its members must not call the unit back.
 template <class World>
 concept DaqpipeWorld = requires(World& world, EventId event, ReadoutIndex readout,
                                 BuilderIndex builder, std::uint32_t slot, base::Bytes offset,
                                 base::Bytes bytes, std::uint32_t count, const UnitMessage& said) {
     world.send(readout, said);
     world.send(builder, said);
-    // ---- of a readout unit
-    /// Bytes of its fragment, asked for once; 0: its source has delivered none.
+    // ---- readout unit
+    /// Bytes of the event's fragment, asked for once; 0: the source has delivered none.
     { world.held(event) } -> std::convertible_to<base::Bytes>;
-    /// Write it there, tell the builder unit, and call
+    /// Write the fragment there, notify the builder unit, and call
     /// on_write_done(event, builder).
     world.write(event, builder, offset, bytes);
-    /// So many of its oldest fragments are not needed any more.
+    /// The `count` oldest fragments are not needed any more.
     world.give_back(count);
-    // ---- of the event manager
+    // ---- event manager
     world.assigned(event, builder);
-    // ---- of a builder unit; slots are below `credits`
+    // ---- builder unit; slots are below `credits`
     world.collect(event, slot);
     { world.place(slot, readout) } -> std::convertible_to<base::Bytes>;
     world.deliver(event, slot);  ///< then call on_consumed
 };
 
-/// Invariants: those of its machines; a fragment that is not there is asked for once and answered
-/// once, by nothing if the epoch ends without it. Invalid input is counted and otherwise ignored.
+/// Invariants: those of its machines; a missing fragment is asked for once and answered once, with
+/// no bytes if the epoch ends without it. Invalid input is counted and otherwise ignored.
 class DaqpipeUnit {
   public:
     using Config = DaqpipeUnitConfig;
@@ -74,7 +74,7 @@ class DaqpipeUnit {
 
     // ---- inputs
 
-    /// Whatever is due by now: an end of waiting. False: nothing.
+    /// Ends a wait for data that is due by now. False: nothing was due.
     template <DaqpipeWorld World>
     bool on_time(base::Time now, World& world) {
         if (now < give_up_at_) {
@@ -113,7 +113,7 @@ class DaqpipeUnit {
         }
     }
 
-    /// From the node of these units; none: it has none. False: nobody says that.
+    /// Message from the node of these units (or none). False: that node may not send it.
     template <DaqpipeWorld World>
     bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
                     base::Time /*now*/, World& world) {
@@ -157,7 +157,7 @@ class DaqpipeUnit {
         readout_->on_write_done(builder, out);
     }
 
-    /// The consumer is through with it.
+    /// The consumer has processed the event.
     template <DaqpipeWorld World>
     void on_consumed(EventId event, base::Time /*now*/, World& world) {
         BuilderOut<World> out{*this, world};
@@ -172,7 +172,7 @@ class DaqpipeUnit {
         }
     }
 
-    /// The epoch is being closed, and these are lost. Comes again when more are.
+    /// The epoch is being closed, and these units are lost. Called again when more are lost.
     template <DaqpipeWorld World>
     void on_close(std::span<const ReadoutIndex> readouts, std::span<const BuilderIndex> builders,
                   base::Time now, World& world) {
@@ -194,7 +194,7 @@ class DaqpipeUnit {
         }
     }
 
-    /// The epoch is over: what lacks fragments is given out, or dropped. Precondition: is_drained.
+    /// The epoch is over: incomplete events are delivered or dropped. Precondition: is_drained.
     template <DaqpipeWorld World>
     void on_end(World& world) {
         if (builder_) {
@@ -212,21 +212,21 @@ class DaqpipeUnit {
         return config_.rules.slot > base::Time::zero() &&
                (config_.rules.is_push ? readout_.has_value() : builder_.has_value());
     }
-    /// After on_close: what live builder units asked for is written, and what live readout units
-    /// hold of the events assigned is here.
+    /// After on_close: requests of live builder units are written, and fragments of assigned events
+    /// that live readout units hold have arrived.
     [[nodiscard]] bool is_drained() const {
         return (!readout_ || readout_->is_drained()) && (!builder_ || builder_->is_drained());
     }
-    /// The first event beyond all that this node has written something of, or was assigned.
+    /// One more than the last event that this node has written a fragment of, or was assigned.
     [[nodiscard]] std::uint64_t next_event() const {
         return std::max(readout_ ? readout_->next_event() : 0,
                         builder_ ? builder_->next_event() : 0);
     }
-    /// It waits for its source or its consumer: nobody else can help.
+    /// Whether the unit waits only for its own source or consumer.
     [[nodiscard]] bool waits_for_its_own() const;
-    /// Else on_data must not be called any more: it has given up waiting.
+    /// Whether on_data may be called: the unit has not given up waiting for its source.
     [[nodiscard]] bool wants_data() const { return !has_given_up_; }
-    /// It writes nothing, as its source has not delivered.
+    /// Whether the readout unit writes nothing because its source has not delivered.
     [[nodiscard]] bool waits_for_data() const;
     /// Fragments written.
     [[nodiscard]] std::uint64_t written() const {
@@ -236,15 +236,14 @@ class DaqpipeUnit {
     [[nodiscard]] std::uint64_t unanswered() const { return readout_ ? readout_->in_flight() : 0; }
     [[nodiscard]] std::uint64_t unexpected_messages() const;
 
-    /// None: they are on other nodes.
+    /// The event manager; none: it is on another node.
     [[nodiscard]] const EventManager* manager() const { return manager_ ? &*manager_ : nullptr; }
     [[nodiscard]] const DaqpipeReadout* readout() const { return readout_ ? &*readout_ : nullptr; }
     [[nodiscard]] const DaqpipeBuilder* builder() const { return builder_ ? &*builder_ : nullptr; }
-    /// Fragments that a readout unit may take from its source before it gives any back: those of
-    /// the events that are collected, of which the oldest may complete last, and as many again for
-    /// the next ones.
+    /// Fragments that a readout unit may take from its source before it gives any back: as many as
+    /// events are collected, of which the oldest may complete last, and as many again for the next.
     [[nodiscard]] std::uint32_t window() const { return 2 * collected(); }
-    /// Takes memory for the requests of so many.
+    /// Allocates the memory for the requests of a window.
     void reserve_window() { book_->reserve(window()); }
 
   private:
@@ -301,7 +300,7 @@ class DaqpipeUnit {
     [[nodiscard]] std::uint32_t collected() const {
         return config_.builders * config_.rules.credits;
     }
-    /// The event in whose memory the builder unit has this place.
+    /// The event slot of the builder unit's memory that contains this offset.
     [[nodiscard]] std::uint32_t slot_at(base::Bytes place) const {
         return static_cast<std::uint32_t>(place / (config_.largest_fragment * config_.readouts));
     }
@@ -331,7 +330,7 @@ class DaqpipeUnit {
 
     std::optional<DaqpipeReadout> readout_;
     std::optional<RequestBook> book_;
-    bool has_given_up_ = false;  ///< on what the source has not delivered
+    bool has_given_up_ = false;  ///< waiting for fragments that the source has not delivered
     base::Time give_up_at_ = base::Time::never();
 
     std::optional<DaqpipeBuilder> builder_;

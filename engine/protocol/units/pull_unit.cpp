@@ -11,7 +11,7 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
     PullUnit unit(std::move(config));
     const PullUnitConfig& given = unit.config_;
     const PullRules& rules = given.rules;
-    std::uint32_t responses = 0;  // at most, that are due later
+    std::uint32_t responses = 0;  // limit of pending responses
     if (given.readout == ReadoutIndex()) {
         DAQLOOM_TRY(manager,
                     EventManager::make({given.builders, rules.concurrent_events, rules.assignment},

@@ -1,9 +1,9 @@
 // Pull event building on a node: its readout unit, its builder unit or both, and on the node of
 // readout unit 0 the event manager.
 //
-// Events arrive at the event manager, which assigns them to builder units. A builder unit asks each
-// readout unit for its fragment, and says where in its memory it belongs; the readout unit writes
-// it there after its response time, and waits for its source before that if need be.
+// Events arrive at the event manager, which assigns them to builder units. A builder unit requests
+// a fragment from each readout unit and names its place in the builder unit's memory. The readout
+// unit writes the fragment there after its response time, once its source has delivered it.
 #pragma once
 
 #include <algorithm>
@@ -33,41 +33,41 @@ namespace daqloom::protocol {
 
 struct PullUnitConfig {
     PullRules rules = {};
-    ReadoutIndex readout = ReadoutIndex::none();  ///< of this node
+    ReadoutIndex readout = ReadoutIndex::none();  ///< none: no readout unit on this node
     BuilderIndex builder = BuilderIndex::none();
-    std::uint32_t readouts = 1;  ///< of the epoch
+    std::uint32_t readouts = 1;  ///< count in the epoch
     std::uint32_t builders = 1;
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
     std::uint64_t seed = 1;
-    base::Time begin = base::Time::zero();  ///< of the epoch, from which arrivals count
+    base::Time begin = base::Time::zero();  ///< start of the epoch, from which arrivals count
     bool reserves = true;  ///< memory for all requests of an epoch: none is allocated later
 };
 
-/// The world of a unit. None of these may call the unit back.
+/// The world of a unit. Its members must not call the unit back.
 template <class World>
 concept PullWorld = requires(World& world, EventId event, ReadoutIndex readout,
                              BuilderIndex builder, std::uint32_t slot, base::Bytes offset,
                              std::uint32_t count, base::Time at, const UnitMessage& said) {
     world.send(readout, said);
     world.send(builder, said);
-    // ---- of a readout unit
-    /// Write what its source has delivered of it there, tell the builder unit, and call
+    // ---- readout unit
+    /// Write the delivered bytes of the event's fragment there, notify the builder unit, and call
     /// on_write_done(event, builder).
     world.write(event, builder, offset);
-    /// So many of its oldest fragments are not needed any more.
+    /// The `count` oldest fragments are not needed any more.
     world.give_back(count);
-    // ---- of the event manager
-    /// The next event has come to it, at this time; it may be assigned later.
+    // ---- event manager
+    /// The next event has arrived at this time; it may be assigned later.
     world.arrived(at);
     world.assigned(event, builder);
-    // ---- of a builder unit; slots are below `concurrent_events`
+    // ---- builder unit; slots are below `concurrent_events`
     world.collect(event, slot);
     { world.place(slot, readout) } -> std::convertible_to<base::Bytes>;
     world.deliver(event, slot);  ///< then call on_consumed
 };
 
-/// Invariants: those of its machines; a fragment that is not there is asked for once and answered
-/// once, by nothing if the epoch ends without it. Invalid input is counted and otherwise ignored.
+/// Invariants: those of its machines; a missing fragment is asked for once and answered once, with
+/// no bytes if the epoch ends without it. Invalid input is counted and otherwise ignored.
 class PullUnit {
   public:
     using Config = PullUnitConfig;
@@ -80,15 +80,15 @@ class PullUnit {
 
     // ---- inputs
 
-    /// Whatever is due by now: arrivals, responses, processed events, an end of waiting. False:
-    /// nothing.
+    /// Handles what is due by now: arrivals, responses, processed events, the end of a wait. False:
+    /// nothing was due.
     template <PullWorld World>
     bool on_time(base::Time now, World& world) {
         if (now < due_at_) {
             return false;
         }
         give_up_waiting(now, world);
-        // What else is due does not wait for the arrivals of a long absence.
+        // Arrivals after a long absence are limited per call, so that other due work does not wait.
         for (std::uint32_t left = most_arrivals; next_arrival_ <= now && left > 0; --left) {
             ManagerOut<World> out{world};
             world.arrived(now);
@@ -98,7 +98,7 @@ class PullUnit {
         run_due(now, world);
         return true;
     }
-    /// Arrivals that were events of earlier epochs.
+    /// Skips arrivals that were events of earlier epochs.
     void skip_arrivals(std::uint64_t events) {
         for (; manager_ && events > 0; --events) {
             next_arrival_ = after_begin(manager_->arrivals.next());
@@ -115,7 +115,7 @@ class PullUnit {
         }
     }
 
-    /// From the node of these units; none: it has none. False: nobody says that.
+    /// Message from the node of these units (or none). False: that node may not send it.
     template <PullWorld World>
     bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
                     base::Time now, World& world) {
@@ -164,7 +164,7 @@ class PullUnit {
         settle(event, builder, world);
     }
 
-    /// The consumer is through with it.
+    /// The consumer has processed the event.
     template <PullWorld World>
     void on_consumed(EventId event, base::Time now, World& world) {
         const auto slot = builder_->slot_of(event);
@@ -184,7 +184,7 @@ class PullUnit {
         }
     }
 
-    /// The epoch is being closed, and these are lost. Comes again when more are.
+    /// The epoch is being closed, and these units are lost. Called again when more are lost.
     template <PullWorld World>
     void on_close(std::span<const ReadoutIndex> readouts, std::span<const BuilderIndex> builders,
                   base::Time now, World& world) {
@@ -214,40 +214,40 @@ class PullUnit {
 
     /// The next time at which on_time has work.
     [[nodiscard]] base::Time next_timer() const { return due_at_; }
-    /// After on_close: what live builder units asked for is written, and what live readout units
-    /// hold of the events assigned is built.
+    /// After on_close: requests of live builder units are written, and fragments of assigned events
+    /// that live readout units hold are built.
     [[nodiscard]] bool is_drained() const;
-    /// The first event beyond all that this node has written something of, or was assigned.
+    /// One more than the last event that this node has written a fragment of, or was assigned.
     [[nodiscard]] std::uint64_t next_event() const {
         return std::max(next_event_, builder_ ? builder_->next_event() : 0);
     }
-    /// It waits for arrivals, its source, a response time or its consumer: nobody else can help.
+    /// Whether the unit waits only for arrivals, its own source, a response time or its consumer.
     [[nodiscard]] bool waits_for_its_own() const;
-    /// Else on_data must not be called any more: it has given up waiting.
+    /// Whether on_data may be called: the unit has not given up waiting for its source.
     [[nodiscard]] bool wants_data() const { return !has_given_up_; }
-    /// Requests for fragments that its source has not delivered.
+    /// Requests for fragments that the source has not delivered.
     [[nodiscard]] std::uint32_t waits_for_data() const { return book_ ? book_->waiting() : 0; }
-    /// Fragments taken from its source.
+    /// Fragments taken from the source.
     [[nodiscard]] std::uint64_t taken() const { return book_->taken(); }
-    /// Fragments written, those that its source had not delivered among them.
+    /// Fragments written, including empty ones that the source had not delivered.
     [[nodiscard]] std::uint64_t written() const { return written_; }
     /// Fragments requested here and not written.
     [[nodiscard]] std::uint64_t unanswered() const { return unanswered_; }
     [[nodiscard]] std::uint64_t unexpected_messages() const;
 
-    /// None: they are on other nodes.
+    /// The event manager; none: it is on another node.
     [[nodiscard]] const EventManager* manager() const {
         return manager_ ? &manager_->events : nullptr;
     }
     [[nodiscard]] const PullBuilder* builder() const { return builder_ ? &*builder_ : nullptr; }
-    /// Fragments that a readout unit may take from its source before it gives any back: those of
-    /// the events that are collected, of which the oldest may complete last, as many again for the
-    /// next ones, and some of which it does not know yet that they are written.
+    /// Fragments that a readout unit may take from its source before it gives any back: as many as
+    /// events are collected, of which the oldest may complete last, as many again for the next, and
+    /// `some` whose writes are not yet reported.
     [[nodiscard]] std::uint32_t window() const { return 2 * collected() + some; }
 
   private:
     static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
-    /// At a time.
+    /// Arrivals handled in one call of on_time.
     static constexpr std::uint32_t most_arrivals = 1'024;
     static constexpr std::uint32_t some = 64;
 
@@ -408,7 +408,7 @@ class PullUnit {
         }
     }
 
-    /// The request for it is answered, or nobody waits for an answer any more.
+    /// Settles a request: it is answered, or its builder unit is lost.
     template <PullWorld World>
     void settle(EventId event, BuilderIndex builder, World& world) {
         --requests_[builder].unanswered;
@@ -418,8 +418,8 @@ class PullUnit {
         }
     }
 
-    // ---- what each request touches, in two cache lines: a simulation of 600 readout units has all
-    // of them in its cache
+    // ---- data that each request touches, in two cache lines: a simulation of 600 readout units
+    // keeps all of them in its cache
     alignas(64) base::Table<BuilderIndex, Requests> requests_;  ///< by each builder unit
     std::uint64_t next_event_ = 0;
     std::uint64_t unanswered_ = 0;
@@ -427,7 +427,7 @@ class PullUnit {
     base::Time due_at_ = base::Time::never();  ///< the earliest of timers, arrival, end of waiting
     bool responds_at_once_ = false;
     bool any_is_lost_ = false;
-    bool has_given_up_ = false;  ///< on what the source has not delivered
+    bool has_given_up_ = false;  ///< waiting for fragments that the source has not delivered
     alignas(64) std::optional<RequestBook> book_;
 
     base::DelayDistribution response_;

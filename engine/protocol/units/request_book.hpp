@@ -20,13 +20,13 @@
 
 namespace daqloom::protocol {
 
-/// MFPs are numbered from 0, as their stream has them. Two bits for each that is taken: a
-/// simulation has a book for each of hundreds of readout units, with ten thousands of MFPs.
+/// MFPs are numbered from 0 within their stream. Two bits for each MFP taken: a simulation has a
+/// book for each of hundreds of readout units, with ten thousands of MFPs.
 class RequestBook {
   public:
     struct Request {
         BuilderIndex builder{};
-        base::Bytes offset = 0;  ///< in its memory
+        base::Bytes offset = 0;  ///< place in the builder unit's memory
     };
     enum class Answer {
         now,      ///< the MFP has been taken
@@ -66,7 +66,7 @@ class RequestBook {
         return Answer::later;
     }
 
-    /// The next MFP is there. Returns its request, if there is one already.
+    /// The next MFP is taken. Returns its request, if one came earlier.
     std::optional<Request> on_taken() {
         const std::uint64_t mfp = taken_++;
         if (taken_ / kPerWord - given_back_ / kPerWord >= words_.size()) {
@@ -85,8 +85,8 @@ class RequestBook {
         return Request{page.builder, page.offset};
     }
 
-    /// The MFP, which was requested, is not needed any more. Returns how many of the oldest can be
-    /// given back now.
+    /// A requested MFP is not needed any more. Returns how many of the oldest can be given back
+    /// now.
     std::uint32_t on_written(std::uint64_t mfp) {
         if (mfp < taken_) {
             add(mfp, State::written);
@@ -104,9 +104,9 @@ class RequestBook {
     }
 
     [[nodiscard]] std::uint64_t taken() const { return taken_; }
-    /// Requests for MFPs that are not there.
+    /// Requests for MFPs that have not been taken.
     [[nodiscard]] std::uint32_t waiting() const { return waiting_; }
-    /// Calls `see(mfp, request)` for each of them, in order.
+    /// Calls `see(mfp, request)` for each waiting request, in order.
     template <class See>
     void each_waiting(See see) {
         for (std::uint32_t place = 0; place < coming_.size(); ++place) {
@@ -117,7 +117,7 @@ class RequestBook {
     }
 
   private:
-    /// Bits: an MFP is asked for, then written as well.
+    /// State bits of an MFP: requested, and then also written.
     enum class State : std::uint8_t { open = 0, asked = 1, written = 3 };
     struct Page {
         base::Bytes offset = 0;

@@ -1,9 +1,9 @@
 // Linear shifting on a node: its readout unit, which goes from phase to phase, with or without
 // synchronisation, its builder unit, or both.
 //
-// A readout unit announces the sizes of its MFPs to the builder unit of each MEP, which answers
-// with their offsets in its memory; in the phase of that builder unit the readout unit writes them
-// there, at once or when the builder unit lets it.
+// A readout unit announces the sizes of its MFPs to the builder unit of each MEP, which grants
+// offsets in its memory. In the phase of that builder unit the readout unit writes the MFPs there,
+// at once or when the builder unit sends `go`.
 #pragma once
 
 #include <algorithm>
@@ -28,30 +28,31 @@
 
 namespace daqloom::protocol {
 
-/// Rounded down, at least one: behind so many, units that may leave step wait for each other.
+/// Barriers in a round, rounded down, at least one; at the last, units that may leave step all
+/// wait.
 std::uint32_t barriers_of_round(const ShiftRules& rules, const LinearShift& shift);
 
 struct ShiftUnitConfig : ShiftRules {
     ReadoutIndex self = ReadoutIndex::none();  ///< none: the node has no readout unit
-    std::uint64_t rounds = 0;  ///< by count: after so many it is finished; 0: goes on for ever
+    std::uint64_t rounds = 0;  ///< by count: rounds until the unit is finished; 0: no end
     PushReadoutConfig readout = {};
-    PushBuilderConfig builder = {.self = BuilderIndex::none()};  ///< the same
+    PushBuilderConfig builder = {.self = BuilderIndex::none()};  ///< none: no builder unit
 
-    /// Buffers have room for the MEPs of a round and of the next one. What is left open: which
-    /// units the node has, and bytes.
+    /// The configuration with buffers for the MEPs of two rounds, but without unit numbers and
+    /// sizes in bytes.
     static ShiftUnitConfig sized(const ShiftRules& rules, const LinearShift& shift,
                                  std::uint32_t streams);
-    /// Leaves the barrier groups of an epoch, in which readout units have these numbers in the run.
+    /// Keeps the barrier groups of an epoch whose readout units have these numbers in the run.
     void keep_groups_of(const base::Table<ReadoutIndex, ReadoutIndex>& in_run);
 };
 
 /// The stages of a phase.
 enum class ShiftStage {
-    entering,    ///< it has been told to go on
-    asking,      ///< it is its builder's turn, which does not let it write yet
-    sending,     ///< it is its builder's turn
-    idle,        ///< the slot to which it would send is a dummy
-    in_barrier,  ///< it is through and waits for the others
+    entering,    ///< ready for the next phase
+    asking,      ///< the builder's turn, but `go` is missing
+    sending,     ///< the builder's turn
+    idle,        ///< a dummy in place of the builder
+    in_barrier,  ///< done, waiting for other units
     finished,
 };
 
@@ -67,7 +68,7 @@ struct StageClock {
     }
 };
 
-/// The world of a unit. None of these may call the unit back.
+/// The world of a unit. Its members must not call the unit back.
 template <class World>
 concept ShiftWorld =
     requires(World& world, ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
@@ -78,56 +79,54 @@ concept ShiftWorld =
         /// Call on_timer: for the next phase at once or after some jitter, for a window at this
         /// time of the node's own clock.
         world.set_timer(at, timer);
-        // ---- of a readout unit; see PushReadoutOut
+        // ---- readout unit; see PushReadoutOut
         world.admitted(stream, mep, bytes);
         world.write(write);
         world.acknowledge(stream, mep);
         /// ShiftBarrier::external: call on_released when all units have entered this generation.
         world.enter_barrier(step);
-        /// For whoever keeps a record: from now on, the unit is in this stage of this step.
+        /// For records of stages: from now on, the unit is in this stage of this step.
         world.stage(step, stage);
-        // ---- of a builder unit
-        world.answered(mep, bool{});       ///< whether it is granted; the answers go out now
-        world.deliver(mep, bytes, bytes);  ///< it lies there, so large: call on_consumed
+        // ---- builder unit
+        world.answered(mep, bool{});       ///< whether the MEP is granted; the answers go out now
+        world.deliver(mep, bytes, bytes);  ///< the MEP's offset and bytes: call on_consumed
     };
 
 /// Steps are phases counted through all rounds: step s is phase s mod phases of round s / phases.
 ///
-/// By count, the readout unit writes, in round r, its builder's MEPs r · meps_per_phase and on, as
-/// many as that; waits for their completion, or until no more are under way than the phases before
-/// this one may leave over; enters the barrier where one is due, after every `phases_per_barrier`
-/// steps; and goes on. As its writes have completed, everybody's have when the barrier releases it.
-/// With slack it goes on before that, until it is so many barriers ahead; it enters one after the
-/// other, each when the one before has released it.
-/// A unit that may leave step goes on from barriers at which it does not wait, enters them in the
-/// same way, and waits at the last one of each round: nobody gets further ahead than that.
-/// What a dummy's phase lasts, a barrier or the last write decides.
+/// By count, the readout unit writes in round r its builder's MEPs from r · meps_per_phase on,
+/// meps_per_phase of them. It waits until they are written, or until no more writes are under way
+/// than earlier phases may leave over, and enters the barrier where one is due, after every
+/// `phases_per_barrier` steps. When the barrier releases it, the writes of all units are complete.
+/// With slack it goes on before that, until it is `barrier_slack` barriers ahead; it enters each
+/// barrier when the one before has released it. A unit that may leave step skips the wait at some
+/// barriers, but enters all of them, and waits at the last one of each round.
+/// A dummy's phase ends with a barrier or with the last write under way.
 ///
-/// Behind a barrier of neighbours a unit goes on when the one behind which it follows, from builder
-/// unit to builder unit, is through; the first of a group is followed by the last, one phase ahead.
-/// On a leaf switch, D-mod-K gives them the same way up in turn. Builder units that let one write
-/// at a time keep all others in their order, and only the last waits: one message a phase for each
-/// group.
+/// With a neighbour barrier a unit goes on when the unit before it in its group has finished with
+/// that builder unit; the first of a group follows the last, one phase ahead. On a leaf switch,
+/// D-mod-K gives a group the same uplink in turn. Builder units that permit one write at a time
+/// keep all others in order, and only the last waits: one message a phase for each group.
 ///
 /// By time, step s is the window [start + s · window, start + (s + 1) · window) of the node's
-/// clock, and the unit writes what its builder has room for, as long as a write can end before the
-/// grace period. How far clocks agree is the world's business: it translates the times of timers.
+/// clock, and the unit writes what its builder has granted, as long as a write can end before the
+/// grace period. The world translates the times of timers, within the accuracy of its clocks.
 ///
-/// Where the builder unit sets the pace, the readout unit asks it when all that it is to write in
-/// the phase is granted, or in a window what is, and writes when it may (see WritePacer); what it
-/// writes to its own node goes at once. It measures how long an answer takes, and says so when it
-/// asks the next one.
+/// Where the builder unit sets the pace, the readout unit sends a request when all that it writes
+/// in the phase is granted (in a window: what is granted by then), and writes after `go` (see
+/// WritePacer). Writes to its own node need no request. It measures the round trip of a request and
+/// reports it in the next one.
 ///
-/// A message counts only if it comes from a node with a unit that may send it; a builder unit
-/// answers for its own MEPs. Invalid input is counted and otherwise ignored.
+/// Messages count only from a node with a unit that may send them; a builder unit answers for its
+/// own MEPs. Invalid input is counted and otherwise ignored.
 class ShiftUnit {
   public:
     struct Counters {
         std::uint64_t steps = 0;          ///< completed
         std::uint64_t idle_steps = 0;     ///< of these, with a dummy
         std::uint64_t skipped_steps = 0;  ///< by time: the timer came more than a window late
-        std::uint64_t passed = 0;         ///< barriers at which it did not wait, out of step
-        std::uint64_t unexpected = 0;     ///< inputs ignored: out of turn, or of the other kind
+        std::uint64_t passed = 0;         ///< barriers without a wait, out of step
+        std::uint64_t unexpected = 0;     ///< inputs ignored: out of turn, or wrong PhaseChange
         std::uint64_t late = 0;           ///< inputs ignored: for phases after on_close
         std::uint64_t unneeded = 0;       ///< answers to requests that had been withdrawn
     };
@@ -136,7 +135,7 @@ class ShiftUnit {
 
     // ---- inputs
 
-    /// To begin with, once. `at`: when the first window opens, by the node's own clock.
+    /// Starts the unit, once. `at`: start of the first window, by the node's own clock.
     template <ShiftWorld World>
     void on_start(base::Time at, base::Time now, World& world) {
         if (!readout_ || stage_ != Stage::before) {
@@ -155,7 +154,7 @@ class ShiftUnit {
         }
     }
 
-    /// `now`, of a window: by the node's own clock.
+    /// `now`: for a window, by the node's own clock.
     template <ShiftWorld World>
     void on_timer(UnitTimer::What what, base::Time now, World& world) {
         using What = UnitTimer::What;
@@ -173,7 +172,7 @@ class ShiftUnit {
         }
     }
 
-    /// From the node of these units; none: it has none. False: nobody there says that.
+    /// Message from the node of these units (or none). False: that node may not send it.
     template <ShiftWorld World>
     bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
                     base::Time now, World& world) {
@@ -232,7 +231,7 @@ class ShiftUnit {
         return true;
     }
 
-    /// By the external barrier.
+    /// The external barrier releases a generation.
     template <ShiftWorld World>
     void on_released(std::uint64_t generation, base::Time now, World& world) {
         if (config_.barrier != ShiftBarrier::external || stage_ == Stage::closed ||
@@ -277,13 +276,13 @@ class ShiftUnit {
             pace([&](auto& to) { pacer_->on_written(readout, number, now, to); }, world);
         }
     }
-    /// The consumer is through with it.
+    /// The consumer has processed the MEP.
     template <ShiftWorld World>
     void on_consumed(MepId mep, World& world) {
         Out<World> out{*this, world};
         builder_->on_processed(mep, out);
     }
-    /// Only MEPs before this one may be answered, until the next call.
+    /// MEPs from this one on may not be answered, until the next call.
     template <ShiftWorld World>
     void on_lease(std::uint64_t mep_end, World& world) {
         if (builder_) {
@@ -292,8 +291,8 @@ class ShiftUnit {
         }
     }
 
-    /// The epoch is being closed, and these are lost: no more phases, barriers and windows; from
-    /// now on the readout unit writes what it may. Comes again when more are lost.
+    /// The epoch is being closed, and these units are lost: no more phases, barriers and windows;
+    /// the readout unit writes all that is granted. Called again when more are lost.
     template <ShiftWorld World>
     void on_close(std::span<const ReadoutIndex> readouts, std::span<const BuilderIndex> builders,
                   base::Time now, World& world) {
@@ -311,7 +310,7 @@ class ShiftUnit {
         reached_ = entered_;  // no more barriers
         awaits_ = Awaits::nothing;
     }
-    /// The epoch is over: MEPs that lack MFPs are delivered or dropped, MFPs before `next_mep`, the
+    /// The epoch is over: MEPs that lack MFPs are delivered or dropped; MFPs before `next_mep`, the
     /// largest of all live units, are acknowledged. Precondition: is_drained.
     template <ShiftWorld World>
     void on_end(std::uint64_t next_mep, World& world) {
@@ -324,31 +323,31 @@ class ShiftUnit {
         }
     }
 
-    // ---- what is so
+    // ---- observers
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// None: the node has no such unit.
+    /// The readout unit and the builder unit; none: the node has no such unit.
     [[nodiscard]] const PushReadout* readout() const { return readout_ ? &*readout_ : nullptr; }
     [[nodiscard]] const PushBuilder* builder() const { return builder_ ? &*builder_ : nullptr; }
-    /// None: the node has no builder unit, or the schedule sets the pace.
+    /// The pacer; none: the node has no builder unit, or the schedule sets the pace.
     [[nodiscard]] const WritePacer* pacer() const { return pacer_ ? &*pacer_ : nullptr; }
-    /// None: it waits at each barrier, or there is none.
+    /// The step keeper; none: the unit waits at each barrier, or there is no barrier.
     [[nodiscard]] const StepKeeper* keeper() const { return keeper_ ? &*keeper_ : nullptr; }
     [[nodiscard]] std::uint64_t step() const { return step_; }
     [[nodiscard]] bool is_finished() const {
         return stage_ == Stage::finished || stage_ == Stage::closed;
     }
-    /// After on_close: all that live units have granted is written, and built as far as it came.
+    /// After on_close: all grants of live units are written, and the MEPs built as far as possible.
     [[nodiscard]] bool is_drained() const;
-    /// The first MEP that the next epoch may take, as far as this node knows. Precondition:
+    /// The first MEP that the next epoch may take, to this node's knowledge. Precondition:
     /// is_drained.
     [[nodiscard]] std::uint64_t next_mep() const;
 
-    /// Inputs that had no effect, those of units that were lost included.
+    /// Inputs that had no effect, including those of lost units.
     struct Ignored {
         std::uint64_t messages = 0;
         std::uint64_t writes = 0;
-        std::uint64_t others = 0;  ///< by its own world
+        std::uint64_t others = 0;  ///< from the unit's own world
     };
     [[nodiscard]] Ignored ignored() const;
 
@@ -367,7 +366,7 @@ class ShiftUnit {
     /// Where the builder unit sets the pace: what the readout unit needs before it writes.
     enum class Awaits : std::uint8_t { nothing, grants, go };
 
-    /// What the parts ask for goes out; that a turn or a barrier is over is for the unit itself.
+    /// Outputs of the parts: forwarded to the world, except the ends of turns and barriers.
     template <class World>
     struct Out {
         using Kind = UnitMessage::Kind;
@@ -379,7 +378,7 @@ class ShiftUnit {
                   std::uint32_t round = 0) {
             world.send(to, UnitMessage{kind, round, number, values});
         }
-        // ---- of the readout unit
+        // ---- readout unit
         void admitted(StreamIndex stream, MepId mep, base::Bytes place) {
             world.admitted(stream, mep, place);
         }
@@ -396,7 +395,7 @@ class ShiftUnit {
             send(unit.group_[to], Kind::barrier, message.generation, {}, message.round);
         }
         void released(std::uint64_t) { ++unit.released_; }
-        // ---- of the builder unit
+        // ---- builder unit
         void grant(ReadoutIndex to, MepId mep, std::span<const base::Bytes> offsets) {
             world.answered(mep, true);
             send(to, Kind::grant, number(mep), offsets);
@@ -425,7 +424,7 @@ class ShiftUnit {
     static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
     void ignore() { ++(stage_ == Stage::closed ? counters_.late : counters_.unexpected); }
 
-    /// The unit has got to the phase for which it is ready.
+    /// Begins the phase for which the unit is ready.
     template <ShiftWorld World>
     void begin_phase(World& world) {
         began_ = now_;
@@ -443,8 +442,8 @@ class ShiftUnit {
         }
     }
 
-    /// Of the builder whose turn it is; a dummy gets nothing, and its turn ends when no more than
-    /// may be left over is under way.
+    /// Begins the turn of the phase's builder. A dummy gets nothing, and its turn ends when the
+    /// writes under way are within the limit left over.
     template <ShiftWorld World>
     void take_turn(World& world) {
         stage_ = Stage::sending;
@@ -466,10 +465,10 @@ class ShiftUnit {
         go_on(world);
     }
 
-    // ---- where the builder unit sets the pace
+    // ---- pace set by the builder unit
 
-    /// As soon as what it is to write is granted; by count, a turn in which all is discarded ends
-    /// without an answer.
+    /// Requests the writes of the turn once they are granted; by count, a turn in which all MEPs
+    /// are discarded ends without a request.
     template <ShiftWorld World>
     void ask(World& world) {
         const BuilderIndex builder = partner();
@@ -521,7 +520,7 @@ class ShiftUnit {
         }
     }
 
-    /// At the end of a window: what was asked for and has not begun.
+    /// Withdraws, at the end of a window, a request whose writes are not all made.
     template <ShiftWorld World>
     void withdraw(World& world) {
         if (awaits_ == Awaits::go || is_writing_) {
@@ -534,7 +533,7 @@ class ShiftUnit {
         is_writing_ = false;
     }
 
-    /// When the epoch is closed, nobody needs to ask any more.
+    /// Passes an input to the pacer, until the epoch is closed.
     template <class Input, ShiftWorld World>
     void pace(Input input, World& world) {
         if (stage_ == Stage::closed) {
@@ -580,7 +579,7 @@ class ShiftUnit {
         world.stage(ended, ShiftStage::in_barrier);
     }
 
-    /// Enters the next barrier that it has come to, and goes on if it may.
+    /// Enters the next barrier reached, and goes on if the unit may.
     template <ShiftWorld World>
     void synchronise(World& world) {
         while (entered_ == released_ && entered_ < reached_) {
@@ -599,7 +598,7 @@ class ShiftUnit {
         }
     }
 
-    /// The last one that it has come to.
+    /// Leaves the last barrier reached.
     void leave_barrier() {
         if (!keeper_) {
             return;
@@ -625,7 +624,7 @@ class ShiftUnit {
     template <ShiftWorld World>
     void change_window(World& world) {
         const base::Time due = start_ + config_.window * static_cast<std::int64_t>(next_step_);
-        if (now_ < due) {  // not ours, or our clock was set back
+        if (now_ < due) {  // a foreign timer, or the clock was set back
             world.set_timer(due, {UnitTimer::What::window});
             return;
         }
@@ -648,7 +647,8 @@ class ShiftUnit {
             readout_->on_turn_over();
             awaits_ = Awaits::grants;
             ask(world);
-            asked_ = base::Time::never();  // by its own clock, which answers do not go by
+            asked_ = base::Time::never();  // no measurement: the window began by the node's clock,
+                                           // answers come by another
         } else {
             world.stage(step_, ShiftStage::sending);
             until_ = PushReadout::without_end;
@@ -657,7 +657,7 @@ class ShiftUnit {
         world.set_timer(end, {UnitTimer::What::window});
     }
 
-    /// Of the steps before this one; none where all have to be complete when it ends.
+    /// Writes that may be left over after this step; 0 before a barrier and at the end.
     [[nodiscard]] std::uint64_t writes_left_over() const {
         const std::uint64_t next = step_ + 1;
         if (is_barrier_due(next) || next == config_.rounds * shift_.phases()) {
@@ -666,56 +666,56 @@ class ShiftUnit {
         return std::uint64_t{config_.phases_under_way - 1} * config_.meps_per_phase *
                config_.readout.streams;
     }
-    /// Before this step.
+    /// Whether a barrier comes before this step.
     [[nodiscard]] bool is_barrier_due(std::uint64_t step) const {
         return config_.barrier != ShiftBarrier::none && step % config_.phases_per_barrier == 0;
     }
     [[nodiscard]] std::uint32_t phase() const {
         return static_cast<std::uint32_t>(step_ % shift_.phases());
     }
-    /// Of the barriers that it comes to, counted from 1.
+    /// `barrier`: counted from 1, among the barriers reached.
     [[nodiscard]] bool waits_at(std::uint64_t barrier) const {
         return !keeper_ || keeper_->waits_at(barrier);
     }
-    /// Whether all who wait for each other go on from the next barrier together.
+    /// Whether all units that wait for each other leave the next barrier together.
     [[nodiscard]] bool is_kept_in_step() const {
         return config_.barrier != ShiftBarrier::neighbour && config_.barrier_slack == 0 &&
                waits_at(reached_ + 1);
     }
-    /// To whom it sends in this phase, or none.
+    /// The builder unit to which this phase sends, or none.
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
     [[nodiscard]] bool is_paced() const { return config_.pace == Pace::builder; }
-    /// A copy within the node needs no link: nobody is asked.
+    /// Whether writes need a request; copies within the node need none, as they use no link.
     [[nodiscard]] bool asks() const { return is_paced() && partner() != config_.builder.self; }
     [[nodiscard]] bool is_by_time() const { return config_.change == PhaseChange::by_time; }
 
     ShiftUnitConfig config_;
     LinearShift shift_;
     std::optional<PushReadout> readout_;
-    std::optional<Barrier> barrier_;    ///< none: unsynchronised, by time, or somebody else's
-    std::optional<StepKeeper> keeper_;  ///< none: it waits at each barrier
-    base::Time round_began_ = base::Time::zero();  ///< with a keeper: the barriers of a round
+    std::optional<Barrier> barrier_;               ///< none: unsynchronised, by time, or external
+    std::optional<StepKeeper> keeper_;             ///< none: it waits at each barrier
+    base::Time round_began_ = base::Time::zero();  ///< with a keeper: start of the round
     std::vector<ReadoutIndex> group_;  ///< of units that wait for each other, in ascending order
     std::optional<PushBuilder> builder_;
-    std::optional<WritePacer> pacer_;  ///< beside a builder unit that sets the pace
+    std::optional<WritePacer> pacer_;  ///< for a builder unit that sets the pace
     Stage stage_ = Stage::before;
-    std::uint64_t step_ = 0;       ///< the one it is in; in the barrier already the next
+    std::uint64_t step_ = 0;       ///< current step; in the barrier already the next one
     std::uint64_t next_step_ = 0;  ///< by time
     base::Time start_ = base::Time::zero();
     bool idle_ = false;  ///< this phase is a dummy's
-    base::Time now_;     ///< of the last input that has a time
-    base::Time began_;   ///< of this phase, or of what it writes in it as its builder unit lets it
-    base::Time length_;  ///< of the last phase in which it sent, or was let to
+    base::Time now_;     ///< time of the last input that has one
+    base::Time began_;   ///< start of this phase, or of its writes after `go`
+    base::Time length_;  ///< length of the last phase in which the unit was permitted to send
     bool turn_done_ = false;
-    std::uint64_t reached_ = 0;                  ///< barriers that it has come to
-    std::uint64_t entered_ = 0;                  ///< of these
-    std::uint64_t released_ = 0;                 ///< of these
-    std::uint64_t until_ = 0;                    ///< of its builder unit's MEPs, in this turn
-    base::Time deadline_ = base::Time::never();  ///< by time
+    std::uint64_t reached_ = 0;                  ///< barriers reached
+    std::uint64_t entered_ = 0;                  ///< barriers entered
+    std::uint64_t released_ = 0;                 ///< barriers that have released the unit
+    std::uint64_t until_ = 0;                    ///< end of the builder unit's MEPs in this turn
+    base::Time deadline_ = base::Time::never();  ///< deadline of the window
     Awaits awaits_ = Awaits::nothing;
-    bool is_writing_ = false;                     ///< what it has asked for
-    std::uint64_t request_ = 0;                   ///< its last one
-    std::uint64_t writes_before_ = 0;             ///< it was answered
+    bool is_writing_ = false;                     ///< the writes of request_ have begun
+    std::uint64_t request_ = 0;                   ///< number of the last request
+    std::uint64_t writes_before_ = 0;             ///< writes made before `go`
     base::Time asked_;                            ///< never: its round trip is not measured
     base::Time round_trip_ = base::Time::zero();  ///< of an earlier request
     Counters counters_;

@@ -1,4 +1,4 @@
-// What a unit has to do later, and when: it asks its world for timers, and its world calls it.
+// Timers of a unit: it sets them in its world, which calls the unit when they are due.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace daqloom::protocol {
 
 struct UnitTimer {
     enum class What : std::uint8_t {
-        response,   ///< readout unit: to the request for `event`
+        response,   ///< readout unit: respond to the request for `event`
         processed,  ///< builder unit: the processing of `event` is over
         phase,      ///< shift: the next phase begins
         window,     ///< shift: a time window begins, by the node's clock
@@ -25,17 +25,17 @@ struct UnitTimer {
     };
     What what = What::response;
     EventId event{};
-    BuilderIndex builder{};  ///< response: who has asked
-    base::Bytes offset = 0;  ///< response: where it belongs in the builder unit's memory
+    BuilderIndex builder{};  ///< response: the builder unit that has asked
+    base::Bytes offset = 0;  ///< response: place in the builder unit's memory
 
-    /// Shift: what a node may be late for by some jitter.
+    /// Shift: begins a phase or window, which nodes may do late by some jitter.
     [[nodiscard]] constexpr bool begins_phase() const {
         return what == What::phase || what == What::window;
     }
 };
 
-/// For worlds that look for what is due: the earliest timer comes first, of two at the same time
-/// the one that was asked for first.
+/// Pending timers, for worlds that poll: the earliest comes first; of two at the same time, the one
+/// set first.
 class Timers {
   public:
     /// No call of `set` allocates while fewer than `most` are pending.
@@ -45,11 +45,11 @@ class Timers {
         pending_.push_back({at, next_++, timer});
         std::ranges::push_heap(pending_, std::greater{});
     }
-    /// `never`: none is pending.
+    /// The earliest time; `never`: none is pending.
     [[nodiscard]] base::Time next() const {
         return pending_.empty() ? base::Time::never() : pending_.front().at;
     }
-    /// Takes one that is due; none: none is.
+    /// Takes a timer that is due, or none.
     std::optional<UnitTimer> take(base::Time now) {
         if (now < next() || pending_.empty()) {
             return std::nullopt;

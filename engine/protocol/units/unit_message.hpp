@@ -20,17 +20,17 @@ struct UnitMessage {
         grant = 2,        ///< builder to readout: `values` are offsets in the builder's buffer
         discard = 3,      ///< builder to readout: MEP `number` is not wanted
         barrier = 4,      ///< readout to readout: generation `number`, `round`
-        last_answer = 5,  ///< builder to readout: answered are its turns up to but without
-                          ///< `number`; in DAQPIPE, it asks for so many MFPs in all
+        last_answer = 5,  ///< builder to readout: end of the turns it has answered; in DAQPIPE,
+                          ///< total number of MFPs that it requests
         assign = 6,       ///< event manager to builder: event `number`
-        done = 7,         ///< builder to event manager: event `number` needs no credit any more
+        done = 7,         ///< builder to event manager: event `number` has freed its credit
         request = 8,      ///< builder to readout: event `number` to the offset in `values`
         closing = 9,      ///< builder to readout: it closes, and has answered turns up to `number`
         last_announcement = 10,  ///< readout to builder: no turn from `number` on is to be answered
         last_assignment = 11,    ///< event manager to builder: it gets `number` events in all
         ready = 12,              ///< readout to builder: `number` and `values` of a WriteRequest
-        go = 13,       ///< builder to readout: it may, after its request was held so long (ps)
-        through = 14,  ///< readout to builder: of request `number` it makes so many writes only
+        go = 13,       ///< builder to readout: permits a request, held for `values[0]` (ps)
+        through = 14,  ///< readout to builder: request `number` ends after so many writes
     };
 
     Kind kind = Kind::announce;
@@ -46,10 +46,10 @@ constexpr std::size_t encoded_bytes(const UnitMessage& message) {
     return 16 + 8 * message.values.size();
 }
 
-/// To the front of `out`. Precondition: as many values as may be, and room for `encoded_bytes`.
+/// Encodes to the front of `out`. Precondition: room for `encoded_bytes`.
 void encode_message(const UnitMessage& message, std::span<std::byte> out);
 
-/// None: no such message. Its values, none of them negative, are put into `values`.
+/// The decoded message, or none. Its values, none of them negative, are put into `values`.
 std::optional<UnitMessage> decode_message(std::span<const std::byte> bytes,
                                           std::span<base::Bytes> values);
 
