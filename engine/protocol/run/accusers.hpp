@@ -1,4 +1,4 @@
-// Whom units accuse of being unreachable, and whom to believe.
+// Reports of units that others are unreachable, and which of these reports to believe.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace daqloom::protocol {
 /// For each unit that others cannot reach, the units that report so.
 using Accusers = std::map<UnitIndex, std::set<UnitIndex>>;
 
-/// Takes in whom a member cannot reach; only members count, and not the member itself.
+/// Adds the units that a member cannot reach; only members count, and not the member itself.
 template <class Units>
 void accuse(Accusers& accusers, UnitIndex by, const Units& accused,
             const std::set<UnitIndex>& members) {

@@ -40,7 +40,7 @@ std::uint64_t Leases::renew(base::Time now, UnitIndex unit) {
 void Leases::prepared(UnitIndex unit, std::uint64_t session) {
     const auto leased = units_.find(unit);
     if (leased != units_.end() &&
-        leased->second.member.session == session) {  // else another was in that
+        leased->second.member.session == session) {  // otherwise another process was in that epoch
         leased->second.is_settled = leased->second.has_told = true;
     }
 }

@@ -1,8 +1,8 @@
 // Leases of MEPs, as the run control counts them: it knows where the next epoch begins.
 //
-// A unit may begin MEPs so long without hearing from its run control. It counts its lease from the
-// moment at which it sent the last report that the run control has received (unit_lease.hpp). The
-// run control receives that report later, so it declares the unit lost later than the unit stops
+// A unit may begin MEPs for the length of its lease without contact to the run control. It counts
+// from the time at which it sent the last report that was received (unit_lease.hpp). The run
+// control receives that report later, so it declares the unit lost later than the unit stops
 // beginning MEPs: no clocks are compared, and message delays cannot reverse the order.
 #pragma once
 
@@ -44,10 +44,10 @@ class Leases {
     /// Renews the lease of a member that has reported; returns its new `mep_end`.
     std::uint64_t renew(base::Time now, UnitIndex unit);
 
-    // ---- who will answer no more
+    // ---- processes that will answer no more
     /// A process has prepared a new epoch: it has reported on the previous one.
     void prepared(UnitIndex unit, std::uint64_t session);
-    /// A process last started in the epoch `ended` has reported on it.
+    /// A process last started in the epoch `ended` has sent its final report.
     void last_words(UnitIndex unit, std::uint32_t ended);
     /// The final counters of a process have been read from its memory.
     void read(UnitIndex unit);
@@ -67,7 +67,7 @@ class Leases {
         Member member;
         std::uint64_t mep_end = 0;  ///< it may have answered MEPs before this one
         bool is_settled = false;    ///< all MEPs that it answered are known
-        /// It has itself reported them, with the MEPs that it wrote, after its epoch.
+        /// The unit itself has reported them, with the MEPs that it wrote, after its epoch.
         bool has_told = false;
         /// Other units went on with MEPs of that epoch without it.
         bool was_left_out = false;
@@ -80,7 +80,7 @@ class Leases {
     std::uint64_t next_mep_ = 0;
     std::uint32_t epoch_ = 0;
     std::map<UnitIndex, Leased> units_;
-    double pace_hz_ = 0;  ///< MEPs per second, at most, of late
+    double pace_hz_ = 0;  ///< recent limit of MEPs per second
     base::Time paced_at_ = base::Time::zero();
     std::uint64_t paced_mep_ = 0;  ///< the next MEP at that time
 };

@@ -20,7 +20,7 @@ Balance held_against(std::int64_t share, const MepsCounted& counted) {
 }  // namespace
 
 MepsCounted MepsCounted::of(const NamedCounters& totals) {
-    // Of a unit that reports what cannot be, the sums still are numbers.
+    // Saturating sums: a unit may report impossible counts.
     const auto count = [&](const char* name) {
         return std::max<std::int64_t>(totals.count(name), 0);
     };
@@ -111,7 +111,7 @@ Balance Ledger::balance_of(const Epoch& epoch, std::uint64_t next_mep,
     }
     const auto builders = static_cast<std::int64_t>(epoch.builders.size());
     for (std::size_t turn = 0; turn < epoch.builders.size(); ++turn) {
-        // The first of them take one more where not all have the same number.
+        // Equal shares in turn; where `meps` is no multiple, the first builders take one more.
         const std::int64_t rest = builders - 1 - static_cast<std::int64_t>(turn);
         found +=
             held_against(saturating_sum(meps, rest) / builders, counted.at(epoch.builders[turn]));

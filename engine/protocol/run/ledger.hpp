@@ -47,20 +47,20 @@ struct Balance {
 /// Keeps the accounts of a run.
 class Ledger {
   public:
-    /// What a unit has counted since the run began.
+    /// Counts of a unit since the run began.
     using Totals = std::function<MepsCounted(UnitIndex)>;
 
     /// takes_turns: see RunPlan.
     explicit Ledger(bool takes_turns) : takes_turns_(takes_turns) {}
 
-    /// Begins an epoch with this MEP. What its builder units, in the order of their turns, have
-    /// counted until now belongs to earlier epochs.
+    /// Begins an epoch with this MEP. Counts until now of its builder units, which are listed in
+    /// the order of their turns, belong to earlier epochs.
     void begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builders,
                const Totals& totals);
 
     /// The balance up to a MEP, the first that no unit is known to have answered.
     [[nodiscard]] Balance balance(std::uint64_t next_mep, const Totals& totals) const;
-    /// That of the epochs that another has followed.
+    /// The balance of the epochs that another has followed.
     [[nodiscard]] Balance ended(const Totals& totals) const;
 
   private:
@@ -71,7 +71,7 @@ class Ledger {
         std::vector<UnitIndex> builders;
         ByUnit before;
         std::optional<std::uint64_t> end = std::nullopt;
-        ByUnit counted = {};  ///< of units that report no more in this epoch
+        ByUnit counted = {};  ///< counts of units that report no more in this epoch
 
         [[nodiscard]] bool is_closed() const { return counted.size() == before.size(); }
     };

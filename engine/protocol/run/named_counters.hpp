@@ -1,4 +1,4 @@
-// What a unit has counted, by name.
+// Counters of a unit, by name.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace daqloom::protocol {
 
 /// A reading of a unit's counters: whole numbers, and times in seconds (`…_s`). The run control
-/// knows those of `counter_names` and sums all others without knowing them.
+/// interprets those of `counter_names` and only sums all others.
 struct NamedCounters {
     using Value = std::variant<std::int64_t, double>;
 
@@ -37,7 +37,7 @@ inline constexpr const char* meps_incomplete = "meps_incomplete";
 inline constexpr const char* meps_dropped = "meps_dropped";
 inline constexpr const char* meps_discarded = "meps_discarded";
 inline constexpr const char* meps_not_written = "meps_not_written";
-/// The name of an error of the file system, such as ENOSPC, follows.
+/// Prefix; the name of a file-system error follows, such as ENOSPC.
 inline constexpr const char* not_written = "not_written.";
 
 }  // namespace counter_names

@@ -1,4 +1,4 @@
-// The outputs of the run control: orders to units, and what is to be done to their processes.
+// The outputs of the run control: orders to units, and actions on their processes.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace daqloom::protocol {
 
 namespace orders {
 
-/// To configure the unit; how is not for the run control to know.
+/// Order to configure the unit; the configuration itself does not pass through the run control.
 struct Configure {
     DAQLOOM_FIELDS(Configure,
                    (base::Time, lease,
                     "How long the unit may begin MEPs after a report that was received."))
 };
 
-/// To make a new transport for a new epoch.
+/// Order to make a new transport for a new epoch.
 struct Prepare {
     DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Its number."),
                    (std::vector<UnitIndex>, members, "In ascending order."),
@@ -33,34 +33,34 @@ struct Prepare {
                    (RunSlots, slots, "The slots of the schedule."))
 };
 
-/// Where a unit is, as it has told itself.
+/// A unit and the address that it has reported.
 struct Member {
     UnitIndex unit;
     std::string address;
 };
 
-/// To connect to all members.
+/// Order to connect to all members.
 struct Connect {
     std::vector<Member> members;
     base::Time timeout;
 };
 
-/// To start event building.
+/// Order to start event building.
 struct Start {
     DAQLOOM_FIELDS(Start, (std::uint64_t, first_mep, "The MEP to begin with."),
                    (std::uint64_t, mep_end, "As in Renew."), (std::uint64_t, heard, "As in Renew."))
 };
 
-/// To finish what needs no lost unit, and to close the connections.
+/// Order to finish what needs no lost unit, and to close the connections.
 struct Halt {
     DAQLOOM_FIELDS(Halt, (std::vector<UnitIndex>, lost, "All units that are no members."),
                    (base::Time, timeout, "For the others to finish theirs."))
 };
 
-/// To return to the state after configuring.
+/// Order to return to the state after configuring.
 struct Reset {};
 
-/// To exit: the run is over.
+/// Order to exit: the run is over.
 struct Exit {};
 
 /// Renews a unit's lease after a report; it has no answer.
@@ -83,11 +83,11 @@ using Order = std::variant<orders::Configure, orders::Prepare, orders::Connect, 
     return names[order.index()];
 }
 
-/// To a unit's process.
+/// An order to a unit's process.
 struct SendOrder {
     UnitIndex unit;
     std::uint64_t session = 0;  ///< number of its connection
-    std::uint64_t number = 0;   ///< which the answer repeats; 0: of what has no answer
+    std::uint64_t number = 0;   ///< repeated by the answer; 0: the order has no answer
     Order order;
 };
 

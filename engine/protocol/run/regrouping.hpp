@@ -23,7 +23,7 @@ class Regrouping : public RunState {
     /// Takes steps for as long as one is possible without waiting.
     void advance(base::Time now);
 
-    /// To the phase in which units join.
+    /// Returns to the phase in which units join.
     bool wait(base::Time now);
     /// Puts the run in error. Members that may be building halt, and are available afterwards.
     void fail(base::Time now, const std::string& sentence);
@@ -31,10 +31,10 @@ class Regrouping : public RunState {
     [[nodiscard]] std::vector<UnitView*> unanswered();
 
   private:
-    // ---- steps: each says whether there was one, which need not wait
+    // ---- steps: each returns whether it took one, after which another may be possible at once
     bool step(base::Time now);
     bool step_waiting(base::Time now);
-    /// In a settled phase: to another goal, or to take in units that are back.
+    /// Step of a settled phase: to another goal, or to take in units that are back.
     bool step_settled(base::Time now);
     bool step_ending(base::Time now);
 
@@ -53,7 +53,7 @@ class Regrouping : public RunState {
 
     void ask_members(base::Time now, const Order& order, base::Time timeout);
     [[nodiscard]] Members available() const;
-    /// Units that hold nothing in this epoch and would in the next.
+    /// Units without a role in this epoch that would have one in the next.
     [[nodiscard]] std::vector<std::uint32_t> newcomers() const;
 };
 

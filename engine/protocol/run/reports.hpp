@@ -1,4 +1,4 @@
-// What units report to the run control.
+// Reports of units to the run control.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace daqloom::protocol::reports {
 
-/// What a unit is doing.
+/// Activity and progress of a unit.
 struct Pulse {
     std::uint32_t epoch = 0;
     UnitState state = UnitState::not_ready;
@@ -23,7 +23,7 @@ struct Pulse {
     std::optional<std::uint64_t> beats = std::nullopt;
     /// Progress of event building: it rises with writes made and MEPs built.
     std::optional<std::uint64_t> steps = std::nullopt;
-    /// It waits for its own source or sink, so that no progress is expected.
+    /// The unit waits for its own source or sink, so that no progress is expected.
     bool waits = false;
     std::uint64_t next_mep = 0;            ///< first MEP not yet answered by a builder unit
     std::vector<UnitIndex> suspects = {};  ///< units that it cannot reach
@@ -32,17 +32,16 @@ struct Pulse {
 
 /// The periodic report of a unit.
 struct Heartbeat {
-    std::uint64_t number = 0;  ///< of this report of the unit; they rise
+    std::uint64_t number = 0;  ///< rises with each report of the unit
     Pulse pulse = {};
-    /// The last epoch of a node that has been shut, whose final counters these are; 0: it was in
-    /// none.
+    /// The last epoch of a node that has been shut, whose final counters these are; 0: it had none.
     std::optional<std::uint32_t> ended = std::nullopt;
     NamedCounters counted = {};
 };
 
 /// The answer to an order that has been carried out or has failed.
 struct Answer {
-    std::uint64_t number = 0;  ///< of this report of the unit; they rise
+    std::uint64_t number = 0;  ///< rises with each report of the unit
     std::uint64_t order = 0;   ///< the number of the order
     UnitState state = UnitState::not_ready;
     std::string failure = {};             ///< why the order could not be done; else empty
@@ -56,9 +55,9 @@ using Report = std::variant<Heartbeat, Answer>;
 
 /// Why the run control refuses a report; the run goes on.
 enum class Refusal : std::uint8_t {
-    epoch,    ///< of an epoch other than its unit's
+    epoch,    ///< the report is of another epoch than the unit's
     unasked,  ///< an answer to an order that was never given
-    session,  ///< of a process that another has replaced
+    session,  ///< the report is from a process that another has replaced
 };
 
 [[nodiscard]] constexpr std::string_view name_of(Refusal refusal) {

@@ -42,7 +42,7 @@ constexpr bool is_leasing(RunPhase phase) {
     return is_building(phase) || phase == RunPhase::halting;
 }
 
-/// The first few of them, each in words.
+/// The first few units or hosts, in words.
 template <class Values, class Words>
 std::string first_of(const Values& values, const char* between, Words words) {
     std::vector<std::string> told;
@@ -130,7 +130,7 @@ void RunControl::exited(base::Time now, UnitIndex number, const std::string& how
     lose(now, unit, fmt::format("its process ended: {}", how));
     unit.standing = Standing::absent;
     unit.join_by.reset();
-    // This says more than that it was lost.
+    // The end of a process is a more precise reason than the loss of the unit.
     unit.reason = fmt::format("its process ended: {}", how);
     if (!unit.returns_at && plan_.restart) {
         unit.returns_at = now + pause(unit);
@@ -183,7 +183,7 @@ void RunControl::reset(base::Time now, UnitIndex number) {
 void RunControl::tick(base::Time now) {
     const base::Time gap = now - ticked_at_;
     ticked_at_ = now;
-    if (gap > plan_.fault_timeout / 2) {  // it was us who stood still: nobody else is late
+    if (gap > plan_.fault_timeout / 2) {  // the run control stood still: its units are not late
         forgive(gap);
     }
     if (phase_ != RunPhase::ending && phase_ != RunPhase::ended) {
@@ -212,7 +212,7 @@ RunControl::Refusal RunControl::on_answer(base::Time now, UnitView& unit,
         return reports::Refusal::unasked;
     }
     if (!unit.asked || answer.order != unit.asked->number) {
-        return {};  // to an order that another has replaced
+        return {};  // answer to an order that another has replaced
     }
     const std::string what = std::move(unit.asked->what);
     unit.asked.reset();

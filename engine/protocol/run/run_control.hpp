@@ -1,8 +1,8 @@
-// The run control: who is a member of a run, and what each unit has to do next.
+// The run control: the members of a run, and the next order for each unit.
 //
-// Inputs are what units, processes, the operator and the clock say; outputs (`take`) are orders to
-// units and to whoever starts processes. A run is a sequence of epochs, each with a fixed set of
-// members. Whatever breaks leads to the same: the members that are left halt, and prepare, connect
+// Inputs are reports of units and processes, goals of the operator, and time; outputs (`take`) are
+// orders to units and actions on processes. A run is a sequence of epochs, each with a fixed set of
+// members. Every fault has the same consequence: the remaining members halt, and prepare, connect
 // and start with the next epoch.
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace daqloom::protocol {
 
-/// The state of a run. Each input has the time `now`, which begins at 0 with the run control. A
-/// unit has to be one of the plan's.
+/// The state of a run. Each input has the time `now`, which begins at 0 with the run control. Units
+/// must be in the plan.
 class RunControl : public Regrouping {
   public:
-    /// Most regroupings in a row after none of which anything was built.
+    /// Limit on consecutive regroupings without progress.
     static constexpr int most_fruitless = 3;
     /// Fault timeouts without trouble after which new trouble is counted from 0.
     static constexpr std::int64_t healthy_timeouts = 10;
@@ -30,28 +30,28 @@ class RunControl : public Regrouping {
 
     /// Starts all processes, or awaits those of a run whose units are started by hand.
     void launch(base::Time now);
-    /// Whether a process may join as this unit: no other one in use has.
+    /// Whether a process may join as this unit: no process in use has joined as it.
     [[nodiscard]] bool is_free(UnitIndex number) const;
     /// A process has joined as a unit that is free. Sessions are numbered from 1.
     void joined(base::Time now, UnitIndex number, std::uint64_t session);
-    /// A unit reports. Returns why that is refused, or nothing.
+    /// A report of a unit. Returns the reason if it is refused.
     std::optional<reports::Refusal> reported(base::Time now, UnitIndex number,
                                              std::uint64_t session, const reports::Report& report);
-    /// The last counters of a process, which come from outside its reports.
+    /// The last counters of a process, read from its memory instead of its reports.
     void counted(UnitIndex number, const NamedCounters& counters);
     /// The connection of a unit has ended.
     void left(base::Time now, UnitIndex number, std::uint64_t session);
-    /// A unit's process that we started has ended: `how`, such as "exit code 1".
+    /// A unit's process that the run control started has ended: `how`, such as "exit code 1".
     void exited(base::Time now, UnitIndex number, const std::string& how);
     /// The operator sets a goal.
     void want(base::Time now, RunGoal goal);
-    /// From the next epoch on, which begins now, units are in other slots of the schedule.
+    /// New slots of the schedule, from the next epoch on, which begins now.
     void reschedule(base::Time now, const RunSlots& slots, const std::string& why);
     /// The operator wants a unit back, whatever its state.
     void reset(base::Time now, UnitIndex number);
-    /// The host of a unit is down on purpose, or is no longer.
+    /// The host of a unit is taken down on purpose, or is back.
     void hold(UnitIndex number, bool held) { view(number).held = held; }
-    /// Something is broken on purpose, or mended: for the log.
+    /// A fault is injected on purpose, or repaired: for the log.
     void injected(base::Time now, const std::string& text) { note(now, text, About::fault); }
     /// Time has passed; to be called a few times per heartbeat.
     void tick(base::Time now);

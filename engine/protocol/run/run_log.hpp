@@ -16,11 +16,11 @@
 
 namespace daqloom::protocol {
 
-/// What an entry of a run's log is about.
+/// Subject of an entry of a run's log.
 enum class About : std::uint8_t {
-    course,   ///< the run goes on as it was told to
+    course,   ///< the run follows its goal
     unit,     ///< trouble with a unit: it is lost, did not join or cannot write
-    fault,    ///< what is broken on purpose, or mended
+    fault,    ///< a fault injected on purpose, or repaired
     failure,  ///< the whole run fails
 };
 
@@ -33,17 +33,17 @@ struct RunEvent {
     base::Time at;  ///< since the start of the run control
     std::string text;
     About about = About::course;
-    RunPhase phase = RunPhase::waiting;            ///< of the run from then on
-    std::size_t members = 0;                       ///< that it has then
+    RunPhase phase = RunPhase::waiting;            ///< phase of the run from then on
+    std::size_t members = 0;                       ///< members from then on
     std::optional<UnitIndex> lost = std::nullopt;  ///< the unit that is declared lost
 
-    /// Whether it is of trouble with a unit or with the whole run.
+    /// Whether the entry is about trouble with a unit or with the whole run.
     [[nodiscard]] bool tells_of_trouble() const {
         return about == About::unit || about == About::failure;
     }
 };
 
-/// What is counted over the whole run.
+/// Counts over the whole run.
 struct RunCounts {
     DAQLOOM_FIELDS(RunCounts, (std::uint64_t, units_lost, "Units declared lost."),
                    (std::uint64_t, regroupings, "Halts after which the run was to go on."),
@@ -52,7 +52,7 @@ struct RunCounts {
 
 class RunLog {
   public:
-    /// Later entries are only counted.
+    /// Limit on entries kept; later ones are only counted.
     static constexpr std::size_t most_events = 10'000;
 
     void note(RunEvent event) {

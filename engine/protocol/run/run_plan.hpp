@@ -1,4 +1,4 @@
-// The plan of a run: what its run control knows before it starts.
+// The plan of a run: the input of its run control before it starts.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 namespace daqloom::protocol {
 
 struct RunPlan {
-    std::uint32_t units = 1;  ///< they are numbered from 0
+    std::uint32_t units = 1;  ///< number of units, numbered from 0
     base::Time heartbeat = base::milliseconds(200);
-    /// How long a unit may be silent or make no progress.
+    /// Limit on a unit's silence or lack of progress.
     base::Time fault_timeout = base::seconds(1);
-    /// How long a unit may take to prepare or reset.
+    /// Limit on the time to prepare or reset.
     base::Time order_timeout = base::seconds(10);
-    /// How long a unit may take to join, and then to configure: it imports much, and fills its
+    /// Limit on the time to join, and then to configure: a unit imports many modules and fills its
     /// buffers.
     base::Time launch_timeout = base::seconds(60);
-    /// How long a unit that still reports may take to finish its files at the end.
+    /// Limit on the time in which a unit that still reports finishes its files at the end.
     base::Time finish_timeout = base::Time::zero();
     bool stops_when_unwritable = false;  ///< the run stops when a unit cannot write what it builds
     bool restart = true;                 ///< lost units are brought back without an operator
@@ -27,17 +27,17 @@ struct RunPlan {
     /// Smallest number of MEPs that a lease allows beyond the last one known to be answered; added
     /// to what the run builds in Leases::leased_timeouts.
     std::uint64_t leased_meps = 1024;
-    /// Units that read out, units that build, and spares, which do nothing until the readout unit
-    /// or the builder unit of a lost unit moves there; without any, all units read out and build.
+    /// Slots of readout units, builder units and spares; a spare is idle until a role of a lost
+    /// unit moves to it. Without any slots, all units read out and build.
     RunSlots slots = {};
-    /// The readout unit and the builder unit of a lost unit move to a spare each.
+    /// Roles of a lost unit move to two spares, one each.
     bool moves_apart = false;
     /// Whether a MEP's number determines its builder unit in the epoch.
     bool takes_turns = true;
     /// Fewest members that can build events; one of them has to read out and one to build.
     std::uint32_t fewest_members = 1;
     /// Whether the only readout unit may have a builder unit beside it. Where copies take no time,
-    /// these would build any number of events in none.
+    /// this pair would build any number of events in no time.
     bool builds_alone = true;
     Gauges gauges = {};
 };

@@ -19,8 +19,8 @@ struct Move {
     UnitIndex to;
 };
 
-/// Puts units of one kind into slots: first those that are where they were, then those that find
-/// room in the slot of who holds them, then the others.
+/// Puts units of one kind into slots: first those that have not moved, then moved ones into a free
+/// slot of their holder, then the others.
 template <class Put>
 void place(const RunSlots& run, const std::vector<UnitIndex>& own, std::span<const Move> moves,
            std::span<const UnitIndex> members, const Put& put) {

@@ -1,4 +1,4 @@
-// The slots of the schedule of a run, and who is in them in an epoch.
+// The slots of the schedule of a run, and the units in them in an epoch.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,19 @@ namespace daqloom::protocol {
 
 using Members = std::set<UnitIndex>;
 
-/// When the run begins. Lists may be shorter than others: the rest is none.
+/// Slots at the start of a run. Entries missing at the end of a list count as none.
 struct RunSlots {
     std::vector<UnitIndex> readouts = {};  ///< the unit whose readout unit is in each slot, or none
-    std::vector<UnitIndex> builders = {};  ///< the same of builder units
-    /// The spare in each slot, or none. A slot behind those of the others is left out until
-    /// somebody is in it.
+    std::vector<UnitIndex> builders = {};  ///< the unit whose builder unit is in each slot, or none
+    /// The spare in each slot, or none. A slot beyond all others is left out while it has no unit.
     std::vector<UnitIndex> spares = {};
-    /// Another slot with nobody in it stays, as a dummy; else it is left out, unless it is one
-    /// always.
+    /// Whether other slots stay as dummies when empty, instead of being left out; slots that are
+    /// dummies from the start always stay.
     bool keeps_lost = true;
     /// The number in the run of each unit's readout unit; empty: in the order of the slots.
     base::Table<UnitIndex, ReadoutIndex> numbers = {};
 
-    /// Units 0, 1, … with both of them.
+    /// Slots of units 0, 1, …, each with both roles.
     static RunSlots folded(std::size_t units);
     [[nodiscard]] std::size_t size() const;
     /// One more than the largest number of a unit.
@@ -38,7 +37,7 @@ struct RunSlots {
                                       std::vector<UnitIndex> builders) const;
 };
 
-/// A unit whose readout unit and builder unit are not where they were when the run began.
+/// A unit whose readout unit or builder unit is no longer where it was when the run began.
 struct Moved {
     DAQLOOM_FIELDS(Moved, (UnitIndex, unit, "Whose readout unit and builder unit."),
                    (UnitIndex, readout, "Who holds its readout unit; none: nobody."),
@@ -49,11 +48,11 @@ struct Moved {
 
 /// A slot in an epoch.
 struct EpochSlot {
-    UnitIndex readout = UnitIndex::none();       ///< who has a readout unit here
-    UnitIndex builder = UnitIndex::none();       ///< who has a builder unit here
+    UnitIndex readout = UnitIndex::none();       ///< the unit that holds a readout unit here
+    UnitIndex builder = UnitIndex::none();       ///< the unit that holds a builder unit here
     ReadoutIndex in_run = ReadoutIndex::none();  ///< the number of the readout unit in the run
-    /// Its number in the epoch: in the order of those in the run, whatever its slot is, so that the
-    /// data of an event are in the same order in all epochs.
+    /// The number of the readout unit in the epoch: in the order of those in the run, whatever its
+    /// slot is, so that the data of an event are in the same order in all epochs.
     ReadoutIndex in_epoch = ReadoutIndex::none();
 
     [[nodiscard]] bool is_dummy() const {
@@ -61,8 +60,8 @@ struct EpochSlot {
     }
 };
 
-/// The slots of an epoch. What has moved is in the slot of who holds it, if nobody else has that
-/// there: routes that lead to each slot without conflicts still do.
+/// The slots of an epoch. A moved role takes its holder's slot, unless that slot is in use for this
+/// role: routes without conflicts to each slot remain so.
 std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> members,
                                 std::span<const Moved> moved);
 

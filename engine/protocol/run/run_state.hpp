@@ -1,4 +1,4 @@
-// What a run knows of its units, and how a unit is lost and brought back.
+// Units of a run as its run control sees them: how a unit is lost and brought back.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ class RunState {
     [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
     /// The first MEP of the last epoch that was started or, once that has halted, of the next one.
     [[nodiscard]] std::uint64_t first_mep() const { return first_mep_; }
-    /// The first MEP not answered by a builder unit, as far as they have reported.
+    /// The first MEP not answered by a builder unit, according to the reports.
     [[nodiscard]] std::uint64_t next_mep() const { return leases_.next_mep(); }
     [[nodiscard]] const Members& members() const { return members_; }
-    /// Who holds the readout and builder units of the last epoch that was prepared.
+    /// The roles of the last epoch that was prepared.
     [[nodiscard]] const Roles& roles() const { return roles_; }
     /// Why the run is in error, in one sentence.
     [[nodiscard]] const std::string& failure() const { return failure_; }
@@ -48,7 +48,7 @@ class RunState {
     [[nodiscard]] const RunCounts& counts() const { return log_.counts; }
     /// The fates of the run's MEPs that no counter shows.
     [[nodiscard]] Balance balance() const;
-    /// Of the epochs that another has followed.
+    /// The balance of the epochs that another has followed.
     [[nodiscard]] Balance balance_of_ended() const;
 
     /// The outputs since the last call, in order.
@@ -87,10 +87,10 @@ class RunState {
     RunLog log_;
     std::vector<RunOutput> out_;
     std::uint64_t order_ = 0;  ///< number of the last one
-    /// Why the members have to regroup; empty: they do not.
+    /// Why the members have to regroup; empty: no need.
     std::string broken_;
     bool was_ready_ = false;
-    base::Time deadline_;  ///< of the phase
+    base::Time deadline_;  ///< end of the phase
     base::Time finish_by_ = base::Time::zero();
     base::Time ticked_at_ = base::Time::zero();
     base::Time running_since_ = base::Time::zero();

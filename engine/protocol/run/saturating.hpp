@@ -1,4 +1,4 @@
-// Sums of what units report: a unit may report any number, and a sum stays one.
+// Saturating sums: a unit may report any number, and a sum of reports must not overflow.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace daqloom::protocol {
 
-/// a + b, or the closest number that there is.
+/// a + b, or the closest representable number.
 [[nodiscard]] constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
     std::int64_t sum = 0;
     if (!__builtin_add_overflow(a, b, &sum)) {
@@ -16,7 +16,7 @@ namespace daqloom::protocol {
                  : std::numeric_limits<std::int64_t>::max();
 }
 
-/// The whole part of a number, or the closest whole number that there is; 0 of no number.
+/// The whole part of a number, or the closest representable one; 0 for NaN.
 [[nodiscard]] constexpr std::int64_t saturating_whole(double value) {
     constexpr double kEnd = 9223372036854775808.0;  // 2^63
     if (value >= kEnd) {

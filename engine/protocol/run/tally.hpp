@@ -10,7 +10,7 @@
 
 namespace daqloom::protocol {
 
-/// Names of counters that tell what is so now: readings are not summed.
+/// Names of gauges: counters of a current state, which are not summed.
 using Gauges = std::set<std::string, std::less<>>;
 
 /// Sums a unit's counters over all processes that the unit has had.

@@ -1,4 +1,4 @@
-// The lease of one unit, as the unit counts it: from when it sent a report that was received.
+// The lease of one unit, as the unit counts it: from the sending of a report that was received.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,18 @@ namespace daqloom::protocol {
 /// Times are those of the unit's own clock. See leases.hpp for the other side.
 class UnitLease {
   public:
-    /// Number of reports whose times are kept; the lease of an older one would be over anyway.
+    /// Limit on reports whose times are kept; older leases are over.
     static constexpr std::size_t most_unheard = 1000;
 
     struct Leased {
         std::uint64_t mep_end = 0;  ///< the first MEP that may not be answered
-        base::Time until;           ///< until when that holds
+        base::Time until;           ///< end of the lease
     };
 
     /// How long the unit may begin MEPs after a report that was received.
     void set_length(base::Time length) { length_ = length; }
 
-    /// A report is about to be sent: its number.
+    /// A report is about to be sent; returns its number.
     std::uint64_t sending(base::Time now) {
         if (sent_.size() == most_unheard) {
             sent_.pop_front();

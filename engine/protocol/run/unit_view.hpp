@@ -1,4 +1,4 @@
-// The view that the run control has of a unit.
+// A unit as the run control sees it.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,13 @@ struct UnitView {
     Tally tally;                                         ///< sums of its counters
     std::optional<reports::Answer> answer = std::nullopt;
     std::uint64_t heard = 0;                              ///< number of its last report
-    int failures = 0;                                     ///< of late
-    std::optional<base::Time> returns_at = std::nullopt;  ///< it is to be brought back then
-    /// Its host is down on purpose, so that no process of it can be started.
+    int failures = 0;                                     ///< recent failures
+    std::optional<base::Time> returns_at = std::nullopt;  ///< time to bring it back
+    /// The host is down on purpose, so that no process can be started.
     bool held = false;
     bool reset_by_operator = false;  ///< the operator has asked to bring it back
     std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
-    /// Whether that has been logged since the operator last set a goal.
+    /// Whether lost MEPs have been logged since the operator last set a goal.
     bool told_not_written = false;
     std::string reason;  ///< why it was lost
 };
