@@ -1,4 +1,4 @@
-// A record of when events came to a unit's event manager, for traces of arrivals.
+// Arrival times of events at a unit's event manager, for traces of arrivals.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace daqloom::live {
 
-/// The first `most` arrivals since it was last taken, in memory that is there beforehand. One
-/// thread adds, another begins and takes.
+/// The first `most` arrivals since the last `take`, in memory allocated beforehand. One thread
+/// adds, another begins and takes.
 class ArrivalRecord {
   public:
     explicit ArrivalRecord(std::size_t most) : most_(most) { times_.reserve(most); }
 
     [[nodiscard]] bool is_on() const { return most_ > 0; }
 
-    /// Of an epoch. Arrivals of an earlier one that were not taken keep theirs.
+    /// Begins an epoch. Arrivals of an earlier epoch that were not taken keep their begin.
     void begin(base::Time at) {
         const std::lock_guard lock(mutex_);
         if (times_.empty()) {
@@ -37,11 +37,11 @@ class ArrivalRecord {
     }
 
     struct Told {
-        base::Time begin = base::Time::zero();  ///< of the epoch of the first
+        base::Time begin = base::Time::zero();  ///< start of the epoch of the first arrival
         std::vector<base::Time> times;
-        std::uint64_t beyond = 0;  ///< came when it was full
+        std::uint64_t beyond = 0;  ///< arrivals that found the record full
     };
-    /// What was added since the last time, in its order.
+    /// Arrivals since the last call, in order.
     Told take() {
         std::vector<base::Time> fresh;
         fresh.reserve(most_);

@@ -41,7 +41,7 @@ std::string name_of(const std::string& run, UnitIndex unit) {
     return buffer_name(run, unit.value(), "counters");
 }
 
-/// The descriptor of a memfd in another process, opened to be read; none where there is none.
+/// A memfd of another process, opened for reading; none if it has no such descriptor.
 OwnedFd descriptor_of(std::int64_t process, const std::string& name) {
     const std::string wanted = fmt::format("/memfd:{} (deleted)", name);
     std::error_code failed;

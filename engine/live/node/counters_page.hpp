@@ -23,7 +23,7 @@ class CountersPage {
     /// if it is of another version of daqloom.
     static base::expected<CountersPage> attach(std::int64_t process, const std::string& run,
                                                UnitIndex unit);
-    /// Lets no other process attach any more.
+    /// Prevents further processes from attaching.
     void withdraw() { memory_.close_descriptor(); }
 
     [[nodiscard]] NodeCounters& counters() { return *counters_; }
@@ -37,10 +37,10 @@ class CountersPage {
     NodeCounters* counters_;
 };
 
-/// By name and value.
+/// Called with name and value.
 using SeeCount = std::function<void(const std::string& name, std::uint64_t value)>;
 
-/// Each by its name; of histograms the buckets that hold something, as NAME_bucket.NUMBER.
+/// Visits all counters by name, and the filled buckets of histograms as NAME_bucket.NUMBER.
 void see_counters(const NodeCounters& counted, const SeeCount& see);
 
 }  // namespace daqloom::live

@@ -149,7 +149,7 @@ base::expected<void> Ends::open_recording(const NodeConfig& config) {
     return {};
 }
 
-/// Their counts are kept.
+/// Ends the sources; their counts are kept.
 void Ends::end_sources() {
     stop_sources();
     const std::lock_guard lock(mutex_);
@@ -179,7 +179,7 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::make_consumer(const NodeConfi
                           written_, counters_);
     }
     if (config.source == SourceKind::replay) {
-        if (!checksums_) {  // a builder's machine may lack the recording
+        if (!checksums_) {  // the recording may be missing on a builder's machine
             const auto packing = static_cast<std::uint16_t>(config.packing);
             checksums_ = std::make_shared<const RecordedChecksums>(
                 open_recording(config) ? RecordedChecksums(*recording_, packing)
@@ -218,8 +218,8 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     return {};
 }
 
-/// The unit's own sink has processed everything when this returns; a user's consumer keeps the
-/// memory mapped for as long as it likes.
+/// Ends the output. The unit's own sink has processed everything when this returns; a user's
+/// consumer may keep the memory mapped.
 void Ends::end_output() {
     if (output_) {
         BufferWriter(*output_).close();
@@ -240,7 +240,7 @@ void Ends::stop_sources() {
     }
 }
 void Ends::shut() {
-    stop_sources();  // their counters can still be read
+    stop_sources();  // the counters of sources can still be read
     stream_server_.reset();
     end_output();
 }

@@ -25,7 +25,7 @@ namespace daqloom::live {
 
 class Ends {
   public:
-    /// `counters`, in which the consumer counts, outlive it.
+    /// `counters`: the consumer counts in them; they outlive this object.
     explicit Ends(NodeCounters& counters) : counters_(counters) {}
     ~Ends() { shut(); }
     Ends(const Ends&) = delete;
@@ -33,8 +33,8 @@ class Ends {
 
     /// A buffer for each stream of a readout unit.
     base::expected<void> make_streams(const NodeConfig& config, const Doorbell& unit);
-    /// The sources of this readout unit of the run, which do not run yet, instead of those of
-    /// another; and the streams, unless there are some that nobody has used.
+    /// Replaces the sources by those of this readout unit of the run, not yet running. Streams that
+    /// have been used are replaced, too.
     base::expected<void> make_sources(const NodeConfig& config, protocol::ReadoutIndex readout,
                                       const Doorbell& unit);
     /// The readout unit of the sources, or none.
@@ -45,7 +45,7 @@ class Ends {
 
     void start_sources(std::uint64_t first_mfp);
     void stop_sources();
-    /// Ends all of it.
+    /// Ends sources, output and buffers.
     void shut();
 
     [[nodiscard]] std::span<Buffer> streams() { return streams_; }
@@ -64,9 +64,9 @@ class Ends {
     protocol::ReadoutIndex reads_out_ = protocol::ReadoutIndex::none();
     std::optional<Recording> recording_;  ///< to be replayed
     std::shared_ptr<const RecordedChecksums> checksums_;
-    mutable std::mutex mutex_;  ///< of the next four, which other threads read
+    mutable std::mutex mutex_;  ///< guards the next four, which other threads read
     std::vector<std::unique_ptr<Source>> sources_;
-    std::uint64_t blocked_before_ = 0;  ///< MFPs, as earlier sources counted them
+    std::uint64_t blocked_before_ = 0;  ///< MFPs counted by earlier sources
     std::uint64_t late_before_ = 0;
     std::uint64_t skipped_before_ = 0;
     std::unique_ptr<BufferServer> stream_server_;

@@ -11,7 +11,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// An idle data thread still counts beats.
+/// Limit on sleep: an idle data thread still counts beats.
 constexpr base::Time kLongestSleep = base::milliseconds(100);
 
 /// The data thread's loop of one epoch.
@@ -82,7 +82,7 @@ class Loop {
         const base::Time from = now();
         transport_.wait(std::min(epoch_.next_timer(), from + kLongestSleep));
         const base::Time woken = now();
-        keep_lease(woken);  // before answering what arrived while it slept or was stopped
+        keep_lease(woken);  // before answering what arrived while the thread slept
         epoch_.on_slept(woken - from);
     }
 

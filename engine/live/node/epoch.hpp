@@ -34,16 +34,16 @@ struct EpochParts {
     ArrivalRecord* arrivals = nullptr;
     std::uint32_t epoch = 0;
     std::uint64_t first_mep = 0;            ///< number in the run of the epoch's MEP 0
-    base::Time start = base::Time::zero();  ///< by time: of the first window
+    base::Time start = base::Time::zero();  ///< by time: start of the first window
     /// Epoch::unanswered of the previous epoch.
     base::Time unanswered = base::Time::zero();
 };
 
-/// Driven by the unit's data thread alone.
+/// Used by the unit's data thread alone.
 class Epoch : public TransportEvents {
   public:
     virtual void begin() = 0;
-    /// Does all pending work, except for the inputs of the transport. False: there was none.
+    /// Does all pending work, except for the inputs of the transport. False: no work was pending.
     virtual bool step(base::Time now) = 0;
     /// The next time at which `step` has work without an input.
     [[nodiscard]] virtual base::Time next_timer() const = 0;
@@ -51,35 +51,35 @@ class Epoch : public TransportEvents {
     [[nodiscard]] virtual std::span<const UnitIndex> suspects() const = 0;
     /// MEPs of the run before this number may be answered, until the next call.
     virtual void on_lease(std::uint64_t mep_end) = 0;
-    /// The thread has slept so long.
+    /// The thread has slept for this time.
     virtual void on_slept(base::Time duration) = 0;
-    /// The epoch ends; from now on these units are not waited for. May come again, with more.
+    /// The epoch ends; these units are not waited for. Called again when more are lost.
     virtual void on_close(std::span<const UnitIndex> lost) = 0;
     /// After on_close: all granted MFPs of the members are written, and their MEPs are built.
     [[nodiscard]] virtual bool is_drained() const = 0;
-    /// Once, when it is drained: MEPs that lack MFPs are delivered, or dropped.
+    /// Called once, when drained: MEPs that lack MFPs are delivered or dropped.
     virtual void end() = 0;
     /// Time before on_close in which MEPs came and none was answered, as units were lost.
     [[nodiscard]] virtual base::Time unanswered() const { return base::Time::zero(); }
-    /// Whether the consumer is through with everything.
+    /// Whether the consumer has processed everything.
     [[nodiscard]] virtual bool is_consumed() const = 0;
-    /// The number in the run of the first MEP that the next epoch may take, as far as this unit
-    /// knows. Precondition: is_drained.
+    /// The number in the run of the first MEP that the next epoch may take, to this unit's
+    /// knowledge. Precondition: is_drained.
     [[nodiscard]] virtual std::uint64_t next_mep() const = 0;
 };
 
-/// Of linear shifting.
+/// Checks a configuration of linear shifting.
 base::expected<void> check_shift(const NodeConfig& config);
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
-/// Of the protocols whose builder units request MFPs.
+/// Checks a configuration of DAQPIPE or pull building.
 base::expected<void> check_requested(const NodeConfig& config);
 base::expected<std::unique_ptr<Epoch>> make_requested_epoch(const EpochParts& parts,
                                                             Members members);
-/// What the protocol in the configuration demands of it, as far as no epoch is needed to know.
+/// Checks what a protocol demands of its configuration, as far as possible without an epoch.
 inline base::expected<void> check_epoch(const NodeConfig& config) {
     return config.protocol == Protocol::shift ? check_shift(config) : check_requested(config);
 }
-/// Of the protocol in the configuration.
+/// Makes an epoch of the protocol in the configuration.
 inline base::expected<std::unique_ptr<Epoch>> make_epoch(const EpochParts& parts, Members members) {
     return parts.config->protocol == Protocol::shift
                ? make_shift_epoch(parts, std::move(members))
@@ -96,11 +96,11 @@ class Halt {
         std::vector<UnitIndex> suspects;
     };
 
-    // ---- control: to be followed by a ring of the doorbell
+    // ---- control thread: ring the doorbell after each call
     void close(std::span<const UnitIndex> lost);
     /// The thread ends at once, drained or not.
     void abandon() { is_abandoned_.store(true, std::memory_order_release); }
-    /// The state once it is drained and, if asked for, consumed; or as it is then.
+    /// The state when it is drained and, if asked for, consumed; or the state at `until`.
     State wait(bool consumed, base::Time until);
     [[nodiscard]] State state() const {
         const std::lock_guard lock(mutex_);
@@ -126,7 +126,7 @@ class Halt {
     std::atomic<bool> is_abandoned_ = false;
 };
 
-/// The data thread's loop, until it is abandoned: it serves the others for as long as these drain.
+/// The data thread's loop, until the epoch is abandoned: a drained unit still serves the others.
 void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,
                Halt& halt);
 

@@ -19,7 +19,7 @@ using protocol::Immediate;
 
 constexpr Bytes kEventLine = 64;
 
-/// Events that a builder unit collects at a time, and the rule that says so.
+/// Number of events that a builder unit collects at a time, and the name of the rule.
 struct AtATime {
     std::uint32_t events;
     const char* rule;

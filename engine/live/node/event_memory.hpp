@@ -14,9 +14,9 @@
 
 namespace daqloom::live {
 
-/// Everything begins on a cache line.
+/// Sizes are multiples of a cache line.
 struct EventMemory {
-    base::Bytes header = 0;  ///< of a MEP
+    base::Bytes header = 0;  ///< bytes of a MEP's header
     base::Bytes place = 0;   ///< room of an MFP
     std::uint32_t readouts = 1;
     std::uint32_t slots = 1;  ///< events at a time
@@ -24,10 +24,10 @@ struct EventMemory {
     struct Units {
         std::uint32_t readouts = 1;
         std::uint32_t builders = 1;
-        std::uint32_t readouts_in_run = 1;  ///< that a MEP's table has
+        std::uint32_t readouts_in_run = 1;  ///< number in a MEP's table
     };
-    /// For the largest MFPs that the configuration gives rise to. Fails with one sentence where
-    /// buffers are too small for so many events at a time, or these too many to number.
+    /// The layout for the largest MFPs of the configuration. Fails with one sentence where buffers
+    /// are too small for the events collected at a time, or their slots too many to number.
     static base::expected<EventMemory> of(const NodeConfig& config, const Units& units);
 
     [[nodiscard]] base::Bytes event_bytes() const { return header + place * readouts; }
@@ -37,7 +37,7 @@ struct EventMemory {
     [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, protocol::ReadoutIndex readout) const {
         return event_at(slot) + header + place * readout.value();
     }
-    /// Of any byte of an event.
+    /// The slot of the event that contains this byte.
     [[nodiscard]] std::uint32_t slot_at(base::Bytes offset) const {
         return static_cast<std::uint32_t>(offset / event_bytes());
     }

@@ -1,4 +1,4 @@
-// The lease of a unit: the MEPs that it may answer, and until when, without a new message of its
+// The lease of a unit: the MEPs that it may answer, and the time limit without a new message of its
 // run control.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace daqloom::live {
 /// to no other unit. At first there is no limit, for a node without a run control.
 class Lease {
   public:
-    /// Of any thread. The number may be 0: nothing.
+    /// Callable from any thread. A `mep_end` of 0 permits no MEP.
     void set(std::uint64_t mep_end, base::Time until) {
         mep_end_.store(mep_end, std::memory_order_relaxed);
         until_ps_.store(until.ps, std::memory_order_relaxed);
@@ -23,7 +23,7 @@ class Lease {
     [[nodiscard]] bool is_over(base::Time now) const {
         return now.ps >= until_ps_.load(std::memory_order_relaxed);
     }
-    /// MEPs before this one may be answered now.
+    /// The first MEP that may not be answered now.
     [[nodiscard]] std::uint64_t mep_end(base::Time now) const {
         return is_over(now) ? 0 : mep_end_.load(std::memory_order_relaxed);
     }

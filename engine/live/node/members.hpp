@@ -18,10 +18,10 @@ namespace daqloom::live {
 struct Members {
     base::Table<protocol::ReadoutIndex, UnitIndex> readouts;  ///< of the epoch
     base::Table<protocol::BuilderIndex, UnitIndex> builders;
-    /// None: the unit has none, or is no member.
+    /// The unit's readout unit in the epoch; none: it has none, or is no member.
     base::Table<UnitIndex, protocol::ReadoutIndex> readout_of;
     base::Table<UnitIndex, protocol::BuilderIndex> builder_of;
-    /// Of each readout unit of the epoch, its number in the run.
+    /// The number in the run of each readout unit of the epoch.
     base::Table<protocol::ReadoutIndex, protocol::ReadoutIndex> readout_in_run;
     std::uint32_t readouts_in_run = 0;
     protocol::LinearShift shift;
@@ -35,7 +35,7 @@ struct Members {
         return builder_of[unit] != protocol::BuilderIndex::none();
     }
 
-    /// Fails where there is no readout or no builder unit, or `moved` says what cannot be.
+    /// Fails where there is no readout or no builder unit, or where `moved` is inconsistent.
     static base::expected<Members> of(const NodeConfig& config, std::span<const UnitIndex> members,
                                       std::span<const protocol::Moved> moved = {});
 };

@@ -106,10 +106,10 @@ struct Node::Parts {
     base::Time unanswered;  ///< Epoch::unanswered of the last epoch
     std::optional<Members> members;
     /// The next epoch needs a new output buffer: a member that did not drain may still write to
-    /// this one, or its consumer has not processed everything.
+    /// this one, or the consumer has not processed everything.
     bool is_output_spoilt = false;
-    mutable std::mutex mutex;   ///< of the members below, which other threads read
-    TransportCounters earlier;  ///< of all epochs before this one
+    mutable std::mutex mutex;   ///< guards the members below, which other threads read
+    TransportCounters earlier;  ///< sums of the epochs before this one
     std::unique_ptr<Flow> flow;
 };
 
@@ -131,7 +131,7 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
                         "make it a spare",
                         self.value()));
     }
-    if (is_in(slots.spares)) {  // warm: when it is needed, its memory is there
+    if (is_in(slots.spares)) {  // warm spare: its memory is allocated in advance
         DAQLOOM_CHECK(parts->ends.make_streams(parts->config, parts->doorbell));
         DAQLOOM_CHECK(parts->ends.renew_output(parts->config, parts->doorbell));
     }
@@ -142,7 +142,7 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
 Node::Node(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Node::~Node() { shut(); }
 
-/// Those that it does not have: the readout unit's number is that in the run.
+/// Makes the missing sources and output; `reads_out`: number of the readout unit in the run.
 base::expected<void> Node::Parts::make_ends(protocol::ReadoutIndex reads_out, bool builds) {
     if (reads_out != protocol::ReadoutIndex::none() && reads_out != ends.reads_out()) {
         DAQLOOM_CHECK(ends.make_sources(config, reads_out, doorbell));
@@ -180,8 +180,8 @@ TransportConfig Node::Parts::transport_config() {
     return made;
 }
 
-/// Phases by time: rounds of all phases follow each other since 1970, so that units agree on the
-/// phase, though not on the first round, without messages, as far as their clocks agree.
+/// Start of the next round of phases by time. Rounds follow each other since 1970, so that units
+/// agree on the phase, within the accuracy of their clocks, though not on the first round.
 base::Time Node::Parts::next_round() const {
     const auto rounds = SlotClock::of_this_machine(config.window * members->shift.phases());
     return rounds.begin_of(rounds.slot_at(now()) + 1);
@@ -240,7 +240,7 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
                                    .unanswered = node.unanswered},
                                   *node.members));
     flow.epoch = std::move(epoch);
-    node.is_output_spoilt = true;  // until it has drained with everybody
+    node.is_output_spoilt = true;  // until it has drained with all members
     if (node.members->reads_out(node.config.self) != protocol::ReadoutIndex::none()) {
         node.ends.start_sources(first_mep);
     }
@@ -264,7 +264,7 @@ Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
         node.doorbell.ring();
         state = node.flow->halt.wait(false, until);
     }
-    node.ends.stop_sources();  // not before: a builder unit may have requested later MFPs
+    node.ends.stop_sources();  // only now: a builder unit may have requested later MFPs
     if (state.is_drained) {
         state = node.flow->halt.wait(true, std::min(until, now() + kHaltWait));
         node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
@@ -278,12 +278,12 @@ void Node::shut() {
     parts_->ends.stop_sources();
     parts_->end_flow();
     parts_->ends.shut();
-    parts_->page.withdraw();  // the next node of this process has one of the same name
+    parts_->page.withdraw();  // the next node of this process has a page of the same name
 }
 
 void Node::lease(std::uint64_t mep_end, base::Time until) {
     parts_->lease.set(mep_end, until);
-    parts_->doorbell.ring();  // the data thread may have waited for it
+    parts_->doorbell.ring();  // the data thread may have waited for this
 }
 
 std::vector<UnitIndex> Node::suspects() const {

@@ -18,7 +18,7 @@
 
 namespace daqloom::live {
 
-/// Called by one thread, the control's; the data thread is the node's own. An epoch is
+/// Called by one thread, the control thread; the data thread is the node's own. An epoch is
 ///
 ///     prepare → connect → start → halt
 ///
@@ -30,20 +30,20 @@ class Node {
     static base::expected<std::unique_ptr<Node>> make(NodeConfig config);
     ~Node();
 
-    /// A new epoch with these members, of which this unit is one, some of them in the place of
-    /// others: its address for the others.
+    /// Prepares a new epoch with these members, this unit among them; `moved`: roles that moved to
+    /// other units. Returns the address of this unit for the others.
     base::expected<std::vector<std::byte>> prepare(std::uint32_t epoch,
                                                    std::span<const UnitIndex> members,
                                                    std::span<const protocol::Moved> moved = {});
-    /// To all others. Returns those that did not answer in time.
+    /// Connects to all others. Returns those that did not answer in time.
     base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
                                                    base::Time timeout);
-    /// Data flow from here on. `first_mep`: number in the run of the epoch's first MEP.
+    /// Starts the data flow. `first_mep`: number in the run of the epoch's first MEP.
     base::expected<void> start(std::uint64_t first_mep);
 
     struct Halted {
         bool is_drained = false;
-        std::uint64_t next_mep = 0;  ///< if drained: the first that the next epoch may take
+        std::uint64_t next_mep = 0;  ///< if drained: the first MEP that the next epoch may take
         std::vector<UnitIndex> suspects;
 
         /// Calls see(name, member, meaning) for each field.
@@ -55,24 +55,24 @@ class Node {
             see("missing", &Halted::suspects, "Units that it still waits for.");
         }
     };
-    /// Drains what was granted; waits so long. May be called again, with more units lost.
+    /// Drains granted MEPs, until the timeout. May be called again, with more units lost.
     Halted halt(std::span<const UnitIndex> lost, base::Time timeout);
     /// Ends all threads and frees all memory.
     void shut();
 
     // ---- any thread, until `shut`
-    /// MEPs of the run before this number may be answered, until then; see Lease.
+    /// MEPs of the run before this number may be answered, until this time; see Lease.
     void lease(std::uint64_t mep_end, base::Time until);
     /// Units that the transport could not reach in this epoch.
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
-    /// The unit's last stages, as far as the configuration keeps them; each is told once.
+    /// The stages recorded since the last call, as far as the configuration keeps them.
     std::vector<StageRecord> take_stages();
-    /// When events came to the unit's event manager, as far as the configuration keeps them; each
-    /// is told once.
+    /// The arrivals at the unit's event manager since the last call, as far as the configuration
+    /// keeps them.
     ArrivalRecord::Told take_arrivals();
-    /// Of this epoch's connections to other units, where the transport has any of the kernel.
+    /// Kernel counters of this epoch's connections to other units; empty without such connections.
     [[nodiscard]] std::vector<ConnectionCounts> connections() const;
-    /// All that was counted since the node was made.
+    /// All counters since the node was made.
     void each_counter(const SeeCount& see) const;
 
   private:

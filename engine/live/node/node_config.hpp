@@ -38,7 +38,7 @@ enum class SinkKind {
 };
 
 /// Under pull building, a fragment is an MFP: its pieces are the MFP's fragments, `packing` of
-/// them, which `with_pieces` finds out.
+/// them, as `with_pieces` determines.
 struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::PullRules {
     DAQLOOM_FIELDS(
         NodeConfig, (std::string, run, "Part of the names under which buffers are served.", "run"),
@@ -77,18 +77,18 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::Pull
     UnitIndex self{};
     Token token = {};
     base::Time polling = base::microseconds(20);
-    /// Linear shifting by time: what fits a window.
+    /// Linear shifting by time: the rate that determines how much fits into a window.
     base::BitRate write_rate = base::gigabits_per_second(100);
     std::uint8_t align = 2;  ///< log2, of fragments in an MFP
     bool replay_loops = true;
     base::Bytes output_file = base::Bytes{1} << 30;
 };
 
-/// Units that have a slot.
+/// Number of units that have a slot.
 std::uint32_t units_in(const std::vector<UnitIndex>& slots);
-/// Under pull building, the bytes of the largest fragment. Fails for events of no possible size.
+/// Pull building: bytes of the largest fragment. Fails for impossible event sizes.
 base::expected<base::Bytes> largest_fragment(const NodeConfig& config);
-/// Under pull building, the configuration with the pieces of a fragment; else as it is.
+/// Pull building: the configuration with the pieces of a fragment; other protocols: unchanged.
 base::expected<NodeConfig> with_pieces(NodeConfig config);
 
 }  // namespace daqloom::live

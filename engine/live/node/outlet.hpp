@@ -10,20 +10,20 @@
 
 namespace daqloom::live {
 
-/// Of one epoch. MEPs leave in the order in which they were built, and are consumed in that order.
+/// The path in one epoch. MEPs leave and are consumed in the order in which they were built.
 class Outlet {
   public:
     explicit Outlet(Buffer& buffer)
         : writer_(buffer), consumed_(writer_.acknowledged()), before_(writer_.committed()) {}
 
-    /// The MEP with this turn at its builder lies there; `tag` is its number in the run.
+    /// Adds the MEP with this turn at its builder; `tag` is its number in the run.
     void put(std::uint64_t turn, std::uint64_t tag, base::Bytes offset, base::Bytes bytes) {
         built_.push({turn, tag, offset, bytes});
         retry();
     }
 
-    /// Calls `consumed(turn)` for each MEP that the consumer has acknowledged. False: there is
-    /// none, or the consumer's count is invalid.
+    /// Calls `consumed(turn)` for each MEP that the consumer has acknowledged. False: no such MEP,
+    /// or the consumer's count is invalid.
     template <class Consumed>
     bool take_back(Consumed consumed) {
         const std::uint64_t acknowledged = writer_.acknowledged();
@@ -32,7 +32,7 @@ class Outlet {
             return false;
         }
         for (; consumed_ != acknowledged; ++consumed_) {
-            if (consumed_ >= before_ && !turns_.empty()) {  // else of an earlier epoch
+            if (consumed_ >= before_ && !turns_.empty()) {  // otherwise a piece of an earlier epoch
                 const std::uint64_t turn = turns_.front();
                 turns_.pop();
                 consumed(turn);
@@ -42,7 +42,7 @@ class Outlet {
         return true;
     }
 
-    /// Whether nothing is under way to the consumer or with it.
+    /// Whether no MEP is queued or at the consumer.
     [[nodiscard]] bool is_empty() const { return built_.empty() && turns_.empty(); }
 
   private:
@@ -53,7 +53,7 @@ class Outlet {
         base::Bytes bytes;
     };
 
-    /// As far as the ring of descriptors has room.
+    /// Passes MEPs on while the ring of descriptors has room.
     void retry() {
         while (!built_.empty() &&
                writer_.put(built_.front().tag, built_.front().offset, built_.front().bytes)) {
@@ -63,7 +63,7 @@ class Outlet {
     }
 
     BufferWriter writer_;
-    std::uint64_t consumed_;           ///< by count of acknowledged pieces
+    std::uint64_t consumed_;           ///< acknowledged pieces
     std::uint64_t before_;             ///< pieces of earlier epochs
     base::Ring<Built> built_;          ///< not yet in the buffer
     base::Ring<std::uint64_t> turns_;  ///< in the buffer

@@ -14,7 +14,7 @@
 
 namespace daqloom::live {
 
-/// Streams of a readout unit: a message has a value for each.
+/// Limit on streams of a readout unit: a message has a value for each.
 inline constexpr std::uint32_t most_streams = 32;
 
 /// Queued messages and writes may be sent out of order: the protocol does not depend on the order.
@@ -39,7 +39,7 @@ class Post {
         }
     }
 
-    /// What waits, as far as there is room now. False: none of it.
+    /// Sends waiting messages and writes while there is room. False: none was sent.
     bool retry() {
         const std::uint32_t before = letters_.size() + writes_.size();
         keep(letters_, [this](const Letter& letter) {
@@ -49,7 +49,7 @@ class Post {
         return letters_.size() + writes_.size() < before;
     }
 
-    /// Nothing is sent to these any more, even what waits: they may never make room.
+    /// Drops all that waits for these units, and all later messages: they may never make room.
     void forget(std::span<const UnitIndex> units) {
         forgotten_.insert(forgotten_.end(), units.begin(), units.end());
         const auto may_go = [this](const auto& queued) { return !is_forgotten(queued.to); };
@@ -74,7 +74,7 @@ class Post {
         }
     };
 
-    /// Those that still wait, in their order.
+    /// Retries waiting messages or writes in order; keeps the rest.
     template <class Queued, class Waits>
     static void keep(base::Ring<Queued>& queue, Waits still_waits) {
         for (std::uint32_t left = queue.size(); left > 0; --left) {

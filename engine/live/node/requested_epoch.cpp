@@ -1,9 +1,9 @@
-// An epoch in which an event manager assigns events to builder units, and these request MFPs into
-// places of their memory, one for each readout unit: the unit of DAQPIPE or of pull building
+// An epoch in which an event manager assigns events to builder units, and builder units request
+// MFPs into their memory, one place for each readout unit: the unit of DAQPIPE or of pull building
 // between transport, source and consumer.
 //
-// What these protocols call an event is a multi-event packet: the MFPs with one number of all
-// readout units.
+// An event of these protocols is a multi-event packet: the MFPs with one number of all readout
+// units.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,9 +38,9 @@ using protocol::PullUnit;
 using protocol::ReadoutIndex;
 using protocol::UnitMessage;
 
-/// Bytes of a place that are zero if the MFP written there is empty: no MFP begins like this.
+/// Bytes zeroed in each place: still zero if the MFP written there is empty, as no MFP begins so.
 constexpr std::size_t kMark = 8;
-/// In place of a size: there is no valid MFP.
+/// Mark in place of a size: the MFP is invalid.
 constexpr Bytes kUnusable = -1;
 
 std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
@@ -70,8 +70,8 @@ class RequestedEpoch final : public UnitEpoch {
         closed_at_ = closed_at_ == Time::zero() ? now() : closed_at_;
         unit_->on_close(gone.readouts, gone.builders, now(), world);
     }
-    /// In the event manager: the time in which as many events come as wait there. Other units know
-    /// only when they last had to do with one.
+    /// Event manager: the time in which as many events arrive as wait there. Other units: the time
+    /// since they last had to do with an event.
     [[nodiscard]] Time unanswered() const override {
         if constexpr (!is_daqpipe) {
             const auto* manager = unit_->manager();
@@ -104,16 +104,16 @@ class RequestedEpoch final : public UnitEpoch {
     [[nodiscard]] bool waits_for_its_own() const override { return unit_->waits_for_its_own(); }
 
     // ---- readout unit
-    /// Empty: it has not been taken, or is larger than any place.
+    /// The bytes of an MFP; empty: it has not been taken, or is larger than any place.
     [[nodiscard]] std::span<const std::byte> mfp(std::uint64_t number) const;
     /// `context` of the write: number · builder units + builder unit.
     void write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset);
 
     // ---- builder unit
-    /// From now on, the event is collected in this slot.
+    /// Begins to collect the event in this slot.
     void collect(EventId event, std::uint32_t slot);
     [[nodiscard]] std::span<std::byte> place(std::uint32_t slot, ReadoutIndex readout);
-    /// From the MFP's header, which another unit wrote.
+    /// The size in the MFP's header, which another unit wrote.
     Bytes read_size(std::uint32_t slot, ReadoutIndex readout);
     void deliver(EventId event, std::uint32_t slot);
     [[nodiscard]] Bytes& size_of(std::uint32_t slot, ReadoutIndex readout) {
@@ -122,11 +122,11 @@ class RequestedEpoch final : public UnitEpoch {
 
     std::optional<Unit> unit_;
     std::uint64_t dropped_ = 0;  ///< counted until now
-    EventMemory memory_;         ///< of every builder unit
+    EventMemory memory_;         ///< layout of every builder unit's memory
     std::optional<StreamIntake> stream_;
     std::vector<std::optional<EventId>> event_in_;  ///< by slot
-    std::vector<Bytes> sizes_;        ///< of MFPs that are here, by slot and readout unit
-    std::optional<SlotClock> clock_;  ///< of a unit that keeps to time slots
+    std::vector<Bytes> sizes_;        ///< sizes of the MFPs received, by slot and readout unit
+    std::optional<SlotClock> clock_;  ///< for a unit that keeps to time slots
     std::uint64_t next_slot_ = 0;
     Time stepped_at_ = Time::zero();
     Time active_at_ = Time::zero();  ///< when the unit last had to do with an answered event
@@ -169,7 +169,7 @@ struct RequestedEpoch<Unit>::World {
         epoch.active_at_ = epoch.stepped_at_;
         epoch.collect(event, slot);
     }
-    /// Clears what an earlier event left there, so that it is not mistaken for its MFP.
+    /// Clears the rest of an earlier event in the place, which could be mistaken for an MFP.
     [[nodiscard]] Bytes place(std::uint32_t slot, ReadoutIndex readout) {
         std::memset(epoch.place(slot, readout).data(), 0, kMark);
         return epoch.memory_.mfp_at(slot, readout);
@@ -185,8 +185,8 @@ base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
     memory_ = memory;
     auto given = configure(config(), members_, memory_);
     if constexpr (!is_daqpipe) {
-        // Events that came before the loss of a unit was known are built without it. A trace begins
-        // anew: its times are those since a begin.
+        // Events that came before the loss of a unit was known are built without it. Traces begin
+        // anew: their times count from the begin of an epoch.
         if (config().arrivals.kind != protocol::ArrivalsConfig::Kind::trace) {
             given.begin = given.begin - parts_.unanswered;
         }
@@ -234,7 +234,7 @@ bool RequestedEpoch<Unit>::step(Time now) {
     return did;
 }
 
-/// If late by whole slots, it continues with the current one.
+/// Enters the current time slot; slots that were missed as a whole are skipped.
 template <class Unit>
 bool RequestedEpoch<Unit>::keep_slots(Time now, World& world) {
     if constexpr (is_daqpipe) {
@@ -283,7 +283,7 @@ void RequestedEpoch<Unit>::end() {
     }
 }
 
-// ---- what others say and write ------------------------------------------------------------------
+// ---- messages and writes of other units ---------------------------------------------------------
 
 template <class Unit>
 void RequestedEpoch<Unit>::on_message(UnitIndex from, std::span<const std::byte> bytes) {
@@ -298,7 +298,7 @@ void RequestedEpoch<Unit>::on_written(UnitIndex from, std::uint32_t bits) {
     }
     const std::uint32_t slot = immediate->slot;
     const ReadoutIndex readout(immediate->stream);
-    // Of a lost unit it may be of the event that was in the slot before.
+    // A lost unit's write may belong to the event that was in the slot before.
     if (slot >= event_in_.size() || !event_in_[slot] ||
         post_.is_forgotten(members_.readouts[readout])) {
         refuse_write();
@@ -332,7 +332,7 @@ std::span<const std::byte> RequestedEpoch<Unit>::mfp(std::uint64_t number) const
 
 template <class Unit>
 void RequestedEpoch<Unit>::write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset) {
-    if (number >= stream_->taken()) {  // the epoch ends without it
+    if (number >= stream_->taken()) {  // the epoch ends before this MFP is taken
         counters_.mfps_absent.add(1);
     }
     const Immediate immediate{.epoch = parts_.epoch,
@@ -380,7 +380,7 @@ Bytes RequestedEpoch<Unit>::read_size(std::uint32_t slot, ReadoutIndex readout) 
     return size;
 }
 
-/// To the consumer, with the MFPs that are here. In DAQPIPE an empty one is one.
+/// Delivers the event with the MFPs received. In DAQPIPE, empty MFPs count as received.
 template <class Unit>
 void RequestedEpoch<Unit>::deliver(EventId event, std::uint32_t slot) {
     clear_table();
@@ -407,7 +407,7 @@ base::expected<std::unique_ptr<Epoch>> make(const EpochParts& parts, Members mem
 
 }  // namespace
 
-/// DAQPIPE and pull building: a readout unit's data of an event travel together.
+/// Checks DAQPIPE and pull building, where all data of a readout unit for an event travel together.
 base::expected<void> check_requested(const NodeConfig& config) {
     if (config.streams != 1) {
         return base::failure(fmt::format(

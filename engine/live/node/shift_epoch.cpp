@@ -32,7 +32,7 @@ using protocol::StreamIndex;
 using protocol::UnitMessage;
 using protocol::UnitTimer;
 
-/// By stage.
+/// Counters of the time in each stage.
 constexpr std::array kTimeIn = {&NodeCounters::entering_time, &NodeCounters::asking_time,
                                 &NodeCounters::sending_time, &NodeCounters::idle_time,
                                 &NodeCounters::barrier_time};
@@ -70,13 +70,13 @@ class ShiftEpoch final : public UnitEpoch {
     bool give_back_acknowledged();
     void count();
     void enter(std::uint64_t step, ShiftStage stage, Time at);
-    /// The unit to whose builder unit it sends in this step.
+    /// The unit whose builder unit this unit sends to in this step.
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
     [[nodiscard]] bool awaits_answer() const;
     void deliver(MepId mep, Bytes place, Bytes bytes);
-    /// Of a MEP of this builder unit's.
+    /// The slot of a MEP of this unit's builder unit.
     [[nodiscard]] std::uint32_t slot_of(MepId mep) const {
         return static_cast<std::uint32_t>(protocol::turn_of(mep, builders()) % Immediate::slots);
     }
@@ -85,17 +85,17 @@ class ShiftEpoch final : public UnitEpoch {
     protocol::Timers timers_{4};
     base::RandomStream jitter_;
     base::Table<StreamIndex, StreamIntake> streams_;
-    bool lacks_data_ = false;  ///< a stream has nothing that the readout unit could take
+    bool lacks_data_ = false;  ///< a stream has no MFP that the readout unit could take
     base::Table<StreamIndex, std::uint32_t> acknowledged_;  ///< MFPs to be given back, per stream
     protocol::MepLayout layout_;
-    std::vector<Bytes> offsets_;  ///< of the epoch's streams, in a MEP
+    std::vector<Bytes> offsets_;  ///< offsets of the epoch's streams in a MEP
 
     protocol::StageClock stage_;
     std::uint64_t step_ = 0;
     Time step_since_ = Time::zero();
-    // ---- in earlier epochs
+    // ---- sums of earlier epochs
     std::uint64_t discarded_before_ = 0;  ///< MEPs
-    std::uint64_t requests_before_ = 0;   ///< to write
+    std::uint64_t requests_before_ = 0;   ///< requests to write
     std::uint64_t ahead_before_ = 0;      ///< answers ahead of time
 };
 
@@ -249,7 +249,7 @@ bool ShiftEpoch::awaits_answer() const {
     return counted.announced > counted.granted + counted.discarded;
 }
 
-/// Cause, once the readout unit is in its sending stage; otherwise null. A builder unit answers
+/// Counter of waiting time in the sending stage, by cause; otherwise null. A builder unit answers
 /// when all readout units have data: a readout unit without data waits for its own sources.
 Counter* ShiftEpoch::cause_of_waiting() const {
     if (stage_.stage != ShiftStage::sending) {
@@ -353,7 +353,7 @@ void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
     unit_->on_close(gone.readouts, gone.builders, now(), world);
 }
 
-/// It gives back no MFP: where the streams go on is known when the next epoch begins.
+/// Gives back no MFP: the next epoch determines where the streams go on.
 void ShiftEpoch::end() {
     World world{*this};
     unit_->on_end(0, world);

@@ -10,11 +10,11 @@
 
 namespace daqloom::live {
 
-/// Slots follow each other since 1970, so that units agree on their numbers without a word, as far
-/// as their machines' clocks agree. Of whole nanoseconds.
+/// Slots follow each other since 1970, so that units agree on their numbers without messages,
+/// within the accuracy of their clocks. Lengths are whole nanoseconds.
 class SlotClock {
   public:
-    /// `since_1970_ns`: at `now`.
+    /// `since_1970_ns`: the time since 1970 at `now`.
     SlotClock(base::Time length, base::Time now, std::int64_t since_1970_ns)
         : length_(base::nanoseconds(std::max<std::int64_t>(length.ps / 1'000, 1))) {
         const std::int64_t length_ns = length_.ps / 1'000;
@@ -27,7 +27,7 @@ class SlotClock {
         return {length, now(), real.tv_sec * 1'000'000'000 + real.tv_nsec};
     }
 
-    /// The slot that `now`, not before the construction, is in.
+    /// The slot that contains `now`, which is not before the construction.
     [[nodiscard]] std::uint64_t slot_at(base::Time now) const {
         return first_ + static_cast<std::uint64_t>((now - begin_).ps / length_.ps);
     }

@@ -14,17 +14,17 @@
 
 namespace daqloom::live {
 
-/// From then on, until the next one.
+/// A stage that begins at `at` and lasts until the next record.
 struct StageRecord {
     base::Time at;           ///< see `now`
-    std::uint64_t step = 0;  ///< of the epoch
+    std::uint64_t step = 0;  ///< step of the epoch
     std::uint32_t epoch = 0;
-    /// Whose builder unit is its partner in this step; none: a dummy.
+    /// Partner of this step, by its builder unit; none: a dummy.
     UnitIndex to = UnitIndex::none();
     protocol::ShiftStage stage = protocol::ShiftStage::entering;
 };
 
-/// The last `most` records, in memory that is there beforehand. One thread adds, another takes.
+/// The last `most` records, in memory allocated beforehand. One thread adds, another takes.
 class StageTrace {
   public:
     explicit StageTrace(std::size_t most) : records_(most) {}
@@ -36,7 +36,7 @@ class StageTrace {
         records_[added_++ % records_.size()] = record;
     }
 
-    /// What was added since the last time, oldest first.
+    /// Records added since the last call, oldest first.
     std::vector<StageRecord> take() {
         std::vector<StageRecord> fresh(records_.size());
         std::unique_lock lock(mutex_);
@@ -55,7 +55,7 @@ class StageTrace {
   private:
     std::mutex mutex_;
     std::vector<StageRecord> records_;
-    std::uint64_t added_ = 0;  ///< since the last time
+    std::uint64_t added_ = 0;  ///< since the last `take`
 };
 
 }  // namespace daqloom::live

@@ -44,7 +44,7 @@ class StreamIntake {
         return taken_ - given_back_ < held_.size();
     }
 
-    /// Takes it, and tells its size. Precondition: has_next().
+    /// Takes the next MFP; returns its size. Precondition: has_next().
     base::Bytes take() {
         Held& held = held_[taken_ % held_.size()];
         held = {};
@@ -65,7 +65,7 @@ class StreamIntake {
         return held_[number % held_.size()].bytes;
     }
 
-    /// The oldest taken is not needed any more.
+    /// Gives back the oldest MFP taken.
     void give_back() {
         for (std::uint32_t left = held_[given_back_++ % held_.size()].pieces; left > 0; --left) {
             reader_.acknowledge();
@@ -77,11 +77,11 @@ class StreamIntake {
   private:
     struct Held {
         std::span<const std::byte> bytes;
-        std::uint32_t pieces = 0;  ///< of the buffer, those of no use before it included
+        std::uint32_t pieces = 0;  ///< pieces of the buffer, including useless ones before the MFP
     };
 
-    /// Tags only grow. Whether all of it is an MFP is for whoever uses the events to check: here
-    /// only that it is as long as it says.
+    /// Checks that tags grow and that a piece is as long as its header states; consumers of events
+    /// check the rest.
     [[nodiscard]] bool is_of_use(const Piece& piece) {
         if (piece.tag < first_ + taken_) {
             counters_->mfps_stale.add(1);
@@ -101,7 +101,7 @@ class StreamIntake {
     Piece piece_;
     bool has_piece_ = false;
     bool is_broken_ = false;
-    std::uint32_t unused_ = 0;  ///< pieces read since the last that was taken
+    std::uint32_t unused_ = 0;  ///< pieces read since the last MFP taken
     std::vector<Held> held_;
     NodeCounters* counters_;
 };

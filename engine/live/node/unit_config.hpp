@@ -1,4 +1,4 @@
-// What the units of protocol/ are made of on a node, by its configuration and the epoch's members.
+// Configurations of the units of protocol/ on a node, from its configuration and the members.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline protocol::WhenIncomplete when_incomplete(const NodeConfig& config) {
                                       : protocol::WhenIncomplete::drop;
 }
 
-/// `output_meps`: so many fill the output buffer, however small they are.
+/// `output_meps`: MEPs that fill the output buffer, however small they are.
 inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, const Members& members,
                                                    std::uint64_t output_meps) {
     auto unit = protocol::ShiftUnitConfig::sized(config, members.shift, config.streams);

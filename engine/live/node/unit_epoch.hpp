@@ -30,15 +30,15 @@ class UnitEpoch : public Epoch {
     void on_unreachable(UnitIndex unit) override;
 
   protected:
-    /// `streams`: of a readout unit.
+    /// `streams`: number of streams of a readout unit.
     UnitEpoch(const EpochParts& parts, Members members, std::uint32_t streams);
 
-    /// For a unit that builds.
+    /// Makes the outlet of a builder unit.
     void make_outlet();
 
-    /// In a wait that has to do with the flow of data: where its time is counted.
+    /// Counter of waiting time, if the wait is caused by the data flow.
     [[nodiscard]] virtual Counter* cause_of_waiting() const = 0;
-    /// Whether it waits for its own source or consumer: nobody expects progress of it.
+    /// Whether the unit waits only for its own source or consumer, so that no progress is expected.
     [[nodiscard]] virtual bool waits_for_its_own() const = 0;
 
     // ---- others
@@ -46,7 +46,7 @@ class UnitEpoch : public Epoch {
         counters_.messages_sent.add(1);
         post_.send(to, message);
     }
-    /// Gives the protocol's unit a message, or refuses it. Its values are valid until the next one.
+    /// Passes a message to the protocol's unit, or refuses it. Values: valid until the next one.
     template <class Unit, class World>
     void hear(Unit& unit, World world, UnitIndex from, std::span<const std::byte> bytes) {
         const auto message = protocol::decode_message(
@@ -59,47 +59,47 @@ class UnitEpoch : public Epoch {
         }
     }
     void refuse_write() { ++refused_writes_; }
-    /// None: it was refused. `from` may be none.
+    /// The decoded immediate of a write; none: it was refused. `from` may be none.
     std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);
-    /// Of those that got as far as the protocol's units, what these have ignored in this epoch.
+    /// Adds inputs that the protocol's units have ignored in this epoch to those refused earlier.
     void count_refused(std::uint64_t messages, std::uint64_t writes);
 
     struct Lost {
         std::vector<protocol::ReadoutIndex> readouts;
         std::vector<protocol::BuilderIndex> builders;
     };
-    /// What these units were in this epoch. Nothing is sent to them any more.
+    /// The roles of these units in the epoch. Nothing is sent to them any more.
     Lost lose(std::span<const UnitIndex> units);
 
     // ---- MEPs. `slot`: below `Immediate::slots`.
-    /// Its first grant, or request, goes out.
+    /// The first grant, or request, of the MEP goes out.
     void begin_building(std::uint32_t slot);
-    /// A new table, in which everything is missing.
+    /// Begins a new table, in which all MFPs are missing.
     void clear_table();
-    /// The MFP is there. `offset`: in its MEP.
+    /// Enters a received MFP. `offset`: in its MEP.
     void put_in_table(protocol::ReadoutIndex readout, std::uint32_t stream, base::Bytes offset,
                       base::Bytes bytes);
     struct Built {
         std::uint32_t slot;
-        std::uint64_t key;  ///< comes back when it is consumed
-        std::uint64_t mep;  ///< in the epoch
-        base::Bytes place;  ///< in the output buffer
+        std::uint64_t key;  ///< passed to `consumed`
+        std::uint64_t mep;  ///< number in the epoch
+        base::Bytes place;  ///< offset in the output buffer
         base::Bytes bytes;
     };
-    /// Writes header and table, and hands it to the consumer.
+    /// Writes header and table, and passes the MEP to the consumer.
     void hand_over(const Built& built);
-    /// Calls `consumed(key)` for each MEP that the consumer is through with. False: none.
+    /// Calls `consumed(key)` for each MEP that the consumer has processed. False: no such MEP.
     template <class Consumed>
     bool take_back(Consumed consumed) {
         return outlet_->take_back([&](std::uint64_t key) {
-            if (config().sink == SinkKind::user) {  // else its sink counts
+            if (config().sink == SinkKind::user) {  // other sinks count themselves
                 counters_.meps_processed.add(1);
             }
             consumed(key);
         });
     }
 
-    // ---- who and what
+    // ---- configuration and members
     [[nodiscard]] const NodeConfig& config() const { return *parts_.config; }
     [[nodiscard]] std::uint32_t builders() const {
         return static_cast<std::uint32_t>(members_.builders.size());
@@ -114,11 +114,11 @@ class UnitEpoch : public Epoch {
         return members_.builder_of[config().self];
     }
     [[nodiscard]] std::uint64_t in_run(std::uint64_t mep) const { return parts_.first_mep + mep; }
-    /// None of the epoch's MEPs comes before its first.
+    /// The number in the epoch; 0 for MEPs before the epoch.
     [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
         return mep_end - std::min(mep_end, parts_.first_mep);
     }
-    /// Of a MEP's header, which has the streams of the whole run.
+    /// Bytes of a MEP's header, which lists the streams of the whole run.
     [[nodiscard]] base::Bytes header_bytes() const {
         return protocol::mep_overhead(members_.readouts_in_run * streams_);
     }
@@ -131,13 +131,13 @@ class UnitEpoch : public Epoch {
   private:
     std::uint32_t streams_;
     std::optional<Outlet> outlet_;
-    std::array<base::Bytes, most_streams> values_{};  ///< of the message that is being read
-    std::vector<protocol::MepEntry> table_;           ///< of the run's streams
-    std::uint64_t table_bytes_ = 0;                   ///< of the MFPs in it
+    std::array<base::Bytes, most_streams> values_{};  ///< values of the message that is being read
+    std::vector<protocol::MepEntry> table_;           ///< MFPs of the run's streams
+    std::uint64_t table_bytes_ = 0;                   ///< bytes of the MFPs in the table
     std::vector<base::Time> granted_at_;              ///< by slot
     std::vector<UnitIndex> unreachable_;
 
-    // ---- refused: in earlier epochs, and in this one before it got to the protocol's units
+    // ---- refused: in earlier epochs, and in this one before reaching the protocol's units
     std::uint64_t refused_messages_before_;
     std::uint64_t refused_writes_before_;
     std::uint64_t refused_messages_ = 0;
