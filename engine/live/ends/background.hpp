@@ -30,7 +30,7 @@ class Background {
             run(stop);
         });
     }
-    /// Asks the thread to end, and waits for it.
+    /// Requests the end of the thread, and waits for it.
     void stop() { thread_ = {}; }
 
   private:

@@ -19,23 +19,23 @@ inline constexpr std::size_t data_faults =
 
 /// Written by the sink's thread, read by any thread.
 struct CheckCounters {
-    Counter right;       ///< MEPs, the incomplete ones among them
-    Counter incomplete;  ///< of the right MEPs: that lack somebody's MFP
+    Counter right;       ///< MEPs, including incomplete ones
+    Counter incomplete;  ///< right MEPs with missing MFPs
     Counter mfps;
     Counter absent_mfps;
     Counter fragments;
     Counter fragment_bytes;
-    Counter unchecked;     ///< MEPs with an MFP of which nothing is known
-    Counter wrong_number;  ///< MEPs that say another number than the builder
-    /// MEPs that are wrong, by their first fault; at `none`: nothing.
+    Counter unchecked;     ///< MEPs with an MFP that cannot be compared
+    Counter wrong_number;  ///< MEPs whose number differs from the builder's
+    /// Wrong MEPs, by their first fault; unused at `none`.
     std::array<Counter, data_faults> wrong{};
 };
 
-/// `streams`: those of the run, by ascending source id. `counters` outlive the consumer.
+/// `streams`: all streams of the run, by ascending source id. `counters` outlive the consumer.
 std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> streams,
                                         CheckCounters& counters);
 
-/// The same for a replay with so many streams, whose MFPs are compared with the recording.
+/// Checks a replay with so many streams, whose MFPs are compared with the recording.
 std::unique_ptr<MepConsumer> check_replayed_meps(std::shared_ptr<const RecordedChecksums> recorded,
                                                  std::uint32_t streams, CheckCounters& counters);
 

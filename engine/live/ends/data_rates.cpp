@@ -90,7 +90,7 @@ class OneStream {
     std::vector<std::span<std::uint8_t>> meps_;
 };
 
-/// Bytes per second of some rounds through all MEPs; 0: something was wrong.
+/// Bytes per second over some rounds through all MEPs; 0: an operation failed.
 double rate_of(OneStream& meps, bool (OneStream::*work)(std::size_t)) {
     std::size_t bytes = 0;
     for (std::size_t number = 0; number < meps.meps(); ++number) {

@@ -1,5 +1,5 @@
-// How fast the cores of this machine make, copy and check generated data: what a source, a unit and
-// a sink need of them.
+// Rates at which the cores of this machine make, copy and check generated data, as needed by a
+// source, a unit and a sink.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace daqloom::live {
 
-/// Of each of some threads, while all of them work, from and to memory beyond their caches (bytes
-/// per second).
+/// Rates of each thread, while all threads work, from and to memory beyond their caches (bytes per
+/// second).
 struct DataRates {
     double generated = 0;  ///< MFPs, as the generator source writes them
     double copied = 0;     ///< MFPs, as units copy them into each other's memory
@@ -17,7 +17,7 @@ struct DataRates {
 };
 
 /// `threads` of 1 to 1024. For MFPs of `packing` fragments of `fragment_bytes` on average
-/// (Poisson). Fails where no generator has those.
+/// (Poisson). Fails where the generator does not support those.
 base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_t packing,
                                              std::uint32_t fragment_bytes);
 

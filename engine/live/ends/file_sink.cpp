@@ -37,7 +37,7 @@ class FileSeries {
     FileSeries(std::string prefix, base::Bytes bytes_per_file, FileCounters& counters)
         : prefix_(std::move(prefix)), bytes_per_file_(bytes_per_file), counters_(&counters) {}
 
-    /// A packet of that MEP. False: it is lost.
+    /// Appends a packet of this MEP. False: it is lost.
     bool append(std::span<const std::uint8_t> packet, const Held& mep) {
         if (file_ && file_->bytes() >= bytes_per_file_) {
             finish();
@@ -82,7 +82,7 @@ class FileSeries {
     /// MEPs of files that could not be finished.
     std::vector<Held> take_lost() { return std::exchange(lost_, {}); }
 
-    /// These MEPs are already counted as lost.
+    /// Drops MEPs that are already counted as lost.
     void forget(const std::unordered_set<std::uint64_t>& meps) {
         std::erase_if(held_, [&](const Held& held) { return meps.contains(held.mep); });
     }
@@ -129,7 +129,7 @@ class FileSeries {
     std::vector<Held> lost_;
     std::uint64_t number_ = 0;
     base::Time not_before_ = base::Time::zero();
-    int error_ = 0;  ///< the last one
+    int error_ = 0;  ///< errno of the last failure
 };
 
 class WriteFiles final : public MepConsumer {
@@ -161,8 +161,8 @@ class WriteFiles final : public MepConsumer {
     }
 
   private:
-    /// Whether each MFP agrees with the table: a file of it can be read, and its events are those
-    /// of the MEP.
+    /// Whether each MFP agrees with the table: its file can be read, and its events are those of
+    /// the MEP.
     static bool is_readable(const protocol::MepView& mep) {
         for (std::uint32_t stream = 0; stream < mep.streams(); ++stream) {
             const auto mfp = mep.mfp(stream);
@@ -202,7 +202,7 @@ class WriteFiles final : public MepConsumer {
         unit_->meps_not_written.add(1);
         unit_->incomplete_meps_not_written.add(mep.is_complete ? 0U : 1U);
     }
-    /// Each MEP once: its packets are in the files of several streams.
+    /// Counts each MEP once: its packets are in the files of several streams.
     void count_unfinished() {
         std::unordered_set<std::uint64_t> meps;
         for (auto& [source_id, series] : series_) {

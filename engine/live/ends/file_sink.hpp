@@ -16,28 +16,28 @@ namespace daqloom::live {
 
 struct FileSinkConfig {
     std::string prefix;                                 ///< a path; its folder exists
-    base::Bytes bytes_per_file = base::Bytes{1} << 30;  ///< the next file after so many; at least 1
+    base::Bytes bytes_per_file = base::Bytes{1} << 30;  ///< limit on a file; at least 1
 };
 
 /// Written by the sink's thread, read by any thread.
 struct FileCounters {
-    static constexpr std::size_t errors = 134;  ///< of Linux, and 0
+    static constexpr std::size_t errors = 134;  ///< errno values of Linux, and 0
 
-    Counter files;         ///< complete
+    Counter files;         ///< complete files
     Counter packets;       ///< MFPs in complete files
-    Counter failed_files;  ///< that could not be made or finished
+    Counter failed_files;  ///< files that could not be made or finished
     /// Packets that could not be written, by errno, at the write or when their file was finished.
     /// Packets that arrive before the next attempt count for the previous error.
     std::array<Counter, errors> lost{};
 };
 
-/// The MFPs of each stream go to files of its own: PREFIX-source-17-0001.mfp, …
+/// Writes the MFPs of each stream to its own files: PREFIX-source-17-0001.mfp, …
 ///
-/// A file appears under its name when it is complete; existing files are kept. If no more can be
-/// written (a full disk), the file ends with its last whole packet, later packets are dropped and
-/// counted, and the next file is tried a second later: the builder unit is never blocked. A MEP
-/// with an MFP of another size, source or event than in its table is not written (EBADMSG).
-/// `counters` and `unit`, in which it counts MEPs not written, must outlive the consumer.
+/// A file appears under its name when it is complete; existing files are kept. If a write fails (a
+/// full disk), the file ends with its last whole packet, later packets are dropped and counted, and
+/// the next file is tried a second later: the builder unit is never blocked. A MEP with an MFP of
+/// another size, source or event than in its table is not written (EBADMSG). `counters` and `unit`,
+/// which counts MEPs not written, must outlive the consumer.
 base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
                                                         FileCounters& counters, NodeCounters& unit);
 

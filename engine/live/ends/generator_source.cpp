@@ -15,7 +15,7 @@ namespace {
 
 using base::Bytes;
 
-constexpr std::size_t kEventIdAt = 8;  ///< in an MFP
+constexpr std::size_t kEventIdAt = 8;  ///< offset in an MFP
 
 std::span<std::uint8_t> octets(std::span<std::byte> bytes) {
     return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
@@ -39,8 +39,8 @@ class EveryMfp final : public MfpFeed {
     protocol::MfpGenerator generator_;
 };
 
-/// The buffer's places are taken in turn; a place is free again after as many acknowledgements as
-/// there are places.
+/// Feed of prepared MFPs. The buffer's places are used in turn; a place is free again after as many
+/// acknowledgements as there are places.
 class PreparedMfps final : public MfpFeed {
   public:
     struct Place {

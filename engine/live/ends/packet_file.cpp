@@ -29,7 +29,7 @@ constexpr Bytes largest_packet = Bytes{1} << 33;  ///< a sparse file may have an
 constexpr std::array<std::uint8_t, 2> mfp_begins = {0xce, 0x40};
 constexpr std::array<std::uint8_t, 4> mep_begins = {'M', 'E', 'P', '1'};
 
-/// Whether an MFP is a later one of the same stream, with as many fragments.
+/// Whether an MFP is a later one of the same stream, with the same number of fragments.
 bool mfp_follows(PacketFormat::Bytes before, PacketFormat::Bytes mfp) {
     using protocol::number_at;
     return number_at<std::uint16_t>(before, 2) == number_at<std::uint16_t>(mfp, 2) &&
@@ -37,7 +37,7 @@ bool mfp_follows(PacketFormat::Bytes before, PacketFormat::Bytes mfp) {
            number_at<std::uint32_t>(before, 16) == number_at<std::uint32_t>(mfp, 16);
 }
 
-/// MEPs come in any order.
+/// Always true: MEPs come in any order.
 bool mep_follows(PacketFormat::Bytes, PacketFormat::Bytes) { return true; }
 
 constexpr PacketFormat mfp_format = {.magic = mfp_begins,
@@ -118,7 +118,7 @@ base::expected<Bytes> PacketReader::size_of_next() const {
     return *size;
 }
 
-/// Compares the packet of so many bytes, which is in the buffer, with the index.
+/// Compares the packet of this size, which is in the buffer, with the index.
 base::expected<void> PacketReader::check_next(Bytes bytes) const {
     if (!index_) {
         return {};
@@ -143,7 +143,7 @@ base::expected<Bytes> PacketReader::skip() {
         DAQLOOM_CHECK(go_to(from + std::min(size, left())));
         return offset_ - from;
     }
-    // Where the damage is not in the size, the next packet is where this one ends by its header.
+    // If the size is undamaged, the next packet begins where this one ends by its header.
     const auto front = bytes_at(from, format_->front);
     const auto size = front.empty() ? Bytes{0} : format_->size_of(front).value_or(0);
     if (size >= format_->front && size < left() && is_whole_at(from + size)) {
@@ -175,7 +175,7 @@ base::expected<bool> PacketReader::find_magic() {
             std::search(buffer_.get() + begin_, end, format_->magic.begin(), format_->magic.end());
         const bool is_found = found != end;
         if (!is_found && !is_over) {
-            found = end - (length - 1);  // which may be the first bytes of one
+            found = end - (length - 1);  // the rest may be a part of the magic
         }
         offset_ += found - (buffer_.get() + begin_);
         begin_ = static_cast<std::size_t>(found - buffer_.get());
@@ -185,7 +185,7 @@ base::expected<bool> PacketReader::find_magic() {
     }
 }
 
-/// Bytes of the file, read past the buffer; empty where the file has fewer.
+/// Bytes of the file, read without the buffer; empty where the file has fewer.
 std::vector<std::uint8_t> PacketReader::bytes_at(Bytes at, Bytes bytes) const {
     std::vector<std::uint8_t> found(static_cast<std::size_t>(bytes));
     const auto count = ::pread(file_.get(), found.data(), found.size(), at);
@@ -195,7 +195,7 @@ std::vector<std::uint8_t> PacketReader::bytes_at(Bytes at, Bytes bytes) const {
     return found;
 }
 
-/// The size of the packet at this place of the file; 0: there is none.
+/// The size of the packet at this offset of the file; 0: there is none.
 Bytes PacketReader::size_at(Bytes at) const {
     const auto header = bytes_at(at, format_->front);
     if (header.empty() || !format_->size_of(header)) {
@@ -206,8 +206,8 @@ Bytes PacketReader::size_at(Bytes at) const {
     return size <= offset_ + left() - at ? size : 0;
 }
 
-/// Whether a packet is there that ends where the file or another packet does, or that fits the one
-/// before the damage: other bytes may look like one by chance, or as a copy of one.
+/// Whether a packet is here that ends at the end of the file or at another packet, or follows the
+/// one before the damage: other bytes may look like a packet by chance, or as a copy of one.
 bool PacketReader::is_whole_at(Bytes at) const {
     const Bytes size = size_at(at);
     const auto front = size > 0 ? bytes_at(at, format_->front) : std::vector<std::uint8_t>();
@@ -226,7 +226,7 @@ base::expected<void> PacketReader::rewind() {
     return go_to(0);
 }
 
-/// Bytes in the buffer from `offset` on are kept.
+/// Moves to an offset; bytes in the buffer from there on are kept.
 base::expected<void> PacketReader::go_to(Bytes offset) {
     const Bytes further = offset - offset_;
     packet_ = 0;
@@ -307,7 +307,7 @@ base::expected<PacketFileWriter> PacketFileWriter::create(std::string path) {
     if (!file) {
         return base::system_failure(fmt::format("cannot write {}: {}", part, std::strerror(errno)));
     }
-    // On a file system without locks nobody can tell that the file is being written.
+    // A file system without locks cannot show that the file is being written.
     [[maybe_unused]] const int locked = ::flock(file.get(), LOCK_EX | LOCK_NB);
     return PacketFileWriter(std::move(path), std::move(file));
 }
@@ -341,7 +341,7 @@ bool PacketFileWriter::append(std::span<const std::uint8_t> packet) {
         index_.push_back(IndexEntry::of(packet));
     }
     bytes_ += static_cast<Bytes>(packet.size());
-    if (bytes_ - on_its_way_ >= write_behind) {  // so that little is left for commit
+    if (bytes_ - on_its_way_ >= write_behind) {  // limits what commit has to write
         ::sync_file_range(file_.get(), on_its_way_, bytes_ - on_its_way_, SYNC_FILE_RANGE_WRITE);
         on_its_way_ = bytes_;
     }

@@ -1,6 +1,5 @@
 // Files of recorded data: multi-fragment packets (.mfp, of one stream) or multi-event packets
-// (.mep), one right after the other and nothing else. Each says itself how long it is, at most 8
-// GiB.
+// (.mep) in direct succession. Each packet contains its size, at most 8 GiB.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,7 @@ namespace daqloom::live {
 struct PacketFormat {
     using Bytes = std::span<const std::uint8_t>;
 
-    Bytes magic;            ///< first bytes of each
+    Bytes magic;            ///< first bytes of each packet
     base::Bytes front = 0;  ///< bytes of the header
     /// Size of a packet, from its header.
     base::expected<base::Bytes> (*size_of)(Bytes) = nullptr;
@@ -44,19 +43,19 @@ class PacketReader {
   public:
     static base::expected<PacketReader> open(std::string path, const PacketFormat& format);
 
-    /// Valid until the next call; empty: the file is at its end. Fails for a packet that is cut
-    /// off, longer than the file by its header, or has another checksum than in the index; then
-    /// every further call fails, until `skip`.
+    /// The next packet, valid until the next call; empty: the file is at its end. Fails for a
+    /// packet that is cut off, longer than the file by its header, or has another checksum than in
+    /// the index; then every further call fails, until `skip`.
     base::expected<std::span<const std::uint8_t>> next();
-    /// Leaves out the packet that came last, or did not come, and what is behind it up to the next
-    /// whole packet or the end of the file. Returns how many bytes that are.
+    /// Skips the last packet, returned or failed, and all bytes up to the next whole packet or the
+    /// end of the file. Returns how many bytes were skipped.
     base::expected<base::Bytes> skip();
-    /// From the first packet on again.
+    /// Returns to the first packet.
     base::expected<void> rewind();
-    /// Like `skip`, from this place on, for a file without index.
+    /// Like `skip`, from this offset on, for a file without index.
     base::expected<base::Bytes> skip_from(base::Bytes offset);
 
-    /// Of the packet that came last, or did not come.
+    /// Offset of the last packet, returned or failed.
     [[nodiscard]] base::Bytes offset() const { return offset_; }
     /// An error that names file and offset.
     [[nodiscard]] tl::unexpected<base::Error> failure(const std::string& message) const;
@@ -73,10 +72,10 @@ class PacketReader {
     base::expected<bool> find_magic();
     base::expected<void> go_to(base::Bytes offset);
 
-    /// Reads on until there are so many bytes from the current offset, or the file ends.
+    /// Reads until the buffer has this many bytes from the current offset on, or the file ends.
     base::expected<void> fetch(std::size_t bytes);
     base::expected<void> make_room(std::size_t bytes);
-    /// What the file has from the current offset on.
+    /// Bytes of the file from the current offset on.
     [[nodiscard]] base::Bytes left() const;
     [[nodiscard]] std::size_t available() const { return end_ - begin_; }
 
@@ -84,24 +83,24 @@ class PacketReader {
     OwnedFd file_;
     const PacketFormat* format_;
     std::optional<std::vector<IndexEntry>> index_;
-    std::size_t number_ = 0;  ///< of the packet at `offset_`
+    std::size_t number_ = 0;  ///< number of the packet at `offset_`
     base::Bytes offset_ = 0;
-    std::size_t packet_ = 0;                ///< size of the one that came last
-    std::vector<std::uint8_t> last_front_;  ///< header of the packet before it
+    std::size_t packet_ = 0;                ///< size of the last packet
+    std::vector<std::uint8_t> last_front_;  ///< header of the packet before the last
     std::unique_ptr<std::uint8_t[]> buffer_;
     std::size_t capacity_ = 0;
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
 };
 
-/// The same, with each packet decoded and validated.
+/// A PacketReader that decodes and validates each packet.
 template <class View>
 class PacketFile {
   public:
     static base::expected<PacketFile> open(std::string path);
 
-    /// Valid until the next call; none: the file is at its end. Fails for what is no such packet,
-    /// in one sentence with the file and the offset.
+    /// The next packet, valid until the next call; none: the file is at its end. Fails for an
+    /// invalid packet, in one sentence with the file and the offset.
     base::expected<std::optional<View>> next() {
         DAQLOOM_TRY(packet, reader_.next());
         packet_ = packet;
@@ -114,12 +113,12 @@ class PacketFile {
         }
         return *view;
     }
-    /// After a failure: see PacketReader.
+    /// Skips after a failure: see PacketReader.
     base::expected<base::Bytes> skip() { return reader_.skip(); }
     base::expected<base::Bytes> skip_from(base::Bytes offset) { return reader_.skip_from(offset); }
     base::expected<void> rewind() { return reader_.rewind(); }
 
-    /// Of what came last: its bytes, and where they are in the file.
+    /// Bytes and file offset of the last packet.
     [[nodiscard]] std::span<const std::uint8_t> packet() const { return packet_; }
     [[nodiscard]] base::Bytes offset() const { return reader_.offset(); }
 
@@ -134,27 +133,27 @@ using MfpFile = PacketFile<protocol::MfpView>;
 using MepFile = PacketFile<protocol::MepView>;
 
 /// A file of packets that appears under its name when it is complete and on the disk, or not at
-/// all; until then it is `path`.part, locked (flock) for as long as somebody writes it. What a
-/// process that is killed leaves there are whole packets and at most one that is cut off. A file of
-/// MFPs gets an index, if there is room for it.
+/// all; until then it is `path`.part, locked (flock) while it is written. A killed process leaves
+/// whole packets there, and at most one that is cut off. A file of MFPs gets an index, if there is
+/// room for it.
 class PacketFileWriter {
   public:
     static constexpr const char* ending = ".part";
 
-    /// Fails, as well, where a `path`.part is there already.
+    /// Also fails where `path`.part exists.
     static base::expected<PacketFileWriter> create(std::string path);
     PacketFileWriter(PacketFileWriter&&) noexcept = default;
     PacketFileWriter& operator=(PacketFileWriter&&) = delete;
-    /// Without a commit nothing is left.
+    /// Removes the file unless it was committed.
     ~PacketFileWriter();
 
-    /// One whole packet. False: there was no room for all of it, nothing of it is in the file, and
-    /// nothing more is taken.
+    /// Appends one whole packet. False: the disk has no room for it, none of it is in the file, and
+    /// later packets are refused.
     bool append(std::span<const std::uint8_t> packet);
-    /// Once. If it fails, what is there stays under the name ending in .part.
+    /// Called once. If it fails, the file stays under the name ending in .part.
     [[nodiscard]] base::expected<void> commit();
 
-    /// errno of what failed first; 0: nothing has.
+    /// errno of the first failure; 0: no failure.
     [[nodiscard]] int error() const { return error_; }
     [[nodiscard]] std::uint64_t packets() const { return packets_; }
     [[nodiscard]] base::Bytes bytes() const { return bytes_; }
@@ -170,9 +169,9 @@ class PacketFileWriter {
     std::uint64_t packets_ = 0;
     std::vector<IndexEntry> index_;
     base::Bytes bytes_ = 0;
-    base::Bytes on_its_way_ = 0;  ///< to the disk
+    base::Bytes on_its_way_ = 0;  ///< bytes being written to the disk
     int error_ = 0;
-    bool is_cut_ = false;  ///< it ends with a part of a packet that could not be taken away
+    bool is_cut_ = false;  ///< ends with a part of a packet that could not be removed
 };
 
 }  // namespace daqloom::live

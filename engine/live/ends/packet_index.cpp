@@ -28,7 +28,7 @@ std::string_view text_of(const Values& values) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// All bytes of a file; none where it cannot be read.
+/// All bytes of a file; empty where it cannot be read.
 std::vector<std::byte> contents(const std::string& path) {
     const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
@@ -82,7 +82,7 @@ std::optional<std::vector<IndexEntry>> read_index(const std::string& path, base:
 }
 
 bool write_index(const std::string& path, std::span<const IndexEntry> entries) {
-    ::unlink((path + index_ending).c_str());  // that of an earlier file
+    ::unlink((path + index_ending).c_str());  // index of an earlier file
     auto file = base::AtomicFile::create(path + index_ending);
     if (!file) {
         return false;

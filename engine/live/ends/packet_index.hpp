@@ -1,6 +1,6 @@
-// The index of a file of MFPs, NAME.mfp.index beside NAME.mfp: place, first event and checksum of
-// each packet, with which a reader finds what is damaged and goes on behind it. Files without one
-// can be read as well. Little-endian:
+// The index of a file of MFPs, NAME.mfp.index beside NAME.mfp: size, first event and checksum of
+// each packet, with which a reader detects damage and continues after it. An index is optional.
+// Little-endian:
 //
 //      0  magic u32 "DLIX" | version u32, 1
 //      8  per packet: event id u64 | bytes u32 | CRC32C of these u32
@@ -28,11 +28,10 @@ struct IndexEntry {
 
 inline constexpr const char* index_ending = ".index";
 
-/// Entries of the index of a file; none where the index is missing, damaged, or that of a shorter
-/// file.
+/// Entries of the index of a file; none where the index is missing, damaged, or of a shorter file.
 std::optional<std::vector<IndexEntry>> read_index(const std::string& path, base::Bytes file_bytes);
 
-/// Index of a file, complete under its name; false, and there is none, where that is not possible.
+/// Writes the index of a file, complete under its name; false, and no index, where that fails.
 bool write_index(const std::string& path, std::span<const IndexEntry> entries);
 
 }  // namespace daqloom::live

@@ -56,7 +56,7 @@ class Walk {
     }
 
   private:
-    /// Stream and packing factor are those of the first MFP whose header is as the index has it.
+    /// Stream and packing factor come from the first MFP whose header agrees with the index.
     base::expected<void> take_all(const std::vector<IndexEntry>& index) {
         for (const IndexEntry& entry : index) {
             const bool is_known = !is_first_;
@@ -69,7 +69,7 @@ class Walk {
         return is_first_ ? wrong("is no MFP of its index") : base::expected<void>{};
     }
 
-    /// Returns the size of the MFP that is here; 0: there is none.
+    /// Returns the size of the MFP at this offset; 0: there is none.
     Bytes read_header() {
         const auto read = ::pread(file_.get(), header_.data(), header_.size(), offset_);
         const auto size = static_cast<Bytes>(number_at<std::uint32_t>(header_, 4));
@@ -123,7 +123,7 @@ class Walk {
     bool is_first_ = true;
     Bytes offset_ = 0;
     std::array<std::uint8_t, protocol::mfp_header_bytes> header_{};
-    std::optional<MfpFile> reader_;  ///< only where something is damaged
+    std::optional<MfpFile> reader_;  ///< only for damaged files
 };
 
 base::expected<RecordedFile> file_at(const std::string& path, std::uint32_t packing) {

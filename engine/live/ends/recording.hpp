@@ -10,25 +10,25 @@
 
 namespace daqloom::live {
 
-/// MFPs of one stream, by ascending number: that of its first event over the packing factor.
+/// MFPs of one stream, by ascending number, which is their first event over the packing factor.
 struct RecordedFile {
     std::string path;
     std::uint16_t source_id = 0;
-    std::uint64_t first = 0;  ///< number
+    std::uint64_t first = 0;  ///< number of its first MFP
     std::uint64_t last = 0;
-    base::Bytes largest = 0;  ///< MFP
+    base::Bytes largest = 0;  ///< largest MFP
 };
 
-/// Every builder unit of a run writes files of every stream, and begins new ones now and then: a
-/// stream's MFPs are in any number of files, here and there.
+/// Every builder unit of a run writes files of every stream, and begins new ones now and then: the
+/// MFPs of a stream are spread over many files.
 struct Recording {
     std::vector<RecordedFile> files;  ///< by path
-    std::uint64_t first = 0;          ///< number, of all streams together
-    std::uint64_t count = 0;          ///< from the first to the last
+    std::uint64_t first = 0;          ///< first number, over all streams
+    std::uint64_t count = 0;          ///< numbers from the first to the last
 
-    /// All files that end in .mfp; or `path` itself, if that is such a file. Reads indices, or
-    /// headers only. Fails for none, and for what is no file of MFPs of this packing factor,
-    /// ascending, of one stream; damaged places behind its first MFP are skipped.
+    /// Opens all files that end in .mfp; or `path` itself, if it is such a file. Reads indices, or
+    /// headers only. Fails without files, and for a file that does not hold ascending MFPs of this
+    /// packing factor and one stream; damaged places after its first MFP are skipped.
     static base::expected<Recording> open(const std::string& path, std::uint32_t packing);
 };
 

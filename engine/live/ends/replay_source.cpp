@@ -15,15 +15,15 @@ namespace daqloom::live {
 
 namespace {
 
-constexpr std::size_t kReplayedEventIdAt = 8;  ///< in an MFP
+constexpr std::size_t kReplayedEventIdAt = 8;  ///< offset in an MFP
 
-/// One file of a stream, open while numbers of its range are asked for.
+/// One file of a stream, open while numbers of its range are requested.
 class Part {
   public:
     Part(RecordedFile file, std::uint16_t packing) : file_(std::move(file)), packing_(packing) {}
 
-    /// The MFP with this number, if it is here; valid until the next call. Asked for in ascending
-    /// order; a lower number than before begins anew.
+    /// The MFP with this number, if the file has it; valid until the next call. For ascending
+    /// numbers; a lower number than before returns to the beginning.
     std::span<const std::uint8_t> find(std::uint64_t number) {
         if (number < file_.first || number > file_.last) {
             open_.reset();
@@ -61,7 +61,7 @@ class Part {
         return true;
     }
 
-    /// Goes on to the next MFP that belongs here, and returns its number.
+    /// Advances to the next MFP of the stream, and returns its number.
     std::uint64_t next() {
         while (true) {
             const auto mfp = open_->next();
@@ -73,7 +73,7 @@ class Part {
             }
             ++skipped_;
             if (!mfp && !open_->skip()) {
-                return kEnd;  // the file cannot be read any more
+                return kEnd;  // the rest of the file cannot be read
             }
         }
     }
@@ -86,8 +86,8 @@ class Part {
     RecordedFile file_;
     std::uint16_t packing_;
     std::optional<MfpFile> open_;
-    std::uint64_t at_ = kBefore;  ///< number of the MFP that was read last
-    std::uint64_t asked_ = 0;     ///< number that was asked for last
+    std::uint64_t at_ = kBefore;  ///< number of the last MFP read
+    std::uint64_t asked_ = 0;     ///< last number requested
     std::uint64_t skipped_ = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace daqloom::live {
 
-/// Of the last 65 536 numbers: MEPs under way at once finish in any order.
+/// The last 65 536 numbers: MEPs under way at the same time finish in any order.
 class SeenMeps {
   public:
     /// False: it is a duplicate, or too old to decide.
@@ -27,7 +27,7 @@ class SeenMeps {
   private:
     static constexpr std::uint64_t kWindow = 1U << 16;
     std::vector<bool> seen_ = std::vector<bool>(kWindow);
-    std::uint64_t end_ = 0;  ///< beyond the largest
+    std::uint64_t end_ = 0;  ///< one more than the largest number
 };
 
 }  // namespace daqloom::live

@@ -17,18 +17,18 @@ namespace daqloom::live {
 class MepConsumer {
   public:
     virtual ~MepConsumer() = default;
-    /// Valid during the call only. `mep`: its number, in the builder's word.
+    /// Consumes a MEP, valid during the call only. `mep`: its number, according to the builder.
     virtual void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) = 0;
-    /// No more come for now.
+    /// Called when no more MEPs come for now.
     virtual void finish() {}
 };
 
-/// A thread that is asleep until there is a MEP. Each is counted and acknowledged when it has been
+/// A thread that sleeps until there is a MEP. Each MEP is counted and acknowledged when it has been
 /// consumed.
 class Sink {
   public:
     /// The buffer outlives the sink, which is its only reader; so do `seen` and `counters`, which
-    /// go on from sink to sink.
+    /// continue with the next sink.
     Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, SeenMeps& seen,
          NodeCounters& counters)
         : buffer_(&buffer), consumer_(std::move(consumer)), seen_(&seen), counters_(&counters) {}
@@ -38,7 +38,7 @@ class Sink {
     void start() {
         thread_.start([this](const std::stop_token& stop) { run(stop); });
     }
-    /// Returns when the thread has consumed all that had been committed.
+    /// Returns when all MEPs committed before have been consumed.
     void stop() { thread_.stop(); }
 
   private:

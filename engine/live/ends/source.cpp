@@ -10,7 +10,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// Wait for room of a quarter of the buffer; then less will do.
+/// Time to wait for room of a quarter of the buffer; then less is enough.
 constexpr base::Time kBatchWait = base::milliseconds(10);
 
 }  // namespace
@@ -77,8 +77,8 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
     return MfpFeed::Fed::no_room;
 }
 
-/// Waits for a part of the buffer at once, to wake less often; after a while for any room, as the
-/// reader may wait for more data.
+/// Waits for a quarter of the buffer, to wake less often; after a while for any room, as the reader
+/// may wait for more data.
 void Source::wait_for_room(const BufferWriter& writer, std::uint64_t seen,
                            const std::stop_token& stop) const {
     const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - seen) / 4, 1);

@@ -21,13 +21,13 @@ class MfpFeed {
   public:
     enum class Fed {
         done,
-        no_room,  ///< ask again for the same MFP
-        absent,   ///< there is no such MFP, but later ones
-        end,      ///< there are no more
+        no_room,  ///< retry with the same MFP
+        absent,   ///< this MFP does not exist, but later ones do
+        end,      ///< no MFPs are left
     };
 
     virtual ~MfpFeed() = default;
-    /// Commits the MFP with this number. Asked for in order, from any number on.
+    /// Commits the MFP with this number. Called with successive numbers, from any number on.
     virtual Fed feed(std::uint64_t mfp, BufferWriter& writer) = 0;
     /// Damaged places in its data that were skipped.
     [[nodiscard]] virtual std::uint64_t skipped() const { return 0; }
@@ -40,13 +40,13 @@ struct SourceConfig {
 /// Written by the source's thread, read by any thread.
 struct SourceCounters {
     Counter mfps;
-    Counter absent;   ///< MFPs that a recording does not have
+    Counter absent;   ///< MFPs missing in a recording
     Counter skipped;  ///< damaged places of a recording
     Counter blocked;  ///< MFPs that waited for room
     Counter late;     ///< MFPs more than an interval behind their time
 };
 
-/// A thread that is asleep until an MFP is due, or there is room for it. MFP n after the start is
+/// A thread that sleeps until an MFP is due, or there is room for it. MFP n after the start is
 /// due n intervals after it. After a late wake-up all MFPs that are due are committed at once, so
 /// that the average rate is kept; time spent waiting for space is not made up for.
 class Source {
@@ -57,27 +57,27 @@ class Source {
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
-    /// From this MFP on. What was committed before stays in the buffer.
+    /// Starts with this MFP. MFPs committed before stay in the buffer.
     void start(std::uint64_t first_mfp);
     /// Returns when the thread has ended. The buffer is not closed.
     void stop() { thread_.stop(); }
 
-    /// The first that has never been committed. Not while it runs.
+    /// The first MFP that has never been committed. Not callable while the source runs.
     [[nodiscard]] std::uint64_t next_mfp() const { return next_mfp_; }
 
-    /// The feed is at its end, and the buffer closed.
+    /// Whether the feed is at its end, and the buffer closed.
     [[nodiscard]] bool is_at_end() const { return at_end_.load(std::memory_order_acquire); }
     [[nodiscard]] const SourceCounters& counters() const { return counters_; }
 
   private:
     void run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWriter& writer);
-    /// Feeds one MFP, after it has waited for room if need be.
+    /// Feeds one MFP, after waiting for room if necessary.
     MfpFeed::Fed feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop);
 
-    /// Until more is acknowledged than `seen`, or the stop.
+    /// Waits until more is acknowledged than `seen`, or the stop.
     void wait_for_room(const BufferWriter& writer, std::uint64_t seen,
                        const std::stop_token& stop) const;
-    /// Until then, or the stop.
+    /// Sleeps until this time, or the stop.
     void sleep(base::Time until, const std::stop_token& stop);
 
     Buffer* buffer_;
@@ -86,7 +86,7 @@ class Source {
     std::uint64_t next_mfp_ = 0;
     SourceCounters counters_;
     std::atomic<bool> at_end_{false};
-    std::mutex mutex_;  ///< without content: what a condition variable asks for
+    std::mutex mutex_;  ///< guards no data: required by the condition variable
     std::condition_variable_any wake_;
     Background thread_;
 };
