@@ -23,12 +23,12 @@ struct Descriptor {
     std::atomic<base::Bytes> bytes;
 };
 
-/// At the front of the control block; the ring of descriptors follows.
+/// Front of the control block; the ring of descriptors follows.
 struct Control {
-    alignas(kLine) std::atomic<std::uint64_t> committed;  ///< the writer's
+    alignas(kLine) std::atomic<std::uint64_t> committed;  ///< written by the writer
     std::atomic<std::uint32_t> closed;
-    std::atomic<std::uint64_t> wanted;  ///< acknowledged: from here on the writer is told
-    alignas(kLine) std::atomic<std::uint64_t> acknowledged;  ///< the reader's
+    std::atomic<std::uint64_t> wanted;  ///< `acknowledged` at which the writer's doorbell rings
+    alignas(kLine) std::atomic<std::uint64_t> acknowledged;  ///< written by the reader
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -43,7 +43,7 @@ constexpr bool is_before(std::uint64_t count, std::uint64_t other) {
     return static_cast<std::int64_t>(count - other) < 0;
 }
 
-/// 0: the size of no control block.
+/// Number of descriptors; 0: no control block has this size.
 std::uint32_t pieces_of(std::size_t bytes) {
     const std::size_t ring = bytes < sizeof(Control) ? 0 : bytes - sizeof(Control);
     const std::size_t pieces = ring / sizeof(Descriptor);
@@ -52,7 +52,7 @@ std::uint32_t pieces_of(std::size_t bytes) {
                : 0;
 }
 
-/// Where a piece's last cache line ends; an empty piece has one as well.
+/// End of a piece's last cache line; an empty piece has one as well.
 constexpr base::Bytes end_of(base::Bytes offset, base::Bytes bytes) {
     return (offset + std::max<base::Bytes>(bytes, 1) + kLine - 1) / kLine * kLine;
 }
@@ -78,7 +78,7 @@ struct Buffer::Parts {
     [[nodiscard]] base::Bytes bytes() const {
         return static_cast<base::Bytes>(area.bytes().size());
     }
-    /// None: a part of it is outside the area.
+    /// The piece with this number; none: a part of it is outside the area.
     [[nodiscard]] std::optional<Piece> piece(std::uint64_t number) const {
         const Descriptor& there = descriptor(number);
         const base::Bytes at = there.offset.load(std::memory_order_relaxed);
@@ -94,7 +94,7 @@ struct Buffer::Parts {
     [[nodiscard]] base::Bytes offset_of(const Piece& piece) const {
         return piece.bytes.data() - area.bytes().data();
     }
-    /// Room for a piece behind the newest of those in [acknowledged, committed).
+    /// Offset of room for a piece behind the newest of those in [acknowledged, committed).
     [[nodiscard]] std::optional<base::Bytes> room(std::uint64_t acknowledged,
                                                   std::uint64_t committed,
                                                   base::Bytes wanted) const;
@@ -110,7 +110,8 @@ std::optional<base::Bytes> Buffer::Parts::room(std::uint64_t acknowledged, std::
         }
         head = end_of(offset_of(*newest), static_cast<base::Bytes>(newest->bytes.size()));
     }
-    // Behind the newest piece up to the end of the area, then from its front up to the oldest.
+    // Room is behind the newest piece up to the end of the area, or from its front up to the
+    // oldest.
     const auto oldest = acknowledged == committed ? std::nullopt : piece(acknowledged);
     if (acknowledged != committed && !oldest) {
         return std::nullopt;
@@ -290,7 +291,7 @@ bool BufferReader::has_next() const {
 std::uint64_t BufferReader::outstanding() const { return read_ - acknowledged_; }
 
 bool BufferReader::is_at_end() const {
-    // In this order: whoever sees the end sees all commits before it.
+    // In this order: a reader that sees the end sees all commits before it.
     return buffer_->control().closed.load(std::memory_order_acquire) != 0 &&
            buffer_->control().committed.load(std::memory_order_acquire) == read_;
 }

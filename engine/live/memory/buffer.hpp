@@ -24,9 +24,9 @@
 namespace daqloom::live {
 
 struct BufferConfig {
-    std::string name = "buffer";                ///< for /proc
-    base::Bytes bytes = base::Bytes{64} << 20;  ///< of the area; 1 to 2^40
-    std::uint32_t pieces = 1024;                ///< at most at once; a power of two up to 2^20
+    std::string name = "buffer";                ///< name in /proc
+    base::Bytes bytes = base::Bytes{64} << 20;  ///< size of the area; 1 to 2^40
+    std::uint32_t pieces = 1024;                ///< limit on pieces; a power of two up to 2^20
 };
 
 struct Piece {
@@ -35,7 +35,7 @@ struct Piece {
 };
 
 /// The memory of a buffer: an area for pieces, a ring of their descriptors, and the doorbells of
-/// both sides. The side that makes it hands it to the other side (`descriptors`, by a Handover).
+/// both sides. The side that makes it passes it to the other side (`descriptors`, by a Handover).
 /// The memory is freed when no process maps it any more. Values that the other side writes are
 /// checked before use.
 class Buffer {
@@ -45,13 +45,13 @@ class Buffer {
     static base::expected<Buffer> create(const BufferConfig& config,
                                          const Doorbell* reader = nullptr,
                                          const Doorbell* writer = nullptr);
-    /// Another process's buffer, from what `descriptors` gave there.
+    /// Another process's buffer, from its `descriptors`.
     static base::expected<Buffer> attach(std::vector<OwnedFd> descriptors);
 
-    /// To be handed over. Valid as long as the buffer.
+    /// Descriptors for the other side, valid as long as the buffer.
     [[nodiscard]] std::vector<int> descriptors() const;
     [[nodiscard]] const SharedMemory& area() const;
-    [[nodiscard]] std::uint32_t pieces() const;  ///< at most at once
+    [[nodiscard]] std::uint32_t pieces() const;  ///< limit on pieces
     /// The doorbells on which its reader and its writer sleep, for a thread that also waits for
     /// other inputs.
     [[nodiscard]] const Doorbell& reader_bell() const;
@@ -76,8 +76,8 @@ class BufferWriter {
   public:
     explicit BufferWriter(Buffer& buffer);
 
-    /// Reserves space for a piece of up to so many bytes, aligned to a cache line; none if there is
-    /// no space: try again when the reader has acknowledged more. Cancels an earlier reservation
+    /// Reserves space for a piece of up to this size, aligned to a cache line; none if there is no
+    /// space: retry when the reader has acknowledged more. Cancels an earlier reservation
     /// that was not committed.
     [[nodiscard]] std::optional<std::span<std::byte>> reserve(base::Bytes bytes);
     /// Commits the first `bytes` of the reserved piece.
@@ -94,10 +94,9 @@ class BufferWriter {
     /// Closes the buffer: no more pieces will be committed, and a reader that has read all is at
     /// the end.
     void close();
-    /// The doorbell rings once so many pieces are acknowledged, and not for each piece: fewer
-    /// wake-ups.
+    /// The doorbell rings once when this count is acknowledged, not for each piece: fewer wake-ups.
     void want(std::uint64_t acknowledged) const;
-    /// Sleeps until more is acknowledged than `seen`, or until then.
+    /// Sleeps until more is acknowledged than `seen`, or `until`.
     void wait(std::uint64_t seen, base::Time until) const;
 
   private:
@@ -113,17 +112,17 @@ class BufferReader {
   public:
     explicit BufferReader(Buffer& buffer);
 
-    /// The next piece; none: nothing more has been committed yet, or it is malformed (then
-    /// `is_broken`). Valid until it is acknowledged.
+    /// The next piece, valid until it is acknowledged; none: no further piece is committed, or it
+    /// is malformed (then `is_broken`).
     [[nodiscard]] std::optional<Piece> next();
-    /// The oldest piece that was read and is not acknowledged. False: there is none.
+    /// Acknowledges the oldest piece read. False: all are acknowledged.
     bool acknowledge();
 
-    [[nodiscard]] bool has_next() const;              ///< something is committed and not read
+    [[nodiscard]] bool has_next() const;              ///< a committed piece is unread
     [[nodiscard]] std::uint64_t outstanding() const;  ///< read and not acknowledged
-    [[nodiscard]] bool is_at_end() const;             ///< closed, and all is read
-    [[nodiscard]] bool is_broken() const;             ///< the writer's descriptors make no sense
-    /// Sleeps until there is something to read, the end, or until then.
+    [[nodiscard]] bool is_at_end() const;             ///< closed, and all pieces are read
+    [[nodiscard]] bool is_broken() const;             ///< the writer's descriptors are invalid
+    /// Sleeps until there is a piece to read, the end, or `until`.
     void wait(base::Time until) const;
 
   private:

@@ -23,9 +23,9 @@ class AttachedBuffer {
     AttachedBuffer(Handover unit, Buffer buffer)
         : unit_(std::move(unit)), buffer_(std::move(buffer)) {}
 
-    /// For a BufferWriter or a BufferReader, as attached.
+    /// The buffer for a BufferWriter or a BufferReader, as attached.
     [[nodiscard]] Buffer& buffer() { return buffer_; }
-    /// The unit has ended, and with it the other side.
+    /// Whether the unit has ended, and with it the other side.
     [[nodiscard]] bool is_abandoned() const { return unit_.is_closed(); }
 
   private:
@@ -36,7 +36,7 @@ class AttachedBuffer {
 /// `daqloom/<run>/<unit>/<what>`: `what` is `stream-0`, `stream-1`, … or `output`.
 std::string buffer_name(const std::string& run, std::uint32_t unit, const std::string& what);
 
-/// Waits for the unit until then. Fails at once if another process has this side.
+/// Waits for the unit until `until`. Fails at once if another process has this side.
 base::expected<AttachedBuffer> attach_buffer(const std::string& name, BufferSide side,
                                              base::Time until);
 inline base::expected<AttachedBuffer> attach_writer(const std::string& name, base::Time until) {
@@ -47,7 +47,7 @@ inline base::expected<AttachedBuffer> attach_reader(const std::string& name, bas
 }
 
 /// The first message of a process that attaches: "DLBF", version, side. The answer is 1 with the
-/// buffer's descriptors, or 0 and the sentence that says why not.
+/// buffer's descriptors, or 0 and the reason for the refusal in one sentence.
 struct BufferHello {
     static constexpr std::uint8_t version = 1;
 

@@ -34,8 +34,8 @@ class BufferServer {
         std::atomic<std::uint64_t> refused_silent{0};     ///< no first message in time
     };
 
-    static constexpr base::Time patience = base::seconds(1);  ///< for a hello
-    static constexpr std::size_t most_visitors = 16;          ///< who have not said hello yet
+    static constexpr base::Time patience = base::seconds(1);  ///< wait for a hello
+    static constexpr std::size_t most_visitors = 16;  ///< limit on connections without a hello
 
     /// Offers with the same name are sides of the same buffer. The buffers outlive the server.
     static base::expected<std::unique_ptr<BufferServer>> serve(std::vector<BufferOffer> offers);
@@ -45,13 +45,13 @@ class BufferServer {
     BufferServer& operator=(const BufferServer&) = delete;
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// The process that has the offer with this number; 0: nobody.
+    /// The process that holds the offer with this number; 0: none.
     [[nodiscard]] pid_t holder(std::size_t offer) const { return places_[offer]->holder.load(); }
 
   private:
     struct Place {
         BufferOffer offer;
-        std::unique_ptr<Handover> connection;  ///< of who has it
+        std::unique_ptr<Handover> connection;  ///< connection of the holder
         std::atomic<pid_t> holder{0};
     };
     struct Door {
@@ -59,7 +59,7 @@ class BufferServer {
         HandoverListener listener;
     };
     struct Visitor {
-        std::string name;  ///< of the door where it came in
+        std::string name;  ///< name under which it connected
         Handover connection;
         base::Time until;
     };

@@ -23,7 +23,7 @@ inline base::Time processor_time() {
     return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
 }
 
-/// What to give ::poll so that it returns at `until` (an hour at most, so poll in a loop): whole
+/// Timeout for ::poll to return at `until` (an hour at most, so poll in a loop): whole
 /// milliseconds, rounded up; -1 for never().
 inline int poll_timeout(base::Time until) {
     if (until == base::Time::never()) {

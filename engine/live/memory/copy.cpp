@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kCopiedLine = 64;
 
-/// Bytes before the first whole cache line of the target: these and the rest behind the last go
-/// through the caches.
+/// Bytes before the first whole cache line of the target: these and the bytes after the last line
+/// go through the caches.
 std::size_t before_line(const std::byte* to, std::size_t bytes) {
     return std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kCopiedLine);
 }
@@ -87,7 +87,7 @@ void fence_copies() { _mm_sfence(); }
 
 std::span<const StreamingCopy> streaming_copies() { return {}; }
 
-/// Ordinary stores only, ordered by whoever publishes them.
+/// No fence: the copies are ordinary stores, ordered by the publishing store.
 void fence_copies() {}
 
 #endif

@@ -1,7 +1,7 @@
 // Copies between two areas that are far larger than any cache's share, in pieces of one size: past
 // the caches against memcpy, by one thread and by two with areas of their own.
 //
-// `copy` is what the transport uses. Bytes per second count each byte copied once.
+// `copy` is the transport's function. Bytes per second count each byte copied once.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Counters and histograms that one thread increments and others read meanwhile.
+// Counters and histograms that one thread increments while others read.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 namespace daqloom::live {
 
-/// One thread writes, any thread reads. It needs no locked instruction, since only one thread
-/// writes.
+/// One thread writes, any thread reads; a single writer needs no locked instruction.
 class Counter {
   public:
     Counter() = default;
@@ -42,11 +41,11 @@ class Counter {
     std::atomic<std::uint64_t> value_ = 0;
 };
 
-/// A counter that tells what is so now: readings of several processes are not summed.
+/// A counter of a current state: readings of several processes are not summed.
 class Gauge : public Counter {};
 
-/// Buckets of picoseconds, 1/16 of their value wide at most. Takes 7.7 KB, and a few nanoseconds to
-/// count. It only grows: a reader takes the difference of two readings.
+/// Buckets of picoseconds, at most 1/16 of their value wide. Takes 7.7 KB, and a few nanoseconds
+/// per record. Counts only grow: a reader takes the difference of two readings.
 class LatencyHistogram {
   public:
     using Buckets = base::LogBuckets<4>;
@@ -57,7 +56,7 @@ class LatencyHistogram {
         counts_[Buckets::of(ps)].add(1);
     }
 
-    /// Calls see(bucket, count) for those that hold something, in rising order.
+    /// Calls see(bucket, count) for each filled bucket, in rising order.
     template <class See>
     void each(See see) const {
         for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {

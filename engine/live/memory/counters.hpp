@@ -8,8 +8,8 @@
 namespace daqloom::live {
 
 /// The counters of a unit since its start, over all epochs: those of its consumer are written by
-/// the sink's thread, all others by the data thread. `each` names them and says what they mean;
-/// times are in picoseconds (`_ps`).
+/// the sink's thread, all others by the data thread. `each` lists names and meanings; times are in
+/// picoseconds (`_ps`).
 struct NodeCounters {
     Counter beats;
     Counter sleeps;
@@ -60,18 +60,18 @@ struct NodeCounters {
     Counter meps_repeated;
     Counter meps_not_written;
     Counter incomplete_meps_not_written;
-    // ---- what was refused
+    // ---- refused inputs
     Counter refused_messages;
     Counter refused_writes;
     Counter unreachable;
     Counter leases_over;
-    // ---- how long it took, each time
+    // ---- durations
     LatencyHistogram builds;
     LatencyHistogram in_barriers;
     LatencyHistogram in_phases;
 
-    /// MEPs of the run before this number are answered. Called before the others are told, so that
-    /// it holds whenever the unit is killed.
+    /// MEPs of the run before this number are answered. Called before the answers are sent, so that
+    /// the counter is valid whenever the unit is killed.
     void answered_to(std::uint64_t mep_end) {
         if (mep_end > next_mep) {
             next_mep.set(mep_end);
@@ -178,7 +178,7 @@ struct CounterName {
     const char* meaning;
 };
 
-/// Counters that no list of fields gives: the names under which they leave the engine.
+/// Names, outside of the engine, of counters without a list of fields.
 namespace counter_names {
 
 inline constexpr CounterName kElapsed{"elapsed_ps",
@@ -222,17 +222,17 @@ inline constexpr std::array kSingle = {kElapsed,
                                        kFilesWritten,
                                        kPacketsNotWritten};
 
-// ---- beginnings of names, which a cause completes
+// ---- prefixes of names, completed by a cause
 inline constexpr CounterName kWrong{"wrong.", "Wrong MEPs by the first error found."};
 inline constexpr CounterName kNotWritten{"not_written.",
                                          "Packets not written, by error, such as ENOSPC."};
 inline constexpr CounterName kRefused{"refused_",
                                       "Messages and writes refused by the unit's protocol."};
-/// The beginning of the names of TransportCounters, and of what was refused among them.
+/// Prefix of the names of TransportCounters, and of those for refused messages among them.
 inline constexpr const char* kTransport = "transport.";
 inline constexpr CounterName kTransportRefused{
     "transport.refused_", "Messages and connections refused by the transport."};
-/// Between the name of a histogram and the number of its bucket.
+/// Separator between the name of a histogram and the number of its bucket.
 inline constexpr const char* kBucket = "_bucket.";
 
 }  // namespace counter_names

@@ -7,7 +7,7 @@
 
 namespace daqloom::live {
 
-/// From now on, `events` of `fd` are told with `who`. False: errno says why not.
+/// Reports `events` of `fd` with `who`, from now on. False: see errno.
 inline bool watch(int epoll, int fd, std::uint32_t events, std::uint64_t who) {
     epoll_event event{};
     event.events = events;

@@ -19,7 +19,7 @@ namespace daqloom::live {
 /// The secret of a run, given to its units by the run control.
 using Token = std::array<std::byte, 16>;
 
-/// One message with the descriptors that came with it.
+/// One message with its descriptors.
 struct Parcel {
     std::vector<std::byte> bytes;
     std::vector<OwnedFd> fds;
@@ -34,13 +34,13 @@ class Handover {
 
     explicit Handover(OwnedFd socket, pid_t peer) : socket_(std::move(socket)), peer_(peer) {}
 
-    /// Does not wait for the other side to accept.
+    /// Connects without waiting for the other side to accept.
     static base::expected<Handover> connect(const std::string& name);
 
-    /// Up to `most_bytes` and `most_fds`.
+    /// Sends up to `most_bytes` and `most_fds`.
     [[nodiscard]] base::expected<void> send(std::span<const std::byte> bytes,
                                             std::span<const int> fds = {}) const;
-    /// Fails if nothing has come by then, or the other side is gone.
+    /// Fails if no message arrives before `until`, or the other side is gone.
     [[nodiscard]] base::expected<Parcel> receive(base::Time until) const;
     /// Whether the other side is gone.
     [[nodiscard]] bool is_closed() const;
@@ -58,16 +58,16 @@ class Handover {
 /// readable: the listener then pauses, so that a loop that polls it sleeps meanwhile.
 class HandoverListener {
   public:
-    /// `name`: of the abstract socket, up to 100 characters. Fails if it is in use.
+    /// `name`: the abstract socket's, up to 100 characters. Fails if it is in use.
     static base::expected<HandoverListener> listen(const std::string& name);
 
-    /// Fails if no process has connected by then.
+    /// Fails if no process has connected by `until`.
     [[nodiscard]] base::expected<Handover> accept(base::Time until);
 
     [[nodiscard]] int fd() const { return socket_.get(); }
-    /// fd() to poll for POLLIN; -1, which poll() skips, during a pause.
+    /// Descriptor to poll for POLLIN; -1, which poll() skips, during a pause.
     [[nodiscard]] int fd_to_poll() const { return is_paused() ? -1 : socket_.get(); }
-    /// When to poll at the latest: the end of the pause; never() if there is none.
+    /// Latest time to poll: the end of the pause; never() if there is none.
     [[nodiscard]] base::Time wake() const;
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 

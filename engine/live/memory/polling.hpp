@@ -7,15 +7,15 @@
 
 namespace daqloom::live {
 
-/// Between two looks: lets the other thread of the core go on.
+/// Pauses between two polls, in favour of the core's other thread.
 inline void pause_a_little() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
 }
 
-/// Polls as long as that pays, otherwise not at all: if the threads that it waits for need its
-/// processor, polling only delays them. Polling is tried again from time to time.
+/// Polls as long as that pays, otherwise not at all: polling only delays the awaited threads if
+/// they need its processor. Polling is tried again from time to time.
 class Polling {
   public:
     explicit Polling(base::Time most) : most_(most) {}
@@ -27,7 +27,7 @@ class Polling {
     void on_slept() { in_vain_ = in_vain_ + 1 < kTryAgain ? in_vain_ + 1 : kBearable - 1; }
 
   private:
-    static constexpr std::uint32_t kBearable = 3;  ///< times in a row
+    static constexpr std::uint32_t kBearable = 3;  ///< futile polls in a row
     static constexpr std::uint32_t kTryAgain = 64;
 
     base::Time most_;

@@ -12,7 +12,7 @@
 
 namespace daqloom::live {
 
-/// A file descriptor with an owner, which closes it.
+/// A file descriptor with its owner, which closes it.
 class OwnedFd {
   public:
     OwnedFd() = default;
@@ -42,11 +42,11 @@ class SharedMemory {
     SharedMemory& operator=(SharedMemory&& other) noexcept;
     ~SharedMemory();
 
-    /// Zeroed. `name`, up to 249 characters, is that of the descriptor in /proc. `bytes` above 0;
-    /// fails where there is not as much memory.
+    /// Zeroed memory. `name`, up to 249 characters, is the descriptor's in /proc. `bytes` above 0;
+    /// fails without enough memory.
     static base::expected<SharedMemory> create(const std::string& name, base::Bytes bytes);
-    /// What another process made with `create` and handed over. Fails for any other file, or one
-    /// that is not sealed or larger than `most`.
+    /// Memory that another process made with `create` and passed on. Fails for any other file, or
+    /// one that is not sealed or larger than `most`.
     static base::expected<SharedMemory> attach(OwnedFd fd, Access access, base::Bytes most);
 
     /// Allocates and maps all pages, as far as the system allows, so that the first access to each
