@@ -110,8 +110,7 @@ std::optional<base::Bytes> Buffer::Parts::room(std::uint64_t acknowledged, std::
         }
         head = end_of(offset_of(*newest), static_cast<base::Bytes>(newest->bytes.size()));
     }
-    // Room is behind the newest piece up to the end of the area, or from its front up to the
-    // oldest.
+    // Room is behind the newest piece up to the end of the area, or before the oldest.
     const auto oldest = acknowledged == committed ? std::nullopt : piece(acknowledged);
     if (acknowledged != committed && !oldest) {
         return std::nullopt;
