@@ -2,16 +2,16 @@
 // flight, in the order of a barrel shifter, without barriers.
 //
 // The event manager (event_manager.hpp) gives a builder as many events at a time as it has credits:
-// EventManagerConfig::concurrent_events. What follows is a message per fragment that says where in
-// the builder's memory it belongs, and the fragment, written there.
+// EventManagerConfig::concurrent_events. For each fragment a message then gives its place in the
+// builder's memory, and the fragment is written there.
 //
-// - Pull: the builder sends these messages one by one, as its fragments come in.
+// - Pull: the builder sends these messages one by one, as its fragments arrive.
 // - Push: it sends them all when it gets the event, and the readout units pace themselves.
-// - Timed: a fragment goes only in the time slot in which it is its turn, by a common clock: slot n
-//   is that of the readout unit n places beyond the builder. Pull or push alike.
+// - Timed: a fragment is sent only in its time slot, by a common clock: in slot n the readout unit
+//   n places beyond the builder sends. Pull or push alike.
 //
-// All three are the same two machines with other limits: in the pull the builder has one
-// (`parallel_sends`), in the push the readout unit.
+// All three use the same two machines with other limits: pull limits the builder unit
+// (`parallel_sends`), push limits the readout unit.
 #pragma once
 
 #include <algorithm>
@@ -37,29 +37,29 @@ struct DaqpipeBuilderConfig {
     std::uint32_t readouts = 1;        ///< readout units
     std::uint32_t credits = 1;         ///< events in parallel
     std::uint32_t parallel_sends = 1;  ///< fragments of one event in flight; 0: no limit (push)
-    base::Bytes largest_fragment = base::Bytes{1} << 20;  ///< each has a place of this size
-    bool is_timed = false;                                ///< asks when on_slot says so
+    base::Bytes largest_fragment = base::Bytes{1} << 20;  ///< size of each place
+    bool is_timed = false;                                ///< requests in time slots
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
-/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
+/// The outputs of a builder unit, which the driver implements. They must not call the unit back.
 template <class Out>
 concept DaqpipeBuilderOut =
     requires(Out& out, EventId event, ReadoutIndex readout, base::Bytes place) {
-        /// Tell the readout unit to write its fragment to this offset of the builder's memory.
+        /// Order the readout unit to write its fragment to this offset of the builder's memory.
         out.request(event, readout, place);
-        out.built(event);  ///< all fragments are here: process it, then call on_processed
-        out.done(event);   ///< tell the event manager that there is a credit again
+        out.built(event);  ///< all fragments have arrived: process it, then call on_processed
+        out.done(event);   ///< notify the event manager of a free credit
     };
 
-/// And when an epoch ends.
+/// Further outputs at the end of an epoch.
 template <class Out>
 concept DaqpipeBuilderClosingOut =
     DaqpipeBuilderOut<Out> &&
     requires(Out& out, EventId event, ReadoutIndex readout, std::uint64_t requests) {
-        /// Tell the readout unit how many requests it gets from this builder in all.
+        /// Send the readout unit the total number of requests from this builder.
         out.last_request(readout, requests);
-        /// As `built`, but the event lacks the fragments for which is_here says so.
+        /// As `built`, but without the fragments for which is_here is false.
         out.incomplete(event);
     };
 
@@ -81,19 +81,19 @@ class DaqpipeBuilder {
         base::Bytes fragment_bytes = 0;
         std::uint64_t built = 0;
         std::uint64_t done = 0;
-        std::uint64_t incomplete = 0;  ///< events given out without some fragments
+        std::uint64_t incomplete = 0;  ///< events delivered without some fragments
         std::uint64_t dropped = 0;     ///< events that lacked some fragments
-        std::uint64_t late = 0;        ///< assignments ignored, as the epoch was being closed
-        std::uint64_t from_lost = 0;   ///< fragments ignored, as their readout unit was lost
-        std::uint64_t unexpected_assignments = 0;  ///< no credit is left, or the event is here
+        std::uint64_t late = 0;        ///< assignments ignored while the epoch was being closed
+        std::uint64_t from_lost = 0;   ///< fragments ignored because their readout unit was lost
+        std::uint64_t unexpected_assignments = 0;  ///< no credit is left, or the event is held
         std::uint64_t unexpected_fragments = 0;    ///< a duplicate, too large, or never requested
-        std::uint64_t unexpected_processed = 0;    ///< the event is not here, or not built
-        std::uint64_t unexpected_slots = 0;        ///< untimed, or a slot of the past
+        std::uint64_t unexpected_processed = 0;    ///< the event is not held, or not built
+        std::uint64_t unexpected_slots = 0;        ///< untimed, or a past slot
     };
 
     static base::expected<DaqpipeBuilder> make(DaqpipeBuilderConfig config);
 
-    /// Bytes of memory that the fragments of `credits` events take.
+    /// Bytes of memory for the fragments of `credits` events.
     [[nodiscard]] base::Bytes memory() const {
         return config_.largest_fragment * config_.readouts * config_.credits;
     }
@@ -181,9 +181,9 @@ class DaqpipeBuilder {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: no more events are taken than on_last_assignment says, and
-    /// nothing comes from lost readout units any more. Comes again when more are lost.
-    /// Precondition: there are such units.
+    /// The epoch is being closed: no events are taken beyond the number of on_last_assignment, and
+    /// nothing arrives from lost readout units any more. Called again when more are lost.
+    /// Precondition: these units exist.
     template <DaqpipeBuilderClosingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
@@ -196,8 +196,8 @@ class DaqpipeBuilder {
         }
     }
 
-    /// So many events are assigned to this builder in all. May come before on_close, and before the
-    /// last of them.
+    /// The total number of events assigned to this builder. May come before on_close, and before
+    /// the last events.
     template <DaqpipeBuilderClosingOut Out>
     void on_last_assignment(std::uint64_t events, Out& out) {
         if (!last_assignment_.set(events, counters_.assigned)) {
@@ -206,18 +206,18 @@ class DaqpipeBuilder {
         }
         say_the_last(out);
     }
-    /// No more are assigned than have been.
+    /// Ends the epoch's assignments at the events assigned until now.
     template <DaqpipeBuilderClosingOut Out>
     void on_event_manager_lost(Out& out) {
         last_assignment_.end_at(counters_.assigned);
         say_the_last(out);
     }
 
-    /// After on_close: of the events assigned, all that the live readout units have is here.
+    /// After on_close: all fragments of assigned events that live readout units hold have arrived.
     [[nodiscard]] bool is_drained() const;
 
-    /// The epoch is over: events that still lack fragments are given out, or dropped, in the order
-    /// in which they came. Precondition: is_drained.
+    /// The epoch is over: events that still lack fragments are delivered or dropped, in the order
+    /// of their assignment. Precondition: is_drained.
     template <DaqpipeBuilderClosingOut Out>
     void on_end(Out& out) {
         for (std::uint32_t place = 0; place < in_turn_.size();) {
@@ -237,10 +237,10 @@ class DaqpipeBuilder {
         }
     }
 
-    /// The first event number beyond all that this builder has taken.
+    /// One more than the last event number that this builder has taken.
     [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
 
-    /// Of an event that is held: has the readout unit's fragment come, and where does it belong?
+    /// For a held event: whether the readout unit's fragment has arrived; its place.
     [[nodiscard]] bool is_here(EventId event, ReadoutIndex readout) const {
         return fragments_[place_in_table(slot_of_.find(event), readout)] == Fragment::here;
     }
@@ -257,8 +257,8 @@ class DaqpipeBuilder {
 
     struct Event {
         EventId event{};
-        std::uint32_t next = 0;       ///< untimed: places beyond self, of the next to be asked
-        std::uint32_t requested = 0;  ///< or lost before
+        std::uint32_t next = 0;  ///< untimed: next readout unit to be asked, as places beyond self
+        std::uint32_t requested = 0;  ///< fragments requested, or lost before
         std::uint32_t in_flight = 0;
         std::uint32_t here = 0;
         bool is_given_out = false;
@@ -267,7 +267,7 @@ class DaqpipeBuilder {
     explicit DaqpipeBuilder(DaqpipeBuilderConfig config);
 
     void lose(ReadoutIndex readout);
-    /// To all readout units, once nothing more is assigned.
+    /// Sends the totals to all readout units, when all events are assigned.
     template <DaqpipeBuilderClosingOut Out>
     void say_the_last(Out& out) {
         if (!last_assignment_.is_to_be_said(counters_.assigned)) {
@@ -279,7 +279,7 @@ class DaqpipeBuilder {
             }
         }
     }
-    /// The event in this place of `in_turn_` is not held any more.
+    /// Releases the event at this place of `in_turn_`.
     void release(std::uint32_t place);
 
     template <DaqpipeBuilderOut Out>
@@ -298,7 +298,7 @@ class DaqpipeBuilder {
         }
     }
 
-    /// None: it is not the turn of one that has still to be asked.
+    /// The readout unit to be asked next; none: all asked, or not its turn.
     [[nodiscard]] std::optional<ReadoutIndex> next_readout(SlotTable::Slot slot) {
         if (!config_.is_timed) {
             std::uint32_t& next = events_[slot].next;
@@ -327,7 +327,7 @@ class DaqpipeBuilder {
     [[nodiscard]] std::size_t place_in_table(SlotTable::Slot slot, ReadoutIndex readout) const {
         return first_of(slot) + readout.value();
     }
-    /// Is any of its fragments here?
+    /// Whether any of the event's fragments has arrived.
     [[nodiscard]] bool has_any(SlotTable::Slot slot) const {
         const auto first = fragments_.begin() + static_cast<std::ptrdiff_t>(first_of(slot));
         const auto end = first + config_.readouts;
@@ -343,8 +343,8 @@ class DaqpipeBuilder {
     std::vector<Fragment> fragments_;
     std::vector<SlotTable::Slot> free_;
     SlotTable slot_of_;
-    base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order they came
-    std::optional<std::uint64_t> now_;     ///< time slot
+    base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order of their assignment
+    std::optional<std::uint64_t> now_;     ///< current time slot
     base::Table<ReadoutIndex, bool> lost_;
     LastAssignment last_assignment_;
     std::uint64_t next_event_ = 0;
@@ -354,11 +354,11 @@ class DaqpipeBuilder {
 struct DaqpipeReadoutConfig {
     ReadoutIndex self{};
     std::uint32_t builders = 1;
-    std::uint32_t credits = 1;  ///< of a builder: so many of its requests may wait
-    /// Fragments in flight; 0: no limit (pull). For the load of a pull: its credits × parallel
+    std::uint32_t credits = 1;  ///< credits of a builder: limit on its waiting requests
+    /// Limit on fragments in flight; 0: none (pull). For the load of a pull: its credits × parallel
     /// sends.
     std::uint32_t parallel_sends = 0;
-    bool is_timed = false;  ///< sends when on_slot says so
+    bool is_timed = false;  ///< sends in time slots
 };
 
 struct DaqpipeWrite {
@@ -370,10 +370,10 @@ struct DaqpipeWrite {
     friend constexpr bool operator==(const DaqpipeWrite&, const DaqpipeWrite&) = default;
 };
 
-/// The outputs of a readout unit, which the driver implements. None may call the unit back.
+/// The outputs of a readout unit, which the driver implements. They must not call the unit back.
 template <class Out>
 concept DaqpipeReadoutOut = requires(Out& out, const DaqpipeWrite& write) {
-    /// Write, tell the builder when it is there, and call on_write_done.
+    /// Write, notify the builder when all bytes have arrived, and call on_write_done.
     out.write(write);
 };
 
@@ -382,8 +382,8 @@ concept DaqpipeReadoutOut = requires(Out& out, const DaqpipeWrite& write) {
 /// are served in order of arrival. Timed, in slot n only builder unit (self − n) mod builders is
 /// served.
 ///
-/// Invariants: a request is served once, while fragments in flight keep within their limit;
-/// whatever does not fit is counted and otherwise ignored.
+/// Invariants: a request is served once, while fragments in flight keep within their limit; invalid
+/// input is counted and otherwise ignored.
 ///
 /// An epoch ends with on_close: when is_drained, all requests of live builders have been served.
 class DaqpipeReadout {
@@ -392,16 +392,16 @@ class DaqpipeReadout {
         std::uint64_t requests = 0;
         std::uint64_t fragments = 0;  ///< written
         base::Bytes fragment_bytes = 0;
-        std::uint64_t lost_requests = 0;           ///< dropped, as their builder was lost
-        std::uint64_t from_lost = 0;               ///< requests ignored, as their builder was lost
-        std::uint64_t unexpected_requests = 0;     ///< more than the builder has credits for, …
+        std::uint64_t lost_requests = 0;        ///< dropped because their builder was lost
+        std::uint64_t from_lost = 0;            ///< requests ignored because their builder was lost
+        std::uint64_t unexpected_requests = 0;  ///< more than the builder's credits, …
         std::uint64_t unexpected_completions = 0;  ///< more than writes under way
-        std::uint64_t unexpected_slots = 0;        ///< untimed, or a slot of the past
+        std::uint64_t unexpected_slots = 0;        ///< untimed, or a past slot
     };
 
     static base::expected<DaqpipeReadout> make(DaqpipeReadoutConfig config);
 
-    /// `bytes`: what this readout unit holds of the event.
+    /// `bytes`: size of this readout unit's fragment of the event.
     template <DaqpipeReadoutOut Out>
     void on_request(EventId event, BuilderIndex builder, base::Bytes place, base::Bytes bytes,
                     Out& out) {
@@ -417,7 +417,7 @@ class DaqpipeReadout {
         write_what_the_limits_permit(out);
     }
 
-    /// A write to this builder.
+    /// A write to this builder is done.
     template <DaqpipeReadoutOut Out>
     void on_write_done(BuilderIndex builder, Out& out) {
         if (!builders_.contains(builder) || builders_[builder].in_flight == 0) {
@@ -446,13 +446,12 @@ class DaqpipeReadout {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The builder asks for so many fragments in all, and no more. May come before on_close, and
+    /// The total number of fragments that the builder requests. May come before on_close, and
     /// before those requests.
     void on_last_request(BuilderIndex builder, std::uint64_t requests);
 
-    /// The epoch is being closed: requests of lost builders are dropped, and what is being written
-    /// to these is not waited for. Comes again when more are lost. Precondition: there are such
-    /// builders.
+    /// The epoch is being closed: requests of lost builders are dropped, and writes to them are not
+    /// awaited. Called again when more are lost. Precondition: these builders exist.
     template <DaqpipeReadoutOut Out>
     void on_close(std::span<const BuilderIndex> lost, Out& out) {
         is_closing_ = true;
@@ -462,16 +461,16 @@ class DaqpipeReadout {
         write_what_the_limits_permit(out);
     }
 
-    /// After on_close: all that the live builders asked for has been written.
+    /// After on_close: all fragments requested by live builders have been written.
     [[nodiscard]] bool is_drained() const;
 
-    /// The first event number beyond all of which it has written something: the next epoch begins
-    /// with the largest of all live units.
+    /// One more than the last event number of which it has written a fragment: the next epoch
+    /// begins with the largest of all live units.
     [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
     [[nodiscard]] std::uint64_t requests_waiting() const { return requests_waiting_; }
-    /// To builders that are not lost.
+    /// Writes under way to builders that are not lost.
     [[nodiscard]] std::uint64_t in_flight() const { return in_flight_; }
 
   private:
@@ -509,8 +508,7 @@ class DaqpipeReadout {
         }
     }
 
-    /// Puts `in_turn_` on the builder to be served. False: timed, and it does not wait for
-    /// anything.
+    /// Sets `in_turn_` to the builder to be served. False: timed, and it has no request.
     bool find_who_is_next() {
         if (config_.is_timed) {
             return now_ && !builders_[in_turn_].waiting.empty();
@@ -531,12 +529,12 @@ class DaqpipeReadout {
     }
 
     DaqpipeReadoutConfig config_;
-    std::uint64_t limit_;  ///< on fragments in flight
+    std::uint64_t limit_;  ///< limit on fragments in flight
     base::Table<BuilderIndex, Builder> builders_;
     std::uint64_t requests_waiting_ = 0;
-    std::uint64_t in_flight_ = 0;  ///< to builders that are not lost
+    std::uint64_t in_flight_ = 0;  ///< writes under way to builders that are not lost
     BuilderIndex in_turn_;
-    std::optional<std::uint64_t> now_;  ///< time slot
+    std::optional<std::uint64_t> now_;  ///< current time slot
     bool is_closing_ = false;
     std::uint64_t next_event_ = 0;
     Counters counters_;

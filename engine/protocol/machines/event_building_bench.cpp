@@ -1,4 +1,4 @@
-// What event building costs per fragment, and arrivals per event, without any network.
+// Cost of event building per fragment, and of arrivals per event, without a network.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

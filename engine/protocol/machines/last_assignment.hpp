@@ -1,5 +1,5 @@
-// The last event of an epoch that a builder unit is assigned, and when it may tell its readout
-// units.
+// The last event of an epoch that a builder unit is assigned, and the time for reporting it to its
+// readout units.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace daqloom::protocol {
 
-/// Counts are those of events assigned to the builder unit.
+/// Counts events assigned to the builder unit.
 class LastAssignment {
   public:
-    /// Whether no event is to be taken beyond the `assigned` ones.
+    /// Whether all events of the epoch are assigned.
     [[nodiscard]] bool is_reached(std::uint64_t assigned) const { return assigned >= last_; }
 
     /// The epoch is being closed.
     void close() { is_closing_ = true; }
-    /// So many are assigned in all. False: this was known, or more have come.
+    /// Sets the total number of events. False: it is set already, or more are assigned.
     [[nodiscard]] bool set(std::uint64_t events, std::uint64_t assigned) {
         if (last_ != unknown || events < assigned) {
             return false;
@@ -23,10 +23,10 @@ class LastAssignment {
         last_ = events;
         return true;
     }
-    /// No more are assigned than have been.
+    /// Sets the total to the events assigned until now.
     void end_at(std::uint64_t assigned) { last_ = assigned; }
 
-    /// True once: the epoch is being closed, and all of them are assigned.
+    /// True once: the epoch is being closed, and all its events are assigned.
     [[nodiscard]] bool is_to_be_said(std::uint64_t assigned) {
         if (!is_closing_ || has_been_said_ || !is_reached(assigned)) {
             return false;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t most_readouts = 1'000'000;
 constexpr std::uint32_t most_concurrent_events = 1'000'000;
-/// Bits that say which fragments are here: 128 MiB.
+/// Limit on the bits of arrived fragments: 128 MiB.
 constexpr std::uint64_t most_pull_fragments = std::uint64_t{1} << 30;
 
 }  // namespace

@@ -20,25 +20,25 @@ namespace daqloom::protocol {
 
 struct PullBuilderConfig {
     std::uint32_t readouts = 1;
-    std::uint32_t outstanding_fragments = 0;  ///< requested and not yet here; 0: no limit
+    std::uint32_t outstanding_fragments = 0;  ///< requested and not yet arrived; 0: no limit
     std::uint32_t concurrent_events = 32;
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
-/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
+/// The outputs of a builder unit, which the driver implements. They must not call the unit back.
 template <class Out>
 concept PullBuilderOut = requires(Out& out, EventId event, ReadoutIndex readout) {
     out.request(event, readout);
-    out.built(event);  ///< all fragments are here: process it, then call on_processed
-    out.done(event);   ///< the slot is free again: tell the event manager
+    out.built(event);  ///< all fragments have arrived: process it, then call on_processed
+    out.done(event);   ///< notify the event manager of the free slot
 };
 
-/// And where readout units can be lost, and epochs end.
+/// Further outputs where readout units can be lost, and epochs end.
 template <class Out>
 concept PullBuilderClosingOut =
     PullBuilderOut<Out> &&
     requires(Out& out, EventId event, ReadoutIndex readout, std::uint64_t requests) {
-        /// Tell the readout unit how many requests it gets from this builder in all.
+        /// Send the readout unit the total number of requests from this builder.
         out.last_request(readout, requests);
         /// As `built`, but the event lacks some fragments.
         out.incomplete(event);
@@ -52,8 +52,8 @@ concept PullBuilderClosingOut =
 /// Invalid input (a duplicate event or fragment, a fragment that was not requested, …) is counted
 /// and otherwise ignored.
 ///
-/// An epoch ends with on_close: nothing is expected of lost readout units any more, and an event
-/// that has all that the others hold is given out, or dropped. When is_drained, no event is left.
+/// An epoch ends with on_close: lost readout units are not awaited any more, and an event with all
+/// fragments of the others is delivered or dropped. When is_drained, no event is left.
 class PullBuilder {
   public:
     struct Counters {
@@ -64,14 +64,14 @@ class PullBuilder {
         std::uint64_t built = 0;
         std::uint64_t done = 0;
         std::uint64_t outstanding_peak = 0;
-        std::uint64_t incomplete = 0;  ///< events given out without some fragments
+        std::uint64_t incomplete = 0;  ///< events delivered without some fragments
         std::uint64_t dropped = 0;     ///< events that lacked some fragments
-        std::uint64_t late = 0;        ///< assignments ignored, as the epoch was being closed
-        std::uint64_t from_lost = 0;   ///< fragments ignored, as their readout unit was lost
+        std::uint64_t late = 0;        ///< assignments ignored while the epoch was being closed
+        std::uint64_t from_lost = 0;   ///< fragments ignored because their readout unit was lost
         std::uint64_t unexpected_assignments =
-            0;                                   ///< no slot is free, or the event is here already
+            0;                                   ///< no slot is free, or the event is already held
         std::uint64_t unexpected_fragments = 0;  ///< a duplicate, or never requested
-        std::uint64_t unexpected_processed = 0;  ///< the event is not here, or not built
+        std::uint64_t unexpected_processed = 0;  ///< the event is not held, or not built
     };
 
     static base::expected<PullBuilder> make(PullBuilderConfig config);
@@ -142,9 +142,9 @@ class PullBuilder {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: no more events are taken than on_last_assignment says, and
-    /// nothing comes from lost readout units any more. Comes again when more are lost.
-    /// Precondition: there are such units.
+    /// The epoch is being closed: no events are taken beyond the number of on_last_assignment, and
+    /// nothing arrives from lost readout units any more. Called again when more are lost.
+    /// Precondition: these units exist.
     template <PullBuilderClosingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         last_assignment_.close();
@@ -155,8 +155,8 @@ class PullBuilder {
         request_what_the_limit_permits(out);
     }
 
-    /// So many events are assigned to this builder in all. May come before on_close, and before the
-    /// last of them.
+    /// The total number of events assigned to this builder. May come before on_close, and before
+    /// the last events.
     template <PullBuilderClosingOut Out>
     void on_last_assignment(std::uint64_t events, Out& out) {
         if (!last_assignment_.set(events, counters_.assigned)) {
@@ -165,27 +165,27 @@ class PullBuilder {
         }
         say_the_last(out);
     }
-    /// No more are assigned than have been.
+    /// Ends the epoch's assignments at the events assigned until now.
     template <PullBuilderClosingOut Out>
     void on_event_manager_lost(Out& out) {
         last_assignment_.end_at(counters_.assigned);
         say_the_last(out);
     }
 
-    /// After on_close: all events assigned have been given out, or dropped.
+    /// After on_close: all assigned events have been delivered or dropped.
     [[nodiscard]] bool is_drained() const {
         return last_assignment_.has_been_said() &&
                counters_.assigned == counters_.built + counters_.incomplete + counters_.dropped;
     }
 
-    /// The first event number beyond all that this builder has taken.
+    /// One more than the last event number that this builder has taken.
     [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
-    /// Of an event that is held: below `concurrent_events`, and no other event has it meanwhile;
-    /// else `SlotTable::none`.
+    /// The slot of a held event: below `concurrent_events`, and of no other event meanwhile;
+    /// otherwise `SlotTable::none`.
     [[nodiscard]] SlotTable::Slot slot_of(EventId event) const { return slot_of_.find(event); }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// Fragments requested and not yet here.
+    /// Fragments requested and not yet arrived.
     [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
     /// Events assigned and not yet done.
     [[nodiscard]] std::size_t events_held() const { return slots_.size() - free_slots_.size(); }
@@ -193,9 +193,9 @@ class PullBuilder {
   private:
     struct Slot {
         EventId event{};
-        ReadoutIndex next{};        ///< the readout units before this one were asked, or are lost
-        std::uint32_t settled = 0;  ///< fragments that are here, or never will be
-        std::uint32_t missing = 0;  ///< of these, fragments that never will be
+        ReadoutIndex next{};        ///< readout units before this one were asked, or are lost
+        std::uint32_t settled = 0;  ///< fragments that have arrived, or never will
+        std::uint32_t missing = 0;  ///< settled fragments that will never arrive
     };
 
     explicit PullBuilder(PullBuilderConfig config);
@@ -219,7 +219,7 @@ class PullBuilder {
         }
     }
 
-    /// The fragment is here, or never will be. Precondition: it was not so before.
+    /// Settles a fragment: it has arrived, or never will. Precondition: it is not settled.
     template <PullBuilderOut Out>
     void settle(SlotTable::Slot place, ReadoutIndex readout, Out& out) {
         settled_of(place)[readout.value() / 64] |= std::uint64_t{1} << (readout.value() % 64);
@@ -237,7 +237,7 @@ class PullBuilder {
         out.built(slot.event);
     }
 
-    /// The fragment never will be here. Precondition: as of `settle`.
+    /// Settles a fragment that will never arrive. Precondition: it is not settled.
     template <PullBuilderClosingOut Out>
     void lack(SlotTable::Slot place, ReadoutIndex readout, Out& out) {
         ++slots_[place].missing;
@@ -262,7 +262,7 @@ class PullBuilder {
     void give_out_incomplete(SlotTable::Slot place, Out& out) {
         const Slot& slot = slots_[place];
         for (std::uint32_t i = 0; slot.next.value() < config_.readouts; ++i) {
-            if (to_request_[i] == place) {  // the readout units still to be asked are lost
+            if (to_request_[i] == place) {  // no live readout unit is left to be asked
                 to_request_.erase(i);
                 break;
             }
@@ -276,7 +276,7 @@ class PullBuilder {
         }
     }
 
-    /// The slot is free again.
+    /// Frees the slot.
     template <PullBuilderOut Out>
     void release(SlotTable::Slot place, Out& out) {
         const EventId event = slots_[place].event;
@@ -285,7 +285,7 @@ class PullBuilder {
         out.done(event);
     }
 
-    /// To all readout units, once nothing more is assigned.
+    /// Sends the totals to all readout units, when all events are assigned.
     template <PullBuilderClosingOut Out>
     void say_the_last(Out& out) {
         if (!last_assignment_.is_to_be_said(counters_.assigned)) {
@@ -298,7 +298,7 @@ class PullBuilder {
         }
     }
 
-    /// The slot of an event whose fragment was requested and has not come; else `none`.
+    /// The slot of an event whose fragment was requested and has not arrived; otherwise `none`.
     [[nodiscard]] SlotTable::Slot expected_in(EventId event, ReadoutIndex readout) const {
         const SlotTable::Slot slot = slot_of_.find(event);
         const bool is_expected =
@@ -315,13 +315,13 @@ class PullBuilder {
                 1) != 0;
     }
 
-    /// One bit per readout unit.
+    /// Settled fragments of a slot, one bit per readout unit.
     [[nodiscard]] std::uint64_t* settled_of(SlotTable::Slot slot) {
         return settled_.data() + std::size_t{slot} * words_per_slot_;
     }
 
     PullBuilderConfig config_;
-    std::uint64_t limit_;  ///< on outstanding fragments
+    std::uint64_t limit_;  ///< limit on outstanding fragments
     std::size_t words_per_slot_;
     std::vector<Slot> slots_;
     std::vector<std::uint64_t> settled_;

@@ -17,7 +17,7 @@ using base::Bytes;
 constexpr std::uint32_t most_units = 65'536;
 constexpr std::uint32_t most_streams = 1'024;
 constexpr std::uint32_t most_meps = 1'000'000;
-/// Of MFPs under construction: 512 MiB of sizes.
+/// Limit on MFPs under construction: 512 MiB of sizes.
 constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
 constexpr Bytes largest_output = Bytes{1} << 50;
 
@@ -78,7 +78,7 @@ std::optional<std::string> problem_of(const PushBuilderConfig& config) {
     return std::nullopt;
 }
 
-/// 0, and the sums of the first, the first two, … numbers.
+/// Partial sums, beginning with 0.
 base::Table<ReadoutIndex, std::uint32_t> sums_of(
     const base::Table<ReadoutIndex, std::uint32_t>& numbers) {
     base::Table<ReadoutIndex, std::uint32_t> sums = {0};

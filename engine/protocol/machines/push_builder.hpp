@@ -1,6 +1,5 @@
-// The builder unit of the push protocol: collects the sizes of a multi-event packet (MEP), says
-// where each of its multi-fragment packets (MFPs) has its place, and reports the MEP when all are
-// written.
+// The builder unit of the push protocol: collects the sizes of a multi-event packet (MEP), grants a
+// place to each of its multi-fragment packets (MFPs), and reports the MEP when all are written.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +20,11 @@
 
 namespace daqloom::protocol {
 
-/// No central scheduler: the number of a MEP says who builds it.
+/// Builder unit of a MEP: its number determines it, without a central scheduler.
 constexpr BuilderIndex builder_of(MepId mep, std::uint32_t builders) {
     return BuilderIndex(static_cast<std::uint64_t>(mep) % builders);
 }
-/// The how manyeth of its builder's MEPs, 0, 1, …
+/// Position of a MEP among its builder's MEPs, 0, 1, …
 constexpr std::uint64_t turn_of(MepId mep, std::uint32_t builders) {
     return static_cast<std::uint64_t>(mep) / builders;
 }
@@ -37,7 +36,7 @@ constexpr std::uint64_t meps_before(BuilderIndex builder, std::uint64_t turn,
                                     std::uint32_t builders) {
     return turn == 0 ? 0 : static_cast<std::uint64_t>(mep_of(builder, turn - 1, builders)) + 1;
 }
-/// How many of the MEPs before number `end` are the builder's.
+/// Number of the builder's MEPs before number `end`.
 constexpr std::uint64_t turns_before(BuilderIndex builder, std::uint64_t end,
                                      std::uint32_t builders) {
     return end <= builder.value() ? 0 : (end - builder.value() - 1) / builders + 1;
@@ -46,22 +45,22 @@ constexpr std::uint64_t turns_before(BuilderIndex builder, std::uint64_t end,
 /// The handling of a MEP for which the output buffer has no space.
 enum class WhenFull {
     discard,  ///< all units discard it, and the run goes on
-    wait,     ///< it waits, and with it all units (back-pressure)
+    wait,     ///< the MEP waits, and with it all units (back-pressure)
 };
 
 struct PushBuilderConfig {
     BuilderIndex self{};
     std::uint32_t builders = 1;
     base::Table<ReadoutIndex, std::uint32_t> streams = {1};
-    /// Answered at most so far beyond the oldest that is not built. At least as many as a readout
-    /// unit sends per phase.
+    /// Limit on answered MEPs, counted from the oldest that is not built. At least as many as a
+    /// readout unit sends per phase.
     std::uint32_t concurrent_meps = 2;
-    /// As the readout units have it.
+    /// The value of the readout units.
     std::uint32_t announced_meps = 1;
     base::Bytes output_buffer = base::Bytes{1} << 30;
-    /// What a usual MEP takes of it, all in all; 0: not known.
+    /// Bytes of a usual MEP in the output buffer, padding included; 0: unknown.
     base::Bytes usual_mep = 0;
-    /// So many MEPs fill the output buffer, however small they are.
+    /// MEPs that fill the output buffer, however small they are.
     std::uint64_t output_meps = std::numeric_limits<std::uint64_t>::max();
     WhenFull when_full = WhenFull::discard;
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
@@ -69,27 +68,27 @@ struct PushBuilderConfig {
 };
 
 /// An error if the output buffer is smaller than one MEP of `usual_mep` bytes: all MEPs would be
-/// discarded as fast as they can be announced.
+/// discarded at once.
 std::optional<std::string> problem_of_output(base::Bytes output_buffer, base::Bytes usual_mep);
 
-/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
+/// The outputs of a builder unit, which the driver implements. They must not call the unit back.
 template <class Out>
 concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, base::Bytes bytes,
                                   std::span<const base::Bytes> offsets, std::uint64_t turn) {
-    /// Tell the readout unit where in the output buffer its MFPs belong, one offset per stream. The
-    /// span is valid during the call only.
+    /// Send the readout unit the offsets of its MFPs in the output buffer, one per stream. The span
+    /// is valid during the call only.
     out.grant(readout, mep, offsets);
-    /// Tell the readout unit to drop its MFPs.
+    /// Order the readout unit to drop its MFPs.
     out.discard(readout, mep);
     /// The MEP lies at this offset of the output buffer: process it, then call on_processed.
     out.built(mep, bytes, bytes);
     // ---- when an epoch ends
-    /// Tell the readout unit that the turns before this one are answered, and that the epoch is
+    /// Notify the readout unit that the turns before this one are answered, and that the epoch is
     /// being closed.
     out.closing(readout, turn);
-    /// Tell the readout unit that no MEP of this or a later turn will be answered.
+    /// Notify the readout unit that no MEP of this or a later turn will be answered.
     out.last_answer(readout, turn);
-    /// As `built`, but the MEP lacks the MFPs of streams for which is_written says so.
+    /// As `built`, but without the MFPs of streams for which is_written is false.
     out.incomplete(mep, bytes, bytes);
 };
 
@@ -118,16 +117,16 @@ class PushBuilder {
         std::uint64_t mfps = 0;
         std::uint64_t built = 0;
         base::Bytes built_bytes = 0;       ///< of MFPs, without header and padding
-        std::uint64_t incomplete = 0;      ///< MEPs given out without some MFPs
-        base::Bytes incomplete_bytes = 0;  ///< of the MFPs that they have
+        std::uint64_t incomplete = 0;      ///< MEPs delivered without some MFPs
+        base::Bytes incomplete_bytes = 0;  ///< bytes of the MFPs that they have
         std::uint64_t dropped = 0;         ///< MEPs that lacked some MFPs
-        base::Bytes dropped_bytes = 0;     ///< of the MFPs that they had
+        base::Bytes dropped_bytes = 0;     ///< bytes of the MFPs that they had
         std::uint64_t processed = 0;
         base::Bytes output_peak = 0;
-        std::uint64_t from_lost = 0;             ///< inputs ignored, as their readout unit was lost
-        std::uint64_t unexpected_sizes = 0;      ///< announced before, too early, not ours, …
+        std::uint64_t from_lost = 0;         ///< inputs ignored because their readout unit was lost
+        std::uint64_t unexpected_sizes = 0;  ///< announced before, too early, of another builder, …
         std::uint64_t unexpected_mfps = 0;       ///< a duplicate, or never granted
-        std::uint64_t unexpected_processed = 0;  ///< the MEP is not here, or not built
+        std::uint64_t unexpected_processed = 0;  ///< the MEP is not held, or not built
     };
 
     static base::expected<PushBuilder> make(PushBuilderConfig config);
@@ -147,7 +146,7 @@ class PushBuilder {
         go_on(out);
     }
 
-    /// The MFP of one stream is at its place.
+    /// The MFP of one stream has arrived at its place.
     template <PushBuilderOut Out>
     void on_written(ReadoutIndex readout, StreamIndex stream, MepId mep, Out& out) {
         if (!is_awaited(readout, stream, mep)) {
@@ -185,8 +184,8 @@ class PushBuilder {
         go_on(out);
     }
 
-    /// Only MEPs before this turn may be answered, until the next call; at first there is no limit.
-    /// What is announced meanwhile is kept.
+    /// MEPs from this turn on may not be answered, until the next call; at first there is no limit.
+    /// Announcements meanwhile are kept.
     template <PushBuilderOut Out>
     void on_lease(std::uint64_t turn_end, Out& out) {
         leased_until_ = turn_end;
@@ -197,7 +196,7 @@ class PushBuilder {
 
     /// The epoch is being closed: MEPs are answered only up to the furthest of the other builder
     /// units, and lost readout units send nothing more. Called again if more are lost, or if it
-    /// takes too long: from then on, no MEP waits for space. Precondition: there are such units.
+    /// takes too long: from then on, no MEP waits for space. Precondition: these units exist.
     template <PushBuilderOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
@@ -215,7 +214,7 @@ class PushBuilder {
         go_on(out);
     }
 
-    /// The readout unit announces all MEPs before this turn, and wants no others answered.
+    /// The readout unit announces all MEPs before this turn, and requires no further answers.
     template <PushBuilderOut Out>
     void on_last_announcement(ReadoutIndex readout, std::uint64_t turn_end, Out& out) {
         if (!lost_.contains(readout) || !is_closing_ || lost_[readout] ||
@@ -227,11 +226,11 @@ class PushBuilder {
         go_on(out);
     }
 
-    /// After on_close: all is answered, and what the live readout units have of it is here.
+    /// After on_close: all turns are answered, and all granted MFPs of live readout units are here.
     [[nodiscard]] bool is_drained() const { return has_answered_last_ && awaited_ == 0; }
 
-    /// The epoch is over: MEPs that still lack MFPs are given out, or dropped, in order. Those that
-    /// have been given out keep their place until on_processed. Precondition: is_drained.
+    /// The epoch is over: MEPs that still lack MFPs are delivered or dropped, in order. Delivered
+    /// MEPs keep their place until on_processed. Precondition: is_drained.
     template <PushBuilderOut Out>
     void on_end(Out& out) {
         for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
@@ -255,18 +254,18 @@ class PushBuilder {
         forget_what_is_done();
     }
 
-    /// The first MEP number beyond all that this builder has answered, or counted as discarded
-    /// since a readout unit that was lost has never announced it.
+    /// One more than the last MEP number that this builder has answered, or counted as discarded
+    /// because a lost readout unit never announced it.
     [[nodiscard]] std::uint64_t next_mep() const;
 
-    // ---- what is in a MEP: during `built` and `incomplete` -------------------------------------
+    // ---- contents of a MEP: during `built` and `incomplete` ------------------------------------
 
-    /// Of the MEP's MFPs, per stream, 0 if a stream has none. Offsets follow from it by `lay_out`.
+    /// Sizes of the MEP's MFPs, per stream, 0 for an empty one. `lay_out` derives the offsets.
     [[nodiscard]] std::span<const base::Bytes> sizes_of(MepId mep) const {
         return std::span(sizes_).subspan(slot_of(turn_of(mep, config_.builders)) * streams(),
                                          streams());
     }
-    /// Is the stream's MFP there?
+    /// Whether the stream's MFP has been written.
     [[nodiscard]] bool is_written(MepId mep, std::uint32_t stream) const {
         return written_[slot_of(turn_of(mep, config_.builders)) * streams() + stream];
     }
@@ -280,25 +279,25 @@ class PushBuilder {
     };
 
     [[nodiscard]] std::uint32_t streams() const { return first_stream_.back(); }
-    /// In a MEP.
+    /// Number of a stream in a MEP.
     [[nodiscard]] std::uint32_t number_of(Stream stream) const {
         return first_stream_[stream.readout] + stream.stream.value();
     }
-    /// Precondition: there is such a number.
+    /// Stream with this number. Precondition: the number exists.
     [[nodiscard]] Stream stream_of(std::uint32_t number) const;
-    /// An MFP that is written is of this or a later turn, by less than `concurrent_meps`.
+    /// Lower limit on turns of MFPs being written; the upper one is `concurrent_meps` further.
     [[nodiscard]] std::uint64_t oldest_turn() const { return oldest_; }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// MEPs granted and not yet built, nor given out or dropped incomplete.
+    /// MEPs granted and not yet built, delivered incomplete or dropped.
     [[nodiscard]] std::uint64_t under_construction() const {
         return counters_.granted - counters_.built - counters_.incomplete - counters_.dropped;
     }
-    /// MEPs that have their place in the output buffer.
+    /// MEPs with a place in the output buffer.
     [[nodiscard]] std::uint64_t meps_held() const {
         return counters_.granted - counters_.dropped - counters_.processed;
     }
-    /// Bytes of the output buffer that are taken.
+    /// Bytes in use in the output buffer.
     [[nodiscard]] base::Bytes output_held() const { return output_.held(); }
 
   private:
@@ -307,7 +306,7 @@ class PushBuilder {
     enum class State : std::uint8_t { announced, granted, done };
 
     struct Mep {
-        std::uint32_t announced = 0;  ///< by so many readout units
+        std::uint32_t announced = 0;  ///< readout units that have announced
         std::uint32_t written = 0;    ///< MFPs
         State state = State::announced;
         base::Bytes place = 0;
@@ -320,11 +319,11 @@ class PushBuilder {
     [[nodiscard]] bool fits(ReadoutIndex readout, MepId mep,
                             std::span<const base::Bytes> sizes) const;
     [[nodiscard]] bool is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep) const;
-    /// MFPs granted to live readout units and not yet here.
+    /// MFPs granted to live readout units and not yet written.
     [[nodiscard]] std::uint64_t count_awaited() const;
-    /// Of a MEP's MFPs, those that are here.
+    /// Bytes of a MEP's MFPs that have been written.
     [[nodiscard]] base::Bytes written_bytes(std::uint64_t turn) const;
-    /// Is any of its MFPs there?
+    /// Whether any of the MEP's MFPs has been written.
     [[nodiscard]] bool has_any(std::uint64_t turn) const;
     [[nodiscard]] bool is_lost(ReadoutIndex readout) const {
         return lost_.contains(readout) && lost_[readout];
@@ -349,8 +348,8 @@ class PushBuilder {
         }
     }
 
-    /// As soon as all live readout units have said up to where. With a lost one, what is not
-    /// answered yet never can be.
+    /// Answers the last turns when all live readout units have announced their number. With a lost
+    /// readout unit, unanswered MEPs can never be answered.
     template <PushBuilderOut Out>
     void answer_the_last(Out& out) {
         std::uint64_t first_end = no_end;
@@ -378,7 +377,7 @@ class PushBuilder {
             [&](ReadoutIndex readout) { out.last_answer(readout, next_to_answer_); });
     }
 
-    /// False: it has to wait for room.
+    /// Answers a MEP. False: it has to wait for room.
     template <PushBuilderOut Out>
     bool answer_next(Out& out) {
         const std::size_t slot = slot_of(next_to_answer_);
@@ -422,8 +421,8 @@ class PushBuilder {
         return true;
     }
 
-    /// In the order in which linear shifting lets them send here, so that builders do not all begin
-    /// with the same one.
+    /// Visits readout units in the order in which linear shifting lets them send here, so that
+    /// builders do not all begin with the same one.
     template <class Action>
     void for_each_readout(Action action) const {
         for (std::uint32_t i = 0; i < readouts(); ++i) {
@@ -448,7 +447,8 @@ class PushBuilder {
     [[nodiscard]] std::uint32_t readouts() const {
         return static_cast<std::uint32_t>(config_.streams.size());
     }
-    /// Turns from `oldest_` on have a slot each, as many as can be granted or announced.
+    /// Slot of a turn: turns from `oldest_` on have one each, as many as can be granted or
+    /// announced.
     [[nodiscard]] std::size_t slot_of(std::uint64_t turn) const {
         return static_cast<std::size_t>(turn % meps_.size());
     }
@@ -457,23 +457,23 @@ class PushBuilder {
     }
 
     PushBuilderConfig config_;
-    base::Table<ReadoutIndex, std::uint32_t> first_stream_;  ///< and the number of all
+    base::Table<ReadoutIndex, std::uint32_t> first_stream_;  ///< and the total number
     std::vector<Mep> meps_;                                  ///< per slot
     std::vector<base::Bytes> sizes_;                         ///< per slot and stream
     std::vector<base::Bytes> offsets_;     ///< per stream, of the MEP being answered
     std::vector<bool> announced_;          ///< per slot and readout unit
     std::vector<bool> written_;            ///< per slot and stream
     ByteRing output_;                      ///< MEPs granted and not yet processed, by turn
-    std::uint64_t oldest_ = 0;             ///< turn of the first that is not done
+    std::uint64_t oldest_ = 0;             ///< turn of the first MEP that is not done
     std::uint64_t next_to_answer_ = 0;     ///< turn
     std::uint64_t answer_until_ = no_end;  ///< turn, when the epoch ends
     std::uint64_t leased_until_ = no_end;  ///< turn, see on_lease
     base::Table<ReadoutIndex, bool> lost_;
-    base::Table<ReadoutIndex, std::uint64_t> turn_ends_;  ///< of on_last_announcement
+    base::Table<ReadoutIndex, std::uint64_t> turn_ends_;  ///< turns of on_last_announcement
     bool is_closing_ = false;
     bool has_answered_last_ = false;
     std::uint64_t unanswered_ = 0;  ///< MEPs that a lost readout unit has not announced
-    std::uint64_t awaited_ = 0;     ///< MFPs, while it is closing
+    std::uint64_t awaited_ = 0;     ///< MFPs awaited while closing
     Counters counters_;
 };
 

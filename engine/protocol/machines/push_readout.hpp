@@ -24,12 +24,12 @@ struct PushReadoutConfig {
     std::uint32_t buffered_mfps = 1;
     base::Bytes stream_buffer = base::Bytes{1} << 30;
     base::Bytes largest_mfp = base::Bytes{1} << 24;
-    /// Announced to a builder and not yet answered.
+    /// Limit on MEPs announced to a builder and not yet answered.
     std::uint32_t announced_meps = 1;
-    /// Under way at once; 0: no limit.
+    /// Limit on writes under way; 0: none.
     std::uint32_t parallel_writes = 0;
-    /// At which writes are expected to proceed, one after the other: what fits into a time window
-    /// is reckoned with it. Without meaning for turns without a deadline.
+    /// Expected rate of writes, one after the other, which determines how many fit into a time
+    /// window. Unused for turns without a deadline.
     base::BitRate write_rate = base::gigabits_per_second(100);
 };
 
@@ -44,7 +44,7 @@ struct PushWrite {
     friend constexpr bool operator==(const PushWrite&, const PushWrite&) = default;
 };
 
-/// The outputs of a readout unit, which the driver implements. None may call the unit back.
+/// The outputs of a readout unit, which the driver implements. They must not call the unit back.
 template <class Out>
 concept PushReadoutOut =
     requires(Out& out, StreamIndex stream, BuilderIndex builder, MepId mep, base::Bytes bytes,
@@ -52,16 +52,16 @@ concept PushReadoutOut =
         /// The stream's MFP with the number of this MEP has its place in the buffer, at this
         /// offset: the next may be generated.
         out.admitted(stream, mep, bytes);
-        /// Tell the builder the sizes of a MEP's MFPs, one per stream. Valid during the call only.
+        /// Send the builder the sizes of a MEP's MFPs, one per stream. Valid during the call only.
         out.announce(builder, mep, sizes);
-        /// Write, tell the builder when all is there, and call on_write_done.
+        /// Write, notify the builder when all bytes have arrived, and call on_write_done.
         out.write(write);
-        /// The buffer's oldest MFP is not needed any more: give its space back to whoever fills the
-        /// buffer, and call on_acknowledged when that has come through.
+        /// The buffer's oldest MFP is not needed any more: return its space to the source, and call
+        /// on_acknowledged when that is done.
         out.acknowledge(stream, mep);
-        /// All that was to be written in this turn is, but for what may be left over.
+        /// All writes of this turn are done, except those that may be left over.
         out.turn_done();
-        /// The epoch ends: tell the builder to answer the turns before this one, and no others.
+        /// The epoch ends: request answers for the turns before this one, and for no others.
         out.last_announcement(builder, turn);
     };
 
@@ -75,28 +75,28 @@ concept PushReadoutOut =
 /// before the turn's deadline. Messages may be reordered. Invalid input is counted and otherwise
 /// ignored.
 ///
-/// An epoch ends with on_close, before the MEP that comes after the last that a live builder had
-/// answered by then: all have answered that one's predecessors when is_drained, all these are
-/// written or discarded, and on_end leaves the others to the next epoch.
+/// An epoch ends with on_close, at the first MEP that no live builder had answered by then. When
+/// is_drained, all live builders have answered their MEPs before it, and these are written or
+/// discarded; on_end leaves later MEPs to the next epoch.
 class PushReadout {
   public:
     struct Counters {
         std::uint64_t mfps = 0;  ///< admitted
         base::Bytes mfp_bytes = 0;
-        std::uint64_t blocked = 0;    ///< MFPs that had to wait for room
+        std::uint64_t blocked = 0;    ///< MFPs that waited for room
         std::uint64_t announced = 0;  ///< MEPs
         std::uint64_t granted = 0;    ///< MEPs
         std::uint64_t discarded = 0;  ///< MEPs
         base::Bytes discarded_bytes = 0;
         std::uint64_t writes = 0;
         base::Bytes written_bytes = 0;  ///< of completed writes
-        std::uint64_t overran = 0;      ///< writes under way when the next turn took over
+        std::uint64_t overran = 0;      ///< writes under way at the begin of the next turn
         base::Bytes buffer_peak = 0;    ///< of the fullest stream
-        std::uint64_t lost_mfps = 0;    ///< dropped: of a builder that was lost
+        std::uint64_t lost_mfps = 0;    ///< dropped because their builder was lost
         base::Bytes lost_bytes = 0;
-        std::uint64_t unanswered_mfps = 0;  ///< dropped: others had answered later MEPs
+        std::uint64_t unanswered_mfps = 0;  ///< dropped because others had answered later MEPs
         base::Bytes unanswered_bytes = 0;
-        std::uint64_t from_lost = 0;  ///< answers ignored, as their builder was lost
+        std::uint64_t from_lost = 0;  ///< answers ignored because their builder was lost
         std::uint64_t unexpected_mfps = 0;
         std::uint64_t unexpected_answers = 0;  ///< grants, discards and last answers
         std::uint64_t unexpected_completions = 0;
@@ -121,7 +121,7 @@ class PushReadout {
         counters_.blocked += streams_[stream].waiting == nothing ? 0 : 1;
     }
 
-    /// Whether the source may offer another one.
+    /// Whether the source may offer the next MFP.
     [[nodiscard]] bool takes_more(StreamIndex stream) const {
         return streams_[stream].waiting == nothing && !is_closing_;
     }
@@ -167,10 +167,10 @@ class PushReadout {
         go_on_after_answer(builder_of(mep, config_.builders), now, out);
     }
 
-    /// From now on, write to this builder: its MEPs up to but without number `until` (counted per
-    /// builder), as far as each write can end by the deadline. A turn ends with turn_done, when all
-    /// of these have begun and no more than `left_over` writes, of this turn or earlier ones, are
-    /// under way; or with the next turn. Precondition: there is such a builder.
+    /// Writes to this builder from now on: its MEPs before number `until` (counted per builder), as
+    /// far as each write can end by the deadline. A turn ends with turn_done, when all these writes
+    /// have begun and no more than `left_over` writes, of this turn or earlier ones, are under way;
+    /// or with the next turn. Precondition: the builder exists.
     template <PushReadoutOut Out>
     void on_turn(BuilderIndex builder, std::uint64_t until, std::uint64_t left_over,
                  base::Time deadline, base::Time now, Out& out) {
@@ -183,7 +183,7 @@ class PushReadout {
         write_what_is_permitted(now, out);
     }
 
-    /// From now on, write to no builder unit.
+    /// Ends a turn: no writes begin any more.
     void on_turn_over() {
         counters_.overran += turn_.is_on ? under_way_ : 0;
         turn_.is_on = false;
@@ -207,7 +207,7 @@ class PushReadout {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// This builder is being closed, and has answered its turns before this one. May come before
+    /// The builder is being closed, and has answered its turns before this one. May come before
     /// on_close.
     template <PushReadoutOut Out>
     void on_closing(BuilderIndex builder, std::uint64_t answered, Out& out) {
@@ -225,8 +225,8 @@ class PushReadout {
         announce_the_last(out);
     }
 
-    /// This builder answers its MEPs up to but without number `turn_end` (counted per builder), and
-    /// no more. May come before on_close, and before those answers.
+    /// The builder answers no MEPs from number `turn_end` (counted per builder) on. May come before
+    /// on_close, and before its last answers.
     void on_last_answer(BuilderIndex builder, std::uint64_t turn_end);
 
     /// The epoch is being closed: MEPs are announced only up to the furthest that some builder unit
@@ -244,18 +244,18 @@ class PushReadout {
         write_what_is_permitted(now, out);
     }
 
-    /// After on_close: all that was granted by the live builders has been written.
+    /// After on_close: all grants of live builders have been written.
     [[nodiscard]] bool is_drained() const;
 
-    /// From which MEP on the next epoch may take them all, as far as this unit knows: no live
-    /// builder has answered that one or later ones, and no lost one can have built them.
-    /// Precondition: is_drained.
+    /// The first MEP that the next epoch may take, to this unit's knowledge: no live builder has
+    /// answered it or a later one, and no lost builder can have built them. Precondition:
+    /// is_drained.
     [[nodiscard]] std::uint64_t next_mep() const;
 
     /// The epoch is over: MFPs before `next_mep`, the largest of all live units, are acknowledged.
-    /// Those that were not written or discarded are dropped; those from `next_mep` on are the next
-    /// epoch's. Precondition: is_drained, and nobody reads the streams' buffers any more on behalf
-    /// of a lost builder.
+    /// MFPs that were not written or discarded are dropped; those from `next_mep` on belong to the
+    /// next epoch. Precondition: is_drained, and no reads of the streams' buffers for a lost
+    /// builder.
     template <PushReadoutOut Out>
     void on_end(std::uint64_t next_mep, Out& out) {
         for (const StreamIndex stream : streams_.indices()) {
@@ -269,7 +269,7 @@ class PushReadout {
         }
     }
 
-    /// How many MFPs of the stream have been: the first so many, in order.
+    /// Number of MFPs of the stream admitted until now, in order.
     [[nodiscard]] std::uint64_t admitted(StreamIndex stream) const {
         return streams_[stream].admitted;
     }
@@ -277,21 +277,21 @@ class PushReadout {
         return streams_[stream].acknowledged;
     }
 
-    /// What this builder unit has granted of its MEPs up to but without number `until` (counted per
-    /// builder), and is not written.
+    /// Grants of this builder unit that are not yet written, among its MEPs before number `until`
+    /// (counted per builder).
     struct Granted {
-        std::uint64_t turn = 0;  ///< its next MFP, discarded or not
+        std::uint64_t turn = 0;  ///< turn of its next MFP, discarded or not
         StreamIndex stream;
         std::uint64_t writes = 0;
         base::Bytes bytes = 0;
     };
     [[nodiscard]] Granted granted(BuilderIndex builder, std::uint64_t until) const;
-    /// Its MEPs before this number have been granted or discarded.
+    /// Number of its first MEP that has neither been granted nor discarded.
     [[nodiscard]] std::uint64_t answered(BuilderIndex builder) const {
         return builders_[builder].answered;
     }
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// To builders that are not lost.
+    /// Writes under way to builders that are not lost.
     [[nodiscard]] std::uint64_t writes_under_way() const { return under_way_; }
     /// Bytes that the stream's buffer holds.
     [[nodiscard]] base::Bytes buffered(StreamIndex stream) const {
@@ -304,13 +304,13 @@ class PushReadout {
     enum class Answer : std::uint8_t { pending, granted, discarded };
     enum class State : std::uint8_t { held, being_written, complete };
 
-    /// The life of MFPs in a buffer; numbers of MFPs, each up to but without.
+    /// The life of MFPs in a buffer; each number is the end of a range of MFPs.
     struct Stream {
         ByteRing buffer;
         std::uint64_t admitted = 0;
         std::uint64_t acknowledged = 0;
         std::uint64_t freed = 0;
-        base::Bytes waiting = nothing;  ///< at the source
+        base::Bytes waiting = nothing;  ///< size of the MFP that waits at the source
     };
     struct Mfp {
         base::Bytes bytes = 0;
@@ -318,11 +318,11 @@ class PushReadout {
         base::Bytes to = 0;
         State state = State::held;
     };
-    /// The life of a builder's MEPs, counted per builder, each up to but without.
+    /// The life of a builder's MEPs, counted per builder; each number is the end of a range.
     struct Builder {
         std::uint64_t announced = 0;
-        std::uint64_t answered = 0;  ///< without gap
-        std::uint64_t written = 0;   ///< or discarded: then comes stream `next_stream` of the next
+        std::uint64_t answered = 0;  ///< end of the answers without a gap
+        std::uint64_t written = 0;   ///< or discarded; stream `next_stream` of the next MEP follows
         StreamIndex next_stream;
         std::uint64_t under_way = 0;                    ///< writes
         std::uint64_t answered_at_close = without_end;  ///< as in on_closing
@@ -383,8 +383,8 @@ class PushReadout {
         }
     }
 
-    /// What other builders have answered beyond a builder's own last MEP has been announced to
-    /// them, so that the streams have it.
+    /// Announces MEPs up to the end of the epoch, so that no builder lacks one that others
+    /// answered.
     template <PushReadoutOut Out>
     void announce_the_last(Out& out) {
         const auto has_said = [](const Builder& builder) {
@@ -420,7 +420,7 @@ class PushReadout {
         write_what_is_permitted(now, out);
     }
 
-    /// Of the MEPs that come next.
+    /// Drops the next MEPs, as long as they are discarded.
     template <PushReadoutOut Out>
     void drop_what_is_discarded(BuilderIndex index, Out& out) {
         Builder& builder = builders_[index];
@@ -443,7 +443,7 @@ class PushReadout {
         }
     }
 
-    /// Beginning with the builder whose turn it was: readout units do not all have the same one.
+    /// Begins with the builder of the last turn, which is not the same for all readout units.
     template <PushReadoutOut Out>
     void write_what_is_granted(Out& out) {
         for (std::uint32_t i = 0; i < config_.builders; ++i) {
@@ -488,7 +488,7 @@ class PushReadout {
         out.write(PushWrite{mep, stream, index, next.from, next.to, next.bytes});
     }
 
-    /// If so, takes the time for it.
+    /// Whether a write ends before the deadline; if so, reserves its time.
     bool ends_in_time(base::Bytes bytes, base::Time now) {
         if (turn_.deadline == base::Time::never()) {
             return true;
@@ -558,8 +558,8 @@ class PushReadout {
     Turn turn_;
     std::uint64_t under_way_ = 0;  ///< to builders that are not lost
     bool is_closing_ = false;
-    bool has_end_ = false;   ///< all live builders have said how far they are
-    std::uint64_t end_ = 0;  ///< of the epoch, if so: the first MEP that is left to the next
+    bool has_end_ = false;   ///< all live builders have reported their last answer
+    std::uint64_t end_ = 0;  ///< if has_end_: the first MEP of the next epoch
     base::Time busy_until_ = base::Time::zero();
     Counters counters_;
 };

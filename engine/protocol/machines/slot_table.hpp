@@ -18,7 +18,7 @@ class SlotTable {
     using Slot = std::uint32_t;
     static constexpr Slot none = std::numeric_limits<Slot>::max();
 
-    /// For at most `capacity` events at a time, 1 … 2^30.
+    /// `capacity`: limit on events at a time, 1 … 2^30.
     explicit SlotTable(std::uint32_t capacity)
         : entries_(std::bit_ceil(2 * std::size_t{capacity})),
           shift_(64 - std::countr_zero(entries_.size())) {}
@@ -49,7 +49,7 @@ class SlotTable {
         Slot slot = none;
     };
 
-    /// Where the event is, or where it belongs.
+    /// Index of the event, or of its future entry.
     [[nodiscard]] std::size_t position(EventId event) const {
         std::size_t i = home(event);
         while (entries_[i].slot != none && entries_[i].event != event) {

@@ -58,7 +58,7 @@ void WritePacer::note_rate(const Request& done, Time now) {
         return;
     }
     busy_bytes_ += done.bytes;
-    if (++busy_writes_ > 2 * most_busy) {  // what was long ago counts for less
+    if (++busy_writes_ > 2 * most_busy) {  // halves the weight of the past
         busy_since_ += (now - busy_since_) / 2;
         busy_bytes_ /= 2;
         busy_writes_ /= 2;

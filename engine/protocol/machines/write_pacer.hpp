@@ -1,5 +1,5 @@
-// Who may write to a builder unit: readout units say when they are ready, and it lets a few of them
-// write at a time.
+// Order of writes to a builder unit: readout units send a request when they are ready, and the
+// builder unit permits a few of them to write at a time.
 #pragma once
 
 #include <algorithm>
@@ -17,59 +17,59 @@ namespace daqloom::protocol {
 
 struct WritePacerConfig {
     std::uint32_t readouts = 1;
-    std::uint32_t writers = 1;  ///< at a time
+    std::uint32_t writers = 1;  ///< limit on writers at a time
     WriteOrder order = WriteOrder::arrival;
 };
 
-/// Of an MFP, among all that a readout unit writes to one builder unit: they follow each other in
-/// this order, with gaps.
+/// Number of an MFP among all that a readout unit writes to one builder unit: numbers increase in
+/// the order of the writes, with gaps.
 constexpr std::uint64_t write_number(std::uint64_t turn, StreamIndex stream) {
     return turn << 16 | stream.value();
 }
 
-/// That a readout unit is ready. It makes one request after the other, numbered from 1.
+/// Request of a readout unit that is ready to write. Its requests are successive, numbered from 1.
 struct WriteRequest {
     std::uint64_t number = 0;
-    std::uint64_t step = 0;    ///< of the schedule
-    std::uint64_t first = 0;   ///< it writes MFPs from this number on
-    std::uint64_t end = 0;     ///< up to but without this one
-    std::uint64_t writes = 0;  ///< these are so many
-    base::Bytes bytes = 0;     ///< of all these
-    /// From its last request, to any builder unit, until the answer to it, without what the builder
-    /// unit held that back; zero: it has had none.
+    std::uint64_t step = 0;    ///< step of the schedule
+    std::uint64_t first = 0;   ///< number of its first MFP
+    std::uint64_t end = 0;     ///< end of the numbers
+    std::uint64_t writes = 0;  ///< number of writes
+    base::Bytes bytes = 0;     ///< bytes of all writes
+    /// Time from its last request, to any builder unit, until the answer, without the time that the
+    /// builder unit held it; zero: no request yet.
     base::Time round_trip = base::Time::zero();
 };
 
-/// The outputs of a pacer, which the driver implements. Neither may call the pacer back.
+/// The outputs of a pacer, which the driver implements. They must not call the pacer back.
 template <class Out>
 concept WritePacerOut =
     requires(Out& out, ReadoutIndex readout, std::uint64_t request, base::Time time) {
-        out.go(readout, request, time);  ///< answer to its request, which was held for so long
+        out.go(readout, request, time);  ///< answer to its request, held for this time
         out.set_go_timer(time);          ///< call on_timer
     };
 
-/// A request is answered when fewer than `writers` readout units write; those that wait are
-/// answered in the order in which they came, or in that of the schedule. A readout unit writes from
-/// its answer until all its writes are here, or it says that it is through.
+/// A request is answered when fewer than `writers` readout units write; waiting requests are
+/// answered in the order of their arrival or of the schedule. A readout unit writes from its answer
+/// until all its writes have arrived, or it reports the end of its request.
 ///
-/// A single writer is followed without a gap: the next one is answered ahead of time, by as long as
-/// an answer and the first bytes of the write take, which readout units measure: a round trip. When
-/// the writer will be through follows from its bytes and the rate of those before. (Of several
-/// writers the others fill the gap.)
+/// A single writer is followed without a gap: the next request is answered ahead of time, by the
+/// time of an answer and of the first bytes of the write, which readout units measure: a round
+/// trip. The end of the current writes follows from their bytes and the rate of earlier ones. (With
+/// several writers the others fill the gap.)
 ///
-/// Invariants: a request is answered once; at most `writers` are answered and not through, and one
-/// more in the last round trip before a single writer is expected to be through; in the order of
-/// arrival nobody is passed over, in that of the schedule only by earlier steps. Messages may be
-/// reordered. Invalid input is counted and otherwise ignored.
+/// Invariants: a request is answered once; at most `writers` are answered and not over, and one
+/// more in the last round trip before the expected end of a single writer; in the order of
+/// arrival no request is passed over, in that of the schedule only by earlier steps. Messages may
+/// be reordered. Invalid input is counted and otherwise ignored.
 class WritePacer {
   public:
     struct Counters {
         std::uint64_t requests = 0;
         std::uint64_t answered = 0;
-        std::uint64_t ahead = 0;      ///< of these, ahead of time
+        std::uint64_t ahead = 0;      ///< answered ahead of time
         std::uint64_t withdrawn = 0;  ///< requests
         std::uint64_t most_waiting = 0;
-        base::Time held = base::Time::zero();  ///< by all requests answered
+        base::Time held = base::Time::zero();  ///< total time that answered requests were held
         std::uint64_t late = 0;                ///< inputs ignored: about a request that is over
         std::uint64_t unexpected = 0;
     };
@@ -85,7 +85,7 @@ class WritePacer {
             ++counters_.unexpected;
             return;
         }
-        if (request.number <= last_request_[readout]) {  // who asks again is through
+        if (request.number <= last_request_[readout]) {  // a later request has ended this one
             ++counters_.late;
             return;
         }
@@ -97,10 +97,10 @@ class WritePacer {
         answer_what_may_write(now, out);
     }
 
-    /// Its MFP of this number is here.
+    /// The readout unit's MFP of this number has arrived.
     template <WritePacerOut Out>
     void on_written(ReadoutIndex readout, std::uint64_t number, base::Time now, Out& out) {
-        // Of a request that it has withdrawn, it may have asked for the rest again.
+        // The newest request with this number: the rest of a withdrawn one may be requested again.
         const auto writer =
             std::ranges::find_if(writing_.rbegin(), writing_.rend(), [&](const Request& it) {
                 return it.readout == readout && it.first <= number && number < it.end;
@@ -112,7 +112,7 @@ class WritePacer {
         }
     }
 
-    /// It has made only so many writes of its request, and makes no more.
+    /// The readout unit ends its request after this number of writes.
     template <WritePacerOut Out>
     void on_through(ReadoutIndex readout, std::uint64_t request, std::uint64_t writes,
                     base::Time now, Out& out) {
@@ -120,7 +120,7 @@ class WritePacer {
             ++counters_.unexpected;
             return;
         }
-        if (request > last_request_[readout]) {  // the request itself comes later, and is over
+        if (request > last_request_[readout]) {  // the request itself is still on its way, and over
             last_request_[readout] = request;
             return;
         }
@@ -147,26 +147,26 @@ class WritePacer {
     }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// Requests that are not answered.
+    /// Requests without an answer.
     [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
-    /// Readout units that have been answered and are not through.
+    /// Answered requests that are not over.
     [[nodiscard]] std::size_t writing() const { return writing_.size(); }
-    /// How long before the end of a write the next one is answered; zero: not known yet.
+    /// Time between an early answer and the end of the write before; zero: not yet known.
     [[nodiscard]] base::Time lead() const { return lead_; }
 
   private:
     static constexpr std::uint64_t most_writes = std::uint64_t{1} << 32;
     static constexpr base::Bytes most_bytes = base::Bytes{1} << 48;
     static constexpr base::Time longest_trip = base::seconds(1'000);
-    /// The rate follows from so many writes, twice at most, that came without a gap.
+    /// Number of writes without a gap that determine the rate; at most twice as many are used.
     static constexpr std::uint32_t most_busy = 8;
-    /// The shortest of so many round trips counts: the others have waited for something.
+    /// Round trips of which the shortest counts: the others include waiting times.
     static constexpr std::size_t round_trips = 8;
 
     struct Request : WriteRequest {
         ReadoutIndex readout{};
         base::Time came;
-        std::uint64_t here = 0;  ///< of its writes
+        std::uint64_t here = 0;  ///< writes that have arrived
     };
 
     explicit WritePacer(WritePacerConfig config);
@@ -179,11 +179,11 @@ class WritePacer {
 
     void end_if_through(std::vector<Request>::iterator writer, base::Time now);
     void note_round_trip(base::Time round_trip);
-    /// What comes from then on tells the rate.
+    /// Begins a measurement of the rate.
     void begin_busy(base::Time since);
-    /// This writer is through.
+    /// Adds a writer that has ended to the measurement.
     void note_rate(const Request& done, base::Time now);
-    /// When the single writer will be through; `never`: not known.
+    /// Expected end of the single writer; `never`: not known.
     [[nodiscard]] base::Time expected_end() const;
 
     template <WritePacerOut Out>
@@ -222,18 +222,18 @@ class WritePacer {
 
     WritePacerConfig config_;
     base::Table<ReadoutIndex, std::uint64_t> last_request_;
-    std::vector<Request> waiting_;            ///< in the order in which they are answered
-    std::vector<Request> writing_;            ///< in the order in which they were
-    base::Time timer_ = base::Time::never();  ///< which has been asked for
+    std::vector<Request> waiting_;            ///< in the order of their answers to come
+    std::vector<Request> writing_;            ///< in the order of their answers
+    base::Time timer_ = base::Time::never();  ///< the timer that is set
     std::vector<base::Time> trips_;           ///< the last round trips
     std::size_t next_trip_ = 0;
     base::Time lead_ = base::Time::zero();
-    /// First byte of the first of the writers that follow each other without a gap: what has come
-    /// since tells the rate, even if two overlap.
+    /// First byte of the first of the writers that follow each other without a gap: begin of the
+    /// measurement of the rate, even if two writers overlap.
     base::Time busy_since_;
-    base::Bytes busy_bytes_ = 0;     ///< of those that are through
-    std::uint32_t busy_writes_ = 0;  ///< the same
-    double ps_per_byte_ = 0;         ///< of a single writer; 0: not known
+    base::Bytes busy_bytes_ = 0;     ///< bytes of the writers that have ended
+    std::uint32_t busy_writes_ = 0;  ///< writes of the writers that have ended
+    double ps_per_byte_ = 0;         ///< pace of a single writer; 0: not known
     Counters counters_;
 };
 
