@@ -14,7 +14,7 @@ namespace {
 
 using base::Time;
 
-// ---- bounds within which no sum below can overflow: an interval, a dead time and an orbit are
+// ---- limits that keep all sums below from overflowing: an interval, a dead time and an orbit are
 // each far shorter than the 53 days between the horizon and the end of the clock
 constexpr double lowest_rate_hz = 1e-3;
 constexpr double highest_rate_hz = 1e12;

@@ -43,8 +43,8 @@ class Arrivals {
     /// the clock, after 53 days).
     base::Time next();
 
-    /// The mean rate that `next` produces: the configured one, or less where the dead times of
-    /// `lhc` do not permit it; of a trace, its events over its last instant (0 if that is 0).
+    /// The mean rate of `next`: the configured one, or less where the dead times of `lhc` do not
+    /// permit it; for a trace, its events over its last instant (0 if that is 0).
     [[nodiscard]] double mean_rate_hz() const { return mean_rate_hz_; }
 
   private:

@@ -39,10 +39,10 @@ class Barrier {
     }
 
     [[nodiscard]] const BarrierCounters& counters() const { return turn_.counters(); }
-    /// Of the next release.
+    /// The generation of the next release.
     [[nodiscard]] std::uint64_t generation() const { return turn_.generation(); }
 
-    /// That all participants together send in one generation.
+    /// Number of messages of all participants in one generation.
     [[nodiscard]] static constexpr std::uint64_t messages(BarrierKind kind,
                                                           std::uint32_t participants) {
         const std::uint64_t n = participants;

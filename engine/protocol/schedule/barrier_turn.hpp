@@ -1,11 +1,11 @@
-// What all kinds of barrier share: messages, and a participant's turn to enter a generation.
+// Common parts of all kinds of barrier: messages, and a participant's turn to enter a generation.
 #pragma once
 
 #include <cstdint>
 
 namespace daqloom::protocol {
 
-/// 0 … participants − 1.
+/// Number of a participant, 0 … participants − 1.
 using Participant = std::uint32_t;
 
 enum class BarrierKind {
@@ -21,12 +21,12 @@ struct BarrierConfig {
     std::uint32_t participants = 1;
     Participant self = 0;
     Participant master = 0;  ///< centralised only
-    /// Neighbour only: what keeps the others behind the next one is something else, and only the
-    /// last waits, for the first.
+    /// Neighbour only: other means keep each participant behind the next one, and only the last
+    /// waits, for the first.
     bool closes_only = false;
 };
 
-/// A barrier is entered again and again: generation 0, 1, …
+/// A message of one generation: a barrier is entered repeatedly, in generations 0, 1, …
 struct BarrierMessage {
     std::uint64_t generation = 0;
     /// Dissemination: 0 … ⌈log2 N⌉ − 1. The others: 0 to arrive, 1 to release.
@@ -35,7 +35,7 @@ struct BarrierMessage {
     friend constexpr bool operator==(BarrierMessage, BarrierMessage) = default;
 };
 
-/// The outputs of a participant, which the driver implements. Neither may call the participant
+/// The outputs of a participant, which the driver implements. They must not call the participant
 /// back.
 template <class Out>
 concept BarrierOut =
@@ -54,7 +54,7 @@ struct BarrierCounters {
 /// The generation that a participant is in, or enters next.
 class BarrierTurn {
   public:
-    /// False if it is out of turn, which is counted.
+    /// Enters a generation. False if out of turn, which is counted.
     bool enter(std::uint64_t generation) {
         if (entered_ || generation != generation_) {
             ignore();
@@ -77,7 +77,7 @@ class BarrierTurn {
     }
 
     [[nodiscard]] bool is_entered() const { return entered_; }
-    /// Of the next release.
+    /// The generation of the next release.
     [[nodiscard]] std::uint64_t generation() const { return generation_; }
     [[nodiscard]] const BarrierCounters& counters() const { return counters_; }
 

@@ -1,4 +1,4 @@
-// The dissemination barrier: in each round the news travels twice as far.
+// The dissemination barrier: messages reach twice as far in each round.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace daqloom::protocol {
 /// entered (Hensgen, Finkel and Manber 1988).
 class DisseminationBarrier {
   public:
-    /// Precondition: what Barrier::make checks.
+    /// Precondition: the checks of Barrier::make.
     explicit DisseminationBarrier(BarrierConfig config)
         : config_(config),
           rounds_(static_cast<std::uint32_t>(std::bit_width(config.participants - 1))) {}
@@ -72,7 +72,7 @@ class DisseminationBarrier {
         }
     }
 
-    /// Who tells us in a round; 2^round is below N.
+    /// The sender to this participant in a round; 2^round is below N.
     [[nodiscard]] Participant teller(std::uint32_t round) const {
         const Participant distance = Participant{1} << round;
         return config_.self >= distance ? config_.self - distance
@@ -81,8 +81,8 @@ class DisseminationBarrier {
 
     BarrierConfig config_;
     std::uint32_t rounds_;
-    std::uint32_t round_ = 0;         ///< the one we are in
-    std::uint32_t told_[2] = {0, 0};  ///< a bit per round, by the parity of the generation
+    std::uint32_t round_ = 0;         ///< current round
+    std::uint32_t told_[2] = {0, 0};  ///< received: a bit per round, by the generation's parity
 };
 
 }  // namespace daqloom::protocol

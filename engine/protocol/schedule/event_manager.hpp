@@ -32,10 +32,10 @@ template <class Out>
 concept EventManagerOut =
     requires(Out& out, EventId event, BuilderIndex builder) { out.assign(event, builder); };
 
-/// And when an epoch ends.
+/// Further outputs at the end of an epoch.
 template <class Out>
 concept EventManagerClosingOut = requires(Out& out, BuilderIndex builder, std::uint64_t events) {
-    /// Tell the builder how many events it gets in all.
+    /// Send the builder its total number of events.
     out.last_assignment(builder, events);
 };
 
@@ -74,22 +74,22 @@ class EventManager {
         ++counters_.done;
         --in_flight_[builder];
         ++free_slots_;
-        if (may_assign_next() && free_slots_ == 1) {  // the usual case: there is nothing to choose
+        if (may_assign_next() && free_slots_ == 1) {  // usual case: only one slot is free
             assign_next(builder, out);
         } else {
             assign_backlog(out);
         }
     }
 
-    /// Only events before this one may be assigned, until the next call; at first there is no
-    /// limit. Others wait in the backlog.
+    /// Events from this one on may not be assigned, until the next call, and wait in the backlog;
+    /// at first there is no limit.
     template <EventManagerOut Out>
     void on_lease(std::uint64_t event_end, Out& out) {
         leased_until_ = event_end;
         assign_backlog(out);
     }
 
-    /// The epoch is being closed: what has not been assigned stays in the backlog.
+    /// The epoch is being closed: unassigned events stay in the backlog.
     template <EventManagerClosingOut Out>
     void on_close(Out& out) {
         if (std::exchange(is_closing_, true)) {
@@ -164,7 +164,7 @@ class EventManager {
     EventManagerConfig config_;
     base::RandomStream random_;
     base::Table<BuilderIndex, std::uint32_t> in_flight_;
-    base::Table<BuilderIndex, std::uint64_t> assigned_;  ///< ever
+    base::Table<BuilderIndex, std::uint64_t> assigned_;  ///< events assigned since the start
     std::uint64_t free_slots_;                           ///< over all builders
     BuilderIndex next_in_turn_;
     base::Ring<EventId> backlog_;

@@ -10,7 +10,7 @@ namespace daqloom::protocol {
 
 namespace {
 
-/// Where each unit sits; the units must be 0 … n − 1, each once.
+/// Slot of each unit; the units must be 0 … n − 1, each once.
 template <class Unit>
 base::expected<base::Table<Unit, SlotIndex>> slots_of(
     const base::Table<SlotIndex, Unit>& unit_in_slot, const char* kind) {
@@ -36,7 +36,7 @@ base::expected<base::Table<Unit, SlotIndex>> slots_of(
     return slot_of;
 }
 
-/// 0 … units − 1, then none.
+/// Units 0 … units − 1, then none.
 template <class Unit>
 base::Table<SlotIndex, Unit> from_slot_0_on(std::uint32_t units, std::uint32_t slots) {
     base::Table<SlotIndex, Unit> unit_in(slots, Unit::none());

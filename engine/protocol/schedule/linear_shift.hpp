@@ -39,7 +39,7 @@ class LinearShift {
         BuilderIndex builder;
     };
 
-    /// What a slot of a system holds that takes part; neither if it is a dummy, or lost.
+    /// The units of a slot that take part; none: a dummy, or lost.
     struct Member {
         bool has_readout = true;
         bool has_builder = true;
@@ -49,13 +49,13 @@ class LinearShift {
     /// slots. Slots without any are dummies, or left out if these are not kept.
     static base::expected<LinearShift> of_members(std::span<const Member> slots,
                                                   bool keeps_dummies);
-    /// Each slot but the dummies is a node with a readout and a builder unit of the same number.
+    /// A schedule in which each slot but the dummies is a node with both units of the same number.
     static base::expected<LinearShift> folded(std::uint32_t slots,
                                               std::span<const SlotIndex> dummies = {});
     /// Readout and builder units on different nodes, both from slot 0 on: max(readouts, builders)
     /// slots.
     static base::expected<LinearShift> unfolded(std::uint32_t readouts, std::uint32_t builders);
-    /// Any order of nodes, folded in part or not at all: the unit in each slot, or none.
+    /// A schedule with any order of nodes, folded in part or not: the unit in each slot, or none.
     static base::expected<LinearShift> make(base::Table<SlotIndex, ReadoutIndex> readout_in_slot,
                                             base::Table<SlotIndex, BuilderIndex> builder_in_slot);
 

@@ -1,4 +1,4 @@
-// The barrier of neighbours: nobody continues before the next one has entered.
+// The barrier of neighbours: no participant continues before the next one has entered.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace daqloom::protocol {
 
-/// Participant i tells participant i − 1 that it has entered (all mod N), and goes on when i + 1
-/// has. That is no barrier of all: a participant may be some generations behind the one that it
-/// waits for. In linear shifting, i + 1 is who has what i needs next.
+/// Participant i notifies participant i − 1 that it has entered (all mod N), and goes on when i + 1
+/// has. This is no barrier of all: a participant may be some generations behind the one that it
+/// waits for. In linear shifting, i + 1 writes to the builder unit that i needs next.
 class NeighbourBarrier {
   public:
-    /// Precondition: what Barrier::make checks.
+    /// Precondition: the checks of Barrier::make.
     explicit NeighbourBarrier(BarrierConfig config)
         : config_(config),
           waits_(config.participants > 1 &&
@@ -49,7 +49,7 @@ class NeighbourBarrier {
     }
 
   private:
-    /// Messages that have overtaken one that is still on its way.
+    /// Limit on messages that have overtaken one that is still on its way.
     static constexpr std::uint64_t most_early = 1024;
 
     template <BarrierOut Out>
@@ -68,8 +68,8 @@ class NeighbourBarrier {
     BarrierConfig config_;
     bool waits_;
     bool tells_;
-    std::uint64_t heard_ = 0;           ///< the next one has entered those before this generation
-    std::vector<std::uint64_t> early_;  ///< that it has entered besides
+    std::uint64_t heard_ = 0;           ///< generations that the next one has entered in order
+    std::vector<std::uint64_t> early_;  ///< later generations that it has entered
 };
 
 }  // namespace daqloom::protocol

@@ -20,7 +20,7 @@ namespace daqloom::protocol {
 /// The outputs of the cards, which the driver implements.
 template <class Out>
 concept ReadoutCardsOut = requires(Out& out, std::uint32_t stream, base::Time at) {
-    /// Call on_timer then; several may be set for a stream.
+    /// Call on_timer at this time; several timers may be set for a stream.
     out.set_card_timer(stream, at);
 };
 
@@ -33,14 +33,14 @@ concept ReadoutCardsOut = requires(Out& out, std::uint32_t stream, base::Time at
 /// acknowledge that takes L > τ stops the trigger for L − τ.
 class ReadoutCards {
   public:
-    /// For how long the trigger stood still, by what the fullest cards waited for.
+    /// Time for which the trigger stood still, by the cause: what the fullest cards waited for.
     struct Stopped {
         base::Time acknowledge;
-        base::Time memory;  ///< that the host's buffer takes an MFP in
+        base::Time memory;  ///< for the host's buffer to accept an MFP
     };
 
-    /// `room`: of each stream, as the time in which it fills; never: without limit. `interval`:
-    /// between two MFPs; zero: as fast as they are taken in, for rooms without limit.
+    /// `room`: of each stream, as the time in which it fills; never: no limit. `interval`: between
+    /// two MFPs; zero: as fast as they are accepted, for rooms without limit.
     ReadoutCards(base::Time interval, const std::vector<base::Time>& room) : interval_(interval) {
         for (const base::Time each : room) {
             cards_.push_back({.room = each});
@@ -54,12 +54,12 @@ class ReadoutCards {
         set_all_timers(out);
     }
 
-    /// Whether the stream's next MFP is complete and is to be handed over now.
+    /// Whether the stream's next MFP is complete and has to be handed over now.
     template <ReadoutCardsOut Out>
     [[nodiscard]] bool on_timer(std::uint32_t stream, base::Time now, Out& out) {
         Card& card = cards_[stream];
         if (card.timer != now) {
-            return false;  // another one was set for an earlier time
+            return false;  // a timer for an earlier time
         }
         card.timer = base::Time::never();
         advance(now);
@@ -84,8 +84,8 @@ class ReadoutCards {
         set_timer(stream, out);
     }
 
-    /// The card of the stream knows that its oldest MFP has been taken in. Without meaning for a
-    /// room without limit.
+    /// The card of the stream receives the acknowledge of its oldest MFP. Unused for a room without
+    /// limit.
     template <ReadoutCardsOut Out>
     void on_acknowledged(std::uint32_t stream, base::Time now, Out& out) {
         Card& card = cards_[stream];
@@ -120,7 +120,7 @@ class ReadoutCards {
         bool is_full = false;
     };
 
-    /// In time of the trigger.
+    /// End of an MFP, in time of the trigger.
     [[nodiscard]] base::Time end_of(std::uint64_t mfp) const {
         return interval_ * static_cast<std::int64_t>(mfp);
     }
@@ -137,7 +137,7 @@ class ReadoutCards {
         since_ = now;
     }
 
-    /// For what comes next of the stream, if the trigger runs on.
+    /// Sets the timer of the stream's next event, if the trigger runs on.
     template <ReadoutCardsOut Out>
     void set_timer(std::uint32_t stream, Out& out) {
         Card& card = cards_[stream];
@@ -163,10 +163,10 @@ class ReadoutCards {
 
     base::Time interval_;
     std::vector<Card> cards_;
-    base::Time ran_;    ///< the trigger, up to `since_`
-    base::Time since_;  ///< the last input
+    base::Time ran_;    ///< running time of the trigger, up to `since_`
+    base::Time since_;  ///< time of the last input
     std::uint32_t full_ = 0;
-    std::uint32_t waiting_for_memory_ = 0;  ///< of the full ones, those whose MFP is not taken in
+    std::uint32_t waiting_for_memory_ = 0;  ///< full cards whose MFP is not taken in
     Stopped stopped_;
 };
 

@@ -11,8 +11,8 @@ namespace daqloom::protocol {
 
 /// The condition for the next phase.
 enum class PhaseChange {
-    by_count,  ///< when so many MEPs have been written, and the others have come as far if there is
-               ///< a barrier
+    by_count,  ///< when a number of MEPs has been written, and, with a barrier, by the other units
+               ///< as well
     by_time,   ///< at the end of a time window, the last part of which is for writes to end
 };
 
@@ -27,16 +27,16 @@ enum class ShiftBarrier {
                     ///< paced with one writer, only the last for the first (see ShiftUnit)
 };
 
-/// Who says when a readout unit writes.
+/// The part that decides when a readout unit writes.
 enum class Pace {
     schedule,  ///< it writes when its phase has begun
-    builder,   ///< then it asks the builder unit, which lets a few write at a time
+    builder,   ///< it writes in its phase when the builder unit permits it, a few at a time
 };
 
-/// In which a builder unit answers readout units that are ready.
+/// The order in which a builder unit answers readout units that are ready.
 enum class WriteOrder {
-    arrival,   ///< of what they ask
-    schedule,  ///< of their phases, among those that are ready
+    arrival,   ///< order of their requests
+    schedule,  ///< order of their phases, among those that are ready
 };
 
 struct ShiftRules {

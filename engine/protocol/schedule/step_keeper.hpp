@@ -1,5 +1,4 @@
-// How far a unit lets itself leave step: it compares how long its rounds take in step and out of
-// it.
+// How far a unit leaves step: the lengths of its rounds in step and out of step decide.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +10,13 @@ namespace daqloom::protocol {
 
 /// A unit that may leave step waits at each barrier, at every fourth, every sixteenth, …, or only
 /// at the last one of a round, at which it always waits: all units begin a round together, so that
-/// its length is the same for all of them, and they decide alike without telling each other.
+/// its length is the same for all of them, and they decide alike without messages.
 ///
 /// It begins in step, and leaves it further as long as that makes rounds shorter by more than a
 /// 64th: `rounds_judged` rounds each, behind the first one, in which others may still be about to
 /// follow. Then it stays as far out of step as was best, until as many rounds in a row are longer
-/// or shorter than they were by more than an eighth: the network has changed. Then, and once in
-/// `rounds_between_trials` rounds, as the network may have changed in what other spans would show
-/// only, it begins anew.
+/// or shorter than usual by more than an eighth: the network has changed. Then, and once in
+/// `rounds_between_trials` rounds, as another span may have become better, it begins anew.
 class StepKeeper {
   public:
     static constexpr std::uint32_t rounds_judged = 2;
@@ -27,17 +25,17 @@ class StepKeeper {
     /// `furthest`: the barriers of a round, at least 1.
     explicit StepKeeper(std::uint64_t furthest) : furthest_(furthest) {}
 
-    /// Of the barriers of a round, counted from 1: whether the unit waits at this one.
+    /// Whether the unit waits at this barrier, counted from 1 within a round.
     [[nodiscard]] bool waits_at(std::uint64_t barrier) const {
         const std::uint64_t of_round = barrier % furthest_;
         return of_round % span_ == 0;
     }
-    /// Barriers from one at which it waits to the next; 1: it is in step.
+    /// Barriers from one wait to the next; 1: in step.
     [[nodiscard]] std::uint64_t span() const { return span_; }
-    /// From one last barrier of a round to the next.
+    /// Barriers from the last one of a round to that of the next.
     [[nodiscard]] std::uint64_t barriers_of_round() const { return furthest_; }
 
-    /// Another round is over.
+    /// A round has ended.
     void on_round(base::Time length) {
         ++rounds_;
         if (is_trying_) {
@@ -61,7 +59,7 @@ class StepKeeper {
   private:
     static constexpr std::int64_t unusual_part = 8;
     static constexpr std::int64_t better_part = 64;
-    static constexpr std::uint64_t further = 4;  ///< from span to span
+    static constexpr std::uint64_t further = 4;  ///< factor from span to span
 
     void judge(base::Time length) {
         const bool is_better =
@@ -82,12 +80,12 @@ class StepKeeper {
 
     std::uint64_t furthest_;
     std::uint64_t span_ = 1;
-    std::uint64_t best_ = 1;                  ///< of the spans tried
-    base::Time usual_ = base::Time::never();  ///< length of a round with that
+    std::uint64_t best_ = 1;                  ///< best of the spans tried
+    base::Time usual_ = base::Time::never();  ///< length of a round with the best span
     bool is_trying_ = true;
-    std::uint32_t rounds_ = 0;             ///< with this span, tried or kept
-    std::uint32_t unusual_ = 0;            ///< of these, the last ones
-    base::Time sum_ = base::Time::zero();  ///< of those judged
+    std::uint32_t rounds_ = 0;             ///< rounds with this span, tried or kept
+    std::uint32_t unusual_ = 0;            ///< unusual rounds in a row until now
+    base::Time sum_ = base::Time::zero();  ///< sum of the rounds judged
 };
 
 }  // namespace daqloom::protocol

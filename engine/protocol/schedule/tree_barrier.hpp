@@ -15,7 +15,7 @@ namespace daqloom::protocol {
 /// tree: the parent of i is i without its lowest one-bit, the champion is 0.
 class TreeBarrier {
   public:
-    /// Precondition: what Barrier::make checks.
+    /// Precondition: the checks of Barrier::make.
     explicit TreeBarrier(BarrierConfig config);
 
     template <BarrierOut Out>
@@ -72,7 +72,7 @@ class TreeBarrier {
         turn.release(out);
     }
 
-    /// Of a child in `children_`, or `none`.
+    /// Index of a child in `children_`, or `none`.
     [[nodiscard]] std::uint32_t place_of(Participant from) const;
 
     BarrierConfig config_;
