@@ -47,7 +47,7 @@ class ByteRing {
     }
 
     [[nodiscard]] base::Bytes capacity() const { return capacity_; }
-    /// In pieces that have not been freed.
+    /// Bytes in pieces that have not been freed.
     [[nodiscard]] base::Bytes held() const { return held_; }
 
   private:
@@ -58,7 +58,7 @@ class ByteRing {
         bool freed;
     };
 
-    /// Below 0: nowhere.
+    /// Start of the next piece; below 0: no room.
     [[nodiscard]] base::Bytes start_of_next(base::Bytes bytes) const {
         if (pieces_.empty()) {
             return bytes <= capacity_ ? 0 : -1;
@@ -66,7 +66,7 @@ class ByteRing {
         const base::Bytes oldest = pieces_.front().start;
         const Piece& newest = pieces_[pieces_.size() - 1];
         const base::Bytes end = newest.start + newest.bytes;
-        if (newest.start < oldest) {  // it has come around
+        if (newest.start < oldest) {  // the newest piece has wrapped around
             return bytes <= oldest - end ? end : -1;
         }
         if (bytes <= capacity_ - end) {

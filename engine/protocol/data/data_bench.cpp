@@ -1,4 +1,4 @@
-// How fast generated data are made and checked; what a run with every event checked can at most do.
+// Rates of making and checking generated data: limits of a run with every event checked.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

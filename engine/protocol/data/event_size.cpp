@@ -17,9 +17,9 @@ using Kind = EventSizeConfig::Kind;
 
 constexpr Bytes largest_event = Bytes{1} << 40;
 constexpr std::size_t most_bins = 1'000'000;
-/// Of a gaussian: what lies below zero then adds less than 0.02 % to the mean.
+/// Limit for a gaussian: the part below zero then adds less than 0.02 % to the mean.
 constexpr double largest_gaussian_spread = 1.0 / 3.0;
-/// Of a gamma: beyond, nearly every event would be empty and a rare one gigantic.
+/// Limit for a gamma: beyond, nearly every event would be empty and a rare one gigantic.
 constexpr double largest_gamma_spread = 10.0;
 
 std::optional<std::string> problem_of_spread(const EventSizeConfig& config, double largest_share,

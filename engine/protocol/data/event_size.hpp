@@ -45,7 +45,7 @@ class EventSizes {
 
     base::Bytes next();
 
-    /// Of the configured distribution, before sizes are rounded and cut to at least one byte.
+    /// Mean of the configured distribution, before sizes are rounded and cut to at least one byte.
     [[nodiscard]] double mean_bytes() const { return mean_bytes_; }
 
   private:
@@ -81,13 +81,13 @@ class FragmentShares {
     }
 
   private:
-    /// What the readout units before `readout` hold together.
+    /// Bytes that the readout units before `readout` hold together.
     [[nodiscard]] base::Bytes before(ReadoutIndex readout, base::Bytes event_size) const {
         return static_cast<base::Bytes>(cumulative_[readout] * static_cast<double>(event_size));
     }
 
     std::uint32_t readouts_;
-    /// From 0 to 1, one more than there are readout units; or empty.
+    /// Cumulative shares from 0 to 1, one more than there are readout units; or empty.
     base::Table<ReadoutIndex, double> cumulative_;
 };
 

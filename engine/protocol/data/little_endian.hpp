@@ -12,7 +12,7 @@ namespace daqloom::protocol {
 
 static_assert(std::endian::native == std::endian::little, "packets are read as they lie in memory");
 
-/// `at` + sizeof(Number) within `memory`.
+/// Precondition: `at` + sizeof(Number) is within `memory`.
 template <class Number>
 Number number_at(std::span<const std::uint8_t> memory, std::size_t at) {
     static_assert(std::is_unsigned_v<Number>);

@@ -24,7 +24,7 @@ namespace daqloom::protocol {
 
 enum class MepState : std::uint16_t {
     complete = 0,
-    /// Its readout unit was lost before it had written the MFP; the place kept for it may be left.
+    /// The readout unit was lost before it had written the MFP; the reserved place may be left.
     missing = 1,
     empty = 2,  ///< the stream had no MFP for these events: 0 bytes
 };
@@ -64,7 +64,7 @@ base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntr
 /// The size in a MEP's header, from its first `mep_overhead(0)` bytes or more.
 base::expected<base::Bytes> mep_size(std::span<const std::uint8_t> front);
 
-/// Whether the header says that MFPs are missing, of memory that may hold no MEP.
+/// Whether the header's flag reports missing MFPs; for memory that may hold no MEP.
 bool lacks_mfps(std::span<const std::uint8_t> front);
 
 /// A view of a MEP in memory, which must not change meanwhile.
@@ -73,9 +73,9 @@ class MepView {
     /// Validates arbitrary bytes: fails unless every MFP of the table lies within `memory`, after
     /// the table and without overlap, and the size is that of `memory`.
     static base::expected<MepView> decode(std::span<const std::uint8_t> memory);
-    /// How many bytes of the front `size_from` needs; from `mep_overhead(0)` of them.
+    /// Number of bytes of the front that `size_from` needs; from `mep_overhead(0)` of them.
     static base::Bytes bytes_for_size(std::span<const std::uint8_t> front);
-    /// The size, if header and table at the front agree; none of the MFPs is looked at.
+    /// The size, if header and table at the front agree; MFPs are not read.
     static std::optional<base::Bytes> size_from(std::span<const std::uint8_t> front);
 
     [[nodiscard]] const MepHeader& header() const { return header_; }
@@ -83,9 +83,9 @@ class MepView {
     [[nodiscard]] base::Bytes bytes() const { return static_cast<base::Bytes>(memory_.size()); }
     /// Whether no MFP is missing.
     [[nodiscard]] bool is_complete() const;
-    /// `stream`: its place in the table, below `streams`.
+    /// `stream`: its position in the table, below `streams`.
     [[nodiscard]] MepEntry entry(std::uint32_t stream) const;
-    /// The bytes of its MFP; none where it is missing or empty.
+    /// The bytes of a stream's MFP; empty where it is missing or empty.
     [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t stream) const;
 
   private:

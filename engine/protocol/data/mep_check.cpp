@@ -19,7 +19,7 @@ Bytes first_not_zero(Memory memory, Bytes from, Bytes to) {
     return from;
 }
 
-/// One MFP, from front to back, until something is wrong.
+/// Checks one MFP from front to back, until the first fault.
 class MfpCheck {
   public:
     MfpCheck(const MfpGenerator& stream, std::uint64_t event, Memory memory)

@@ -1,4 +1,4 @@
-// Whether a built event is what was generated, byte for byte.
+// Byte-by-byte comparison of built events with the generated data.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class DataFault : std::uint8_t {
     none,
     malformed_mep,  ///< `MepView::decode` refuses it
     malformed_mfp,  ///< `MfpView::decode` refuses it, or it does not fill its place
-    source_id,      ///< nobody's, twice, or another's
+    source_id,      ///< unknown, duplicate, or of another stream
     event,          ///< of other events
     count,          ///< of more or fewer events
     layout,         ///< align, version or a fragment's type
@@ -28,36 +28,36 @@ enum class DataFault : std::uint8_t {
 std::string_view name_of(DataFault fault);
 
 struct DataCheck {
-    DataFault fault = DataFault::none;  ///< the first; what follows was not looked at
+    DataFault fault = DataFault::none;  ///< the first fault; later bytes are unchecked
     std::uint16_t source_id = 0;        ///< where the fault is
     std::uint64_t event = 0;            ///< where the fault is, or the first event of its MFP
-    base::Bytes offset = 0;             ///< of the fault, from the first byte of what was checked
-    std::uint32_t mfps = 0;             ///< that are right
+    base::Bytes offset = 0;             ///< of the fault, from the first byte checked
+    std::uint32_t mfps = 0;             ///< right MFPs
     std::uint32_t absent = 0;           ///< MFPs of streams: missing, empty, or not in the table
-    std::uint32_t unknown = 0;          ///< MFPs with which there is nothing to compare
-    std::uint64_t fragments = 0;        ///< that are right, without those behind a fault
-    base::Bytes fragment_bytes = 0;     ///< of these, without headers and padding
+    std::uint32_t unknown = 0;          ///< MFPs without data to compare with
+    std::uint64_t fragments = 0;        ///< right fragments, without those after a fault
+    base::Bytes fragment_bytes = 0;     ///< bytes of these, without headers and padding
 };
 
-/// All bytes of the MFP that fills `memory`: expected is the generator's for the events from
-/// `event` on. No allocation unless it is malformed.
+/// Compares the MFP that fills `memory` with the generator's for the events from `event` on. No
+/// allocation unless it is malformed.
 DataCheck check_mfp(const MfpGenerator& stream, std::uint64_t event,
                     std::span<const std::uint8_t> memory);
 
-/// What there is of the pattern in an MFP of which nothing is known but what it says itself.
+/// Traces of the pattern in an MFP of which only its own header is known.
 struct PatternScan {
     DataFault fault = DataFault::none;  ///< pattern, padding, or malformed_mfp: the first
-    std::uint64_t event = 0;            ///< where it is
+    std::uint64_t event = 0;            ///< event of the fault
     base::Bytes offset = 0;
-    std::uint64_t recognised = 0;  ///< fragments of 8 bytes or more, all of them the pattern
+    std::uint64_t recognised = 0;  ///< fragments of 8 bytes or more that consist of the pattern
 };
 
-/// The MFP that fills `memory`, to its end. Sizes are not checked against a table, but a wrong one
-/// shows: there is no padding where pattern is expected, and no pattern where padding is.
+/// Scans the MFP that fills `memory`, to its end. Sizes are not checked against a table, but a
+/// wrong one shows: there is no padding where pattern is expected, and no pattern where padding is.
 PatternScan scan_pattern(std::span<const std::uint8_t> memory);
 
-/// All MFPs of the MEP that fills `memory`, and its table; gaps between MFPs may hold anything.
-/// `streams`: those that it may have, by ascending source id. No allocation unless it is malformed.
+/// Checks all MFPs of the MEP that fills `memory`, and its table; gaps may hold anything.
+/// `streams`: possible ones, by ascending source id. No allocation unless it is malformed.
 DataCheck check_mep(std::span<const MfpGenerator> streams, std::span<const std::uint8_t> memory);
 
 }  // namespace daqloom::protocol

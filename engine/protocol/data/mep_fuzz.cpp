@@ -21,7 +21,7 @@ void require(bool holds) {
     }
 }
 
-/// Those of the corpus: two streams with two fragments of 5 bytes.
+/// The streams of the corpus: two, with two fragments of 5 bytes.
 std::vector<MfpGenerator> generated() {
     const auto sizes = std::make_shared<PatternSizes>(FragmentSizes::fixed, 5, 1);
     return {*MfpGenerator::make({.source_id = 1, .packing = 2, .sizes = sizes}),

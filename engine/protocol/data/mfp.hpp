@@ -1,7 +1,7 @@
 // The multi-fragment packet (MFP): fragments of successive events from one stream.
 //
-// Layout as in LHCb's document EDMS 2100937, read off public code and not checked against it; all
-// that is known of it is in this file. Little-endian:
+// Layout as in LHCb's document EDMS 2100937, derived from public code and not checked against it;
+// this file contains all that is known of it. Little-endian:
 //
 //     0  magic 0x40ce u16 | count u16 | packet size u32
 //     8  event id u64, of the first fragment
@@ -31,7 +31,7 @@ struct MfpHeader {
     friend constexpr bool operator==(const MfpHeader&, const MfpHeader&) = default;
 };
 
-/// Of one event; at most 65 535 B.
+/// Fragment of one event; at most 65 535 B.
 struct MfpFragment {
     std::uint8_t type = 0;
     std::span<const std::uint8_t> payload;
@@ -40,7 +40,7 @@ struct MfpFragment {
 inline constexpr std::uint16_t mfp_magic = 0x40ce;
 inline constexpr base::Bytes mfp_header_bytes = 20;
 inline constexpr std::uint8_t largest_mfp_align = 16;
-inline constexpr std::uint16_t most_mfp_fragments = 65'535;  ///< as many as 16 bits count
+inline constexpr std::uint16_t most_mfp_fragments = 65'535;  ///< limit of 16 bits
 
 /// Bytes up to the next multiple of 2^align.
 constexpr base::Bytes padded_to(base::Bytes bytes, std::uint8_t align) {
@@ -64,7 +64,7 @@ constexpr bool is_as_long_as_it_says(std::span<const std::byte> memory) {
            (at(4) | at(5) << 8 | at(6) << 16 | at(7) << 24) == memory.size();
 }
 
-/// Of the fragments of an MFP, without headers and padding: what their sizes add up to, as far as
+/// Bytes of the fragments of an MFP, without headers and padding: the sum of their sizes, as far as
 /// these lie within `memory`. Precondition: is_as_long_as_it_says.
 std::uint64_t fragment_bytes(std::span<const std::byte> memory);
 
@@ -120,10 +120,10 @@ class MfpView {
     /// The MFP at the front of `memory`. Validates arbitrary bytes: fails unless all of the MFP
     /// lies within `memory` and its packet size agrees with its fragments.
     static base::expected<MfpView> decode(std::span<const std::uint8_t> memory);
-    /// How many bytes of the front `size_from` needs; from `mfp_header_bytes` of them.
+    /// Number of bytes of the front that `size_from` needs; from `mfp_header_bytes` of them.
     static base::Bytes bytes_for_size(std::span<const std::uint8_t> front);
-    /// The packet size, if header, types and sizes at the front agree; none of the fragments is
-    /// looked at. Other bytes do so by chance once in 2^48.
+    /// The packet size, if header, types and sizes at the front agree; fragments are not read.
+    /// Other bytes agree by chance once in 2^48.
     static std::optional<base::Bytes> size_from(std::span<const std::uint8_t> front);
 
     [[nodiscard]] const MfpHeader& header() const { return header_; }

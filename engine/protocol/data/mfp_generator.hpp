@@ -24,14 +24,14 @@ struct MfpGeneratorConfig {
 class MfpGenerator {
   public:
     static constexpr std::uint8_t version = 3;
-    static constexpr std::uint8_t type = 0;  ///< of every fragment
+    static constexpr std::uint8_t type = 0;  ///< type of every fragment
 
-    /// Fails if there are no sizes, or an MFP could become larger than its packet size can say.
+    /// Fails without sizes, or if an MFP could become larger than its packet size can express.
     static base::expected<MfpGenerator> make(MfpGeneratorConfig config);
 
     /// The MFP of the events from `event` on.
     [[nodiscard]] base::Bytes bytes_of(std::uint64_t event) const;
-    /// What none is larger than.
+    /// Upper limit on the sizes of the MFPs.
     [[nodiscard]] base::Bytes largest() const { return largest_; }
     /// Writes the MFP of the events from `event` on to the front of `out`, and returns its size.
     /// Fails if `out` is too short; what it contains then is undefined.
@@ -42,7 +42,7 @@ class MfpGenerator {
         return static_cast<std::uint16_t>(config_.packing);
     }
     [[nodiscard]] std::uint8_t align() const { return config_.align; }
-    /// Of the fragment of one event.
+    /// Size of the fragment of one event.
     [[nodiscard]] std::uint16_t size(std::uint64_t event) const {
         return config_.sizes->size(config_.source_id, event);
     }

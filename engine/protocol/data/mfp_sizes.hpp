@@ -10,11 +10,11 @@ namespace daqloom::protocol {
 
 enum class FragmentSizes {
     fixed,    ///< all fragments of a stream have the mean size
-    poisson,  ///< each is Poissonian about its mean, in bytes
+    poisson,  ///< each size is Poissonian about its mean, in bytes
 };
 
-/// What an MFP of some mean size is never larger than: Poissonian sizes are cut off more than ten
-/// standard deviations above the mean.
+/// Upper limit on MFPs of some mean size: Poissonian sizes are cut off more than ten standard
+/// deviations above the mean.
 base::Bytes largest_mfp(FragmentSizes kind, base::Bytes mean);
 
 /// The sizes of one stream's successive MFPs, at least 1 byte. The sum of independent Poissonian
@@ -22,7 +22,7 @@ base::Bytes largest_mfp(FragmentSizes kind, base::Bytes mean);
 /// it packs.
 class MfpSizes {
   public:
-    /// `mean`: of an MFP, 0 or more.
+    /// `mean`: mean size of an MFP, 0 or more.
     MfpSizes(FragmentSizes kind, base::Bytes mean, base::RandomStream random)
         : kind_(mean > 0 ? kind : FragmentSizes::fixed),
           mean_(mean),

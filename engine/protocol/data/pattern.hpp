@@ -16,7 +16,7 @@ namespace daqloom::protocol {
 
 inline constexpr std::uint64_t pattern_step = 0x9e3779b97f4a7c15;  ///< 2^64 over the golden ratio
 
-/// Every bit of source id and event changes about half of the result.
+/// Hash of source id and event: every bit of them changes about half of the result.
 constexpr std::uint64_t pattern_hash(std::uint16_t source_id, std::uint64_t event) {
     return base::mixed(event + pattern_step * (std::uint64_t{source_id} + 1));
 }
@@ -26,7 +26,7 @@ constexpr std::uint64_t pattern_hash(std::uint16_t source_id, std::uint64_t even
 /// event, offset or length is detected.
 void fill_pattern(std::uint16_t source_id, std::uint64_t event, std::span<std::uint8_t> payload);
 
-/// The offset of the first byte that is not of the pattern; the size if all are.
+/// The offset of the first byte that differs from the pattern; the size if there is none.
 std::size_t check_pattern(std::uint16_t source_id, std::uint64_t event,
                           std::span<const std::uint8_t> payload);
 
@@ -36,13 +36,13 @@ class PatternSizes {
     static constexpr base::Bytes largest_mean = 60'000;
     static constexpr base::Bytes largest_fragment = 65'535;
 
-    /// `mean`: of a fragment, 0 to `largest_mean`. Each is taken from a table of 2^16 sizes by the
-    /// first 16 bits of `pattern_hash`. The same in all processes for the same arguments.
+    /// `mean`: mean size of a fragment, 0 to `largest_mean`. Each is taken from a table of 2^16
+    /// sizes by the first 16 bits of `pattern_hash`. Equal in all processes for equal arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
-    /// A readout unit's parts of events, each of them in so many pieces: piece p of event k is
-    /// numbered k × pieces + p. The first 2^16 pieces are of the events that a simulation with this
-    /// seed draws; then these come again. Fails with one sentence where a piece is too large.
+    /// Sizes of a readout unit's parts of events, each of them in so many pieces: piece p of event
+    /// k is numbered k × pieces + p. The first 2^16 pieces belong to the events that a simulation
+    /// with this seed draws; then these repeat. Fails with one sentence where a piece is too large.
     static base::expected<PatternSizes> of_events(const EventSizeConfig& events,
                                                   const FragmentShares& shares,
                                                   ReadoutIndex readout, std::uint32_t pieces,
@@ -61,7 +61,7 @@ class PatternSizes {
     bool is_in_order_ = false;
 };
 
-/// The largest event that `PatternSizes::of_events` may come across.
+/// The largest event that `PatternSizes::of_events` may encounter.
 base::expected<base::Bytes> largest_event(const EventSizeConfig& events, std::uint64_t seed);
 
 }  // namespace daqloom::protocol
