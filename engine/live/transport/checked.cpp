@@ -10,7 +10,7 @@ namespace daqloom::live {
 
 namespace {
 
-constexpr std::size_t kWritesToConfirm = 1024;  ///< at once
+constexpr std::size_t kWritesToConfirm = 1024;  ///< limit on writes without confirmation
 constexpr std::uint32_t kMostDamagedWrites = 16;
 
 template <class Content>
@@ -52,7 +52,7 @@ std::span<const std::byte> CheckedTransport::sealed(Kind kind, std::span<const s
     return sealed_;
 }
 
-/// Messages to a unit arrive in order: those that wait are sent first.
+/// Messages to a unit arrive in order: waiting ones are sent first.
 bool CheckedTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
     if (is_lost_[to.value()]) {
         return true;
@@ -94,7 +94,7 @@ bool CheckedTransport::write(const Write& write) {
     return true;
 }
 
-/// Gives a write and its check to the transport. False: there is no room now.
+/// Passes a write and its check to the transport. False: no room now.
 bool CheckedTransport::give(std::uint64_t slot) {
     Slot& given = slots_[slot];
     Write write = given.write;

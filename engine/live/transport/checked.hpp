@@ -1,11 +1,11 @@
 // Checksums from unit to unit, over a transport that has none of its own.
 //
 //   write ─────────────────────────> its bytes, as the transport carries them
-//   message: place, CRC32C ────────> are they there, and right?
+//   message: place, CRC32C ────────> compared with the arrived bytes
 //         <─────────────────────── message: done, or send it again
 //
-// Every message ends with a checksum. What is wrong is counted and not passed on: a write is sent
-// again, and a unit whose message is wrong is unreachable, as messages come each once.
+// Every message ends with a checksum. Damage is counted and not passed on: a damaged write is sent
+// again; a unit whose message is damaged is unreachable, as messages are sent only once.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace daqloom::live {
 
 class CheckedTransport final : public Transport, private TransportEvents {
   public:
-    /// `config`: that of the inner transport.
+    /// `config`: configuration of the inner transport.
     CheckedTransport(const TransportConfig& config, std::unique_ptr<Transport> inner);
 
     [[nodiscard]] std::vector<std::byte> address() const override { return inner_->address(); }
@@ -43,7 +43,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
     enum class Kind : std::uint32_t { message = 1, check = 2, verdict = 3 };
     struct Tail {
         Kind kind{};
-        std::uint32_t checksum = 0;  ///< of kind and message
+        std::uint32_t checksum = 0;  ///< covers kind and message
     };
     /// Place and checksum of the bytes of a write.
     struct Check {
@@ -51,16 +51,16 @@ class CheckedTransport final : public Transport, private TransportEvents {
         std::uint64_t length = 0;
         std::uint32_t immediate = 0;
         std::uint32_t checksum = 0;
-        std::uint64_t slot = 0;  ///< of the write at its sender
+        std::uint64_t slot = 0;  ///< slot of the write at its sender
     };
     struct Verdict {
         std::uint64_t slot = 0;
         std::uint64_t is_right = 0;
     };
-    /// A write that is not confirmed.
+    /// A write that is not yet confirmed.
     struct Slot {
         Write write;
-        std::uint32_t under_way = 0;  ///< times that it was given to the transport and is not done
+        std::uint32_t under_way = 0;  ///< times that the transport has it without completion
         bool is_taken = false;
         bool is_confirmed = false;
     };
@@ -95,11 +95,11 @@ class CheckedTransport final : public Transport, private TransportEvents {
     TransportEvents* events_ = nullptr;  ///< during a poll
     std::vector<Slot> slots_;
     std::vector<std::uint64_t> free_;
-    std::vector<std::uint64_t> to_repeat_;  ///< slots of damaged writes that found no room
+    std::vector<std::uint64_t> to_repeat_;  ///< slots of damaged writes that wait for room
     std::vector<std::byte> sealed_;
     std::vector<std::uint32_t> arrived_;  ///< immediate bits of writes without their checks
     std::vector<Announced> announced_;    ///< checks without their writes
-    std::deque<Letter> letters_;          ///< that found no room
+    std::deque<Letter> letters_;          ///< messages that wait for room
     std::vector<bool> is_lost_;
     std::vector<std::uint32_t> damaged_in_a_row_;  ///< writes from each unit
     std::uint64_t damaged_records_ = 0;

@@ -1,5 +1,5 @@
-// Messages from one unit to others and back, over any transport: how long they take, and what one
-// costs.
+// Messages from one unit to others and back, over any transport: measures their round trips and
+// their processor time.
 #pragma once
 
 #include <cstddef>
@@ -22,33 +22,33 @@ struct EchoConfig {
     std::string transport = "tcp";
     TcpConfig tcp = {};
     std::uint32_t units = 2;
-    std::uint32_t unit = 0;  ///< 0 asks all others at once, as a builder unit asks readout units
+    std::uint32_t unit = 0;  ///< 0 sends to all others at once, like a builder unit
     Token token = {};
-    Waiting waiting = Waiting::blocking;  ///< else the time that it polls counts as a cost
-    std::size_t most_bytes = 24;          ///< of a message
+    Waiting waiting = Waiting::blocking;  ///< otherwise polling counts as processor time
+    std::size_t most_bytes = 24;          ///< limit on a message
 };
 
 struct RoundTrips {
-    std::vector<base::Time> times;  ///< of each round, until all have answered; of unit 0
-    /// From when a message to this unit was posted until it has heard it; of the others.
+    std::vector<base::Time> times;  ///< unit 0: length of each round, until all have answered
+    /// Other units: time from posting a message to this unit until its receipt.
     std::vector<base::Time> latencies;
-    base::Time processor;        ///< CPU time of this process, all threads, in all of them
-    std::uint64_t messages = 0;  ///< sent and received here in that time
+    base::Time processor;        ///< CPU time of this process, all threads, over all rounds
+    std::uint64_t messages = 0;  ///< sent and received here in these rounds
 };
 
-/// A unit of those that speak with the first one.
+/// A unit that exchanges messages with the first one, or the first one itself.
 class Echo final : private TransportEvents {
   public:
     /// Fails with one sentence.
     static base::expected<std::unique_ptr<Echo>> make(const EchoConfig& config);
 
     [[nodiscard]] std::vector<std::byte> address() const { return transport_->address(); }
-    /// To all others, or of these to the first; in the order of units. Fails where one does not
-    /// answer by then.
+    /// Unit 0 connects to all others, each of these to unit 0; `others`: addresses in the order of
+    /// units. Fails where one does not answer by `until`.
     base::expected<void> connect(std::vector<std::vector<std::byte>> others, base::Time until);
-    /// `rounds` messages of so many bytes there and back, of which the first 8 tell when it was
-    /// posted, with a pause before each, in which processors fall asleep; all units are told the
-    /// same numbers. Fails where that takes longer than until then, or another one is gone.
+    /// Exchanges `rounds` messages of so many bytes, whose first 8 contain the time of posting,
+    /// with a pause before each, in which processors fall asleep. All units use the same arguments.
+    /// Fails where that takes longer than until `until`, or another unit is gone.
     base::expected<RoundTrips> run(std::uint32_t rounds, std::size_t bytes, base::Time pause,
                                    base::Time until);
 

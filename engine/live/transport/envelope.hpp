@@ -12,9 +12,9 @@
 
 namespace daqloom::live {
 
-/// As it goes over the network, little-endian. The seal covers the header before it, not the
-/// message itself: it keeps foreign senders out, but does not protect against changes of the
-/// message on the network.
+/// The header, little-endian on the network. The seal covers the header before it, not the message
+/// itself: it keeps foreign senders out, but does not protect the message against changes on the
+/// network.
 struct Envelope {
     enum class Kind : std::uint32_t { hello = 1, answer = 2, message = 3 };
     static constexpr std::uint32_t our_magic = 0x31'66'6c'64;  ///< "dlf1"
@@ -24,8 +24,8 @@ struct Envelope {
     std::uint32_t epoch = 0;
     UnitIndex from{};
     UnitIndex to{};
-    std::uint32_t length = 0;       ///< of the message, bytes
-    std::uint64_t incarnation = 0;  ///< of the sender: random, stands in its address
+    std::uint32_t length = 0;       ///< bytes of the message
+    std::uint64_t incarnation = 0;  ///< random number of the sender, part of its address
     std::uint64_t seal = 0;
 };
 static_assert(sizeof(Envelope) == 40);
@@ -47,7 +47,7 @@ class Sealer {
            std::uint64_t incarnation)
         : digest_(token), self_(self), units_(units), epoch_(epoch), incarnation_(incarnation) {}
 
-    /// `message`: its length, up to Transport::most_message.
+    /// `message`: number of its bytes, up to Transport::most_message.
     [[nodiscard]] Envelope seal(Envelope::Kind kind, UnitIndex to, std::size_t message) const {
         Envelope envelope{.kind = kind,
                           .epoch = epoch_,
@@ -59,7 +59,7 @@ class Sealer {
         return envelope;
     }
 
-    /// `received`: an envelope and its message, or anything else.
+    /// `received`: arbitrary bytes, expected to be an envelope and its message.
     [[nodiscard]] Opened open(std::span<const std::byte> received) const {
         Envelope envelope;
         if (received.size() < sizeof envelope) {

@@ -1,6 +1,5 @@
-// What comes from a network where the seal is known: whoever holds the token may still say
-// anything. The input is an envelope, whose seal is put right if the first byte says so, and its
-// message.
+// Messages from a network with a known seal: a holder of the token may send anything. The input is
+// an envelope, whose seal is corrected if the first byte demands it, and its message.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -33,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (opened.verdict != Sealer::Verdict::ours) {
         return opened.message.empty() ? 0 : (std::abort(), 0);
     }
-    // Ours: then it is what its sender would have sealed, byte for byte.
+    // Accepted: then it equals what its sender would have sealed, byte for byte.
     const Sealer sender(token, opened.from, units, epoch, opened.incarnation);
     const Envelope again = sender.seal(opened.kind, self, opened.message.size());
     if (opened.from.value() >= units || opened.from == self ||

@@ -87,7 +87,7 @@ void LibfabricTransport::make_operations() {
 
 // ---- connecting
 
-/// False: its address is invalid.
+/// Adds a peer. False: its address is invalid.
 bool LibfabricTransport::add(const Transport::Peer& peer) {
     if (!peers_.contains(peer.unit)) {
         return false;
@@ -178,7 +178,7 @@ bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
     return true;
 }
 
-/// False: no room now.
+/// Posts a message. False: no room now.
 bool LibfabricTransport::post_message(UnitIndex to, Path path, Envelope::Kind kind,
                                       std::span<const std::byte> message) {
     Remote& peer = peers_[to];
@@ -234,7 +234,7 @@ bool LibfabricTransport::can_be_written(const Write& write) const {
     return peer.state == Remote::State::connected && write.is_inside(peer.where.bytes);
 }
 
-/// False: no room now.
+/// Posts a write. False: no room now.
 bool LibfabricTransport::post_write(const Write& write) {
     Remote& peer = peers_[write.to];
     if (free_writes_.empty() || peer.writes >= write_share_) {
@@ -260,8 +260,8 @@ bool LibfabricTransport::post_write(const Write& write) {
     return true;
 }
 
-/// Gives the provider as many parts as it takes now. The last part carries the immediate and is
-/// given when the others are done; its own completion only means that the source is free again.
+/// Posts as many parts as the provider takes now. The last part carries the immediate and is posted
+/// when the others are complete; its own completion only means that the source is free again.
 void LibfabricTransport::advance(Operation& operation) {
     const Write& write = operation.write;
     const Remote& peer = peers_[operation.peer];

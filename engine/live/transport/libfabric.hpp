@@ -20,21 +20,21 @@ namespace daqloom::live {
 
 /// A libfabric provider of this machine that units can use.
 struct Provider {
-    std::string name;          ///< as after "libfabric:", such as "tcp;ofi_rxm"
-    bool has_wait_fd = false;  ///< no: an idle unit looks once a millisecond
+    std::string name;          ///< the part after "libfabric:", such as "tcp;ofi_rxm"
+    bool has_wait_fd = false;  ///< false: an idle unit polls once a millisecond
 };
 
-/// All that fit, each once, libfabric's favourites first. Takes tens of milliseconds.
+/// All suitable providers, each once, in libfabric's order. Takes tens of milliseconds.
 std::vector<Provider> libfabric_providers();
 
 struct LibfabricConfig {
     std::string provider = "tcp;ofi_rxm";
-    /// Address, host name or interface that the endpoint is bound to, where a provider has such:
-    /// what others reach this unit at.
+    /// Address, host name or interface that the endpoint is bound to, at which others reach this
+    /// unit; for providers that bind to one.
     std::string node = "127.0.0.1";
-    /// TCP's, of connections to other units; empty: what the route or the system has.
+    /// Congestion control of TCP connections; empty: that of the route or the system.
     std::string congestion_control = {};
-    /// Longer writes are made in parts. At most what the provider says.
+    /// Longer writes are made in parts. The limit is at most the provider's.
     base::Bytes most_per_write = base::Bytes{1} << 62;
 };
 

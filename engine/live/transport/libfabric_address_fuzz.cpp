@@ -1,5 +1,5 @@
-// The address of a unit's endpoints, as the run control passes it on: any bytes. The input is the
-// address, or our own with the input's bytes laid over it.
+// The address of a unit's endpoints, as it passes through the run control: arbitrary bytes. The
+// input is the address, or overwrites a valid address.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 using daqloom::live::ofi::Endpoints;
 
-/// An address vector keeps what was put into it: a new one now and then.
+/// Endpoints, renewed now and then: an address vector keeps all addresses put into it.
 Endpoints& endpoints() {
     static std::optional<Endpoints> open;
     static int uses = 0;

@@ -19,9 +19,8 @@ namespace {
 constexpr std::size_t kCompletionsPerPoll = 32;
 /// Polling interval of an idle unit whose provider has no descriptor to wait on.
 constexpr base::Time kLook = base::milliseconds(1);
-/// A unit that was woken so often in vain polls as well: with `tcp` of 1.17 a stranger that
-/// connected and left (a port scan) wakes a unit for ever. Parts of a long write wake it in vain as
-/// well.
+/// Wake-ups in vain after which a unit polls as well: with `tcp` of 1.17 a stranger that connected
+/// and left (a port scan) wakes a unit for ever. Parts of a long write wake it in vain as well.
 constexpr int kMostInVain = 1000;
 
 }  // namespace
@@ -141,7 +140,7 @@ void LibfabricTransport::on_received(Operation& operation, std::size_t length,
             if (peer.state == Remote::State::lost) {
                 break;
             }
-            // It has a member's number, and another address than we were given.
+            // The sender has a member's number, but another address than the run control's.
             if (peer.state == Remote::State::absent ||
                 opened.incarnation != peer.where.incarnation) {
                 ++counters_.refused_strangers;
@@ -182,7 +181,7 @@ void LibfabricTransport::settle(Remote& peer) {
     }
 }
 
-/// One of a write's parts is not under way any more; true: the write is done.
+/// Ends one part of a write; true: the whole write is done.
 bool LibfabricTransport::end_part(Operation& operation) {
     --operation.under_way;
     if (operation.waits || operation.under_way > 0) {
@@ -192,7 +191,7 @@ bool LibfabricTransport::end_part(Operation& operation) {
     return peers_[operation.peer].state != Remote::State::lost;
 }
 
-/// If the provider tells whose operation failed, that unit is lost.
+/// Reads an error. If the provider names the failed operation, its unit is lost.
 bool LibfabricTransport::read_error() {
     fi_cq_err_entry error{};
     if (::fi_cq_readerr(endpoints_.queue().cq.get(), &error, 0) != 1) {
@@ -217,7 +216,7 @@ bool LibfabricTransport::read_error() {
                 lose(operation->peer);
                 break;
             }
-            // It may not listen yet.
+            // The other unit may not listen yet.
             owe(operation->peer, operation->path,
                 kind_of(*operation) == Envelope::Kind::hello ? &Greeting::owes_hello
                                                              : &Greeting::owes_answer);
@@ -250,7 +249,7 @@ void LibfabricTransport::wait(base::Time until) {
     }
     if (config_.waiting == Waiting::adaptive && now() - busy_at_ < polling_.length()) {
         is_polling_ = true;
-        return;  // the caller polls for a while, and has other inputs to look at
+        return;  // the caller polls for a while, and has other inputs to read
     }
     is_polling_ = false;
     polling_.on_slept();
@@ -268,7 +267,7 @@ void LibfabricTransport::sleep(base::Time until) {
         fid* watched = &queue.cq->fid;
         return ::fi_trywait(queue.fabric.get(), &watched, 1) == FI_SUCCESS;
     });
-    in_vain_ = is_woken ? in_vain_ + 1 : 0;  // not by the clock: it may have waited for a processor
+    in_vain_ = is_woken ? in_vain_ + 1 : 0;  // by count: it may have waited for a processor
 }
 
 }  // namespace daqloom::live::ofi

@@ -19,10 +19,10 @@ namespace daqloom::live::ofi {
 namespace {
 
 constexpr base::Time kPatience = base::milliseconds(1'000);
-/// Providers wait for an epoll of epolls of sockets.
+/// Limit on nesting: providers wait for an epoll of epolls of sockets.
 constexpr int kDeepest = 4;
 
-/// Also one that is shut down, and data of which wait to be read; not a listener.
+/// Whether a descriptor is a connection, possibly shut down with unread data; not a listener.
 bool is_connection(int fd) {
     sockaddr_storage address;
     socklen_t length = sizeof address;
@@ -56,8 +56,8 @@ void collect(int epoll, int depth, std::vector<int>& found) {
     }
 }
 
-/// Sockets that the queue's endpoints have connected and not left by now; none where its provider
-/// has no such, or none that can be waited for.
+/// Sockets that the queue's endpoints have connected and not closed; none where the provider has no
+/// sockets, or no descriptor to wait on.
 std::vector<int> connections(const Queue& queue) {
     std::vector<int> found;
     if (queue.fd >= 0) {

@@ -17,7 +17,7 @@ namespace daqloom::live::ofi {
 
 namespace {
 
-/// Before the endpoints' names in an address.
+/// Head of an address, before the endpoints' names.
 struct AddressHead {
     static constexpr std::uint32_t our_magic = 0x32'61'6c'64;  ///< "dla2"
 
@@ -79,7 +79,7 @@ Endpoints::~Endpoints() {
     exposed_.reset();
     if (queue_.cq && !hang_up(queue_)) {
         for (auto& endpoint : endpoints_) {
-            static_cast<void>(endpoint.release());  // left open and not used again
+            static_cast<void>(endpoint.release());  // left open on purpose, not used again
         }
     }
     if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
@@ -114,8 +114,8 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
     }
     part_ = std::min(info_->ep_attr->max_msg_size,
                      static_cast<std::size_t>(std::max<base::Bytes>(config.most_per_write, 1)));
-    // A write is done when it is in the other side's memory, where the provider can tell (over TCP
-    // it would otherwise be when the socket has taken it, with data of some phases on their way).
+    // A write is done when it is in the other side's memory, where the provider reports that (over
+    // TCP otherwise when the socket has taken it, with data of some phases on their way).
     wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
     if (auto delivering = look_for(*wanted, node)) {
         info_ = std::move(delivering);
@@ -126,8 +126,8 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
     if (longest <= part_) {
         return {};
     }
-    // The other side is told with the last part, which is not given before the others are known to
-    // be in its memory: else by writes that stay in order.
+    // The last part notifies the other side. It is posted only when the others are in the other
+    // side's memory, or else by writes that stay in order.
     wanted->tx_attr->op_flags = 0;
     wanted->tx_attr->msg_order |= FI_ORDER_WAW;
     wanted->rx_attr->msg_order |= FI_ORDER_WAW;
@@ -175,7 +175,7 @@ base::expected<void> Endpoints::start(std::size_t others) {
     return {};
 }
 
-/// With a random key where the provider lets us choose it.
+/// Registers memory, with a random key where the provider permits.
 base::expected<Owned<fid_mr>> Endpoints::register_memory(std::span<const std::byte> memory,
                                                          std::uint64_t access) const {
     DAQLOOM_TRY(key, random_bits());
@@ -270,7 +270,7 @@ std::optional<Destination> Endpoints::meet(std::span<const std::byte> address) c
     Destination destination{
         .incarnation = head.incarnation, .key = head.key, .base = head.base, .bytes = head.bytes};
     for (const Path path : paths) {
-        // Longer than any address that the provider may want to read there.
+        // A zero-padded copy, longer than any address that a provider may read there.
         std::array<std::byte, kMostName + 1> padded{};
         std::ranges::copy(names.first(head.names[index_of(path)]), padded.begin());
         names = names.subspan(head.names[index_of(path)]);

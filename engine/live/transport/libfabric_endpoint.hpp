@@ -17,56 +17,54 @@
 
 namespace daqloom::live::ofi {
 
-/// What an endpoint is for. Each has connections of its own: a connection is in order, and a
-/// message that shares one with writes waits until megabytes before it have left.
+/// The purpose of an endpoint. Each has its own connections: a connection is in order, and a
+/// message that shared it with writes would wait until megabytes before it have left.
 enum class Path : std::uint8_t { messages, writes };
 inline constexpr std::array paths = {Path::messages, Path::writes};
 template <class Value>
 using PerPath = std::array<Value, paths.size()>;
 constexpr std::size_t index_of(Path path) { return static_cast<std::size_t>(path); }
 
-/// Another unit's endpoints, as messages and writes name them.
+/// Another unit's endpoints, as destination of messages and writes.
 struct Destination {
     PerPath<fi_addr_t> at = {FI_ADDR_UNSPEC, FI_ADDR_UNSPEC};
-    std::uint64_t incarnation = 0;  ///< random; in all that it says
-    std::uint64_t key = 0;          ///< of its arena
-    std::uint64_t base = 0;         ///< what the arena's first byte is called in a write
-    std::uint64_t bytes = 0;        ///< of the arena
+    std::uint64_t incarnation = 0;  ///< random number in all its messages
+    std::uint64_t key = 0;          ///< key of its arena
+    std::uint64_t base = 0;         ///< address of the arena's first byte in a write
+    std::uint64_t bytes = 0;        ///< size of the arena
 };
 
 /// A reliable datagram endpoint for each path, with a domain and a completion queue of their own.
-/// Closing them revokes the arena's key first: what is still under way into it is refused from then
-/// on.
+/// Closing them revokes the arena's key first: writes into it that are still under way are refused.
 class Endpoints {
   public:
-    /// `longest`: bytes of the longest write that is going to be made. `others`: how many units it
-    /// will have to do with.
+    /// `longest`: bytes of the longest write that will be made. `others`: number of other units.
     static base::expected<Endpoints> open(const LibfabricConfig& config, std::size_t longest,
                                           std::size_t others);
     Endpoints(Endpoints&&) = default;
     Endpoints& operator=(Endpoints&&) = delete;
     ~Endpoints();
 
-    /// Lets others write to it; once. Stays theirs until the endpoints are closed.
+    /// Permits others to write to the arena; called once, valid until the endpoints are closed.
     base::expected<void> expose(std::span<std::byte> arena);
-    /// Must come before the memory is used, for providers that use only what they know.
+    /// Registers memory before its use, for providers that require registration.
     base::expected<void> use(std::span<const std::byte> memory, std::uint64_t access);
-    /// For memory that lies in a piece that is used.
+    /// The descriptor of registered memory that contains these bytes.
     [[nodiscard]] void* descriptor_of(const std::byte* bytes) const;
 
-    /// For others' `meet`; up to 1 KiB.
+    /// The address for `meet` of others; up to 1 KiB.
     [[nodiscard]] base::expected<std::vector<std::byte>> address() const;
-    /// None: it makes no sense, or is another provider's.
+    /// Adds another unit's address; none: it is invalid, or of another provider.
     [[nodiscard]] std::optional<Destination> meet(std::span<const std::byte> address) const;
 
     [[nodiscard]] fid_ep* get(Path path) const { return endpoints_[index_of(path)].get(); }
     [[nodiscard]] const Queue& queue() const { return queue_; }
     [[nodiscard]] const fi_info& info() const { return *info_; }
     [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
-    /// Most bytes of a write in one piece.
+    /// Limit on the bytes of a write in one piece.
     [[nodiscard]] std::size_t part() const { return part_; }
     /// Flags of a write: its completion means that it is in the other's memory, where the provider
-    /// can tell; if not, and writes have parts, what is written later gets there later.
+    /// reports that; if not, and writes have parts, later parts arrive later.
     [[nodiscard]] std::uint64_t write_flags() const { return write_flags_; }
 
   private:
@@ -86,8 +84,7 @@ class Endpoints {
     std::size_t part_ = 0;
     std::uint64_t write_flags_ = 0;
 
-    // ---- in this order: endpoints need their queue, and are closed before the memory that they
-    // use
+    // ---- in this order: endpoints need their queue, and close before the memory that they use
     Queue queue_;
     Owned<fid_av> av_;
     std::vector<Owned<fid_mr>> used_;

@@ -1,5 +1,5 @@
-// libfabric's entry points, resolved when they are first needed: loading libfabric takes 0.2 s, in
-// which libraries of network cards calibrate their clocks, and the other transports do without it.
+// libfabric's entry points, resolved at their first use: loading libfabric takes 0.2 s, in which
+// libraries of network cards calibrate their clocks, and the other transports do without it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -8,7 +8,7 @@
 
 namespace daqloom::live::ofi {
 
-/// The functions that libfabric exports; all others go through the objects that these return.
+/// The functions that libfabric exports; all others are members of the returned objects.
 struct Library {
     decltype(&::fi_version) version;
     decltype(&::fi_getinfo) getinfo;

@@ -18,7 +18,7 @@
 
 namespace daqloom::live::ofi {
 
-/// Of libfabric's interface: what Debian 12 has; version 2 offers it as well.
+/// Version of libfabric's interface: that of Debian 12; version 2 offers it as well.
 inline constexpr std::uint32_t version = FI_VERSION(1, 17);
 
 struct Closed {
@@ -37,9 +37,9 @@ using Info = std::unique_ptr<fi_info, FreedInfo>;
 
 /// Properties that units need of a provider; null without libfabric.
 Info needs();
-/// All that meet `wanted`, a list; null: none. `node`: to be bound to; empty: wherever.
+/// All providers that meet `wanted`, a list; null: none. `node`: address to bind to, or empty.
 Info look_for(const fi_info& wanted, const std::string& node = {});
-/// Whether its endpoints have addresses of the Internet protocol.
+/// Whether the endpoints have addresses of the Internet protocol.
 bool is_internet(const fi_info& info);
 
 /// "cannot ACTION: REASON", `code` as libfabric returns it.
@@ -50,7 +50,7 @@ struct Queue {
     Owned<fid_fabric> fabric;
     Owned<fid_domain> domain;
     Owned<fid_cq> cq;
-    int fd = -1;  ///< readable when something has completed; below 0: the provider has none
+    int fd = -1;  ///< readable when an operation has completed; below 0: the provider has none
 };
 base::expected<Queue> open_queue(fi_info& info);
 

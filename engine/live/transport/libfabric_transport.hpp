@@ -1,4 +1,4 @@
-// A unit's end of libfabric: what it has under way, and with whom. Set-up, connecting and sending
+// A unit's end of libfabric: its operations under way and its peers. Set-up, connecting and sending
 // are in libfabric.cpp; completions and waiting in libfabric_completions.cpp.
 #pragma once
 
@@ -30,23 +30,23 @@ constexpr std::size_t kWritesToSelf = 256;
 struct Operation {
     enum class Kind : std::uint8_t { receive, send, write };
 
-    fi_context2 context{};  ///< the provider's; first, so that its address is ours
+    fi_context2 context{};  ///< the provider's; first, so that its address is the operation's
     Kind kind = Kind::receive;
     Path path = Path::messages;
-    bool waits = false;  ///< write: has parts that the provider has not been given
+    bool waits = false;  ///< write: some parts are not yet posted
     UnitIndex peer{};
     std::byte* room = nullptr;  ///< receive, send: an envelope and its message
     Write write;
-    std::size_t given = 0;        ///< write: bytes that the provider has been given
-    std::uint32_t under_way = 0;  ///< write: parts that it has not done
+    std::size_t given = 0;        ///< write: bytes posted at the provider
+    std::uint32_t under_way = 0;  ///< write: posted parts that are not complete
 };
 
-/// How far two units have come in connecting a path.
+/// Progress of two units in connecting a path.
 struct Greeting {
     bool owes_hello = false;
     bool owes_answer = false;
-    bool has_answered = false;    ///< our hello
-    bool has_our_answer = false;  ///< to its hello
+    bool has_answered = false;    ///< it has answered our hello
+    bool has_our_answer = false;  ///< it has our answer to its hello
 
     [[nodiscard]] bool owes() const { return owes_hello || owes_answer; }
     /// Both directions have been used: a unit that leaves `connect` owes no answer to those still
@@ -113,7 +113,7 @@ class LibfabricTransport final : public Transport {
           to_self_(config.self, config.arena, kWritesToSelf),
           polling_(config.polling) {}
 
-    /// Once, before any other call.
+    /// Called once, before any other call.
     base::expected<void> prepare();
 
     [[nodiscard]] std::vector<std::byte> address() const override { return address_; }
@@ -144,7 +144,7 @@ class LibfabricTransport final : public Transport {
     bool post_message(UnitIndex to, Path path, Envelope::Kind kind,
                       std::span<const std::byte> message);
     void owe(UnitIndex unit, Path path, bool Greeting::*what);
-    /// True: it is owed nothing any more.
+    /// True: the unit is owed no hello or answer any more.
     bool greet(UnitIndex unit);
     void advance(Operation& operation);
     void release(Operation& operation);
@@ -156,12 +156,12 @@ class LibfabricTransport final : public Transport {
     Sealer sealer_;
     TransportCounters counters_;
 
-    std::vector<std::byte> rooms_;  ///< of messages; outlives the endpoints
+    std::vector<std::byte> rooms_;  ///< buffers of messages; outlives the endpoints
     Endpoints endpoints_;
     std::vector<std::byte> address_;
 
     base::Table<UnitIndex, Remote> peers_;
-    std::uint32_t send_share_ = 0;  ///< most under way to one unit
+    std::uint32_t send_share_ = 0;  ///< limit on sends under way to one unit
     std::uint32_t write_share_ = 0;
     std::vector<Operation> operations_;
     std::vector<Operation*> free_sends_;
@@ -174,8 +174,8 @@ class LibfabricTransport final : public Transport {
     Earlier earlier_;
     base::Time busy_at_;
     Polling polling_;
-    int in_vain_ = 0;          ///< wake-ups in a row
-    bool is_polling_ = false;  ///< for what the caller waits for
+    int in_vain_ = 0;          ///< futile wake-ups in a row
+    bool is_polling_ = false;  ///< the caller polls before it sleeps
 };
 
 inline Envelope::Kind kind_of(const Operation& operation) {

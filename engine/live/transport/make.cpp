@@ -67,7 +67,7 @@ base::expected<std::unique_ptr<Transport>> make_transport(const std::string& nam
                                                           const TransportConfig& config,
                                                           const TcpConfig& tcp) {
     DAQLOOM_TRY(made, make_plain(name, config, tcp));
-    if (tcp.checksums && name != "tcp") {  // whose records have their own
+    if (tcp.checksums && name != "tcp") {  // records of `tcp` have checksums of their own
         return std::make_unique<CheckedTransport>(config, std::move(made));
     }
     return std::move(made);

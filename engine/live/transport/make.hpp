@@ -12,15 +12,15 @@
 
 namespace daqloom::live {
 
-/// "shm": units of one machine. "tcp": over sockets of TCP, as `tcp` says. "libfabric:PROVIDER",
-/// such as "libfabric:tcp;ofi_rxm": over a network, of which `tcp` says the node and the congestion
-/// control. With `tcp.checksums` what goes over any of them is checked from unit to unit.
-/// Fails with one sentence: no such name, not here, or it does not let us.
+/// "shm": units of one machine. "tcp": TCP sockets, configured by `tcp`. "libfabric:PROVIDER", such
+/// as "libfabric:tcp;ofi_rxm": a network; `tcp` gives node and congestion control. With
+/// `tcp.checksums` all data are checked from unit to unit. Fails with one sentence: unknown name,
+/// not available on this machine, or refused.
 base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
                                                           const TransportConfig& config,
                                                           const TcpConfig& tcp = {});
 
-/// What can be named on this machine.
+/// Names of the transports of this machine.
 std::vector<std::string> transport_names();
 
 }  // namespace daqloom::live

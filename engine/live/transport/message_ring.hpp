@@ -19,13 +19,13 @@ namespace daqloom::live {
 
 /// At the beginning of the memory; the records follow.
 struct MessageRingHeader {
-    alignas(64) std::atomic<std::uint64_t> written;  ///< bytes ever
-    alignas(64) std::atomic<std::uint64_t> read;     ///< bytes ever
-    std::atomic<std::uint32_t> writer_waits;         ///< for room: to be rung when there is some
+    alignas(64) std::atomic<std::uint64_t> written;  ///< bytes since the creation
+    alignas(64) std::atomic<std::uint64_t> read;     ///< bytes since the creation
+    std::atomic<std::uint32_t> writer_waits;  ///< for room: ring its doorbell when there is room
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Of the memory for a ring; `capacity` is a power of two, at least 64.
+/// Bytes of a ring's memory; `capacity` is a power of two, at least 64.
 constexpr base::Bytes message_ring_bytes(std::size_t capacity) {
     return static_cast<base::Bytes>(sizeof(MessageRingHeader) + capacity);
 }
@@ -36,11 +36,11 @@ class MessageRingWriter {
     explicit MessageRingWriter(std::span<std::byte> memory);
 
     enum class Put { done, no_room, broken };  ///< broken: the reader's count is invalid
-    /// All of the record or nothing. The reader sees it at once.
+    /// Writes the whole record or nothing. The reader sees it at once.
     [[nodiscard]] Put put(std::uint32_t kind, std::span<const std::byte> bytes);
 
-    /// Whether what did not fit the last time would now. If not, the reader is told that somebody
-    /// waits: to be asked before one sleeps.
+    /// Whether a record that did not fit would fit now. If not, marks the writer as waiting: call
+    /// it before sleeping.
     [[nodiscard]] bool has_room() const;
 
   private:
@@ -49,14 +49,14 @@ class MessageRingWriter {
     MessageRingHeader* header_;
     std::span<std::byte> records_;
     std::uint64_t written_ = 0;
-    std::uint64_t read_ = 0;  ///< as last seen
+    std::uint64_t read_ = 0;  ///< as last read
     std::uint64_t wanted_ = 0;
 };
 
 /// The reading side. The memory is zeroed at first, and outlives it.
 class MessageRingReader {
   public:
-    /// `most`: bytes of a record; more is impossible.
+    /// `most`: limit on the bytes of a record.
     MessageRingReader(std::span<std::byte> memory, std::size_t most);
 
     enum class Got { record, nothing, broken };  ///< broken: the writer's count is invalid
@@ -66,7 +66,7 @@ class MessageRingReader {
     };
     [[nodiscard]] Got next(Record& record);
 
-    /// Gives the room of all that was read back. True: the writer waits for it and is to be rung.
+    /// Releases the room of all records read. True: the writer waits for it, ring its doorbell.
     [[nodiscard]] bool release();
 
     [[nodiscard]] bool is_empty() const;
@@ -77,7 +77,7 @@ class MessageRingReader {
     MessageRingHeader* header_;
     std::span<std::byte> records_;
     std::uint64_t read_ = 0;
-    std::uint64_t written_ = 0;  ///< as last seen
+    std::uint64_t written_ = 0;  ///< as last read
     std::vector<std::byte> record_;
 };
 

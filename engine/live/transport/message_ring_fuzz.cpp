@@ -1,5 +1,5 @@
-// The reader of a ring whose memory another process fills as it likes: the input is that memory
-// again and again, each time after the reader has read what it could.
+// The reader of a ring whose memory another process fills arbitrarily: the input is that memory
+// again and again, each time after the reader has read as much as possible.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

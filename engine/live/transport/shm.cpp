@@ -20,13 +20,13 @@ namespace {
 
 enum Kind : std::uint32_t { kMessage = 1, kWritten = 2 };
 
-/// Most that one poll copies, so that messages wait for copies a few microseconds at most: an
-/// answer of a builder unit that sets the pace took twice as long with 256 KiB.
+/// Limits of one poll, so that messages wait for copies a few microseconds at most: an answer of a
+/// builder unit that sets the pace took twice as long with 256 KiB.
 constexpr int kRecordsPerUnit = 64;
 constexpr base::Bytes kCopiedPerPoll = 64 << 10;
 constexpr base::Bytes kCostOfWrite = 4096;  ///< in bytes of copying, added to its size
 
-/// Interval of looking at the sockets, which is a system call.
+/// Polls between two checks of the sockets, each of which is a system call.
 constexpr std::uint64_t kPollsPerLook = 1024;
 constexpr base::Time kTimePerLook = base::milliseconds(20);
 
@@ -43,7 +43,7 @@ base::expected<std::string> random_name() {
 
 }  // namespace
 
-/// A connected unit, this one included: to itself a unit is a peer with its own ring, doorbell and
+/// A connected unit, including this one: to itself a unit is a peer with its own ring, doorbell and
 /// arena.
 struct ShmTransport::Unit {
     UnitIndex index;
@@ -53,10 +53,10 @@ struct ShmTransport::Unit {
     const Doorbell* doorbell;
     std::span<std::byte> arena;
     base::Ring<Write> writes;
-    std::size_t copied = 0;  ///< bytes of the first of `writes`
-    bool starved = false;    ///< something did not fit into `out`
+    std::size_t copied = 0;  ///< bytes copied of the first of `writes`
+    bool starved = false;    ///< a message or notification did not fit into `out`
     bool bell_due = false;
-    bool is_gone = false;  ///< it has hung up; its earlier messages are still read
+    bool is_gone = false;  ///< hung up; its earlier messages are still read
     bool is_lost = false;
     bool is_told = false;
 };
@@ -152,7 +152,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
     return missing;
 }
 
-/// None: it cannot be reached, which was or will be reported.
+/// The connection to a unit; none: it cannot be reached, which was or will be reported.
 ShmTransport::Unit* ShmTransport::reachable(UnitIndex unit) {
     Unit* found = by_index_.contains(unit) ? by_index_[unit] : nullptr;
     return found == nullptr || found->is_lost ? nullptr : found;
@@ -177,7 +177,7 @@ void ShmTransport::ring(Unit& unit) {
     bells_due_ = true;
 }
 
-/// Once for all that a unit was given since the last time.
+/// Rings each due doorbell once, for all messages since the last time.
 void ShmTransport::ring_due() {
     if (std::exchange(bells_due_, false)) {
         for (const auto& unit : units_) {
@@ -292,7 +292,7 @@ bool ShmTransport::receive(Unit& unit, TransportEvents& events) {
     return records != 0;
 }
 
-/// A bounded part of the writes that are under way: whole ones by turns, so that each is done soon.
+/// Copies a bounded part of the writes under way: whole writes in turn, so that each is done soon.
 bool ShmTransport::copy_some(TransportEvents& events) {
     base::Bytes budget = kCopiedPerPoll;
     std::size_t idle = 0;
@@ -309,7 +309,7 @@ bool ShmTransport::copy_some(TransportEvents& events) {
     return something;
 }
 
-/// Of the unit's first write; false: it is all there, and the other side cannot be told yet.
+/// Copies from the unit's first write; false: all is copied, but the other side's ring is full.
 bool ShmTransport::copy_some(Unit& unit, base::Bytes& budget, TransportEvents& events) {
     const Write write = unit.writes.front();
     const std::size_t piece =
@@ -334,8 +334,8 @@ bool ShmTransport::copy_some(Unit& unit, base::Bytes& budget, TransportEvents& e
     return true;
 }
 
-/// Notices peers that are gone. A connection now is too late or a stranger's: it is closed and
-/// counted, one at a time, since nothing waits for it.
+/// Detects peers that are gone. New connections are too late or a stranger's: they are closed and
+/// counted, one at a time, since nothing waits for them.
 void ShmTransport::look_at_sockets() {
     std::array<epoll_event, 16> ends{};
     const int count = ::epoll_wait(sockets_.get(), ends.data(), ends.size(), 0);

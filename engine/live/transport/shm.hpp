@@ -20,15 +20,14 @@ namespace daqloom::live {
 
 struct ShmConfig {
     std::size_t ring_bytes = 65'536;  ///< for messages from one unit to another; a power of two
-    std::uint32_t writes = 1024;      ///< under way at once to one unit
+    std::uint32_t writes = 1024;      ///< limit on writes under way to one unit
 };
 
 /// Writes are copied by `poll`, in order for each unit. All connected units are handled in the same
 /// way, including this one. A unit that waits or polls detects a dead unit within some 20 ms.
 class ShmTransport final : public Transport {
   public:
-    /// Fails without a doorbell, for a ring that does not hold the largest message, or where the
-    /// system gives no socket.
+    /// Fails without a doorbell, for a ring too small for the largest message, or without a socket.
     static base::expected<std::unique_ptr<ShmTransport>> create(const TransportConfig& config,
                                                                 const ShmConfig& shm = {});
     ~ShmTransport() override;
@@ -68,11 +67,11 @@ class ShmTransport final : public Transport {
     HandoverListener listener_;
     OwnedFd sockets_;  ///< epoll(7) on the listener and the ends of all peers
     SharedMemory own_ring_;
-    std::vector<std::unique_ptr<Unit>> units_;  ///< those that were met
+    std::vector<std::unique_ptr<Unit>> units_;  ///< units connected
     base::Table<UnitIndex, Unit*> by_index_;
-    std::size_t turn_ = 0;  ///< of `units_`: whose writes are copied
+    std::size_t turn_ = 0;  ///< index in `units_` of the unit whose writes are copied
     std::size_t writes_under_way_ = 0;
-    std::size_t untold_ = 0;  ///< lost units that the unit was not told of
+    std::size_t untold_ = 0;  ///< lost units not yet reported
     bool bells_due_ = false;
     base::Time next_look_;
     Polling polling_;

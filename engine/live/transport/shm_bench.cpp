@@ -1,8 +1,8 @@
 // Two units in two processes on shared memory.
 //
-// `write`: from one into the other's arena, in pieces of one size, until each is told to be done;
+// `write`: from one into the other's arena, in pieces of one size, until each is reported done;
 // beside it `copy`, the same pieces copied past the caches by a plain loop: the limit.
-// `round_trip`: a small message there and back, by how the two wait.
+// `round_trip`: a small message there and back, by the units' way of waiting.
 #include <benchmark/benchmark.h>
 #include <poll.h>
 #include <signal.h>
@@ -40,10 +40,10 @@ SharedMemory touched_memory() {
     return memory;
 }
 
-/// One of the two units; it counts what it is told.
+/// One of the two units; it counts its notifications.
 class BenchUnit : public TransportEvents {
   public:
-    /// `socket`: to the process of the other.
+    /// `socket`: connected to the process of the other unit.
     BenchUnit(std::uint32_t self, Waiting waiting, int socket)
         : arena(touched_memory()),
           doorbell(or_throw(Doorbell::create())),

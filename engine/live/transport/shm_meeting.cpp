@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x6d6f6f6c'71616431;
 constexpr base::Bytes kMostArena = base::Bytes{1} << 40;
-/// Connections that have said nothing yet; the oldest makes room for a new one.
+/// Limit on connections without a greeting; the oldest makes room for a new one.
 constexpr std::size_t kMostSilent = 256;
 
 /// The format of both hello and welcome.
@@ -90,7 +90,7 @@ void Introduction::say_hello(std::span<const Transport::Peer> peers) {
     }
 }
 
-/// Of our run and epoch; else it is counted.
+/// The greeting, if it is of our run and epoch; otherwise it is counted.
 std::optional<Greeting> Introduction::read(const Parcel& parcel) {
     Greeting said;
     if (parcel.bytes.size() == sizeof said) {
@@ -140,7 +140,7 @@ void Introduction::take_welcome(UnitIndex unit) {
     auto parcel = half.to->receive(now());
     const auto said = parcel ? read(*parcel) : std::nullopt;
     if (!said) {
-        half.to.reset();  // it is gone, or refused us
+        half.to.reset();  // the peer is gone, or has refused us
     } else if (said->unit != unit || said->address != half.address ||
                (parcel->fds.size() != 3 && parcel->fds.size() != 4)) {
         ++meeting_.counters.refused_malformed;

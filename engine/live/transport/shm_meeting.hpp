@@ -21,26 +21,26 @@
 
 namespace daqloom::live {
 
-/// What a unit has of another one that it has met.
+/// The resources of a connected unit.
 struct ShmPeer {
-    Handover to;            ///< its end is seen when the peer dies
-    Handover from;          ///< so that the peer sees ours
-    SharedMemory outgoing;  ///< ring of messages to it
-    SharedMemory incoming;  ///< and from it
+    Handover to;            ///< ends when the peer dies
+    Handover from;          ///< through which the peer detects this unit's end
+    SharedMemory outgoing;  ///< ring of messages to the peer
+    SharedMemory incoming;  ///< ring of messages from the peer
     Doorbell doorbell;
-    SharedMemory arena;  ///< none: nobody writes there
+    SharedMemory arena;  ///< none: the peer receives no writes
 };
 
 struct ShmMeeting {
     const TransportConfig& config;
-    std::string address;     ///< of the listener, up to 64 characters
-    base::Bytes ring_bytes;  ///< of the memory of a ring
+    std::string address;     ///< address of the listener, up to 64 characters
+    base::Bytes ring_bytes;  ///< size of a ring's memory
     HandoverListener& listener;
     TransportCounters& counters;
 };
 
-/// By unit, for all units of the run; none: not among `peers`, or it did not answer by then. Fails
-/// if this unit cannot make what it needs.
+/// Peers by unit, for all units of the run; none: not among `peers`, or no answer by `until`. Fails
+/// if this unit lacks a resource.
 base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> meet(
     const ShmMeeting& meeting, std::span<const Transport::Peer> peers, base::Time until);
 

@@ -10,7 +10,7 @@
 
 namespace daqloom::live {
 
-/// As J.-P. Aumasson and D. J. Bernstein define it ("SipHash: a fast short-input PRF", 2012).
+/// Defined by J.-P. Aumasson and D. J. Bernstein ("SipHash: a fast short-input PRF", 2012).
 class SipHash {
   public:
     explicit SipHash(const std::array<std::byte, 16>& key) {

@@ -17,21 +17,21 @@ namespace daqloom::live {
 
 namespace {
 
-/// Most that one poll takes from all connections, and gives to them, but for what one system call
-/// more does: a core is busy with it for some 400 µs. With less, a unit of two on two cores spends
-/// more on asking its sockets.
+/// Limit on the bytes of one poll, received and sent over all connections, except for the excess of
+/// one system call: a core is busy with them for some 400 µs. With less, a unit of two on two cores
+/// spends more time on system calls.
 constexpr std::size_t kBytesPerPoll = 2 << 20;
-/// Of that what a single message, or the destructor, gives at once.
+/// Part of that limit for a single message, or the destructor.
 constexpr std::size_t kBytesAtOnce = 256 << 10;
 constexpr std::size_t kWritesToSelf = 256;
-/// How often the kernel is asked what it has counted, a system call for each connection.
+/// Interval of reading the kernel's counts, one system call for each connection.
 constexpr base::Time kTimePerCounts = base::milliseconds(50);
-constexpr std::uint64_t kTcpPollsPerLook = 256;  ///< at the clock
+constexpr std::uint64_t kTcpPollsPerLook = 256;  ///< polls between two readings of the clock
 constexpr std::uint64_t kMeeting = ~std::uint64_t{0};
 
 }  // namespace
 
-/// What the records of one connection say, told to the unit.
+/// Forwards the records of one connection to the unit's events.
 struct TcpTransport::Receiving {
     TcpTransport& self;
     Connection& connection;
@@ -100,7 +100,7 @@ TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp, 
       behind_(kBehind),
       polling_(config.polling) {}
 
-/// What the kernel has taken still arrives.
+/// Data that the kernel has taken still arrive.
 TcpTransport::~TcpTransport() {
     for (const auto& connection : connections_) {
         if (!connection->is_lost) {
@@ -115,7 +115,7 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     DAQLOOM_TRY(met, meeting_.meet(peers, until, counters_));
     const auto arena = config_.arena != nullptr ? config_.arena->bytes() : std::span<std::byte>();
     for (MetUnit& unit : met) {
-        // Of less than two segments a window is often closed, and opened by a timer.
+        // Windows below two segments are often closed, and opened by a timer.
         const bool holds = window_ >= 2 * segment_bytes(unit.socket.get());
         connections_.push_back(std::make_unique<Connection>(
             Connection{.unit = unit.unit,
@@ -142,7 +142,7 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     return missing;
 }
 
-/// None: it cannot be reached, which was or will be reported.
+/// The connection to a unit; none: it cannot be reached, which was or will be reported.
 TcpTransport::Connection* TcpTransport::reachable(UnitIndex unit) {
     Connection* const found = by_index_.contains(unit) ? by_index_[unit] : nullptr;
     return found == nullptr || found->is_lost ? nullptr : found;
@@ -210,7 +210,7 @@ bool TcpTransport::write(const Write& write) {
     return connection->out.put_write(write);
 }
 
-/// Returns how many bytes went.
+/// Sends; returns the number of bytes sent.
 std::size_t TcpTransport::send_some(Connection& connection, std::size_t most) {
     std::size_t sent = 0;
     while (connection.may_write && !connection.out.empty() && sent < most) {
@@ -228,7 +228,7 @@ std::size_t TcpTransport::send_some(Connection& connection, std::size_t most) {
                 connection.may_write = false;
             } else if (errno != EINTR) {
                 connection.may_write = false;
-                connection.may_read = true;  // what it has said before is still read
+                connection.may_read = true;  // earlier data of the other side are still read
             }
             break;
         }
@@ -238,7 +238,7 @@ std::size_t TcpTransport::send_some(Connection& connection, std::size_t most) {
     return sent;
 }
 
-/// Returns how many bytes came.
+/// Receives; returns the number of bytes received.
 std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
                                        TransportEvents& events) {
     Receiving receiving{*this, connection, events};
@@ -258,7 +258,7 @@ std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
             connection.may_read = errno == EINTR;
             break;
         }
-        if (count <= 0) {  // it has hung up, or died
+        if (count <= 0) {  // the other side has hung up, or died
             lose(connection);
             break;
         }

@@ -1,10 +1,10 @@
-// The transport over sockets of TCP: one connection for each pair of units, as the applications of
-// most data acquisition systems have.
+// The transport over TCP sockets: one connection for each pair of units, as in the applications of
+// most data acquisition systems.
 //
 //   write ──> OutgoingStream ──> sendmsg(2) ══ TCP ══> recvmsg(2) ──> IncomingStream ──> arena
 //
 // Bytes of writes go from the source to the kernel, and from there to their final place, without
-// another copy. A write is done when the other unit says that it has come.
+// another copy. A write is done when the other unit acknowledges it.
 #pragma once
 
 #include <memory>
@@ -39,20 +39,20 @@ class TcpTransport final : public Transport {
     [[nodiscard]] std::vector<ConnectionCounts> connections() const override;
 
   private:
-    static constexpr std::size_t kMessageRoom = 128 << 10;  ///< for each unit
-    static constexpr std::uint32_t kWrites = 1024;          ///< under way at once to one unit
-    /// What comes behind a piece of a write is read together with it, and copied.
+    static constexpr std::size_t kMessageRoom = 128 << 10;  ///< bytes for each unit
+    static constexpr std::uint32_t kWrites = 1024;  ///< limit on writes under way to one unit
+    /// Bytes that are read together with a piece of a write, and copied.
     static constexpr std::size_t kBehind = 8 << 10;
 
     struct Connection {
         UnitIndex unit{};
         OwnedFd socket;
-        std::uint64_t arena = 0;  ///< of the other side (B)
-        base::Bytes window = 0;   ///< that is held; 0: none
+        std::uint64_t arena = 0;  ///< size of the other side's arena
+        base::Bytes window = 0;   ///< receive window to be clamped; 0: none
         OutgoingStream out;
         IncomingStream in;
-        bool may_read = true;   ///< the kernel may have something for us
-        bool may_write = true;  ///< and room
+        bool may_read = true;   ///< the kernel may have received data
+        bool may_write = true;  ///< the kernel may have room
         bool starved = false;   ///< a message did not fit
         bool is_lost = false;
         bool is_told = false;
@@ -81,14 +81,14 @@ class TcpTransport final : public Transport {
     base::Table<UnitIndex, Connection*> by_index_;
     ToSelf to_self_;
     std::vector<std::byte> behind_;
-    std::size_t turn_ = 0;  ///< of `connections_`: which one is first in the next poll
+    std::size_t turn_ = 0;  ///< index in `connections_` of the first one in the next poll
     std::size_t untold_ = 0;
     base::Time read_counts_at_;
     std::uint64_t polls_ = 0;
     Polling polling_;
     TransportCounters counters_;
     mutable std::mutex counts_mutex_;
-    std::vector<ConnectionCounts> counts_;  ///< of each connection, until the last look
+    std::vector<ConnectionCounts> counts_;  ///< counts of each connection, as last read
 };
 
 }  // namespace daqloom::live

@@ -1,7 +1,7 @@
-// One-way writes of one unit into another's arena, each in a thread of its own, over TCP, ours and
-// libfabric's, against the same bytes through a raw connection: the limit, in the same run.
+// One-way writes of one unit into another's arena, each in a thread of its own, over TCP, by `tcp`
+// and by libfabric, against the same bytes through a raw connection: the limit, in the same run.
 //
-// Raw sockets and ours are measured with the system's congestion control and with each other one
+// Raw sockets and `tcp` are measured with the system's congestion control and with each other one
 // that it has. libfabric's sockets use the system's, or that of the route: compare like with like
 // in a network namespace of your own,
 //
@@ -135,7 +135,7 @@ std::pair<OwnedFd, OwnedFd> connection(const std::string& congestion_control) {
 void raw_sockets(benchmark::State& state, const std::string& congestion_control) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
     const auto [sender, receiver] = connection(congestion_control);
-    // The same kind of memory, whose pages are small.
+    // The same kind of memory as the arena, with small pages.
     const auto source_memory = or_throw(SharedMemory::create("bench-source", kArena));
     const auto arena_memory = or_throw(SharedMemory::create("bench-arena", kArena));
     const auto source = source_memory.bytes();

@@ -16,7 +16,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// As a unit's address goes through the run control.
+/// A unit's address, as it passes through the run control.
 struct AddressOnPaper {
     static constexpr std::uint32_t our_magic = 0x31'74'6c'64;  ///< "dlt1"
 
@@ -114,14 +114,14 @@ base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport:
     }
     for (Guest& guest : guests_) {
         if (guest.called) {
-            dismiss(guest);  // it has not answered
+            dismiss(guest);  // the unit has not answered
         }
     }
     wanted_.clear();
     return std::exchange(met_, {});
 }
 
-/// Waits for so many milliseconds, as epoll_wait(2) does, and returns what it returned.
+/// Waits for this time, as epoll_wait(2) does, and returns its result.
 int TcpMeeting::look_at_all(int timeout_ms, TransportCounters& counters) {
     std::array<epoll_event, 64> came{};
     const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), timeout_ms);
@@ -187,7 +187,7 @@ void TcpMeeting::watch_listener(bool is_watched) {
     is_deaf_ = !is_watched;
 }
 
-/// The unit that it was called as, if it was, will not be met.
+/// Closes a connection; a unit that it was made to will not be met.
 void TcpMeeting::dismiss(Guest& guest) {
     if (Wanted* const unit = guest.called ? wanted(*guest.called) : nullptr) {
         unit->is_hopeless = true;
@@ -208,14 +208,14 @@ bool TcpMeeting::greet(const Guest& guest, Envelope::Kind kind, UnitIndex to) co
     const Envelope envelope = sealer_.seal(kind, to, sizeof arena_);
     std::memcpy(said.data(), &envelope, sizeof envelope);
     std::memcpy(said.data() + sizeof envelope, &arena_, sizeof arena_);
-    // The buffer of a new connection has room for it.
+    // The send buffer of a new connection has room for this.
     return ::send(guest.socket.get(), said.data(), said.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(said.size());
 }
 
 void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
     if (!guest.socket) {
-        return;  // it was dismissed meanwhile
+        return;  // dismissed meanwhile
     }
     if (guest.called && !guest.has_greeted) {
         guest.has_greeted = greet(guest, Envelope::Kind::hello, *guest.called);
@@ -224,7 +224,7 @@ void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
         event.data.u64 = static_cast<std::uint64_t>(&guest - guests_.data());
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, guest.socket.get(), &event);
         if (!guest.has_greeted) {
-            dismiss(guest);  // nobody is there
+            dismiss(guest);  // no listener there
         }
         return;
     }
@@ -234,7 +234,7 @@ void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
         return;
     }
     if (count <= 0) {
-        // One that we called has refused us, which it counts; or it is gone.
+        // A called unit has refused this one, and counts that; or it is gone.
         counters.refused_strangers += guest.called ? 0 : 1;
         return dismiss(guest);
     }
@@ -244,7 +244,7 @@ void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
     }
 }
 
-/// It has said who it is.
+/// Handles a complete identification.
 void TcpMeeting::hear(Guest& guest, TransportCounters& counters) {
     const Sealer::Opened opened = sealer_.open(guest.heard);
     Wanted* unit = opened.verdict == Sealer::Verdict::ours ? wanted(opened.from) : nullptr;

@@ -1,12 +1,12 @@
 // The connection of units over TCP at the beginning of an epoch: one for each pair.
 //
 //   the unit with the higher number          the other one
-//     connects, hello  ───────────────────────> is it whose address the run control gave?
+//     connects, hello  ───────────────────────> compares the address with the run control's
 //                      <─────────────────────── answer
 //
-// Both are sealed (see Envelope), and say how large the arena of their sender is. Whoever has no
-// seal, or another address than the run control gave, is refused and counted; one of another epoch
-// is told of ours, so that it counts it too.
+// Both are sealed (see Envelope), and contain the size of their sender's arena. Connections without
+// a seal, or from another address than the run control's, are refused and counted; one of another
+// epoch receives our epoch, so that its end counts it too.
 #pragma once
 
 #include <array>
@@ -25,37 +25,37 @@
 
 namespace daqloom::live {
 
-/// A connection to a unit that it has met.
+/// A connection to a unit that has been met.
 struct MetUnit {
     UnitIndex unit{};
     OwnedFd socket;
-    std::uint64_t arena = 0;  ///< bytes that may be written to
+    std::uint64_t arena = 0;  ///< size of its arena
 };
 
-/// Where units and strangers come to. It listens from its creation on, as the address of a unit is
-/// given to the others before they connect.
+/// The listener for units and strangers. It listens from its creation on, as the address of a unit
+/// is given to the others before they connect.
 class TcpMeeting {
   public:
     static base::expected<TcpMeeting> open(const TransportConfig& config, const TcpConfig& tcp);
 
-    /// What others need to find us.
+    /// The address for `meet` of others.
     [[nodiscard]] std::vector<std::byte> address() const;
-    /// To all of these, until then; without those that did not answer.
+    /// Connects to all peers; returns those that answered in time.
     base::expected<std::vector<MetUnit>> meet(std::span<const Transport::Peer> peers,
                                               base::Time until, TransportCounters& counters);
 
-    /// Afterwards: can be read when somebody comes, or says something.
+    /// After `meet`: readable when a connection or data arrive at the listener.
     [[nodiscard]] int fd() const { return epoll_.get(); }
-    /// Refuses who has come too late, or does not belong here.
+    /// Refuses connections that come too late, or do not belong here.
     void refuse_guests(TransportCounters& counters) { look_at_all(0, counters); }
 
   private:
-    static constexpr std::size_t kGuests = 64;  ///< that have not said who they are, at once
+    static constexpr std::size_t kGuests = 64;  ///< limit on connections without identification
 
-    /// The other end of a connection that has not said who it is.
+    /// The other end of a connection without identification.
     struct Guest {
         OwnedFd socket;
-        std::optional<UnitIndex> called;  ///< the unit to which we connect
+        std::optional<UnitIndex> called;  ///< the unit to which this connection was made
         bool has_greeted = false;         ///< our hello is sent
         std::array<std::byte, sizeof(Envelope) + sizeof(std::uint64_t)> heard{};
         std::size_t bytes = 0;
@@ -94,7 +94,7 @@ class TcpMeeting {
     UnitIndex self_;
     std::uint64_t arena_;
     std::vector<Guest> guests_;
-    std::size_t longest_here_ = 0;  ///< whose seat is taken if all are
+    std::size_t longest_here_ = 0;  ///< the last guest dismissed for lack of a seat
     std::vector<Wanted> wanted_;
     std::vector<MetUnit> met_;
 };

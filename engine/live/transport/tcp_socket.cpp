@@ -26,8 +26,8 @@ bool set(int socket, int level, int option, const Value& value) {
 
 int as_int(base::Bytes bytes) { return static_cast<int>(std::min<base::Bytes>(bytes, INT_MAX)); }
 
-/// The kernel lifts a clamp where it tunes the receive buffer itself: a window that holds needs a
-/// buffer of a fixed size, of which it is half. That is what the kernel makes of this number.
+/// Clamps the window. The kernel lifts a clamp where it tunes the receive buffer itself: a lasting
+/// window needs a fixed buffer of twice its size; the kernel doubles the number set here.
 bool hold_window(int socket, const TcpConfig& config) {
     if (config.window == 0) {
         return true;
@@ -39,7 +39,7 @@ bool hold_window(int socket, const TcpConfig& config) {
     return has_buffer && clamp_window(socket, config.window);
 }
 
-/// False: errno says why. Windows and buffers have to be there before a connection is.
+/// Sets options before a connection exists, as windows and buffers demand. False: see errno.
 bool set_options(int socket, int family, const TcpConfig& config) {
     const int on = 1;
     const int tos = config.dscp << 2;
@@ -58,7 +58,7 @@ bool set_options(int socket, int family, const TcpConfig& config) {
                                            : set(socket, IPPROTO_IPV6, IPV6_TCLASS, tos)));
 }
 
-/// With port 0.
+/// A copy with port 0.
 SocketAddress copy_of(const sockaddr& address) {
     SocketAddress copy;
     copy.length = address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -67,7 +67,7 @@ SocketAddress copy_of(const sockaddr& address) {
     return copy;
 }
 
-/// That the connections of so many units come from.
+/// Number of source ports for so many units.
 std::uint64_t source_ports(std::uint64_t units) { return units * (units - 1) / 2; }
 
 OwnedFd make_socket(int family) {
@@ -159,7 +159,7 @@ base::expected<OwnedFd> listen_at(SocketAddress& address, const TcpConfig& confi
 OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
                          const TcpConfig& config) {
     OwnedFd socket = make_socket(to.address.ss_family);
-    const int on = 1;  // a connection of the epoch before may not be quite over
+    const int on = 1;  // a connection of the previous epoch may still be closing
     const bool is_begun =
         socket && set_options(socket.get(), to.address.ss_family, config) &&
         set(socket.get(), SOL_SOCKET, SO_REUSEADDR, on) &&
@@ -185,8 +185,8 @@ base::Bytes segment_bytes(int socket) {
 }
 
 ConnectionCounts counts_of(int socket) {
-    // The kernel's structure grows at its end, and Debian's header does not know the timeouts
-    // (Linux 6.7): tcpi_total_rto, 16 bits, behind tcpi_rehash.
+    // The kernel's structure grows at its end, and Debian's header lacks the timeouts (Linux 6.7):
+    // tcpi_total_rto, 16 bits, behind tcpi_rehash.
     constexpr std::size_t timeouts_at = 240;
     std::array<std::byte, 512> all{};
     socklen_t length = all.size();
@@ -202,7 +202,7 @@ ConnectionCounts counts_of(int socket) {
     const bool is_measured = info.tcpi_min_rtt != std::numeric_limits<std::uint32_t>::max();
     counts.least_round_trip_us = is_measured ? info.tcpi_min_rtt : 0;
     counts.delivery_rate_bytes_per_s = info.tcpi_delivery_rate;
-    std::uint16_t timeouts = 0;  // what the kernel has not filled in is zero
+    std::uint16_t timeouts = 0;  // fields that the kernel has not filled in are zero
     std::memcpy(&timeouts, all.data() + timeouts_at, sizeof timeouts);
     counts.retransmission_timeouts = timeouts;
     return counts;

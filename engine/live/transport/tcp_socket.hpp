@@ -1,4 +1,4 @@
-// Sockets of TCP, with the options that a description of the network asks for.
+// TCP sockets, with options from the network's description.
 #pragma once
 
 #include <netinet/in.h>
@@ -38,10 +38,10 @@ struct TcpConfig {
     std::string node = "127.0.0.1";
 };
 
-/// What no run of so many units could have.
+/// Fails for a configuration that is impossible for this number of units.
 base::expected<void> check(const TcpConfig& config, std::size_t units);
-/// Of the connection that unit `from` makes to one with a lower number: no other pair of the run
-/// has it, so that units may share a machine. 0: the system chooses.
+/// Source port of the connection from one unit to another with a lower number: no other pair of the
+/// run uses it, so that units may share a machine. 0: the system chooses.
 std::uint16_t source_port(const TcpConfig& config, UnitIndex from, UnitIndex to);
 
 /// An address of IPv4 or IPv6 with a port.
@@ -58,27 +58,26 @@ struct SocketAddress {
     void set_port(std::uint16_t port);
 };
 
-/// The first address of an interface, of this family; port 0. None: there is no such interface.
+/// The first address of this family of an interface; port 0. None: no such interface.
 std::optional<SocketAddress> address_of_interface(const std::string& name, int family);
-/// The first address of an interface, else that of a host's name or address; port 0.
+/// The first address of an interface, or else of a host's name or address; port 0.
 base::expected<SocketAddress> address_of_node(const std::string& node);
 
-/// Listens at a port that the system chooses; `address` becomes the one that it has.
+/// Listens at a port that the system chooses; `address` is set to address and port.
 base::expected<OwnedFd> listen_at(SocketAddress& address, const TcpConfig& config);
-/// Begins to connect, from the port of `from`, without waiting for it; none if that fails at once.
+/// Begins to connect from the port of `from` without waiting; none if that fails at once.
 OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
                          const TcpConfig& config);
-/// A connection that somebody has made; none: nobody has.
+/// A pending connection; none: nothing is pending.
 OwnedFd accept_one(int listener);
 
-/// The other side may have so much in flight to us. The kernel sets the clamp anew, to more, when
-/// it learns from packets how much of its memory they use: it has to be said before each time that
-/// something is received.
+/// Limits the bytes in flight from the other side. The kernel raises the clamp when packets show
+/// how much of its memory they use: clamp again before each receive.
 bool clamp_window(int socket, base::Bytes window);
-/// Of a connection: the most that a packet to us holds.
+/// Largest segment that a connection receives.
 base::Bytes segment_bytes(int socket);
 
-/// What the kernel has counted of a connection; of which unit it is, it does not know.
+/// The kernel's counts of a connection, without its unit.
 ConnectionCounts counts_of(int socket);
 
 }  // namespace daqloom::live

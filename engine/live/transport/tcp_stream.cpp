@@ -20,7 +20,7 @@ void OutgoingStream::copy_in(std::span<const std::byte> bytes) {
     }
 }
 
-/// As many pieces as may go together: one of full size, or many short ones.
+/// Queues as many pieces as may go together: one of full size, or many short ones.
 void OutgoingStream::take_up_writes() {
     while (!waiting_.empty() && pieces_ < kMostPieces && piece_bytes_ < kPiece &&
            room() >= sizeof(RecordHeader)) {

@@ -1,11 +1,11 @@
-// What two units say to each other over one TCP connection: records, each a header and its bytes.
+// Records between two units over one TCP connection, each a header and its bytes.
 //
-//   [ header | message ][ header | piece of a write ][ header: writes that have come ] …
+// [ header | message ][ header | piece of a write ][ header: writes received ] …
 //
-// A long write goes in pieces, so that a message waits for a piece at most, besides what the
+// A long write is sent in pieces, so that a message waits for one piece at most, besides what the
 // kernel holds. A header has a number and a checksum, a message has a checksum, and a piece may
-// have one. What comes with a wrong header or a wrong message ends the connection; a write with a
-// wrong piece is sent again. Sans I/O.
+// have one. A wrong header or message ends the connection; a write with a wrong piece is sent
+// again. Sans I/O.
 #pragma once
 
 #include <sys/uio.h>
@@ -25,24 +25,24 @@
 
 namespace daqloom::live {
 
-/// As it goes over the network, little-endian.
+/// Header of a record, little-endian on the network.
 struct RecordHeader {
     enum class Kind : std::uint32_t {
         message = 1,
-        piece = 2,       ///< of a write, which goes on
-        last_piece = 3,  ///< then all of it is there
-        written = 4,     ///< so many writes have come since the last such record; without bytes
-        damaged = 5,     ///< the same, and the write behind them came damaged: send it again
+        piece = 2,       ///< piece of a write that has more pieces
+        last_piece = 3,  ///< last piece of a write
+        written = 4,     ///< writes received since the last such record; without bytes
+        damaged = 5,  ///< like `written`, and the write after those arrived damaged: send it again
     };
 
     Kind kind = Kind::message;
-    std::uint32_t length = 0;     ///< of the bytes behind it
-    std::uint64_t offset = 0;     ///< of a piece, in the receiver's arena
+    std::uint32_t length = 0;     ///< length of the bytes behind the header
+    std::uint64_t offset = 0;     ///< of a piece: offset in the receiver's arena
     std::uint32_t immediate = 0;  ///< of a last piece
-    std::uint32_t count = 0;      ///< of writes
-    std::uint64_t number = 0;     ///< of the record in its direction of the connection, from 0
-    std::uint32_t content = 0;    ///< CRC32C of the bytes behind it; of a piece 0 if not checked
-    std::uint32_t check = 0;      ///< CRC32C of the header before it
+    std::uint32_t count = 0;      ///< number of writes
+    std::uint64_t number = 0;   ///< number of the record in its direction of the connection, from 0
+    std::uint32_t content = 0;  ///< CRC32C of the bytes behind the header; pieces without check: 0
+    std::uint32_t check = 0;    ///< CRC32C of the header before it
 
     void seal() { check = checksum(); }
     [[nodiscard]] bool is_whole() const { return check == checksum(); }
@@ -54,12 +54,11 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 40);
 
-/// What is to be sent to one unit, in the order in which it is sent. Nothing is allocated after it
-/// is made.
+/// Queue of data to one unit, in the order of sending. Allocates only at its creation.
 class OutgoingStream {
   public:
     static constexpr std::size_t kPiece = 256 << 10;  ///< bytes of a write in a record
-    static constexpr std::size_t kParts = 64;         ///< that `gather` returns at most
+    static constexpr std::size_t kParts = 64;         ///< limit on the parts that `gather` returns
 
     /// Room for messages, a power of two of bytes, and for writes that are not done. Pieces have
     /// checksums if both ends have them.
@@ -71,7 +70,7 @@ class OutgoingStream {
         refused_.reserve(writes);
     }
 
-    /// False: there is no room now.
+    /// False: no room now.
     [[nodiscard]] bool put_message(std::span<const std::byte> bytes) {
         if (room() < bytes.size() + sizeof(RecordHeader) + kReserve) {
             return false;
@@ -82,7 +81,7 @@ class OutgoingStream {
         copy_in(bytes);
         return true;
     }
-    /// The same.
+    /// False: no room now.
     [[nodiscard]] bool put_write(const Write& write) {
         if (waiting_.size() + given_.size() == most_writes_) {
             return false;
@@ -90,9 +89,9 @@ class OutgoingStream {
         waiting_.push(write);
         return true;
     }
-    /// The other side is to be told that so many more of its writes have come.
+    /// Acknowledges writes received, which the other side will be told of with the next records.
     void acknowledge(std::uint32_t writes) { owed_ += writes; }
-    /// The write after those came damaged.
+    /// Reports the write after those as damaged.
     void refuse_write() { refused_.push(std::exchange(owed_, 0)); }
 
     [[nodiscard]] bool empty() const {
@@ -102,16 +101,16 @@ class OutgoingStream {
         return room() >= Transport::most_message + sizeof(RecordHeader) + kReserve;
     }
 
-    /// What goes next; valid until anything is put.
+    /// The next bytes to send; valid until the next put.
     std::span<iovec> gather();
-    /// So many bytes of that have gone.
+    /// Marks bytes of these as sent.
     void on_sent(std::size_t bytes);
 
     struct Done {
         std::uint64_t context = 0;
         std::size_t bytes = 0;
     };
-    /// The first of the writes that were given to the network is done. False: there is none.
+    /// Completes the oldest write sent. False: there is none.
     [[nodiscard]] bool pop_done(Done& done) {
         if (given_.empty()) {
             return false;
@@ -120,7 +119,7 @@ class OutgoingStream {
         given_.pop();
         return true;
     }
-    /// The first of them has to go again, behind all others. False: there is none.
+    /// Queues the oldest write sent again, behind all others. False: there is none.
     [[nodiscard]] bool repeat_write() {
         if (given_.empty()) {
             return false;
@@ -133,12 +132,12 @@ class OutgoingStream {
   private:
     /// Bytes of `copied_`, or of a write.
     struct Segment {
-        const std::byte* bytes = nullptr;  ///< null: of `copied_`
+        const std::byte* bytes = nullptr;  ///< null: in `copied_`
         std::size_t length = 0;
     };
     static constexpr std::size_t kMostSegments = 2 * kParts;
     static constexpr std::size_t kMostPieces = kParts / 2 - 2;
-    /// For headers of pieces, so that messages do not keep writes from going.
+    /// Reserve for headers of pieces, so that messages do not block writes.
     static constexpr std::size_t kReserve = (kMostPieces + 2) * sizeof(RecordHeader);
 
     [[nodiscard]] std::size_t room() const { return copied_.size() - (end_ - begin_); }
@@ -152,24 +151,24 @@ class OutgoingStream {
     void take_up_writes();
 
     std::vector<std::byte> copied_;  ///< headers and messages, in a ring
-    std::size_t begin_ = 0;          ///< places of it, without end
+    std::size_t begin_ = 0;          ///< position in the ring, ever increasing
     std::size_t end_ = 0;
-    base::Ring<Segment> segments_;  ///< what goes next
-    std::size_t sent_ = 0;          ///< bytes of the first of them
-    std::size_t pieces_ = 0;        ///< among them
-    std::size_t piece_bytes_ = 0;   ///< of these
+    base::Ring<Segment> segments_;  ///< next to be sent
+    std::size_t sent_ = 0;          ///< bytes sent of the first segment
+    std::size_t pieces_ = 0;        ///< pieces among the segments
+    std::size_t piece_bytes_ = 0;   ///< bytes of these pieces
     std::uint64_t next_number_ = 0;
     bool has_checksums_;
     std::uint32_t most_writes_;
     base::Ring<Write> waiting_;
-    std::size_t taken_up_ = 0;           ///< bytes of the first of them
-    base::Ring<Write> given_;            ///< to the network, not done
+    std::size_t taken_up_ = 0;           ///< bytes queued of the first write
+    base::Ring<Write> given_;            ///< sent, not done
     base::Ring<std::uint32_t> refused_;  ///< writes to acknowledge before each that came damaged
     std::uint32_t owed_ = 0;             ///< writes to acknowledge behind these
     std::array<iovec, kParts> parts_{};
 };
 
-/// What comes from one unit: validated, and put where it belongs.
+/// Stream of data from one unit: validates them and puts them into their places.
 class IncomingStream {
   public:
     /// Limit on damaged writes in a row, which ends the connection.
@@ -178,13 +177,13 @@ class IncomingStream {
     IncomingStream(std::span<std::byte> arena, bool has_checksums)
         : arena_(arena), has_checksums_(has_checksums), message_(Transport::most_message) {}
 
-    /// Where the next bytes go, so that they need not be copied; empty: a header comes next.
+    /// Destination of the next bytes, which saves a copy; empty: a header comes next.
     [[nodiscard]] std::span<std::byte> place() const { return place_; }
 
-    /// So many bytes have come: first those for `place`, which are there already, then `behind`.
-    /// Calls events.on_message(bytes), on_write(immediate), on_damaged_write(), and
-    /// on_acknowledged(writes) and on_refused_write(), which return whether there were so many; and
-    /// stops when events.is_over(). False: what came makes no sense, or is damaged.
+    /// Bytes have arrived: first those for `place`, which are already there, then `behind`. Calls
+    /// events.on_message(bytes), on_write(immediate), on_damaged_write(), and
+    /// on_acknowledged(writes) and on_refused_write(), which return whether as many writes were
+    /// under way. Stops when events.is_over(). False: the data are invalid or damaged.
     template <class Events>
     [[nodiscard]] bool take(std::size_t in_place, std::span<const std::byte> behind,
                             Events& events) {
@@ -199,13 +198,13 @@ class IncomingStream {
         }
         return true;
     }
-    /// Whether a header, a message, or one write too often came damaged: why `take` failed.
+    /// Whether `take` failed for a damaged header or message, or too many damaged writes.
     [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
   private:
     using Kind = RecordHeader::Kind;
 
-    /// Bytes of the place that have come.
+    /// Counts bytes that have arrived at the place.
     void take_in(std::size_t bytes) {
         if (has_checksums_ || header_.kind == Kind::message) {
             content_ = base::crc32c(place_.first(bytes), content_);
@@ -217,7 +216,7 @@ class IncomingStream {
         return false;
     }
 
-    /// Of the first record of `bytes`, as much as there is.
+    /// Takes as much of the first record of `bytes` as there is.
     template <class Events>
     bool take_some(std::span<const std::byte>& bytes, Events& events) {
         if (place_.empty()) {
@@ -233,7 +232,7 @@ class IncomingStream {
                 return false;
             }
             if (header_.kind == Kind::message && header_.length <= bytes.size()) {
-                // A message that is there as a whole is not copied.
+                // A complete message is not copied.
                 const auto message = bytes.first(header_.length);
                 bytes = bytes.subspan(header_.length);
                 place_ = {};
@@ -255,7 +254,7 @@ class IncomingStream {
         return std::span(message_).first(header_.kind == Kind::message ? header_.length : 0);
     }
 
-    /// False: its header makes no sense.
+    /// False: the header is invalid.
     [[nodiscard]] bool begin_record();
 
     template <class Events>
@@ -294,13 +293,13 @@ class IncomingStream {
 
     std::span<std::byte> arena_;
     bool has_checksums_;
-    std::vector<std::byte> message_;  ///< one that comes in parts
+    std::vector<std::byte> message_;  ///< a message that arrives in parts
     RecordHeader header_;
-    std::size_t header_bytes_ = 0;   ///< of it that are there
-    std::uint64_t next_number_ = 0;  ///< of a record
-    std::span<std::byte> place_;     ///< of what is missing of its record
-    std::uint32_t content_ = 0;      ///< checksum of what is there of its bytes
-    bool has_damage_ = false;        ///< a piece of the write under way
+    std::size_t header_bytes_ = 0;   ///< bytes of the header that have arrived
+    std::uint64_t next_number_ = 0;  ///< number of the next record
+    std::span<std::byte> place_;     ///< place of the missing bytes of the record
+    std::uint32_t content_ = 0;      ///< checksum of the bytes that have arrived
+    bool has_damage_ = false;        ///< the write under way has a damaged piece
     std::uint32_t damaged_in_a_row_ = 0;
     bool is_damaged_ = false;
 };

@@ -1,5 +1,5 @@
-// What another process sends over a connection: records with any headers, cut into parts as the
-// input says. Every other header gets its checksum and number, so that its content is validated.
+// Data of another process over a connection: records with any headers, cut into parts by the input.
+// Every other header gets its checksum and number, so that its content is validated.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Told {
     unsigned sum = 0;
 };
 
-/// The input as records, one right after the other: those with an odd first byte as they are.
+/// The input as records in succession: those with an odd first byte are left as they are.
 std::vector<std::byte> records(std::span<const std::byte> input) {
     using daqloom::live::RecordHeader;
     std::vector<std::byte> made;

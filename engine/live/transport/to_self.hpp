@@ -1,5 +1,5 @@
-// A unit's messages and writes to itself, for transports over networks: a folded unit's readout
-// part builds events in the same process.
+// A unit's messages and writes to itself, for transports over networks: a folded unit sends to
+// itself, as its readout unit and builder unit share a process.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace daqloom::live {
 /// Copies at once and delivers at the next `poll`. It allocates only at the beginning.
 class ToSelf {
   public:
-    static constexpr std::size_t messages = 16;  ///< at once
+    static constexpr std::size_t messages = 16;  ///< limit on queued messages
 
     ToSelf(UnitIndex self, const SharedMemory* arena, std::size_t writes)
         : self_(self),
@@ -41,7 +41,7 @@ class ToSelf {
     [[nodiscard]] bool is_inside(const Write& write) const {
         return write.is_inside(arena_.size());
     }
-    /// Inside of the arena. False: no room now.
+    /// The write must be inside the arena. False: no room now.
     [[nodiscard]] bool write(const Write& write) {
         if (written_ - told_writes_ == writes_.size()) {
             return false;
@@ -54,7 +54,7 @@ class ToSelf {
 
     [[nodiscard]] bool empty() const { return sent_ == told_messages_ && written_ == told_writes_; }
 
-    /// Tells what has been sent and written before it was called.
+    /// Delivers all that was sent and written before the call.
     bool poll(TransportEvents& events, TransportCounters& counters) {
         const std::size_t sent = sent_;
         const std::size_t written = written_;

@@ -21,7 +21,7 @@ namespace daqloom::live {
 
 using protocol::UnitIndex;
 
-/// Of this machine's processor or of its network: how a thread waits.
+/// How a thread waits for the machine's other processes or its network.
 enum class Waiting {
     adaptive,  ///< polls a little, then sleeps
     blocking,  ///< sleeps at once
@@ -30,28 +30,28 @@ enum class Waiting {
 
 struct TransportConfig {
     UnitIndex self{};
-    std::uint32_t units = 1;  ///< of the run, those that are not connected included
-    Token token = {};         ///< what does not know it is refused
-    /// Counts up with every new set of members; what belongs to another one is refused.
+    std::uint32_t units = 1;  ///< units of the run, including unconnected ones
+    Token token = {};         ///< secret of the run; peers without it are refused
+    /// Counts up with every new set of members; messages of other epochs are refused.
     std::uint32_t epoch = 0;
-    /// Memory that the others write to; none: nobody writes here. Outlives the transport.
+    /// Memory that the others write to; none: no writes to this unit. Outlives the transport.
     const SharedMemory* arena = nullptr;
     /// Memory from which writes are made. Outlives the transport.
     std::vector<std::span<const std::byte>> sources = {};
-    /// Rung by whoever has something for this unit. Outlives the transport.
+    /// Rung when there is an input for this unit. Outlives the transport.
     const Doorbell* doorbell = nullptr;
     Waiting waiting = Waiting::adaptive;
-    base::Time polling = base::microseconds(20);  ///< adaptive: before it sleeps
+    base::Time polling = base::microseconds(20);  ///< adaptive: time before it sleeps
 };
 
 struct Write {
     UnitIndex to{};
     std::span<const std::byte> bytes;  ///< in one of the sources; untouched until it is done
-    base::Bytes offset = 0;            ///< in the other's arena
-    std::uint32_t immediate = 0;       ///< what the other side is told when all is there
-    std::uint64_t context = 0;         ///< what we are told when it is done
+    base::Bytes offset = 0;            ///< in the receiver's arena
+    std::uint32_t immediate = 0;       ///< reported to the receiver when all bytes have arrived
+    std::uint64_t context = 0;         ///< reported to the sender when the write is done
 
-    /// Whether all of it is inside of an arena of so many bytes.
+    /// Whether the write is inside an arena of this size.
     [[nodiscard]] bool is_inside(std::uint64_t arena) const {
         return bytes.size() <= arena && offset >= 0 &&
                static_cast<std::uint64_t>(offset) <= arena - bytes.size();
@@ -63,19 +63,19 @@ struct Write {
 class TransportEvents {
   public:
     virtual ~TransportEvents() = default;
-    /// Valid during the call only. Its content has to be validated.
+    /// A message, valid during the call only. Its content has to be validated.
     virtual void on_message(UnitIndex from, std::span<const std::byte> bytes) = 0;
-    /// All bytes of a write have arrived. `from` may be none, since networks do not tell the
+    /// All bytes of a write have arrived. `from` may be none, since networks do not report the
     /// sender; then the immediate bits must identify it.
     virtual void on_written(UnitIndex from, std::uint32_t immediate) = 0;
-    /// Our write is complete: it is in the other side's memory (libfabric: if the provider can
-    /// tell), its source may be reused, and the other side has been notified or will be.
+    /// Our write is complete: it is in the other side's memory (libfabric: if the provider reports
+    /// that), its source may be reused, and the other side has been notified or will be.
     virtual void on_write_done(std::uint64_t context) = 0;
     /// This unit is unreachable (notified once). Writes to it will not complete.
     virtual void on_unreachable(UnitIndex unit) = 0;
 };
 
-/// Counted by the thread that polls, read by any.
+/// Written by the thread that polls, read by any.
 struct TransportCounters {
     Counter messages_sent;
     Counter messages_received;
@@ -122,7 +122,7 @@ struct TransportCounters {
     }
 };
 
-/// What the kernel tells of a connection to another unit (tcp_info), since it was made.
+/// Kernel counters of a connection to another unit (tcp_info), since it was made.
 struct ConnectionCounts {
     DAQLOOM_FIELDS(ConnectionCounts, (UnitIndex, unit, "The unit at its other end."),
                    (std::uint64_t, sent_bytes, "Bytes sent to it and acknowledged."),
@@ -146,35 +146,35 @@ class Transport {
 
     virtual ~Transport() = default;
 
-    /// What another unit needs to connect to this one, up to 1 KiB.
+    /// The address with which another unit connects to this one, up to 1 KiB.
     [[nodiscard]] virtual std::vector<std::byte> address() const = 0;
 
     struct Peer {
         UnitIndex unit{};
         std::vector<std::byte> address;
     };
-    /// To all others of the epoch (it may be among them itself), who do the same at the same time;
-    /// afterwards each can send and write to each, without a first time that is slow. Called once.
-    /// Returns those that did not answer by then. Fails if this unit itself cannot take part.
+    /// Connects to all others of the epoch (`peers` may contain this unit), which connect at the
+    /// same time; later sends and writes have no slow first time. Called once. Returns those that
+    /// did not answer by `until`. Fails if this unit itself cannot take part.
     [[nodiscard]] virtual base::expected<std::vector<UnitIndex>> connect(
         std::span<const Peer> peers, base::Time until) = 0;
 
-    /// False: there is no space now, try again after a poll; or the message is longer than
-    /// `most_message` bytes. To an unreachable unit: true, and the message is dropped.
+    /// Sends a message. False: no space now, retry after a poll; or longer than `most_message`
+    /// bytes. To an unreachable unit: true, and the message is dropped.
     [[nodiscard]] virtual bool send(UnitIndex to, std::span<const std::byte> bytes) = 0;
-    /// The same. A write outside of the other's arena makes that unit unreachable.
+    /// Writes to the other's arena; returns as `send`. Outside the arena: that unit is unreachable.
     [[nodiscard]] virtual bool write(const Write& write) = 0;
 
-    /// Tells what has happened, and makes some progress with what is under way: a bounded amount of
-    /// work. False: nothing happened and nothing was done.
+    /// Reports events and advances what is under way, by a bounded amount of work. False: no event
+    /// and no work.
     virtual bool poll(TransportEvents& events) = 0;
-    /// Until a poll may have something, the doorbell is rung, or `until`, as `waiting` says; now
-    /// and then it returns for nothing.
+    /// Waits, in the way of `waiting`, until a poll may have an event, the doorbell is rung, or
+    /// `until`; spurious returns occur.
     virtual void wait(base::Time until) = 0;
 
     [[nodiscard]] virtual const TransportCounters& counters() const = 0;
-    /// Of each connection, as the last look has found it; none where connections are not the
-    /// kernel's. Any thread may ask.
+    /// The kernel's counts of each connection at the last reading; none for other transports.
+    /// Callable from any thread.
     [[nodiscard]] virtual std::vector<ConnectionCounts> connections() const { return {}; }
 };
 
