@@ -89,8 +89,8 @@ struct NodeCounters {
             "gauge).");
         // The consumer's first: it has processed no more MEPs than are delivered by then.
         see("meps_processed", &N::meps_processed,
-            "MEPs that the sink has finished with. Of a user's consumer: those that it "
-            "acknowledged in the epoch that built them.");
+            "MEPs processed by the sink. For a user's consumer: MEPs acknowledged in the epoch "
+            "that built them.");
         see("incomplete_meps_processed", &N::incomplete_meps_processed,
             "Incomplete MEPs of these (own sinks only).");
         see("meps_repeated", &N::meps_repeated, "Duplicates: MEPs that the consumer already had.");
@@ -118,11 +118,12 @@ struct NodeCounters {
             "Time in phases from entering a barrier to release.");
         see("idle_ps", &N::idle_time, "Time in phases without a partner.");
         see("entering_ps", &N::entering_time, "Time in phases held back before sending.");
-        see("asking_ps", &N::asking_time, "Time in phases until the builder unit let it write.");
+        see("asking_ps", &N::asking_time,
+            "Time in phases until the builder unit permitted the write.");
         see("write_requests", &N::write_requests,
             "Requests to write that came to a builder unit that sets the pace.");
         see("answered_ahead", &N::answered_ahead,
-            "Of these, answered before the last writer was through.");
+            "Write requests answered before the last writer had finished.");
         see("waiting_for_source_ps", &N::waiting_for_source,
             "Time in phases waiting for an MFP from the source.");
         see("waiting_for_builder_ps", &N::waiting_for_builder,
@@ -140,7 +141,7 @@ struct NodeCounters {
         see("meps_built", &N::meps_built, "Complete MEPs delivered.");
         see("meps_incomplete", &N::meps_incomplete, "MEPs delivered with MFPs missing (masked).");
         see("meps_dropped", &N::meps_dropped,
-            "MEPs dropped: nothing of them came, or incomplete and `measure.incomplete = "
+            "MEPs dropped: no MFP arrived, or incomplete and `measure.incomplete = "
             "\"drop\"`.");
         see("meps_discarded", &N::meps_discarded, "MEPs discarded: the output buffer was full.");
         see("mfps_received", &N::mfps_received, "MFPs completely received by this builder unit.");
@@ -159,8 +160,8 @@ struct NodeCounters {
         see("leases_over", &N::leases_over,
             "Leases expired: the run control was silent for too long.");
         see("next_mep", &N::next_mep,
-            "Number of the first MEP not yet answered (a gauge).");  // last: it is beyond whatever
-                                                                     // was counted before
+            "Number of the first MEP not yet answered (a gauge).");  // last: beyond all MEPs
+                                                                     // counted before
     }
 
     template <class See>

@@ -35,8 +35,8 @@ base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> mem
             (!builds && each.builder != UnitIndex::none()) || !holds(each.readout, readouts) ||
             !holds(each.builder, builders)) {
             return base::failure(
-                fmt::format("the readout and builder unit of unit {} are said to be with others, "
-                            "which cannot be",
+                fmt::format("the readout and builder unit of unit {} have moved inconsistently: "
+                            "each holder must be a member, with at most one of each kind",
                             each.unit.value()));
         }
     }

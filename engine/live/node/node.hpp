@@ -49,10 +49,10 @@ class Node {
         /// Calls see(name, member, meaning) for each field.
         template <class See>
         static void each(See see) {
-            see("is_drained", &Halted::is_drained, "Whether all that was granted is built.");
+            see("is_drained", &Halted::is_drained, "Whether all granted MEPs are built.");
             see("next_mep", &Halted::next_mep,
                 "If so, the first MEP that the next epoch may take.");
-            see("missing", &Halted::suspects, "Units that it still waits for.");
+            see("missing", &Halted::suspects, "Units that are still awaited.");
         }
     };
     /// Drains granted MEPs, until the timeout. May be called again, with more units lost.

@@ -39,7 +39,7 @@ base::expected<void> Echo::connect(std::vector<std::vector<std::byte>> others, T
         peers.push_back({UnitIndex(unit), std::move(others[i])});
     }
     if (peers.size() != (asks() ? config_.units - 1 : 1)) {
-        return base::failure("an echo needs the addresses of those that it speaks with");
+        return base::failure("an echo needs the addresses of its peers");
     }
     DAQLOOM_TRY(missing, transport_->connect(peers, until));
     return missing.empty() ? base::expected<void>{}

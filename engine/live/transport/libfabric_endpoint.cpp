@@ -134,8 +134,8 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
     auto ordered = look_for(*wanted, node);
     if (!ordered || ordered->ep_attr->max_order_waw_size < part_) {
         return base::failure(
-            fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot tell "
-                        "when they are there: choose another",
+            fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot "
+                        "report their arrival: choose another",
                         config.provider, part_));
     }
     info_ = std::move(ordered);

@@ -23,7 +23,7 @@ struct TcpConfig {
         TcpConfig,
         (std::string, congestion_control,
          "Congestion control; empty: that of the route or the system."),
-        (base::BitRate, pacing, "Most that a connection sends; 0: as fast as it goes."),
+        (base::BitRate, pacing, "Limit on the rate of a connection; 0: none."),
         (base::Bytes, send_buffer, "Send buffer of a connection (B); 0: as the system tunes it."),
         (base::Bytes, receive_buffer, "Receive buffer of a connection (B); 0: likewise."),
         (base::Bytes, window,

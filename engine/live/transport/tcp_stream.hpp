@@ -89,7 +89,7 @@ class OutgoingStream {
         waiting_.push(write);
         return true;
     }
-    /// Acknowledges writes received, which the other side will be told of with the next records.
+    /// Acknowledges writes received, in one of the next records.
     void acknowledge(std::uint32_t writes) { owed_ += writes; }
     /// Reports the write after those as damaged.
     void refuse_write() { refused_.push(std::exchange(owed_, 0)); }

@@ -1,4 +1,4 @@
-// Leases of MEPs, as the run control counts them: it knows where the next epoch begins.
+// Leases of MEPs, as the run control counts them: they determine where the next epoch begins.
 //
 // A unit may begin MEPs for the length of its lease without contact to the run control. It counts
 // from the time at which it sent the last report that was received (unit_lease.hpp). The run

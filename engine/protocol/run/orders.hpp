@@ -26,8 +26,8 @@ struct Configure {
 
 /// Order to make a new transport for a new epoch.
 struct Prepare {
-    DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Its number."),
-                   (std::vector<UnitIndex>, members, "In ascending order."),
+    DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Number of the new epoch."),
+                   (std::vector<UnitIndex>, members, "Members in ascending order."),
                    (std::vector<Moved>, moved,
                     "Units whose readout unit and builder unit others hold."),
                    (RunSlots, slots, "The slots of the schedule."))
@@ -48,13 +48,14 @@ struct Connect {
 /// Order to start event building.
 struct Start {
     DAQLOOM_FIELDS(Start, (std::uint64_t, first_mep, "The MEP to begin with."),
-                   (std::uint64_t, mep_end, "As in Renew."), (std::uint64_t, heard, "As in Renew."))
+                   (std::uint64_t, mep_end, "MEPs before this number may be answered."),
+                   (std::uint64_t, heard, "Number of the unit's last report."))
 };
 
 /// Order to finish what needs no lost unit, and to close the connections.
 struct Halt {
     DAQLOOM_FIELDS(Halt, (std::vector<UnitIndex>, lost, "All units that are no members."),
-                   (base::Time, timeout, "For the others to finish theirs."))
+                   (base::Time, timeout, "Time limit for the drain."))
 };
 
 /// Order to return to the state after configuring.
@@ -65,7 +66,7 @@ struct Exit {};
 
 /// Renews a unit's lease after a report; it has no answer.
 struct Renew {
-    DAQLOOM_FIELDS(Renew, (std::uint32_t, epoch, "The unit's."),
+    DAQLOOM_FIELDS(Renew, (std::uint32_t, epoch, "Epoch of the unit."),
                    (std::uint64_t, mep_end, "MEPs before this number may be answered."),
                    (std::uint64_t, heard,
                     "Number of the unit's last report; the lease counts from then."))

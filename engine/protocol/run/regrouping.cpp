@@ -24,7 +24,7 @@ std::string told(const Moved& moved) {
     const bool reads = moved.readout != UnitIndex::none();
     const bool builds = moved.builder != UnitIndex::none();
     if (!reads && !builds) {
-        return fmt::format("nobody does what unit {} did", whose);
+        return fmt::format("no unit does what unit {} did", whose);
     }
     if (moved.readout == moved.builder) {
         return fmt::format("what unit {} did moves to unit {}", whose, moved.readout.value());

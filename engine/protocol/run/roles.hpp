@@ -24,7 +24,7 @@ class Roles {
     /// events, the assignment begins anew: all available units hold their own.
     [[nodiscard]] Roles among(const Members& available) const;
 
-    /// The same roles, with the units in other slots.
+    /// A copy of the roles, with the units in other slots.
     [[nodiscard]] Roles in(const RunSlots& slots) const {
         Roles other = *this;
         other.slots_ = slots;

@@ -47,7 +47,7 @@ struct RunEvent {
 struct RunCounts {
     DAQLOOM_FIELDS(RunCounts, (std::uint64_t, units_lost, "Units declared lost."),
                    (std::uint64_t, regroupings, "Halts after which the run was to go on."),
-                   (std::uint64_t, run_events, "Entries of the log, those that are not kept too."))
+                   (std::uint64_t, run_events, "Entries of the log, including those not kept."))
 };
 
 class RunLog {

@@ -32,7 +32,7 @@ struct RunSlots {
     [[nodiscard]] std::size_t units() const;
     /// The number in the run of each unit's readout unit, or none.
     [[nodiscard]] base::Table<UnitIndex, ReadoutIndex> readout_numbers() const;
-    /// The same units in other slots, spares behind them; readout units keep their numbers.
+    /// A copy with the units in other slots, spares behind them; readout units keep their numbers.
     [[nodiscard]] RunSlots rearranged(std::vector<UnitIndex> readouts,
                                       std::vector<UnitIndex> builders) const;
 };
@@ -40,8 +40,8 @@ struct RunSlots {
 /// A unit whose readout unit or builder unit is no longer where it was when the run began.
 struct Moved {
     DAQLOOM_FIELDS(Moved, (UnitIndex, unit, "Whose readout unit and builder unit."),
-                   (UnitIndex, readout, "Who holds its readout unit; none: nobody."),
-                   (UnitIndex, builder, "Who holds its builder unit; none: nobody."))
+                   (UnitIndex, readout, "Unit that holds its readout unit, or none."),
+                   (UnitIndex, builder, "Unit that holds its builder unit, or none."))
 
     friend bool operator==(const Moved&, const Moved&) = default;
 };

@@ -9,8 +9,8 @@
 namespace daqloom::protocol {
 
 /// In round k participant i sends a message to (i + 2^k) mod N, and continues when it has the
-/// message of (i − 2^k) mod N. After the last round i knows, directly or indirectly, that all have
-/// entered (Hensgen, Finkel and Manber 1988).
+/// message of (i − 2^k) mod N. After the last round all have entered, as i has learned directly or
+/// indirectly (Hensgen, Finkel and Manber 1988).
 class DisseminationBarrier {
   public:
     /// Precondition: the checks of Barrier::make.
