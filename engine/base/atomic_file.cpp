@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// An open file of this name that was not there before, nor any link; null: see errno.
+/// Opens a new file; fails (null, errno) if a file or a link of this name exists.
 std::FILE* create_new(const std::string& path) {
     const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     std::FILE* file = handle < 0 ? nullptr : ::fdopen(handle, "wb");
@@ -28,7 +28,7 @@ std::FILE* create_new(const std::string& path) {
     return file;
 }
 
-/// A name beside `path` that nobody can foresee, in this process, on this machine or on another.
+/// An unpredictable name in the folder of `path`, unique across processes and machines.
 std::string part_of(const std::string& path) {
     std::uint64_t number = 0;
     while (::getrandom(&number, sizeof number, 0) != sizeof number) {

@@ -11,8 +11,7 @@
 namespace daqloom::base {
 
 /// Writes to a temporary file in the folder of `path` and renames it to `path` on commit. Without a
-/// /// commit the destructor removes the temporary file, and an existing file `path` stays
-/// unchanged.
+/// commit the destructor removes the temporary file, and an existing file `path` stays unchanged.
 ///
 /// A failed write (a full disk) is remembered: later writes do nothing and commit reports it, so
 /// that a writer need not check each call.
@@ -29,7 +28,7 @@ class AtomicFile {
     void write(std::string_view bytes);
     [[nodiscard]] expected<void> commit();
 
-    /// A write has failed, and commit will.
+    /// Whether a write has failed; commit then fails, too.
     [[nodiscard]] bool has_failed() const { return error_ != 0; }
     [[nodiscard]] const std::string& path() const { return path_; }
 

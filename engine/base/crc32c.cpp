@@ -143,7 +143,7 @@ constexpr std::uint64_t power(int n) {
     return std::uint64_t{value} << 1;
 }
 
-/// 256 bytes are folded into the next 256 as long as there are so many: Gopal and others, "Fast CRC
+/// Folds 256 bytes into the next 256 while that many are left: Gopal and others, "Fast CRC
 /// computation for generic polynomials using PCLMULQDQ instruction", Intel 2009. The 256 bytes that
 /// remain have the checksum of all.
 __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t by_folding(

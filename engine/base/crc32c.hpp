@@ -7,8 +7,8 @@
 
 namespace daqloom::base {
 
-/// The checksum of some bytes; of several pieces, with the checksum `before` of those in front:
-/// crc32c(b, crc32c(a)) is that of a and b. By the processor's instructions where it has them.
+/// Checksum of `bytes`, continued from the checksum `before` of the preceding bytes: crc32c(b,
+/// crc32c(a)) is the checksum of a and b. Uses the instructions of the processor where it has them.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 struct Crc32cMethod {

@@ -18,18 +18,18 @@ struct DelayDistribution {
         exponential,  ///< `spread` has no meaning
         gaussian,     ///< `spread` is the standard deviation
         uniform,      ///< between mean − spread and mean + spread
-        measured,     ///< one of `values`, each as often as it was seen
+        measured,     ///< one of `values`, weighted by how often each was measured
     };
 
     Kind kind = Kind::fixed;
     Time mean = Time::zero();
     Time spread = Time::zero();
-    /// A distribution of measured delays; without any, the mean. `seen_up_to[i]` is the cumulative
-    /// weight of the first i + 1 values (an integer or not), and increases.
+    /// Measured delays; if empty, the mean is drawn. `seen_up_to[i]` is the cumulative weight of
+    /// the first i + 1 values (an integer or not), and increases.
     std::vector<Time> values = {};
     std::vector<double> seen_up_to = {};
 
-    /// Never negative, at most 2^62 ps (53 days).
+    /// A delay of at least 0 and at most 2^62 ps (53 days).
     [[nodiscard]] Time draw(RandomStream& random) const {
         return kind == Kind::fixed ? std::clamp(mean, Time::zero(), longest) : draw_from(random);
     }

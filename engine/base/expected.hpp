@@ -8,10 +8,9 @@
 namespace daqloom::base {
 
 enum class Cause {
-    input,   ///< the caller's: a value, a file or a combination that cannot be used
-    system,  ///< of this machine or another: a resource, device, file or process that refuses or
-             ///< fails
-    defect,  ///< in this program: a law that has to hold does not
+    input,   ///< a value, file or combination from the caller that cannot be used
+    system,  ///< a resource, device, file or process, of any machine, that refuses or fails
+    defect,  ///< a violated invariant of this program
 };
 
 /// The message is one sentence: what failed, where, what was expected, what to do.
@@ -43,7 +42,7 @@ inline tl::unexpected<Error> defect(std::string message) {
     }                                                              \
     auto& name = *name##_or_error
 
-/// The same for an expected without a value.
+/// DAQLOOM_TRY for an expected without a value.
 #define DAQLOOM_CHECK(...)                                     \
     do {                                                       \
         if (auto outcome = (__VA_ARGS__); !outcome) {          \

@@ -1,5 +1,5 @@
-// Structs that know their fields: each is named once, with its type, its meaning and, unless it is
-// zero, its default.
+// Structs with a list of their fields: each field is named once, with its type, its meaning and,
+// unless it is zero, its default.
 //
 //     struct FlowReport {
 //         DAQLOOM_FIELDS(FlowReport,
@@ -26,7 +26,7 @@
 #define DAQLOOM_DECLARE(Type, name, meaning, ...) Type name{__VA_ARGS__};
 #define DAQLOOM_SHOW(Type, name, meaning, ...) see(#name, &Of::name, meaning);
 
-// ---- the preprocessor has no loop: it is made to look at what is left of a list again, 40 times
+// ---- a loop for the preprocessor, which has none: rescans the rest of the list up to 40 times
 #define DAQLOOM_FOR_EACH(macro, ...) DAQLOOM_LOOK(DAQLOOM_STEP(macro, __VA_ARGS__))
 #define DAQLOOM_STEP(macro, first, ...) \
     macro first __VA_OPT__(DAQLOOM_NEXT_STEP DAQLOOM_NO_ARGUMENTS(macro, __VA_ARGS__))
@@ -39,7 +39,7 @@
 
 namespace daqloom::base {
 
-/// What has been counted since it was `before`, field by field.
+/// Difference to an earlier reading `before`, field by field.
 template <class Fields>
 [[nodiscard]] Fields since(Fields all, const Fields& before) {
     Fields::each([&](const char*, auto member, const char*) {
@@ -49,7 +49,7 @@ template <class Fields>
     return all;
 }
 
-/// What two have counted together, field by field.
+/// Sum of two readings, field by field.
 template <class Fields>
 [[nodiscard]] Fields together(Fields all, const Fields& more) {
     Fields::each([&](const char*, auto member, const char*) {

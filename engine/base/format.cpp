@@ -1,4 +1,4 @@
-// fmt, compiled once for the whole engine (engine/CMakeLists.txt says for which versions).
+// fmt, compiled once for the whole engine (versions: see engine/CMakeLists.txt).
 #include <fmt/format.h>
 
 #ifndef FMT_HEADER_ONLY

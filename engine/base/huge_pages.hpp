@@ -9,8 +9,8 @@
 
 namespace daqloom::base {
 
-/// A standard allocator that asks for huge pages where a block is as large as one. The system may
-/// decline; then it is ordinary memory.
+/// A standard allocator that asks for huge pages where a block is as large as one. If the system
+/// declines, the memory is ordinary.
 template <class T>
 struct HugePages {
     using value_type = T;

@@ -1,4 +1,4 @@
-// Indices of their own types: the index of a node is not that of a port, nor a number.
+// Typed indices: the index of a node converts neither to that of a port nor to a number.
 //
 //   using NodeIndex = base::Index<struct NodeTag>;
 //   base::Table<NodeIndex, Node> nodes;
@@ -20,8 +20,8 @@
 
 namespace daqloom::base {
 
-/// The place of something in a table, from 0. `Tag` tells what is there and need not be complete;
-/// `Number` says how large an index is where it is stored.
+/// Place of an element in a table, from 0. `Tag` distinguishes the tables and may be an incomplete
+/// type; `Number` is the type in which the index is stored.
 template <class Tag, std::unsigned_integral Number = std::uint32_t>
 class Index {
   public:
@@ -46,11 +46,11 @@ class Index {
         ++value_;
         return before;
     }
-    /// The index so many places behind this one.
+    /// Index that many places behind this one.
     [[nodiscard]] constexpr Index operator+(std::size_t places) const {
         return Index(value_ + places);
     }
-    /// From `first`, which is not behind this one, how many places it is to here.
+    /// Number of places from `first`, which is not behind this index, to this index.
     [[nodiscard]] constexpr Number operator-(Index first) const {
         return static_cast<Number>(value_ - first.value_);
     }
@@ -61,7 +61,7 @@ class Index {
     Number value_ = 0;
 };
 
-/// The indices from one to another, which is not among them.
+/// Range of indices, the end excluded.
 template <class Index>
 class IndexRange {
   public:
@@ -124,7 +124,7 @@ class Table {
     [[nodiscard]] bool contains(Index index) const { return index.value() < size(); }
     [[nodiscard]] std::size_t size() const { return values_.size(); }
     [[nodiscard]] bool empty() const { return values_.empty(); }
-    /// Of its array (B).
+    /// Size of the array (B).
     [[nodiscard]] std::size_t memory() const { return values_.capacity() * sizeof(T); }
 
     void reserve(std::size_t size) { values_.reserve(size); }

@@ -35,7 +35,7 @@ static_assert(IndexedBy<Table<NodeIndex, int>, NodeIndex>);
 static_assert(!IndexedBy<Table<NodeIndex, int>, PortIndex>);
 static_assert(!IndexedBy<Table<NodeIndex, int>, std::uint32_t>);
 
-// It costs what its number costs.
+// An index has the size of its number.
 static_assert(sizeof(NodeIndex) == 4 && sizeof(LaneIndex) == 1);
 static_assert(std::is_trivially_copyable_v<NodeIndex>);
 static_assert(sizeof(Table<NodeIndex, int>) == sizeof(std::vector<int>));

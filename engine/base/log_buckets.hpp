@@ -8,8 +8,8 @@
 
 namespace daqloom::base {
 
-/// After HdrHistogram: 2^SubBits equal buckets per power of two, each at most 1/2^SubBits of its
-/// value wide, and exact ones below 2^(SubBits + 1). For values below 2^63.
+/// Buckets after HdrHistogram: 2^SubBits equal buckets per power of two, each at most 1/2^SubBits
+/// of its value wide, and exact ones below 2^(SubBits + 1). Values are below 2^63.
 template <int SubBits>
 struct LogBuckets {
     static constexpr std::size_t per_octave = std::size_t{1} << SubBits;

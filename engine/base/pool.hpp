@@ -15,7 +15,7 @@ class Pool {
     std::uint32_t put(const T& value) {
         if (free_ == 0) [[unlikely]] {
             slots_.push_back(value);
-            freed_.resize(slots_.size());  // so that none is ever released beyond its end
+            freed_.resize(slots_.size());  // room for every slot: release() never allocates
             return static_cast<std::uint32_t>(slots_.size() - 1);
         }
         const std::uint32_t slot = freed_[--free_];
@@ -29,7 +29,7 @@ class Pool {
     void release(std::uint32_t slot) { freed_[free_++] = slot; }
 
     [[nodiscard]] std::size_t in_use() const { return slots_.size() - free_; }
-    /// Of its arrays (B).
+    /// Size of the arrays (B).
     [[nodiscard]] std::size_t memory() const {
         return slots_.capacity() * sizeof(T) + freed_.capacity() * sizeof(std::uint32_t);
     }

@@ -17,7 +17,7 @@ namespace daqloom::base {
 /// ([rand.predef], [rand.util.seedseq]); the distributions are libstdc++'s, so that a sequence is
 /// the same for every compiler that uses this library.
 ///
-/// It is itself a uniform random bit generator, for std::shuffle and the distributions of <random>.
+/// The class is a uniform random bit generator, for std::shuffle and the distributions of <random>.
 class RandomStream {
   public:
     using result_type = std::mt19937_64::result_type;

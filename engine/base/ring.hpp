@@ -4,8 +4,8 @@
 //       v                    v
 //   | . | a | b | c | d | e | . | . |
 //
-// Elements are addressed by their place behind the head. Values lie in the order in which they will
-// be read, so a walk along the queue is sequential in memory, which is what keeps a hop cheap.
+// Elements are addressed by their place behind the head. Values lie in the order in which they are
+// read, so a walk along the queue is sequential in memory, which keeps a hop cheap.
 #pragma once
 
 #include <array>
@@ -57,7 +57,7 @@ class Ring {
     /// does not detect that each of them is read in order.
     void prefetch() const { __builtin_prefetch(&slots()[(head_ + 4) & mask_]); }
 
-    /// Of its array (B), if it has one.
+    /// Size of the array (B); 0 while the elements are inline.
     [[nodiscard]] std::size_t memory() const {
         return capacity_ == Inline ? 0 : capacity_ * sizeof(T);
     }
@@ -65,7 +65,7 @@ class Ring {
     void drop_back() { --tail_; }
     void clear() { head_ = tail_; }
 
-    /// No call allocates while it holds no more than so many.
+    /// Room for `size` elements, up to which no call allocates.
     void reserve(std::uint32_t size) {
         if (size > capacity_) {
             grow(std::bit_ceil(size));
