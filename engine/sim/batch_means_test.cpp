@@ -34,7 +34,7 @@ TEST(BatchMeans, GivesTheTextbookInterval) {
     EXPECT_FALSE(interval.contains(5.5 - 3.2));
 }
 
-/// Of 2000 intervals over 10 normal samples, 1 % miss the mean: 20 ± 3·√20 of them.
+/// Intervals that miss the mean: 1 % of 2000 over 10 normal samples, 20 ± 3·√20 of them.
 TEST(BatchMeans, MissesTheTruthOnceInAHundred) {
     std::mt19937_64 random(3);
     std::normal_distribution<double> normal(4, 2);

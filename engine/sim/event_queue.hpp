@@ -6,12 +6,11 @@
 //          v                                   v
 //     . .  o  .  oo  .  .  o  .  .  ... .  o   |   wheel: o   o         o
 //
-// A day is a short span of time and holds a list of events, sorted, of one event or none most of
-// the time; a bit for every day says whether it has any. The days from today to the horizon lie in
-// a ring. Events beyond the horizon wait in the wheel and move to their day when the horizon
-// reaches it. The number and the length of the days are adapted to the measured cost of the lists
-// and of the search for the next day, so that the cost does not depend on the mean spacing of
-// events.
+// A day is a short span of time with a sorted list of events, mostly one or none; a bitmap marks
+// the days with events. The days from today to the horizon lie in a ring. Events beyond the horizon
+// wait in the wheel and move to their day when the horizon reaches it. The number and the length of
+// the days are adapted to the measured cost of the lists and of the search for the next day, so
+// that the cost does not depend on the mean spacing of events.
 //
 // Equal times leave in order of insertion: a list keeps equals in that order, and whatever waited
 // in the wheel has moved to its day before anything can be pushed there directly.
@@ -51,7 +50,8 @@ class EventQueue {
         }
     }
 
-    /// Removes and returns the earliest event, of equal ones the first pushed. Requires !empty().
+    /// Removes and returns the earliest event; among equal times, the one pushed first. Requires
+    /// !empty().
     Event pop() {
         assert(!empty());
         if (size_ > peak_size_) [[unlikely]] {
@@ -86,7 +86,7 @@ class EventQueue {
     }
 
     /// The event that will be popped next, unless an earlier one is pushed before; for prefetching
-    /// its data into the cache. Null if it is still in the wheel.
+    /// its data into the cache. Null if that event is still in the wheel.
     [[nodiscard]] const Event* upcoming() const {
         return next_day_ == kNever ? nullptr : &nodes_[next_].event;
     }
@@ -100,7 +100,7 @@ class EventQueue {
 
     [[nodiscard]] bool empty() const { return size_ == 0; }
     [[nodiscard]] std::size_t size() const { return size_; }
-    /// Of its nodes and days (B).
+    /// Size of the nodes and days (B).
     [[nodiscard]] std::size_t memory() const {
         return nodes_.capacity() * sizeof(Node) + days_ * sizeof(std::uint32_t) + far_.memory();
     }
@@ -143,8 +143,8 @@ class EventQueue {
         return static_cast<std::uint64_t>(at.ps) >> day_bits_;
     }
 
-    /// A day's list is a ring, known by its last node: an event that is not earlier than all of its
-    /// day, as among many at one time, finds its place at once.
+    /// The list of a day is a ring, referenced by its last node: an event not earlier than all
+    /// others of its day, as among many at one time, is appended at once.
     void insert(const Event& event, std::uint64_t day) {
         if (free_ == kNone) [[unlikely]] {
             grow();
@@ -197,7 +197,7 @@ class EventQueue {
         far_.push(event);
     }
 
-    /// Moves on to the next event.
+    /// Sets next_day_ and next_ to the next event.
     void find_next_day() {
         std::uint64_t& busy = busy_[(next_day_ & mask_) / 64];
         busy ^= std::uint64_t{1} << (next_day_ % 64);
@@ -212,7 +212,7 @@ class EventQueue {
         }
     }
 
-    /// The same when no day of the present word of days has events.
+    /// find_next_day() if no day in the current word of the bitmap has events.
     [[gnu::noinline]] void leap() {
         if (size_ == far_.size()) {
             next_day_ = kNever;
@@ -295,17 +295,17 @@ class EventQueue {
         until_review_ = kReviewPeriod;
     }
 
-    std::uint64_t today_ = 0;          ///< of now(), counted from time zero; or soon to be
-    std::uint64_t next_day_ = kNever;  ///< of the next event; kNever if that waits in the wheel
-    std::uint32_t next_ = kNone;       ///< that event's node
+    std::uint64_t today_ = 0;          ///< day of now(), counted from time zero; or soon to be
+    std::uint64_t next_day_ = kNever;  ///< day of the next event; kNever if that waits in the wheel
+    std::uint32_t next_ = kNone;       ///< node of the next event
     std::uint64_t days_ = 0;
     std::uint64_t mask_ = 0;
-    std::uint64_t far_next_ = kNever;  ///< no event of the wheel is on an earlier day
+    std::uint64_t far_next_ = kNever;  ///< lower bound of the days of events in the wheel
     unsigned day_bits_ = 0;            ///< a day has 2^day_bits_ ps
     std::uint32_t free_ = kNone;
     std::uint32_t until_review_ = 0;
     std::vector<std::uint64_t> busy_;
-    /// Up to 16 MB, of which events that do not coincide reach any page.
+    /// Last node of each day: up to 16 MB, accessed at random.
     std::vector<std::uint32_t, base::HugePages<std::uint32_t>> last_;
     std::vector<Node> nodes_;
     base::Time now_;

@@ -2,8 +2,8 @@
 //
 // Increments are exponential with a mean of n · 5 ns, so that an event is popped each 5 ns of
 // virtual time, as in a simulated rack; they are drawn beforehand. One item is one pop and one
-// push; rates are per CPU second. The heap of the standard library is the yardstick: it is given
-// the order of insertion as a second key, without which it would not keep equal times in order.
+// push; rates are per CPU second. The reference is the heap of the standard library, with the order
+// of insertion as a second key, without which it would not keep equal times in order.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -16,8 +16,8 @@
 namespace daqloom::sim {
 
 /// Counts durations in buckets of at most 1/128 of their value, after HdrHistogram: 128 equal
-/// buckets per power of two, and exact ones below 256 ps. Takes 58 KB. Mean, minimum and maximum
-/// are exact, quantiles within 0.4 %.
+/// buckets per power of two, and exact ones below 256 ps; 58 KB. Mean, minimum and maximum are
+/// exact, quantiles within 0.4 %.
 class Histogram {
   public:
     struct Bucket {
@@ -41,11 +41,11 @@ class Histogram {
 
     [[nodiscard]] std::uint64_t count() const { return count_; }
     [[nodiscard]] bool empty() const { return count_ == 0; }
-    /// Zero when empty, like mean, min and quantiles.
+    /// Largest duration. Zero when empty, like mean, min and quantiles.
     [[nodiscard]] base::Time max() const { return time(max_); }
     [[nodiscard]] base::Time min() const { return time(empty() ? 0 : min_); }
 
-    /// In picoseconds.
+    /// Mean in picoseconds; 0 when empty.
     [[nodiscard]] double mean_ps() const {
         const auto sum =
             std::ldexp(static_cast<double>(sum_high_), 64) + static_cast<double>(sum_low_);
@@ -87,7 +87,7 @@ class Histogram {
 
     std::vector<std::uint64_t> counts_;
     std::uint64_t count_ = 0;
-    std::uint64_t sum_low_ = 0;  ///< of all durations, 128 bits
+    std::uint64_t sum_low_ = 0;  ///< sum of all durations, 128 bits
     std::uint64_t sum_high_ = 0;
     std::uint64_t min_ = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t max_ = 0;

@@ -39,7 +39,7 @@ void RadixWheel::clear() {
     peak_size_ = 0;
 }
 
-/// A slot of level 0: all of one time, however many.
+/// A slot of level 0: any number of events, all of one time.
 void RadixWheel::hand_over_equals(Node* oldest) {
     front_ = front_tail_ = oldest;
     while (front_tail_->next != nullptr) {
@@ -55,7 +55,7 @@ void RadixWheel::insert_in_front(Node* node) {
         front_last_ = at;
         return;
     }
-    if (at == front_last_) {  // apart, so that many equal times take no walk
+    if (at == front_last_) {  // separate, so that many equal times need no walk
         front_tail_ = front_tail_->next = node;
         return;
     }

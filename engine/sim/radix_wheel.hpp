@@ -9,9 +9,9 @@
 //     level 0   . # . . # . .      1 ps per slot        the bitmap of all slots is the next slot
 //
 // To pop, the earliest slot is taken as a whole. A few events are sorted into a list, the front,
-// from which they leave one by one; more are spread over the levels below. So an event moves once
-// per factor 256 in density, not once per byte: twice in its life at 5 ns between events and less
-// than 16.8 µs of delay, whatever the number pending.
+// from which they leave one by one; more are spread over the levels below. An event moves once per
+// factor 256 in density, not once per byte: twice in its life at 5 ns between events and less than
+// 16.8 µs of delay, whatever the number pending.
 //
 // Equal times leave in order of insertion: they share a slot or are all in the front; a slot is a
 // list that grows at its end, and is spread in order before anything can be pushed past it into
@@ -61,7 +61,8 @@ class RadixWheel {
         }
     }
 
-    /// Removes and returns the earliest event, of equal ones the first pushed. Requires !empty().
+    /// Removes and returns the earliest event; among equal times, the one pushed first. Requires
+    /// !empty().
     Event pop() {
         assert(!empty());
         if (front_ == nullptr) {
@@ -91,7 +92,7 @@ class RadixWheel {
 
     [[nodiscard]] bool empty() const { return size_ == 0; }
     [[nodiscard]] std::size_t size() const { return size_; }
-    /// Of its nodes (B).
+    /// Size of the nodes (B).
     [[nodiscard]] std::size_t memory() const { return pool_size_ * sizeof(Node); }
     /// The greatest size() since construction or clear().
     [[nodiscard]] std::size_t peak_size() const { return peak_size_; }
@@ -213,8 +214,8 @@ class RadixWheel {
     Node* free_ = nullptr;
     Node* front_ = nullptr;
     Node* front_tail_ = nullptr;  ///< valid when the front holds something
-    /// Every event of the wheel is later than this, none of the front is. It outlasts the front: an
-    /// event pushed for the time of the last pop needs no wheel.
+    /// Upper bound of the times in the front; every event of the wheel is later. The bound outlasts
+    /// the front: an event pushed for the time of the last pop needs no wheel.
     base::Time front_last_{-1};
     base::Time now_;
     std::uint64_t cursor_ = 0;

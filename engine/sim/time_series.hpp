@@ -59,7 +59,7 @@ class TimeSeries {
         if (now >= bin_end_) {
             close_bins(now);
             if (now == since_ && now < end_) {
-                bin_max_ = kUnset;  // nothing of the value before belongs to the new bin
+                bin_max_ = kUnset;  // the earlier value does not count for the new bin
             }
         }
         area_ += area_until(now);
@@ -82,8 +82,8 @@ class TimeSeries {
     /// Where the next bin starts; never() behind the last one.
     [[nodiscard]] base::Time bin_end() const { return bin_end_; }
 
-    /// Lets the last value last until `now` and closes the bin that this falls into. To be called
-    /// once, at the end of a run.
+    /// Extends the last value to `now` and closes the bin of `now`. Called once, at the end of a
+    /// run.
     void finish(base::Time now) {
         now = std::min(now, end_);
         close_bins(now);
@@ -96,7 +96,8 @@ class TimeSeries {
     [[nodiscard]] const std::vector<Bin>& bins() const { return bins_; }
     [[nodiscard]] base::Time start() const { return start_; }
     [[nodiscard]] base::Time bin_width() const { return width_; }
-    /// Of all that was set, and at the latest after finish() of what was carried over the start.
+    /// Peak of all values set; a value carried over `start` is included at the latest after
+    /// finish().
     [[nodiscard]] Peak peak() const { return peak_; }
 
   private:
@@ -117,7 +118,7 @@ class TimeSeries {
         }
     }
 
-    /// Ends the current bin, or what is before the first one, and starts the next one.
+    /// Ends the current bin, or the time before the first one, and starts the next bin.
     void close_bin(base::Time at) {
         if (at > start_) {
             area_ += area_until(at);
@@ -136,12 +137,12 @@ class TimeSeries {
     base::Time start_;
     base::Time end_;
     base::Time width_;
-    base::Time bin_end_;  ///< of the current bin; `start_` before the first
+    base::Time bin_end_;  ///< end of the current bin; `start_` before the first
     base::Time since_;    ///< the current bin is accounted for up to here
     std::int64_t value_ = 0;
     std::int64_t bin_max_ = kClosed;  ///< outside the bins, nothing is a maximum
     base::Time bin_max_at_;
-    /// Of the current bin: value · picoseconds; int64 would not hold 1 GB · 10 s.
+    /// Integral over the current bin, value · picoseconds; int64 would not hold 1 GB · 10 s.
     double area_ = 0;
     std::vector<Bin> bins_;
     Peak peak_;

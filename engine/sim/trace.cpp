@@ -7,7 +7,7 @@
 namespace daqloom::sim {
 namespace {
 
-/// As a JSON string, quotes included. Bytes above 127 pass: names are UTF-8.
+/// JSON string of `text`, quotes included. Bytes above 127 pass: names are UTF-8.
 std::string quoted(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {

@@ -17,7 +17,7 @@ namespace daqloom::sim {
 /// Writes the Trace Event Format in JSON, entry by entry, to a file that appears on close().
 ///
 /// The number of entries is limited, since a browser cannot open gigabytes. Further entries are
-/// counted, and the file has the count under otherData.left_out.
+/// only counted, under otherData.left_out.
 class TraceWriter {
   public:
     /// A row of the timeline. Rows of one group stand together.
@@ -37,7 +37,7 @@ class TraceWriter {
     static base::expected<TraceWriter> open(std::string path,
                                             std::uint64_t max_entries = kDefaultMaxEntries);
 
-    /// The same pair of names gives the same track.
+    /// Track with this pair of names, created at first use.
     Track track(std::string_view group, std::string_view row);
 
     /// A slice from `start` to `end`. Slices of a track may nest but not overlap.
