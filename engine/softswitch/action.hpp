@@ -1,4 +1,4 @@
-// What is done with frames that a rule, or an entry of a controller, matches.
+// Action on frames that a rule, or a flow entry of a controller, matches.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace daqloom::softswitch {
 
 struct Action {
     enum class What : std::uint8_t {
-        queue,    ///< into a ring
-        port,     ///< into the ring of a port for its class
+        queue,    ///< into ring `ring`
+        port,     ///< into the ring of port `port` for the class of the frame
         forward,  ///< where it would go without this rule
-        flood,    ///< to all ports but that by which it came
+        flood,    ///< to all ports but the ingress port
         drop,
     };
     What what = What::forward;

@@ -1,7 +1,7 @@
-// What was decided of frames with the same headers: most frames are like one of those before.
+// Cache of forwarding decisions by headers: most frames repeat those of an earlier frame.
 //
-// Of IPv4 without options, 38 bytes say where a frame goes; what differs from packet to packet
-// (length, identification, checksums, …) is masked away. All else is looked at anew each time.
+// Only IPv4 without options is cached: 38 bytes decide where a frame goes. Fields that differ from
+// packet to packet (length, identification, checksums, …) are masked.
 #pragma once
 
 #include <array>
@@ -18,14 +18,13 @@
 
 namespace daqloom::softswitch {
 
-/// The masked headers of a frame, and where it came in.
+/// Masked headers of a frame, and its ingress port.
 struct FlowKey {
     std::array<std::uint64_t, 5> words{};
     std::uint32_t hash = 0;
-    bool is_flow = false;  ///< else it is none that is remembered, and the rest says nothing
+    bool is_flow = false;  ///< whether it can be cached; else the other fields are unspecified
 
-    /// Each word is read, masked and written once: a copy of what has just been written in parts
-    /// would wait for it.
+    /// Each word is read, masked and written once: reading back narrow stores would stall.
     void set(std::span<const std::uint8_t> frame, PortIndex ingress) {
         static_assert(std::endian::native == std::endian::little);
         if (frame.size() < sizeof(words)) [[unlikely]] {
@@ -40,10 +39,10 @@ struct FlowKey {
         constexpr std::uint64_t ipv4 = std::uint64_t{0x450008} << 32;  // type, version and length
         constexpr std::uint64_t is_ipv4 = std::uint64_t{0xffffff} << 32;
         const std::uint64_t address = word(0);
-        const std::uint64_t type = word(1) & 0x00ffffffffffffff;  // without type of service
+        const std::uint64_t type = word(1) & 0x00ffffffffffffff;  // type of service masked
         const std::uint64_t protocol = (word(2) & 0xff00ffff00000000) | ingress.value();
-        const std::uint64_t to = word(3) & 0xffff000000000000;     // the first half of it
-        const std::uint64_t ports = word(4) & 0x0000ffffffffffff;  // and the second half
+        const std::uint64_t to = word(3) & 0xffff000000000000;     // first half of the address
+        const std::uint64_t ports = word(4) & 0x0000ffffffffffff;  // second half, and ports
         const std::uint64_t mixed =
             ((address ^ std::rotl(type, 23)) + (protocol ^ to ^ std::rotl(ports, 7))) *
             0x9e3779b97f4a7c15;
@@ -53,14 +52,14 @@ struct FlowKey {
     }
 };
 
-/// One place for each hash: of two flows that want the same one the later has it.
+/// Direct-mapped: of two flows with the same place the later one replaces the other.
 class FlowCache {
   public:
     struct alignas(64) Flow {
         std::array<std::uint64_t, 5> words{};
-        base::Time until{-1};  ///< what was decided holds no longer
+        base::Time until{-1};  ///< end of the validity of the decision
         RingIndex ring{};
-        FlowIndex entry = FlowIndex::none();  ///< of the flow table, which counts it
+        FlowIndex entry = FlowIndex::none();  ///< entry of the flow table that counts the frames
         std::uint32_t generation = 0;
     };
     static_assert(sizeof(Flow) == 64);
@@ -70,24 +69,24 @@ class FlowCache {
         : flows_(flows), shift_(static_cast<std::uint32_t>(33 - std::bit_width(flows))) {}
 
     void prefetch(const FlowKey& key) const { __builtin_prefetch(&flows_[place(key)]); }
-    /// Null: nothing is known, or what was has to be decided anew.
+    /// Returns null if no decision is cached, or it has expired.
     [[nodiscard]] const Flow* find(const FlowKey& key, base::Time now) const {
         const Flow& flow = flows_[place(key)];
         std::uint64_t differs = flow.generation ^ generation_;
         for (std::size_t i = 0; i < key.words.size(); ++i) {
-            differs |= flow.words[i] ^ key.words[i];  // without a branch for each
+            differs |= flow.words[i] ^ key.words[i];  // no branch per word
         }
         return differs == 0 && now <= flow.until ? &flow : nullptr;
     }
     void put(const FlowKey& key, RingIndex ring, FlowIndex entry, base::Time until) {
         flows_[place(key)] = {key.words, until, ring, entry, generation_};
     }
-    /// Nothing of what was decided holds any more.
+    /// Invalidates all decisions.
     void forget() { ++generation_; }
 
   private:
     [[nodiscard]] std::size_t place(const FlowKey& key) const {
-        return key.hash >> shift_;  // its highest bits depend on all of the key
+        return key.hash >> shift_;  // the highest bits depend on the whole key
     }
 
     std::vector<Flow> flows_;

@@ -16,7 +16,7 @@ bool FlowTable::set(FlowIndex index, const FlowEntry& entry) {
         const std::optional<FlowEntry> before = place.entry;
         remove(index);
         if (!matches_.set(entry.match, entry.priority, index.value())) {
-            if (before) {  // for which there was room
+            if (before) {  // it had room before
                 matches_.set(before->match, before->priority, index.value());
                 place.entry = before;
             }

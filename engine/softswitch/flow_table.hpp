@@ -1,5 +1,5 @@
-// The flow table of OpenFlow, which a controller fills: what is done with frames that match, how
-// many these were, and which meter they have to pass. It comes before the switch's own rules.
+// The flow table of OpenFlow, filled by a controller: entries with a match, an action, counters and
+// a meter. The flow table takes precedence over the rules of the switch.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ using FlowIndex = base::Index<struct SwitchFlowTag>;
 struct FlowEntry {
     Match match;
     std::uint16_t priority = 0;
-    Action action;  ///< forward: where the frame would go without this entry
+    Action action;  ///< `forward`: as without this entry
     MeterIndex meter = MeterIndex::none();
 };
 
-/// Whoever fills it numbers its entries.
+/// The controller chooses the indices of entries.
 class FlowTable {
   public:
     struct Counters {
@@ -33,12 +33,12 @@ class FlowTable {
     FlowTable(std::uint32_t most_entries, std::uint32_t most_meters)
         : matches_(most_entries), entries_(most_entries), meters_(most_meters) {}
 
-    /// An entry with the same match and priority goes on counting. False: there are too many kinds
-    /// of matches (see MatchTable), or no such number, and nothing has changed.
+    /// An entry set again with the same match and priority keeps its counters. Returns false, with
+    /// no change, for too many kinds of matches (see MatchTable) or an index out of range.
     bool set(FlowIndex index, const FlowEntry& entry);
     void remove(FlowIndex index);
 
-    /// None: no entry matches.
+    /// Returns none() if no entry matches.
     [[nodiscard]] FlowIndex find(const Headers& headers, std::uint16_t ingress) const {
         const auto found = matches_.find(headers, ingress);
         return found ? FlowIndex(*found) : FlowIndex::none();
@@ -46,7 +46,7 @@ class FlowTable {
     [[nodiscard]] const Action& action(FlowIndex index) const {
         return entries_[index.value()].entry->action;
     }
-    /// Counts a frame of an entry. False: its meter drops it.
+    /// Counts a frame of an entry. Returns false if the meter drops the frame.
     bool passes(FlowIndex index, std::uint32_t bytes, base::Time now) {
         Place& place = entries_[index.value()];
         ++place.counted.packets;

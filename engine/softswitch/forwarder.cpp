@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kLinkLocal = 0x0180c2000000;
 constexpr std::uint64_t kLinkLocalMask = 0xfffffffffff0;
 
-/// What a rule does, as the value of its match.
+/// Encoding of an action in the value of a match: the position of `what`.
 constexpr std::uint32_t kWhat = 29;
 constexpr std::uint32_t kNumber = (std::uint32_t{1} << kWhat) - 1;
 

@@ -1,16 +1,16 @@
-// The switch without its ports: frames come in, are looked at, wait in the rings of the ports by
-// which they go, and leave at their pace.
+// The switch without its ports: frames enter, are classified by their headers, wait in the rings of
+// their egress ports, and leave at the pace of their ring.
 //
 //   frame ──> headers ──> flow table, rules ──> ring ──> (OutputQueues) ──> port
 //                │           └ none: address ─> ring of that port and class
 //                └ learned         └ unknown ─> those of all ports, or none
 //
-// Whoever drives it owns what handles stand for, tells of frames and time, and takes handles back:
-//   out.drop(handle)           nobody needs it any more
-//   out.copy(handle) -> handle another one of the same frame, to be sent as well
-//   out.mark(handle)           it met congestion, which its IP header is to say if it can
-//   out.pause(port, on)        whoever sends to this port is to pause, or may go on
-//   out.tell(core, message)    another core has to know, or to have it: see Share
+// The caller owns the frames behind the handles, passes in frames and times, and implements:
+//   out.drop(handle)           releases the frame
+//   out.copy(handle) -> handle returns a further handle to the same frame
+//   out.mark(handle)           sets Congestion Experienced if the IP header allows it
+//   out.pause(port, on)        pauses, or resumes, the link partner of the port
+//   out.tell(core, message)    sends a message to another core: see Share
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@
 
 namespace daqloom::softswitch {
 
-/// Limits on what comes in by a port and concerns the other ports; 0: no limit.
+/// Limits on frames from a port that affect other ports; 0: no limit.
 struct PortLimits {
     DAQLOOM_FIELDS(PortLimits,
                    (std::uint32_t, floods, "Frames a second that go to all other ports."),
@@ -46,47 +46,47 @@ struct PortLimits {
 };
 
 struct ForwarderConfig {
-    DAQLOOM_FIELDS(
-        ForwarderConfig,
-        (OutputConfig, output,
-         "The rings, the first of which are those of the ports without a rule: for each port in "
-         "turn one for each of `classes`. Frames without a tag are of class 0."),
-        (std::uint32_t, classes, "Classes of each port.", 1),
-        (MacTableConfig, addresses, "Table of addresses."),
-        (std::vector<PortLimits>, limits, "Limits of each port; empty: none have any."),
-        (std::uint32_t, most_flow_entries, "Entries of the flow table of controllers."),
-        (std::uint32_t, most_meters, "Meters of controllers."),
-        (bool, floods_unknown, "Frames to unknown addresses are flooded, else dropped.", true),
-        (PortIndex, mirror, "Port that gets copies of frames into mirrored rings; none: -1.",
-         PortIndex::none()))
+    DAQLOOM_FIELDS(ForwarderConfig,
+                   (OutputConfig, output,
+                    "Rings. The first ones, for frames without a rule, are one for each port and "
+                    "class, port by port. Untagged frames have class 0."),
+                   (std::uint32_t, classes, "Classes of each port.", 1),
+                   (MacTableConfig, addresses, "Table of addresses."),
+                   (std::vector<PortLimits>, limits, "Limits of each port; empty: no limits."),
+                   (std::uint32_t, most_flow_entries, "Capacity of the flow table of controllers."),
+                   (std::uint32_t, most_meters, "Number of meters of controllers."),
+                   (bool, floods_unknown, "Frames to unknown addresses are flooded, else dropped.",
+                    true),
+                   (PortIndex, mirror,
+                    "Port that gets copies of frames into mirrored rings; none: -1.",
+                    PortIndex::none()))
     std::uint32_t most_rules = 65'536;
     Share share;
 };
 
-/// Of a port that frames came in by, from the start on.
+/// Counters of frames by their ingress port, from the start on.
 struct PortCounters {
-    DAQLOOM_FIELDS(
-        PortCounters, (std::uint64_t, packets, "Frames that came in."),
-        (std::uint64_t, bytes, "Bytes of these."),
-        (std::uint64_t, flooded, "Frames sent to all other ports."),
-        (std::uint64_t, mirrored, "Frames copied to the mirror port."),
-        (std::uint64_t, malformed, "Frames dropped, as they have no Ethernet header."),
-        (std::uint64_t, link_local, "Frames dropped, as they are for this link only."),
-        (std::uint64_t, by_rule, "Frames dropped, as a rule says."),
-        (std::uint64_t, metered, "Frames dropped, as they exceed the rate of a meter."),
-        (std::uint64_t, unknown, "Frames dropped, as nobody knows their address."),
-        (std::uint64_t, storm, "Frames dropped, as more are to be flooded than the port may."),
-        (std::uint64_t, not_learned,
-         "Frames whose source was not learned, as the port or the table has as many "
-         "addresses as may be."),
-        (std::uint64_t, back, "Frames dropped, as they would leave by the port they came by."),
-        (std::uint64_t, full, "Frames, and copies of them, dropped, as their ring was full."))
+    DAQLOOM_FIELDS(PortCounters, (std::uint64_t, packets, "Frames that came in."),
+                   (std::uint64_t, bytes, "Bytes of these."),
+                   (std::uint64_t, flooded, "Frames sent to all other ports."),
+                   (std::uint64_t, mirrored, "Frames copied to the mirror port."),
+                   (std::uint64_t, malformed, "Frames dropped: no Ethernet header."),
+                   (std::uint64_t, link_local, "Frames dropped: link-local destination."),
+                   (std::uint64_t, by_rule, "Frames dropped by a rule."),
+                   (std::uint64_t, metered, "Frames dropped: rate of a meter exceeded."),
+                   (std::uint64_t, unknown, "Frames dropped: unknown destination address."),
+                   (std::uint64_t, storm, "Frames dropped: flood limit of the port exceeded."),
+                   (std::uint64_t, not_learned,
+                    "Frames whose source was not learned: address limit of the port or the table "
+                    "reached."),
+                   (std::uint64_t, back, "Frames dropped: egress port equal to the ingress port."),
+                   (std::uint64_t, full, "Frames, and copies of frames, dropped: ring full."))
 };
 
 struct Arrived {
     std::uint64_t handle = 0;
-    std::span<const std::uint8_t> frame;  ///< what is looked at; from the destination address on
-    std::uint32_t bytes = 0;              ///< all of it
+    std::span<const std::uint8_t> frame;  ///< bytes to classify, from the destination address on
+    std::uint32_t bytes = 0;              ///< length of the whole frame
 };
 
 class Forwarder {
@@ -95,7 +95,7 @@ class Forwarder {
 
     static base::expected<Forwarder> make(const ForwarderConfig& config);
 
-    /// At most `kMostInBatch` frames that came in by a port.
+    /// Takes at most `kMostInBatch` frames from a port.
     template <class Out>
     void in(std::span<const Arrived> batch, PortIndex ingress, base::Time now, Out& out) {
         PortCounters& counted = counters_[ingress.value()];
@@ -135,7 +135,7 @@ class Forwarder {
             }
         }
     }
-    /// What another core has told.
+    /// Takes a message from another core.
     template <class Out>
     void hear(const Message& message, base::Time now, Out& out) {
         if (message.what == Message::What::frame) {
@@ -146,37 +146,37 @@ class Forwarder {
                                            message.ingress, now);
         }
     }
-    /// Before `out`, whenever time has gone on.
+    /// Advances the clock; to be called before `out`.
     void advance(base::Time now) { queues_.advance(now); }
-    /// From time to time: ports that may go on are told so.
+    /// Ends the pauses of ports whose rings have drained; to be called periodically.
     template <class Out>
     void look_at_pauses(Out& out) {
         if (pauses_.any()) {
             pauses_.look(queues_, out);
         }
     }
-    /// Handles of what a port sends now; returns how many.
+    /// Writes the handles of the frames that a port sends now; returns their number.
     std::size_t out(PortIndex port, base::Time now, std::span<std::uint64_t> handles) {
         return queues_.out(port, now, handles);
     }
     [[nodiscard]] base::Time next_due() const { return queues_.next_due(); }
 
     // ---- changed while it runs
-    /// See MatchTable. False: there are as many as may be.
+    /// Sets a rule, see MatchTable. Returns false if the table is full.
     bool set_rule(const Match& match, std::uint16_t priority, const Action& action);
     bool remove_rule(const Match& match, std::uint16_t priority) {
         flows_.forget();
         return rules_.remove(match, priority);
     }
-    /// See FlowTable.
+    /// Sets a flow entry, see FlowTable.
     bool set_flow(FlowIndex index, const FlowEntry& entry);
     void remove_flow(FlowIndex index) {
         flows_.forget();
         flow_table_.remove(index);
     }
-    /// False: there is no such meter.
+    /// Returns false if there is no such meter.
     bool set_meter(MeterIndex index, const MeterConfig& config);
-    /// See MacTable.
+    /// Fixes an address at a port, see MacTable.
     bool fix_address(MacAddress address, std::uint16_t vlan, PortIndex port) {
         flows_.forget();
         return addresses_.fix(address, vlan, port);
@@ -185,17 +185,17 @@ class Forwarder {
         flows_.forget();
         return addresses_.forget(address, vlan);
     }
-    /// The link of a port is down.
+    /// Forgets all addresses learned at a port, whose link is down.
     void forget_port(PortIndex port) {
         flows_.forget();
         addresses_.forget_port(port);
     }
-    /// A ring with more packets than this pauses the ports by which further ones come; 0: never.
+    /// A ring with more packets than this pauses the ports from which more arrive; 0: never.
     void set_pause(RingIndex ring, std::uint32_t packets) { pauses_.set_threshold(ring, packets); }
-    /// Whether frames that go into this ring are copied to the mirror port, if there is one. A
-    /// frame that its ring drops is copied, too.
+    /// Whether frames that go into this ring are copied to the mirror port, if there is one. Frames
+    /// dropped by the ring are copied, too.
     void set_mirrored(RingIndex ring, bool is);
-    /// False: there is no such port.
+    /// Returns false if there is no such port.
     bool set_limits(PortIndex port, const PortLimits& limits);
     [[nodiscard]] OutputQueues& queues() { return queues_; }
 
@@ -210,39 +210,38 @@ class Forwarder {
         return counters_[port.value()];
     }
     [[nodiscard]] PortIndex port_of(RingIndex ring) const { return port_of_[ring.value()]; }
-    /// Of a port without a rule.
+    /// Ring of a port for frames without a rule.
     [[nodiscard]] RingIndex ring_of(PortIndex port, std::uint8_t priority) const {
         return RingIndex(port.value() * classes_ + std::min<std::uint32_t>(priority, classes_ - 1));
     }
 
   private:
-    /// A flow is looked at anew so often: by then its source is in use, and its address may be
-    /// elsewhere.
+    /// Validity of a cached flow: bounds how late an address is refreshed or found to have moved.
     static constexpr base::Time kRemembered = base::milliseconds(1);
     static constexpr std::size_t kFlows = 16'384;
 
     struct Decision {
         RingIndex ring = RingIndex::none();            ///< none: all ports
-        std::uint64_t PortCounters::*cause = nullptr;  ///< of its being dropped
+        std::uint64_t PortCounters::*cause = nullptr;  ///< counter of drops; null: none
         std::uint8_t priority = 0;
-        bool is_news = false;                 ///< where it came from
-        FlowIndex entry = FlowIndex::none();  ///< of the flow table, that it matched
+        bool is_news = false;                 ///< whether the source is new at this port
+        FlowIndex entry = FlowIndex::none();  ///< matching entry of the flow table
     };
 
     explicit Forwarder(const ForwarderConfig& config);
 
-    /// Learns where it came from, too.
+    /// Decides where a frame goes, and learns its source address.
     Decision decide(std::span<const std::uint8_t> frame, PortIndex ingress, base::Time now);
     [[nodiscard]] Decision by_rule(const Headers& headers, PortIndex ingress, base::Time now) const;
     [[nodiscard]] Decision by_address(const Headers& headers, PortIndex ingress,
                                       base::Time now) const;
     [[nodiscard]] Decision done(const Action& action, const Headers& headers) const;
     [[nodiscard]] bool is_there(const Action& action) const;
-    /// Whether one more frame of a port may go to all others now, by a token bucket that holds the
-    /// frames of 100 ms.
+    /// Whether the flood limit of a port admits one more frame: a token bucket with the frames of
+    /// 100 ms.
     bool may_flood(PortIndex ingress, base::Time now);
 
-    /// Counts a frame of an entry. False: its meter has dropped it.
+    /// Counts a frame of a flow entry. Returns false if the meter has dropped the frame.
     template <class Out>
     [[gnu::noinline]] bool passes(FlowIndex entry, const Arrived& arrived, base::Time now,
                                   PortCounters& counted, Out& out) {
@@ -254,7 +253,7 @@ class Forwarder {
         return false;
     }
 
-    /// None: it has been flooded, or dropped.
+    /// Ring of a frame that is not in the cache; none() if the frame was flooded or dropped.
     template <class Out>
     [[gnu::noinline]] RingIndex look_at(const Arrived& arrived, const FlowKey& key,
                                         PortIndex ingress, base::Time now, PortCounters& counted,
@@ -301,7 +300,7 @@ class Forwarder {
             queue(std::span(&packet, 1), now, counted, out);
         }
     }
-    /// True: its ring is that of another core, which has it now.
+    /// Sends a packet to the core that owns its ring; returns false if that is this core.
     template <class Out>
     bool hand_over(const Packet& packet, PortIndex ingress, Out& out) {
         const std::uint32_t core = share_.core_of(port_of_[packet.ring.value()]);
@@ -311,7 +310,7 @@ class Forwarder {
         out.tell(core, Message{packet, ingress});
         return true;
     }
-    /// Of the first packets of the batch those for other cores go there; returns how many are left.
+    /// Hands the packets for other cores over; returns the number of packets left for this core.
     template <class Out>
     [[gnu::noinline]] std::size_t keep_own(std::size_t count, PortIndex ingress, Out& out) {
         std::size_t left = 0;
@@ -357,7 +356,7 @@ class Forwarder {
         queue({arrived.handle, arrived.bytes, ring_of(last, priority)}, ingress, now, counted, out);
     }
 
-    /// Of the batch at hand; here, so that they are not cleared for each.
+    /// Scratch arrays for a batch: members, so that they are not cleared for each batch.
     std::array<FlowKey, kMostInBatch> keys_{};
     std::array<Packet, kMostInBatch> packets_{};
 

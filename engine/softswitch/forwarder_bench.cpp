@@ -1,5 +1,5 @@
-// Whole frames of 64 B through the switch without its ports, on one core: headers, a rule for each
-// destination, its paced ring, out. `items_per_second` are packets.
+// Frames of 64 B through the forwarder without ports, on one core: headers, a rule for each
+// destination, its paced ring, output. `items_per_second` are packets.
 #include <benchmark/benchmark.h>
 
 #include <array>

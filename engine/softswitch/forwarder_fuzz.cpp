@@ -1,5 +1,5 @@
-// libFuzzer: whatever frames come, and whatever is changed meanwhile, each frame and each copy of
-// one leaves once, is dropped once, or is held.
+// libFuzzer: for any frames and any changes of configuration, each frame and each copy leaves once,
+// is dropped once, or is held.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr std::uint32_t kRings = 2 * kPorts + 3;
 constexpr std::uint32_t kFlowEntries = 6;
 constexpr std::uint32_t kMeters = 2;
 
-/// Whoever drives the switch: aborts where a handle comes back that it has not given away.
+/// Driver of the switch: aborts if a handle returns that it has not given away.
 struct Driver {
     void drop(std::uint64_t handle) {
         if (alive.erase(handle) != 1) {
@@ -37,7 +37,7 @@ struct Driver {
         }
         on ? static_cast<void>(paused.insert(port)) : static_cast<void>(paused.erase(port));
     }
-    /// There is one core.
+    /// Never called: there is one core.
     static void tell(std::uint32_t, const Message&) { std::abort(); }
     std::uint64_t copy(std::uint64_t handle) {
         mark(handle);
@@ -170,7 +170,7 @@ void change(Forwarder& forwarder, base::ByteSource& from) {
     }
 }
 
-/// Mostly one that says something, between few hosts; else whatever the bytes are.
+/// Mostly a well-formed frame between few hosts; else arbitrary bytes.
 std::vector<std::uint8_t> frame_from(base::ByteSource& from) {
     std::vector<std::uint8_t> frame(static_cast<std::size_t>(from.number(0, 9'216)));
     const std::size_t head = frame.size() < 50 ? frame.size() : 50;

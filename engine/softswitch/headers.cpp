@@ -4,13 +4,13 @@ namespace daqloom::softswitch {
 
 namespace {
 
-/// The rest of a frame, of which headers are taken. What is not there is 0.
+/// Unparsed rest of a frame. Bytes beyond its end read as 0.
 class Rest {
   public:
     explicit Rest(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
 
     [[nodiscard]] bool has(std::size_t count) const { return bytes_.size() >= count; }
-    /// Big endian, of so many bytes at a place.
+    /// Big-endian number of `count` bytes at offset `at`.
     template <std::size_t count>
     [[nodiscard]] std::uint64_t number(std::size_t at) const {
         if (!has(at + count)) [[unlikely]] {
@@ -33,7 +33,7 @@ class Rest {
 
 constexpr std::uint8_t kEcn = 3;
 constexpr std::uint8_t kCongestionExperienced = 3;
-constexpr std::size_t kMostExtensions = 8;  ///< headers of IPv6 that are looked at
+constexpr std::size_t kMostExtensions = 8;  ///< limit on parsed extension headers of IPv6
 constexpr std::size_t kMostTags = 2;
 
 bool is_tag(std::uint64_t type) {
@@ -134,7 +134,7 @@ void mark_congestion(std::span<std::uint8_t> frame, const Headers& headers) {
         frame[at + 1] = static_cast<std::uint8_t>(frame[at + 1] | kCongestionExperienced << 4);
         return;
     }
-    // The word of version, length and type of service; ones' complement, RFC 1624, equation 3.
+    // Version, length and type of service; ones' complement (RFC 1624, equation 3).
     const auto before = static_cast<std::uint32_t>(frame[at] << 8 | frame[at + 1]);
     frame[at + 1] = static_cast<std::uint8_t>(frame[at + 1] | kCongestionExperienced);
     const auto after = static_cast<std::uint32_t>(frame[at] << 8 | frame[at + 1]);

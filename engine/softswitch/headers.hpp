@@ -1,7 +1,7 @@
-// What a frame says of where it goes: Ethernet, VLAN, ARP, IPv4, IPv6, UDP, TCP.
+// Parsed headers: Ethernet, VLAN, ARP, IPv4, IPv6, UDP, TCP.
 //
-// Frames are hostile input. What is cut off or contradicts itself ends the look; what came before
-// it counts.
+// Frames are hostile input. Parsing ends at a truncated or inconsistent header; the headers before
+// it are valid.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@
 
 namespace daqloom::softswitch {
 
-/// Of Ethernet, in the order of the wire, as a number of 48 bits.
+/// Ethernet address as a number of 48 bits, in the order of the wire.
 struct MacAddress {
     std::uint64_t value = 0;
 
-    /// Also broadcasts.
+    /// Multicast and broadcast.
     [[nodiscard]] bool is_group() const { return (value >> 40 & 1) != 0; }
     friend auto operator<=>(MacAddress, MacAddress) = default;
 };
 
-/// Of IPv6, or of IPv4 as ::ffff:a.b.c.d (RFC 4291).
+/// IPv6 address, or IPv4 address as ::ffff:a.b.c.d (RFC 4291).
 struct IpAddress {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
@@ -46,15 +46,15 @@ enum class IpProtocol : std::uint8_t { none = 0, tcp = 6, udp = 17 };
 struct Headers {
     bool is_frame = false;  ///< there is an Ethernet header
     bool is_ip = false;
-    bool has_ports = false;  ///< it is UDP or TCP, and no later fragment of a datagram
+    bool has_ports = false;  ///< UDP or TCP, and not a later fragment of a datagram
     bool is_ecn_capable = false;
     bool is_tagged = false;
     MacAddress destination;
     MacAddress source;
-    std::uint16_t vlan = 0;       ///< of the outermost tag; 0: none, or priority only
-    std::uint8_t priority = 0;    ///< of that tag
-    std::uint16_t type = 0;       ///< behind the tags
-    std::uint16_t ip_offset = 0;  ///< of the IP header in the frame
+    std::uint16_t vlan = 0;       ///< VLAN of the outermost tag; 0: no tag, or priority only
+    std::uint8_t priority = 0;    ///< priority of the outermost tag
+    std::uint16_t type = 0;       ///< EtherType behind the tags
+    std::uint16_t ip_offset = 0;  ///< offset of the IP header in the frame
     IpProtocol protocol = IpProtocol::none;
     IpAddress from;
     IpAddress to;
@@ -62,11 +62,11 @@ struct Headers {
     std::uint16_t to_port = 0;
 };
 
-/// `frame` from its destination address on; without its check sequence.
+/// Parses `frame`: from the destination address on, without the check sequence.
 [[nodiscard]] Headers headers_of(std::span<const std::uint8_t> frame);
 
-/// Sets Congestion Experienced in the IP header (RFC 3168), and mends the checksum of IPv4 (RFC
-/// 1624). To be called with the headers of that very frame, if they say that it is ECN capable.
+/// Sets Congestion Experienced in the IP header (RFC 3168), and updates the checksum of IPv4 (RFC
+/// 1624). Requires the headers of this frame, with `is_ecn_capable`.
 void mark_congestion(std::span<std::uint8_t> frame, const Headers& headers);
 
 }  // namespace daqloom::softswitch

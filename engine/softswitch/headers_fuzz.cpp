@@ -1,5 +1,5 @@
-// libFuzzer: no frame makes the look at its headers leave it, and a mark is one that the next
-// switch sees.
+// libFuzzer: parsing never reads beyond a frame, and a congestion mark is visible to the next
+// switch.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

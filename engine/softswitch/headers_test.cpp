@@ -164,7 +164,7 @@ TEST(Headers, MarksCongestionAndMendsTheChecksum) {
     EXPECT_EQ(frame[14] >> 4, 6);
 }
 
-/// What is cut off says no more than what came before it.
+/// Truncation leaves only the headers before it.
 TEST(Headers, OfFramesThatAreCutOff) {
     Bytes frame = ethernet(0x8100);
     append(frame, {0x00, 0x05, 0x08, 0x00});

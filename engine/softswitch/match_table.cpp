@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kFewest = 16;  ///< buckets
 
-/// The highest bits of a word, `bits` of them, at most all.
+/// Mask of the `bits` highest bits of a word, at most all.
 std::uint64_t high_bits(int bits) {
     return bits <= 0 ? 0 : bits >= 64 ? ~std::uint64_t{0} : ~std::uint64_t{0} << (64 - bits);
 }
@@ -23,7 +23,7 @@ std::uint64_t third_word(std::uint64_t ingress, std::uint64_t from_port, std::ui
     return ingress << 32 | from_port << 16 | to_port;
 }
 
-/// Fields that a packet does not have differ from all that a rule may ask for.
+/// Value of a field absent from a packet: different from every value that a rule can require.
 constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kNoPorts = std::uint64_t{1} << 62;
 

@@ -1,7 +1,7 @@
-// Rules by what headers say: destination, VLAN, prefix of the IP address, protocol, ports.
+// Match table: rules on destination, VLAN, prefix of the IP address, protocol, ports.
 //
-// Tuple space search: rules that look at the same fields, with prefixes of the same length, are in
-// one hash table, so that a look-up costs as much for one rule as for thousands of the same kind.
+// Tuple space search: rules on the same fields, with prefixes of the same length, share a hash
+// table, so that a look-up costs as much for one rule as for thousands of the same kind.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace daqloom::softswitch {
 
-/// What a packet must have; what is not given may be anything.
+/// Required header fields of a packet; an empty field matches any value.
 struct Match {
     std::optional<MacAddress> destination = {};
     std::optional<std::uint16_t> vlan = {};
-    std::optional<std::uint16_t> type = {};  ///< of Ethernet, behind tags
+    std::optional<std::uint16_t> type = {};  ///< EtherType behind tags
     std::optional<IpAddress> to = {};
-    std::uint8_t prefix = 128;  ///< bits of `to` that count; of IPv4 96 more than its own
+    std::uint8_t prefix = 128;  ///< bits of `to` that are compared; for IPv4 the prefix length + 96
     std::optional<IpProtocol> protocol = {};
     std::optional<std::uint16_t> from_port = {};
     std::optional<std::uint16_t> to_port = {};
@@ -29,22 +29,21 @@ struct Match {
     friend bool operator==(const Match&, const Match&) = default;
 };
 
-/// Rules with a value each. Bounded: it holds no more than `most` rules, of `kMostKinds` kinds.
+/// Rules with a value each: at most `most` rules, of at most `kMostKinds` kinds.
 class MatchTable {
   public:
-    /// Kinds of rules: what they look at.
+    /// Limit on kinds of rules: sets of compared fields and prefix lengths.
     static constexpr std::size_t kMostKinds = 32;
 
     explicit MatchTable(std::uint32_t most) : most_(most) {}
 
-    /// Of several rules that match, that with the highest priority counts, and of these the one
-    /// that was there first. A rule with the same match and priority is replaced. False: it is
-    /// full.
+    /// Adds a rule, or replaces the one with the same match and priority. Among matching rules the
+    /// highest priority counts, then the rule added first. Returns false if the table is full.
     bool set(const Match& match, std::uint16_t priority, std::uint32_t value);
-    /// False: there is no such rule.
+    /// Returns false if there is no such rule.
     bool remove(const Match& match, std::uint16_t priority);
 
-    /// None: no rule matches.
+    /// Value of the matching rule; empty if no rule matches.
     [[nodiscard]] std::optional<std::uint32_t> find(const Headers& headers,
                                                     std::uint16_t ingress) const;
 
@@ -60,7 +59,7 @@ class MatchTable {
     };
     struct Kind {
         Key mask;
-        std::uint16_t highest = 0;  ///< priority of its rules
+        std::uint16_t highest = 0;  ///< highest priority of the rules
         std::size_t rules = 0;
         std::vector<std::vector<Rule>> buckets;  ///< a power of two; the best rule of a key first
 
@@ -78,7 +77,7 @@ class MatchTable {
     std::uint32_t most_;
     std::size_t size_ = 0;
     std::uint64_t order_ = 0;
-    std::vector<Kind> kinds_;  ///< that with the highest priority first
+    std::vector<Kind> kinds_;  ///< by descending highest priority
 };
 
 }  // namespace daqloom::softswitch

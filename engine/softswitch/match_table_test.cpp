@@ -11,7 +11,7 @@
 namespace daqloom::softswitch {
 namespace {
 
-/// Of an IPv4 address: `prefix` bits of it.
+/// Match on `prefix` bits of an IPv4 address.
 Match to_v4(std::uint32_t address, std::uint8_t prefix = 32) {
     Match match;
     const std::uint32_t counts = prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix);
@@ -58,7 +58,7 @@ TEST(MatchTable, OfEqualPrioritiesTheFirstCounts) {
     EXPECT_EQ(table.size(), 2U);
 }
 
-/// What a packet does not have is not 0.
+/// An absent field does not match 0.
 TEST(MatchTable, PortsOfPacketsWithoutPortsDoNotMatch) {
     MatchTable table(10);
     Match match;

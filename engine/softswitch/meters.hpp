@@ -1,4 +1,4 @@
-// Meters of OpenFlow: what exceeds a rate is dropped, without a queue.
+// Meters of OpenFlow: policers that drop frames above a rate, without a queue.
 #pragma once
 
 #include <algorithm>
@@ -16,22 +16,21 @@ struct MeterConfig {
     enum class Unit : std::uint8_t { bits, packets };
     Unit unit = Unit::bits;
     std::uint64_t per_second = 0;  ///< bits of frames without check sequence, or packets
-    std::uint64_t burst = 0;       ///< of them that may come at once, on top of one frame
+    std::uint64_t burst = 0;       ///< bits or packets that may come at once, on top of one frame
 };
 
 struct MeterCounters {
     std::uint64_t packets = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t dropped = 0;  ///< packets of these
+    std::uint64_t dropped = 0;  ///< dropped packets
     std::uint64_t dropped_bytes = 0;
 };
 
-/// A token bucket, as the generic cell rate algorithm has it (ITU-T I.371): each frame moves the
-/// time at which the bucket would be full again, and one that finds it further ahead than a burst
-/// takes is one too many, and moves nothing.
+/// A token bucket, as the generic cell rate algorithm (ITU-T I.371): each frame delays the time at
+/// which the bucket is full; a frame with this time more than a burst ahead does not conform.
 class TokenBucket {
   public:
-    /// `cost`, `burst`: times in which as many tokens come. False: this frame is one too many.
+    /// `cost`, `burst`: times to gain as many tokens. Returns false if the frame does not conform.
     bool takes(base::Time cost, base::Time burst, base::Time now) {
         const base::Time full_at = std::max(full_at_, now);
         const bool is_within = full_at - now <= burst;
@@ -46,13 +45,13 @@ class TokenBucket {
 /// Nothing is allocated after construction.
 class Meters {
   public:
-    /// A slower rate is this one, so that times have 64 bits.
+    /// Lower bound of rates, so that times fit 64 bits.
     static constexpr std::uint64_t kLeastRate = 1;
     static constexpr base::Time kLongestBurst = base::seconds(100'000);
 
     explicit Meters(std::size_t most) : meters_(most) {}
 
-    /// Counts anew.
+    /// Configures a meter and resets its counters.
     void set(MeterIndex index, const MeterConfig& config) {
         Meter& meter = meters_[index.value()];
         meter = {};

@@ -16,7 +16,7 @@ Meters meters_with(const MeterConfig& config) {
     return meters;
 }
 
-/// Of so many frames, one each so often.
+/// Number of frames that pass, of `frames` at intervals of `every`.
 std::uint64_t passing(Meters& meters, int frames, std::uint32_t bytes, Time every,
                       Time first = {}) {
     std::uint64_t passed = 0;

@@ -1,7 +1,6 @@
-// What waits for the ports: a ring for each destination, paced, and served in turn by its port.
+// Output queues of the ports: a paced ring for each destination, served in turn by its port.
 //
-//   packets ──> admission ──> ring ··· paced: timing wheel ···> due rings of its port and class ──>
-//   port
+//   packets ──> admission ──> ring ··· paced: timing wheel ···> due rings of port, class ──> port
 //                  │                                            (deficit round robin)
 //                  └─ dropped
 //
@@ -28,19 +27,19 @@
 namespace daqloom::softswitch {
 
 inline constexpr std::uint32_t kClasses = 8;
-/// A slower pace is this one, so that the time of a frame of 20 kB has 64 bits.
+/// Lower bound of paces, so that the time of a frame of 20 kB fits 64 bits.
 inline constexpr base::BitRate kLeastPace{20'000};
 inline constexpr base::Bytes kMostRingBytes = (base::Bytes{1} << 32) - 65'536;
 
 struct RingConfig {
-    DAQLOOM_FIELDS(
-        RingConfig, (PortIndex, port, "Port by which packets leave."),
-        (std::uint8_t, priority, "Class of the port, below kClasses; the highest is served first."),
-        (base::BitRate, rate, "Pace of its packets with `overhead`; 0: none."),
-        (std::uint32_t, packets, "Packets that it holds at most.", 4096),
-        (base::Bytes, bytes, "Bytes that it holds at most.", kMostRingBytes),
-        (base::Bytes, mark_bytes,
-         "A packet that finds more bytes than this is marked: congestion experienced; 0: none is."))
+    DAQLOOM_FIELDS(RingConfig, (PortIndex, port, "Port by which packets leave."),
+                   (std::uint8_t, priority,
+                    "Class of the port, below kClasses; the highest is served first."),
+                   (base::BitRate, rate, "Pace of the packets with `overhead`; 0: none."),
+                   (std::uint32_t, packets, "Capacity in packets.", 4096),
+                   (base::Bytes, bytes, "Capacity in bytes.", kMostRingBytes),
+                   (base::Bytes, mark_bytes,
+                    "Bytes held above which packets are marked: congestion experienced; 0: never."))
 };
 
 struct OutputConfig {
@@ -48,33 +47,33 @@ struct OutputConfig {
         OutputConfig, (std::uint16_t, ports, "Number of ports.", 1),
         (std::vector<RingConfig>, rings, "Rings of all ports."),
         (std::int32_t, overhead,
-         "Bytes of each packet, on top of its own, to which paces refer: 24 counts bits on the "
-         "wire of Ethernet (check sequence, preamble and gap), -14 those of IP.",
+         "Bytes added to each packet for its pace: 24 counts bits on the wire of Ethernet (check "
+         "sequence, preamble and gap), -14 those of IP.",
          24),
         (SharedMemoryConfig, shared,
-         "As a switch with so much packet memory would, rings drop what that has no room for, too; "
-         "without a buffer nothing is."))
-    std::uint64_t packets = 0;     ///< of all rings together; 0: as many as all may hold
-    std::uint32_t quantum = 1600;  ///< bytes that a ring may send in its turn
-    base::Time slot = base::nanoseconds(500);  ///< of the timing wheel
+         "Emulated packet memory of a switch: rings also drop packets without room in it. No "
+         "buffer: not emulated."))
+    std::uint64_t packets = 0;  ///< capacity of all rings together; 0: the sum of their capacities
+    std::uint32_t quantum = 1600;              ///< bytes that a ring may send in its turn
+    base::Time slot = base::nanoseconds(500);  ///< width of a slot of the timing wheel
 };
 
-/// Of a ring, from the start on. Those that each packet touches are in one cache line.
+/// Counters of a ring, from the start on. Counters touched by each packet share a cache line.
 struct alignas(64) RingCounters {
-    DAQLOOM_FIELDS(RingCounters, (std::uint64_t, packets, "Packets taken in."),
-                   (std::uint64_t, bytes, "Bytes taken in."),
+    DAQLOOM_FIELDS(RingCounters, (std::uint64_t, packets, "Packets accepted."),
+                   (std::uint64_t, bytes, "Bytes accepted."),
                    (std::uint64_t, peak_bytes,
-                    "Most bytes held at a time, since peaks were forgotten."),
-                   (std::uint32_t, peak_packets, "Most packets held at a time, since then."),
-                   (std::uint64_t, drops, "Packets dropped, as the ring was full."),
-                   (std::uint64_t, dropped_bytes, "Bytes of these."),
-                   (std::uint64_t, memory_drops, "Packets dropped, as no memory was left."),
+                    "Most bytes held at a time, since peaks were reset."),
+                   (std::uint32_t, peak_packets,
+                    "Most packets held at a time, since peaks were reset."),
+                   (std::uint64_t, drops, "Packets dropped: ring full."),
+                   (std::uint64_t, dropped_bytes, "Bytes dropped: ring full."),
+                   (std::uint64_t, memory_drops, "Packets dropped: no memory left."),
                    (std::uint64_t, marks, "Packets marked: congestion experienced."))
 };
 
-/// Packets by the time that they waited in a ring, one in eight, drawn at random: the first bucket
-/// is below 2^16 ps, each further one ends at twice the time at which it begins, the last one has
-/// no end.
+/// Histogram of waiting times in a ring, for one packet in eight, drawn at random: the first bucket
+/// is below 2^16 ps, each further one ends at twice its begin, the last one has no end.
 using Waits = std::array<std::uint64_t, 24>;
 inline constexpr std::uint32_t kWaitUnit = 16;  ///< bits of picoseconds below the first bound
 
@@ -83,9 +82,9 @@ class OutputQueues {
   public:
     explicit OutputQueues(const OutputConfig& config);
 
-    /// Packets for this ring will come soon.
+    /// Prefetches the state of a ring for which packets follow.
     void prefetch(RingIndex ring) const { __builtin_prefetch(&rings_[ring.value()]); }
-    /// Takes packets in, those that fit. Calls fate.drop(handle) for each of the others, and
+    /// Queues the packets that fit. Calls fate.drop(handle) for each of the others, and
     /// fate.mark(handle) for each that is to be marked.
     template <class Fate>
     void in(std::span<const Packet> batch, base::Time now, Fate&& fate) {
@@ -99,12 +98,12 @@ class OutputQueues {
         }
     }
 
-    /// Rings whose pace allows it are due from now on. To be called before `out`.
+    /// Makes the rings due whose pace allows it. To be called before `out`.
     void advance(base::Time now) {
         wheel_.take_due(now, [this](std::uint32_t ring) { make_due(ring); });
     }
 
-    /// The packets that a port sends next, as many as there is room for; returns how many.
+    /// Writes the handles of the packets that a port sends next, as many as fit; returns how many.
     std::size_t out(PortIndex port, base::Time now, std::span<std::uint64_t> handles) {
         Port& from = ports_[port.value()];
         std::size_t count = 0;
@@ -115,13 +114,13 @@ class OutputQueues {
         return count;
     }
 
-    /// When `advance` has something to do; never: not until packets come in.
+    /// Next time at which `advance` has work; never() if only new packets bring any.
     [[nodiscard]] base::Time next_due() const { return wheel_.next_due(); }
     [[nodiscard]] bool has_due(PortIndex port) const {
         return ports_[port.value()].due_classes != 0;
     }
 
-    /// Takes out all that is held, whatever the paces: calls drop(handle) for each.
+    /// Removes all packets, regardless of paces: calls drop(handle) for each.
     template <class Drop>
     void drain(Drop&& drop) {
         for (Ring& ring : rings_) {
@@ -133,11 +132,11 @@ class OutputQueues {
 
     // ---- changed while it runs
     void set_rate(RingIndex ring, base::BitRate rate);
-    /// What is held stays, also above the limits. Peaks are no higher than the limits.
+    /// Packets held above the new limits stay. Peaks are cut to the limits.
     void set_limits(RingIndex ring, std::uint32_t packets, base::Bytes bytes);
-    /// See RingConfig.
+    /// Sets RingConfig::mark_bytes.
     void set_mark(RingIndex ring, base::Bytes bytes);
-    /// Peaks are those from here on.
+    /// Resets the peaks.
     void forget_peaks();
 
     [[nodiscard]] std::size_t rings() const { return rings_.size(); }
@@ -161,15 +160,15 @@ class OutputQueues {
     [[nodiscard]] const Waits& waits(RingIndex ring) const { return waits_[ring.value()]; }
     [[nodiscard]] const RingMemory& memory() const { return memory_; }
     [[nodiscard]] const std::optional<SharedMemory>& shared() const { return shared_; }
-    /// Most bytes of frames that all rings of a shared memory held at a time, since peaks were
-    /// forgotten; 0 without a shared memory.
+    /// Most bytes of frames held in the shared memory at a time, since peaks were reset; 0 without
+    /// a shared memory.
     [[nodiscard]] base::Bytes shared_peak_bytes() const { return shared_peak_bytes_; }
 
   private:
     static constexpr std::uint32_t kAhead = 4;
 
-    /// Numbers of 8 bits would be characters to the compiler, which may be part of anything: after
-    /// each that is written it would read all else again.
+    /// 16 bits: an 8-bit type aliases everything, so the compiler would reload all members after
+    /// each write.
     enum class State : std::uint16_t { idle, waits, due };
 
     /// One cache line.
@@ -181,19 +180,19 @@ class OutputQueues {
         std::uint32_t packets = 0;
         std::uint32_t bytes = 0;
         std::uint32_t most_bytes = 0;
-        std::uint32_t mark_bytes = 0;      ///< all are above it: none is marked
-        base::Time next_at;                ///< of its next packet, by its pace
+        std::uint32_t mark_bytes = 0;      ///< packets are marked above; 2^32 - 1: never
+        base::Time next_at;                ///< time of the next packet, by the pace
         std::int64_t ps_per_byte_q20 = 0;  ///< in 2^-20 ps; 0: no pace
         std::uint32_t most_packets = 0;
-        std::int32_t deficit = 0;  ///< bytes that it may send in this turn
+        std::int32_t deficit = 0;  ///< bytes that the ring may send in this turn
         std::uint16_t port = 0;
         std::uint16_t priority = 0;
         State state = State::idle;
     };
     static_assert(sizeof(Ring) == 64);
 
-    /// The due rings of a class of a port, in the order of their turns. Each ring is in it once at
-    /// most, so that it has a place for each.
+    /// Due rings of a class of a port, in the order of their turns. Each ring is in the list once
+    /// at most, so that one place per ring suffices.
     struct DueRings {
         std::vector<std::uint32_t> numbers;  ///< a power of two
         std::uint32_t mask = 0;
@@ -206,7 +205,7 @@ class OutputQueues {
     };
     struct Port {
         std::array<DueRings, kClasses> due;
-        std::uint32_t due_classes = 0;  ///< a bit for each with due rings
+        std::uint32_t due_classes = 0;  ///< a bit for each class with due rings
     };
 
     template <class Fate>
@@ -247,8 +246,8 @@ class OutputQueues {
         }
     }
 
-    /// Of a ring that is never below its limit, as those of a shared memory are, so that others do
-    /// not pay for it: whether it is below its real one, and the memory has taken the packet in.
+    /// Slow path of rings with a shared memory, whose `most_packets` is 0: whether the ring is
+    /// below its real limit and the memory admits the packet.
     [[gnu::noinline]] bool takes_from_shared(const Packet& packet, const Ring& ring) {
         const bool has_room = ring.packets < limits_[packet.ring.value()] &&
                               ring.bytes + packet.bytes <= ring.most_bytes &&
@@ -284,7 +283,7 @@ class OutputQueues {
         return true;
     }
 
-    /// Precondition: it holds packets, and has no place in the wheel or a list.
+    /// Precondition: the ring holds packets, and is neither in the wheel nor in a list.
     void schedule(std::uint32_t number, Ring& ring, base::Time now) {
         if (may_send(ring, now)) {
             make_due(number);
@@ -341,7 +340,7 @@ class OutputQueues {
         return count;
     }
 
-    /// One in eight, as a further cache line for each packet would cost a tenth of the rate.
+    /// Samples one packet in eight: a further cache line per packet would cost a tenth of the rate.
     void see_wait(std::uint32_t number, std::uint32_t waited) {
         drawn_ = drawn_ * 1'664'525 + 1'013'904'223;  // Numerical Recipes' generator
         if (drawn_ >> 29 == 0) {
@@ -349,8 +348,8 @@ class OutputQueues {
         }
     }
 
-    /// A packet of so many bytes leaves. Who was late by less than a packet keeps its pace: the
-    /// next one is the earlier for it. More is not made up for.
+    /// Advances the pace of a ring by a packet. Lateness of less than a packet is made up for by
+    /// the next packet, more is not.
     void pace(Ring& ring, std::uint32_t bytes, base::Time now) const {
         if (ring.ps_per_byte_q20 != 0) {
             const base::Time gap{((std::int64_t{bytes} + overhead_) * ring.ps_per_byte_q20) >> 20};
@@ -366,7 +365,7 @@ class OutputQueues {
         ring.bytes -= first.bytes;
         --ring.packets;
         ++ring.head_place;
-        if (ring.packets == 0) {  // it begins anew in the same chunk, which is in the cache
+        if (ring.packets == 0) {  // reuse the same chunk, which is in the cache
             ring.head_place = ring.tail_place = 0;
         } else if (ring.head_place == RingMemory::kPerChunk) {
             const std::uint32_t empty = ring.head;
@@ -376,7 +375,7 @@ class OutputQueues {
         }
     }
 
-    /// The first due ring of a class, whose turn is over.
+    /// Removes the first due ring of a class, whose turn is over.
     void leave(Port& port, std::uint32_t priority) {
         DueRings& due = port.due[priority];
         ++due.begin;
@@ -395,7 +394,7 @@ class OutputQueues {
     std::optional<SharedMemory> shared_;
     base::Bytes shared_bytes_ = 0;  ///< of the frames held in `shared_`
     base::Bytes shared_peak_bytes_ = 0;
-    std::vector<std::uint32_t> limits_;  ///< packets of each ring, with a shared memory
+    std::vector<std::uint32_t> limits_;  ///< limit in packets of each ring, with a shared memory
     TimingWheel wheel_;
     std::vector<Ring> rings_;
     std::vector<RingCounters> counters_;

@@ -1,8 +1,8 @@
 // Packets of 64 B through paced rings on one core: in a batch, out a batch, as a poll loop has
 // them.
 //
-// Beside the rings: a scan over all rings for those that are due, as the design of 2015 had it, and
-// no ring at all. `items_per_second` are packets.
+// Compared with a scan over all rings for due ones, the design of 2015, and with no rings at all.
+// `items_per_second` are packets.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kBatch = 32;
 constexpr std::size_t kBuffers = 1 << 16;  ///< handles in circulation, of a cache line each
 
-/// Buffers as those of DPDK: the switch reads and writes a cache line of each.
+/// Stand-in for a DPDK buffer: the switch reads and writes a cache line of each.
 struct alignas(64) Buffer {
     std::uint64_t destination = 0;
     std::uint64_t passed = 0;
@@ -93,7 +93,7 @@ void paced_rings(benchmark::State& state) {
     state.counters["dropped"] = static_cast<double>(drops.count);
 }
 
-/// Each ring is asked whether it may send.
+/// Checks each ring in turn.
 void scanned_rings(benchmark::State& state) {
     const auto rings = static_cast<std::uint32_t>(state.range(0));
     const auto depth = static_cast<std::uint32_t>(state.range(1));

@@ -1,4 +1,4 @@
-// What the switch knows of a packet that it holds.
+// Descriptors of packets held by the switch, and messages between its cores.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,27 @@
 namespace daqloom::softswitch {
 
 using PortIndex = base::Index<struct SwitchPortTag, std::uint16_t>;
-/// Of a ring: packets of one destination, or of one class of a port.
+/// Index of a ring, which holds packets of one destination, or of one class of a port.
 using RingIndex = base::Index<struct SwitchRingTag>;
 
-/// Its content is whose who drives the switch: a buffer of DPDK, a frame of a simulation.
+/// A packet. The caller owns the content behind the handle: a DPDK buffer, a simulated frame.
 struct Packet {
     std::uint64_t handle = 0;
     std::uint32_t bytes = 0;  ///< from the destination address on, without the frame check sequence
-    RingIndex ring;           ///< to which it goes
+    RingIndex ring;           ///< destination ring
 };
 static_assert(sizeof(Packet) == 16);
 
-/// What a core of the switch tells another one: a frame for a ring of that, or where an address is.
+/// Message between cores of the switch: a frame for a ring of the receiver, or a learned address.
 struct Message {
     enum class What : std::uint16_t { frame, address };
-    Packet packet;  ///< of an address: it, as the handle, and its VLAN, as the bytes
+    Packet packet;  ///< for `address`: handle = address, bytes = VLAN
     PortIndex ingress{};
     What what = What::frame;
 };
 
-/// Of several cores, each of which has a forwarder of its own: that of this number has the rings of
-/// each port whose number has this remainder.
+/// Share of one core, each with a forwarder of its own: core `number` of `of` owns the rings of the
+/// ports with port % of == number.
 struct Share {
     std::uint32_t number = 0;
     std::uint32_t of = 1;

@@ -1,8 +1,8 @@
-// Which ports are to pause, as rings that they fill are long: lossless towards the sources.
+// Ports to pause because of long rings: lossless towards the sources.
 //
-// A ring above its threshold pauses each port by which more frames for it come; when it has fallen
-// to half of the threshold, these may go on. A port is paused as long as any ring pauses it. That
-// holds up all that comes by that port, also what is for others: the price of losing nothing.
+// A ring above its threshold pauses each port from which more frames for it arrive, until it has
+// fallen to half of the threshold. A port is paused as long as any ring pauses it. A pause holds up
+// all frames of that port, also for other rings: the price of losing nothing.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ class Pauses {
     Pauses(std::size_t rings, std::size_t ports)
         : thresholds_(rings), by_ring_(rings), rings_of_(ports) {}
 
-    /// Packets above which a ring pauses ports; 0: it never does.
+    /// Packets above which a ring pauses ports; 0: never.
     void set_threshold(RingIndex ring, std::uint32_t packets) {
         any_ = any_ || packets > 0;
         thresholds_[ring.value()] = packets;
     }
     [[nodiscard]] bool any() const { return any_; }
 
-    /// A frame for this ring came by a port. Calls out.pause(port, true) if the port is to pause.
+    /// Records a frame for a ring from a port. Calls out.pause(port, true) if the port is to pause.
     template <class Out>
     void came(RingIndex ring, PortIndex ingress, const OutputQueues& queues, Out& out) {
         const std::uint32_t threshold = thresholds_[ring.value()];
@@ -69,8 +69,8 @@ class Pauses {
     bool any_ = false;
     std::vector<std::uint32_t> thresholds_;
     std::vector<std::vector<PortIndex>> by_ring_;  ///< ports that a ring pauses
-    std::vector<RingIndex> long_rings_;            ///< those that pause any
-    std::vector<std::uint32_t> rings_of_;          ///< how many pause each port
+    std::vector<RingIndex> long_rings_;            ///< rings that pause ports
+    std::vector<std::uint32_t> rings_of_;          ///< number of rings that pause each port
 };
 
 }  // namespace daqloom::softswitch

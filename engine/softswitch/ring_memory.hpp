@@ -3,7 +3,7 @@
 //   ring:  head chunk ──> chunk ──> chunk ──> tail chunk        free chunks: the latest used first
 //
 // A ring takes a chunk when its last one is full and gives one back when its first one is empty, so
-// that only what is held at a time is ever touched: 144 rings of 4096 packets could take 9.4 MB.
+// that memory is touched for held packets only: 144 rings of 4096 packets could take 9.4 MB.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace daqloom::softswitch {
 struct Held {
     std::uint64_t handle;
     std::uint32_t bytes;
-    std::uint32_t since;  ///< when it came, in units of 2^16 ps, modulo 2^32 of them: 281 s
+    std::uint32_t since;  ///< time of arrival, in units of 2^16 ps, modulo 2^32 units: 281 s
 };
 
 class RingMemory {
@@ -26,12 +26,12 @@ class RingMemory {
     static constexpr std::uint32_t kNone = 0xffffffff;
     static constexpr std::uint32_t kPerChunk = 63;
 
-    /// For so many packets in rings of which each may have two chunks that are not full.
+    /// Memory for `packets`, with up to two partly filled chunks for each ring.
     RingMemory(std::uint64_t packets, std::uint32_t rings)
         : size_(static_cast<std::uint32_t>((packets + kPerChunk - 1) / kPerChunk + 2 * rings)),
           chunks_(std::make_unique_for_overwrite<Chunk[]>(size_)) {}
 
-    /// None: all are in use.
+    /// Takes a free chunk; kNone if all are in use.
     std::uint32_t take() {
         if (free_ != kNone) [[likely]] {
             const std::uint32_t chunk = free_;
@@ -57,7 +57,7 @@ class RingMemory {
     [[nodiscard]] std::uint32_t& next(std::uint32_t chunk) { return chunks_[chunk].next; }
 
     [[nodiscard]] std::uint32_t used() const { return used_; }
-    /// Ever touched (B).
+    /// Memory ever touched (B).
     [[nodiscard]] std::size_t touched() const { return std::size_t{touched_} * sizeof(Chunk); }
 
   private:

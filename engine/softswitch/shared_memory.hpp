@@ -2,7 +2,7 @@
 // output's dedicated part, then of the pool, up to alpha × what is free of it (Choudhury and Hahne,
 // "Dynamic queue length thresholds for shared-memory packet switches", 1998).
 //
-// It only counts. Of a simulated switch, and of the real one that stands in for such a switch.
+// Accounting only, for simulated switches and for the software switch that emulates one.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 namespace daqloom::softswitch {
 
 struct SharedMemoryConfig {
-    DAQLOOM_FIELDS(SharedMemoryConfig, (base::Bytes, buffer, "All of the memory (B)."),
+    DAQLOOM_FIELDS(SharedMemoryConfig, (base::Bytes, buffer, "Size of the memory (B)."),
                    (base::Bytes, dedicated, "Part spread evenly over `dedicated_ports` (B)."),
-                   (std::uint32_t, dedicated_ports, "Ports that share this part; 0: all."),
+                   (std::uint32_t, dedicated_ports, "Ports that share the dedicated part; 0: all."),
                    (double, alpha, "Dynamic threshold: share of the free rest for one output.",
                     1.0),
                    (base::Bytes, port_limit, "Limit of one output (B); 0: none."),
@@ -81,7 +81,7 @@ class SharedMemory {
         return config_.dedicated + pool * cell_bytes_;
     }
 
-    /// Cells a frame occupies; bytes where memory is not divided into cells.
+    /// Cells of a frame; its bytes if memory is not divided into cells.
     [[nodiscard]] std::int64_t cells_of(base::Bytes frame) const {
         return config_.cell_size == 0
                    ? frame
@@ -92,7 +92,7 @@ class SharedMemory {
         return std::accumulate(cells_.begin(), cells_.end(), std::int64_t{0});
     }
     [[nodiscard]] std::int64_t cells(std::uint32_t port) const { return cells_[port]; }
-    /// Of the pool.
+    /// Cells used of the pool.
     [[nodiscard]] std::int64_t used() const { return used_; }
     [[nodiscard]] std::int64_t pool() const { return pool_; }
     [[nodiscard]] std::int64_t taken() const { return taken_; }

@@ -1,5 +1,4 @@
-// Numbers that wait for their times, in a wheel of slots: to put one in and to take it out costs
-// the same however many wait.
+// A timing wheel: numbers that wait for their times in slots. Insertion and removal are O(1).
 //
 //   slot      0    1    2    3    4   …      one turn: as many slots as the wheel has
 //             |    |    |    |    |
@@ -17,11 +16,11 @@
 
 namespace daqloom::softswitch {
 
-/// A number is due when the slot of its time begins, so up to the width of a slot too early. One
-/// that waits for more than a turn of the wheel is looked at once in each turn.
+/// A number is due when the slot of its time begins: up to the width of a slot early. A number that
+/// waits for more than a turn of the wheel is visited once in each turn.
 class TimingWheel {
   public:
-    /// Of numbers below `numbers`; the width is the power of two of picoseconds below `width`.
+    /// Numbers are below `numbers`; the slot width is `width` rounded down to a power of two (ps).
     TimingWheel(std::uint32_t numbers, base::Time width)
         : shift_(
               static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(width.ps)) - 1)),
@@ -31,12 +30,12 @@ class TimingWheel {
 
     [[nodiscard]] base::Time width() const { return {std::int64_t{1} << shift_}; }
     [[nodiscard]] bool empty() const { return size_ == 0; }
-    /// Whether a time is due: then it need not wait.
+    /// Whether a time is due and needs no wait.
     [[nodiscard]] bool is_due(base::Time at, base::Time now) const {
         return slot_of(at) <= slot_of(now);
     }
 
-    /// Which does not wait already, for a time that is not due at the latest `take_due`.
+    /// Adds a number that does not wait already. `at` was not due at the last `take_due`.
     void put(std::uint32_t number, base::Time at) {
         const std::uint64_t slot = slot_of(at);
         numbers_[number].slot = slot;
@@ -61,7 +60,7 @@ class TimingWheel {
         }
     }
 
-    /// No number is due before; never: none waits.
+    /// Lower bound of the next due time; never() if no number waits.
     [[nodiscard]] base::Time next_due() const {
         if (size_ == 0) {
             return base::Time::never();
@@ -94,7 +93,7 @@ class TimingWheel {
                 --size_;
                 due(number);
             } else {
-                link(number, place);  // in a later turn
+                link(number, place);  // due in a later turn
             }
             number = next;
         }
@@ -115,11 +114,11 @@ class TimingWheel {
     }
 
     std::uint32_t shift_;
-    std::vector<std::uint32_t> heads_;    ///< of each slot of a turn
+    std::vector<std::uint32_t> heads_;    ///< list of each slot
     std::vector<std::uint64_t> waiting_;  ///< a bit for each slot in which numbers wait
     struct Number {
-        std::uint64_t slot = 0;      ///< of its time
-        std::uint32_t next = kNone;  ///< in the same place
+        std::uint64_t slot = 0;      ///< slot number of the time
+        std::uint32_t next = kNone;  ///< next number in the same list
     };
     std::vector<Number> numbers_;
     std::uint64_t begin_ = 0;  ///< the first slot that has not been taken
