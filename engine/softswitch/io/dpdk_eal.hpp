@@ -11,8 +11,8 @@ namespace daqloom::softswitch::io {
 
 class Eal {
   public:
-    /// With EAL's own arguments, without the name of a program. Fails with one sentence, also where
-    /// the process has one already.
+    /// Starts DPDK with the arguments of EAL, without a program name. Fails with one sentence, also
+    /// if the process has started DPDK before.
     static base::expected<Eal> start(std::span<const std::string> arguments);
 
     Eal(Eal&& other) noexcept : is_there_(std::exchange(other.is_there_, false)) {}

@@ -14,7 +14,7 @@ base::expected<Exchange> Exchange::make(std::uint32_t cores, std::uint32_t messa
     Exchange made(cores);
     const std::uint64_t unique = rte_rdtsc() & 0xffff;
     for (std::uint32_t number = 0; number < cores * cores; ++number) {
-        if (number / cores == number % cores) {  // nobody tells itself
+        if (number / cores == number % cores) {  // no ring from a core to itself
             made.rings_.push_back(nullptr);
             continue;
         }

@@ -1,4 +1,4 @@
-// What the cores of a switch tell one another: a ring in memory from each to each other one.
+// Messages between the cores of a switch: a ring in memory for each ordered pair.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace daqloom::softswitch::io {
 
 class Exchange {
   public:
-    /// `messages`: that each ring holds, less one; a power of two.
+    /// `messages`: capacity of each ring plus 1, a power of two.
     static base::expected<Exchange> make(std::uint32_t cores, std::uint32_t messages = 4096);
     Exchange(Exchange&& other) noexcept;
     Exchange& operator=(Exchange&&) = delete;
     ~Exchange();
 
-    /// Returns how many of the messages there was room for. From one thread for each `from`.
+    /// Returns the number of messages that fit. One thread per `from`.
     std::size_t put(std::uint32_t from, std::uint32_t to, std::span<const Message> messages);
-    /// Returns how many there were. From one thread for each `to`.
+    /// Returns the number of messages taken. One thread per `to`.
     std::size_t take(std::uint32_t from, std::uint32_t to, std::span<Message> messages);
     [[nodiscard]] std::size_t waiting(std::uint32_t from, std::uint32_t to) const;
 

@@ -1,5 +1,5 @@
-// How many bytes cross the memory for each byte forwarded, where the processor does not count it:
-// by the bandwidth that is left to copies on other cores.
+// Memory traffic per forwarded byte, measured without counters of the processor: by the bandwidth
+// that is left to copies on other cores.
 //
 //   one core   turns of the switch, 32 frames each      all others   copies of 64 MiB, timed
 //
@@ -7,9 +7,9 @@
 //   long ring    of 65 536 frames, 100 MB: each goes to memory and comes back
 //
 // Null devices copy each frame in and out, as a network card does. Both rings forward at the same
-// rate, so that what else the cores share is the same, and what the copies lose from the one to
-// the other is what the frames take; less, as long as the copies do not take all that the memory
-// has, as that of a single core do not.
+// rate, so that all other shared resources are loaded equally, and the copies lose what the frames
+// take. The result is a lower bound if the copies do not saturate the memory, as those of a single
+// core do not.
 #include <benchmark/benchmark.h>
 #include <rte_cycles.h>
 #include <rte_lcore.h>
@@ -52,7 +52,7 @@ Eal started() {
     return eal;
 }
 
-/// It binds the thread that starts it to one core.
+/// EAL binds the thread that starts it to one core.
 void start_eal() { static const Eal eal = std::async(std::launch::async, started).get(); }
 
 /// Frames from one device to another one, through a ring in which so many wait.
@@ -68,7 +68,7 @@ class Way {
             loop_.turn();
         }
         queues.set_rate(kRing, {});
-        while (loop_.counters().sent < 2 * PollLoop::kBatch) {  // until it leaves at that pace
+        while (loop_.counters().sent < 2 * PollLoop::kBatch) {  // until frames leave at that pace
             loop_.turn();
         }
     }
@@ -140,7 +140,7 @@ class Turning {
 /// Copies on all cores but one.
 class Copies {
   public:
-    /// Copies until the clock has gone so far; returns how many bytes.
+    /// Copies for `cycles` of the clock; returns the number of bytes.
     double run(std::uint64_t cycles) {
         std::vector<std::future<double>> copied;
         for (std::size_t core = 0; core < from_.size(); ++core) {
@@ -208,7 +208,7 @@ void beside_copies(benchmark::State& state) {
     state.counters["copied_beside_memory"] = Counter(copied[1] / seconds[1], Counter::kDefaults);
     state.counters["forwarded_caches_bps"] = Counter(8 * forwarded[0] / seconds[0]);
     state.counters["forwarded_memory_bps"] = Counter(8 * rate);
-    // A copy reads each byte and, past the caches, writes it: two that cross the memory.
+    // A copy reads each byte and writes it past the caches: two bytes cross the memory.
     state.counters["memory_bytes_per_byte"] = Counter(2 * lost / rate);
 }
 

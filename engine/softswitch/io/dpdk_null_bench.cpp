@@ -1,8 +1,8 @@
 // Frames of 64 or 1518 B from a device that always has some to one that takes all, on one core.
 //
 //   through_rings   headers, a rule for each destination, its paced ring
-//   scanned_rings   as the design of 2015: the same look at headers, a scan over all rings
-//   forwarded       buffers from one device to the other, which nobody looks at
+//   scanned_rings   the design of 2015: the same parsing of headers, a scan over all rings
+//   forwarded       buffers from one device to the other, unread
 //
 // `items_per_second` are frames sent. Null devices give buffers as their pool has them: each has
 // the headers of one of the destinations from the start.
@@ -51,8 +51,8 @@ int huge_pages() {
 bool has_huge_pages = false;
 
 Eal started() {
-    // As in production where the machine has reserved them (all buffers take 420), which saves the
-    // look-up of a page for each buffer; else as any user may run it.
+    // Huge pages if the machine has reserved enough (all buffers take 420), which saves a page
+    // look-up for each buffer; else ordinary pages, which any user has.
     constexpr int needed = 550;
     has_huge_pages = huge_pages() >= needed;
     std::vector<std::string> words{"--no-pci",
@@ -131,7 +131,7 @@ void through_rings(benchmark::State& state) {
     state.counters["received"] = static_cast<double>(loop.counters().received);
 }
 
-/// With only what it needs: rings of one size, no counters.
+/// Minimal: rings of one size, no counters.
 void scanned_rings(benchmark::State& state) {
     auto destinations = static_cast<std::uint32_t>(state.range(0));
     const auto depth = static_cast<std::uint32_t>(state.range(1));

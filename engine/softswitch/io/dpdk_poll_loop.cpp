@@ -48,7 +48,7 @@ PollLoop::PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange)
     }
 }
 
-/// What is still held is given back.
+/// Releases the frames still held.
 PollLoop::~PollLoop() {
     OutputQueues& queues = forwarder_.queues();
     queues.drain([this](std::uint64_t handle) { drop(handle); });
@@ -126,7 +126,7 @@ void PollLoop::tell(std::uint32_t core, const Message& message) {
     }
 }
 
-/// A core that is far behind loses what it is told: waiting for it would hold up all other ports.
+/// Messages to a core that is far behind are dropped: waiting would hold up all other ports.
 void PollLoop::send_told(std::uint32_t core) {
     Telling& telling = telling_[core];
     const std::span all(telling.messages.data(), telling.count);
@@ -172,7 +172,7 @@ std::size_t PollLoop::send(std::size_t port, Time now) {
 }
 
 void PollLoop::run(Time longest_sleep) {
-    constexpr int kIdleTurns = 100;  // before it sleeps
+    constexpr int kIdleTurns = 100;  // idle turns before a sleep
     int idle = 0;
     while (!stops_.load(std::memory_order_relaxed)) {
         idle = turn() ? 0 : idle + 1;
@@ -180,7 +180,7 @@ void PollLoop::run(Time longest_sleep) {
             sleep(longest_sleep);
         }
     }
-    stops_.store(false, std::memory_order_relaxed);  // it may run again
+    stops_.store(false, std::memory_order_relaxed);  // `run` may be called again
     do_what_is_asked();
 }
 
@@ -196,7 +196,7 @@ void PollLoop::sleep(Time longest) {
     }
 }
 
-/// The lock orders this after what the sleeper has looked at, so that it misses nothing.
+/// The lock orders the wake-up after the checks of the sleeper, so that none is missed.
 void PollLoop::wake() {
     { const std::lock_guard lock(sleeping_); }
     awake_.notify_one();
@@ -253,7 +253,7 @@ void PollLoop::pause(PortIndex port, bool on) { send_pause(port.value(), on); }
 void PollLoop::send_pause(std::size_t port, bool on) {
     rte_mbuf* buffer = rte_pktmbuf_alloc(devices_.buffers());
     if (buffer == nullptr) {
-        return;  // it is sent again, and what comes meanwhile has no buffer either
+        return;  // it is repeated, and arriving frames have no buffer either
     }
     constexpr std::size_t size = 60;
     auto* const frame = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_append(buffer, size));
@@ -284,7 +284,7 @@ void PollLoop::mark(std::uint64_t handle) {
     }
 }
 
-/// The same buffer, to be sent once more: nobody writes to it.
+/// Shares the buffer by its reference count: a shared buffer is never written.
 std::uint64_t PollLoop::copy(std::uint64_t handle) {
     for (rte_mbuf* each = buffer_of(handle); each != nullptr; each = each->next) {
         rte_mbuf_refcnt_update(each, 1);

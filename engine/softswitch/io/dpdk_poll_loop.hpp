@@ -1,6 +1,6 @@
-// Frames from devices of DPDK into the switch, and out of it, in turns of a core. One core does it
-// all, or each of several has its share of the ports (see Share) and of their receive queues, and
-// tells others what is theirs.
+// The poll loop of a core: moves frames from DPDK devices into the switch and out of it, turn by
+// turn. With several cores each owns a share of the ports (see Share) and of the receive queues,
+// and sends frames for other ports to the cores that own them.
 #pragma once
 
 #include <array>
@@ -21,61 +21,61 @@
 namespace daqloom::softswitch::io {
 
 struct LoopCounters {
-    DAQLOOM_FIELDS(LoopCounters, (std::uint64_t, turns, "Turns over all ports."),
-                   (std::uint64_t, idle_turns, "Turns in which nothing came or left."),
-                   (std::uint64_t, received, "Frames taken from devices."),
-                   (std::uint64_t, sent, "Frames given to devices."),
-                   (std::uint64_t, pauses, "Pause frames sent, those that end a pause included."),
-                   (std::uint64_t, behind,
-                    "Frames dropped, as the core of their port was behind with those of others."))
+    DAQLOOM_FIELDS(
+        LoopCounters, (std::uint64_t, turns, "Turns over all ports."),
+        (std::uint64_t, idle_turns, "Turns without a frame received or sent."),
+        (std::uint64_t, received, "Frames received from devices."),
+        (std::uint64_t, sent, "Frames passed to devices."),
+        (std::uint64_t, pauses, "Pause frames sent, those that end a pause included."),
+        (std::uint64_t, behind,
+         "Frames dropped: the core of their port was too far behind with frames from other cores."))
 };
 
 class PollLoop {
   public:
     static constexpr std::size_t kBatch = 32;
 
-    /// These outlive it, and the forwarder belongs to the thread of `turn`. `exchange`: with other
-    /// cores; it may be null if there are none.
+    /// The arguments outlive the loop; the forwarder belongs to the thread of `turn`. `exchange`:
+    /// to other cores, null if there are none.
     PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange = nullptr);
     ~PollLoop();
     PollLoop(const PollLoop&) = delete;
     PollLoop& operator=(const PollLoop&) = delete;
 
-    /// Looks at all ports once. True: something came or left.
+    /// Polls all ports once. Returns whether a frame was received or sent.
     bool turn();
-    /// Turns until `stop`, from any thread; sleeps for at most so long while nothing comes and
-    /// nothing is due. Zero: never.
+    /// Turns until `stop`, which any thread may call. Sleeps up to `longest_sleep` while no frame
+    /// arrives and no ring is due; zero: never.
     void run(base::Time longest_sleep);
     void stop() {
         stops_.store(true, std::memory_order_relaxed);
         wake();
     }
 
-    /// From any thread: does this between two turns, and returns when it is done. While `run` runs,
-    /// which does not sleep on it.
+    /// From any thread, while `run` runs: executes `what` between two turns, wakes `run` for it,
+    /// and returns when it is done.
     void do_between(const std::function<void()>& what);
 
-    /// Whether frames are taken from devices, as they are at first. From the thread of `turn`.
+    /// Whether frames are received from devices; initially true. From the thread of `turn`.
     void set_open(bool is_open) { is_open_ = is_open; }
 
     [[nodiscard]] const LoopCounters& counters() const { return counters_; }
-    /// Frames that the switch does not hold, but no device has taken yet; also those that this core
-    /// has not heard of yet.
+    /// Frames on the way from rings to devices, and messages not yet sent or taken by this core.
     [[nodiscard]] std::size_t waiting() const;
     [[nodiscard]] base::Time now() const;
 
     // ---- called by the forwarder
     void drop(std::uint64_t handle);
     std::uint64_t copy(std::uint64_t handle);
-    /// Tells the other end of a port's link, by pause frames (IEEE 802.3, annex 31B), of which one
-    /// holds for 3.4 ms at 10 Gb/s and is sent again every millisecond.
+    /// Sends a pause frame to the link partner (IEEE 802.3, annex 31B). One holds for 3.4 ms at 10
+    /// Gb/s and is repeated every millisecond.
     void pause(PortIndex port, bool on);
-    /// Only where nobody else holds the frame, and it can say so.
+    /// Marks the frame if its buffer is not shared and its IP header is ECN capable.
     void mark(std::uint64_t handle);
     void tell(std::uint32_t core, const Message& message);
 
   private:
-    /// What a port has been given to send, and has not taken.
+    /// Frames of a port that its device has not taken yet.
     struct Sending {
         std::array<std::uint64_t, kBatch> handles;
         std::size_t count = 0;
@@ -86,7 +86,7 @@ class PollLoop {
         std::uint16_t port = 0;
         std::uint16_t queue = 0;
     };
-    /// What another core is to be told next.
+    /// Messages to be sent to another core.
     struct Telling {
         std::array<Message, kBatch> messages;
         std::size_t count = 0;
@@ -104,7 +104,7 @@ class PollLoop {
 
     Forwarder& forwarder_;
     Devices& devices_;
-    /// Of a turn; here, so that it is not cleared in each.
+    /// Scratch array of a turn: a member, so that it is not cleared in each turn.
     std::array<Arrived, kBatch> batch_{};
     Exchange* exchange_;
     std::vector<Input> inputs_;           ///< of this core

@@ -1,5 +1,4 @@
-// The poll loop over devices that are rings in memory: what a test puts into one comes in by a
-// port.
+// The poll loop over devices that are rings in memory: a test puts frames in as input of a port.
 #include "softswitch/io/dpdk_poll_loop.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +42,7 @@ void start_eal() {
 
 constexpr std::uint32_t kBuffers = 2'047;
 
-/// A switch of so many ports, at whose other ends the test is.
+/// A switch with the test at the other ends of its ports.
 class Wired {
   public:
     explicit Wired(const ForwarderConfig& config)
@@ -121,7 +120,7 @@ ForwarderConfig config_of(std::uint16_t ports, RingConfig each = {}) {
     return config;
 }
 
-/// Of 60 B, from and to hosts with these numbers; 255: all.
+/// A frame of 60 B from host `from` to host `to`; 255: broadcast.
 std::vector<std::uint8_t> frame(int from, int to, int mark) {
     std::vector<std::uint8_t> bytes(60);
     if (to == 255) {
@@ -195,7 +194,7 @@ TEST(PollLoop, AStuckPortHurtsNoOther) {
 }
 
 TEST(PollLoop, AFullRingDelaysNoOtherOfItsPortByMoreThanABatch) {
-    // Of port 1 host 2 has a ring with the slowest pace, which is full, and host 3 one without.
+    // At port 1, host 2 has a full ring with the slowest pace, and host 3 a ring without a pace.
     ForwarderConfig config = config_of(2);
     config.output.rings.push_back({.port = PortIndex(1), .rate = kLeastPace, .packets = 100});
     config.output.rings.push_back({.port = PortIndex(1)});
@@ -213,7 +212,7 @@ TEST(PollLoop, AFullRingDelaysNoOtherOfItsPortByMoreThanABatch) {
     }
     EXPECT_EQ(wired.forwarder().queues().held_packets(RingIndex(2)), 100U);
     std::ignore = wired.taken(1);
-    // What comes behind a batch for the full ring leaves in the turn in which it came in.
+    // A frame behind a batch for the full ring leaves in the turn in which it came in.
     for (std::size_t i = 0; i < PollLoop::kBatch; ++i) {
         wired.put(0, frame(1, i + 1 < PollLoop::kBatch ? 2 : 3, 3));
     }
@@ -259,8 +258,7 @@ TEST(PollLoop, WhatIsHeldAtTheEndIsGivenBack) {
     EXPECT_EQ(wired.buffers_free(), kBuffers);
 }
 
-/// Rates and rules are changed by the thread of the loop, between two turns.
-/// So many cores over the devices of a switch.
+/// The cores of a switch, over its devices.
 class Cores {
   public:
     Cores(const ForwarderConfig& config, Devices& devices, std::uint32_t cores)
@@ -353,7 +351,7 @@ TEST(PollLoop, ACoreThatIsBehindLosesWhatIsCounted) {
         }
         came += wired.taken(1).size();
         EXPECT_EQ(came + dropped(), sent);
-        for (int i = 0; i < 5; ++i) {  // held by nobody but the ring between the cores
+        for (int i = 0; i < 5; ++i) {  // held only by the ring between the cores
             wired.put(0, frame(0, 255, 1));
         }
         cores.loop(0).turn();

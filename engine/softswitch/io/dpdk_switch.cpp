@@ -58,12 +58,12 @@ base::expected<Workers> workers_of(const SwitchConfig& config, Devices& devices,
 }  // namespace
 
 struct Switch::Running {
-    std::mutex alive;  ///< held while cores are spoken to, and to end them
-    Workers workers;   ///< none: it has stopped
+    std::mutex alive;  ///< held for access to the cores, and to end them
+    Workers workers;   ///< empty after the stop
     Devices* devices = nullptr;
     std::thread thread;
 
-    /// The whole life of the switch; `started` is told when its cores turn, or why they do not.
+    /// Body of the main thread; `started` is fulfilled when the cores turn, or with the error.
     void live(const SwitchConfig& config, std::promise<base::expected<void>>& started) {
         auto eal = Eal::start(config.eal);
         if (!eal) {
@@ -98,17 +98,17 @@ struct Switch::Running {
         rte_eal_mp_wait_lcore();
         workers.clear();  // before the devices, whose buffers they hold
     }
-    /// Between two turns of each core, one after the other; not, if it has stopped.
+    /// Calls `what` for each core, between two of its turns; a stopped switch has no cores.
     void between(const std::function<void(Worker&)>& what) {
         const std::lock_guard lock(alive);
         for (const std::unique_ptr<Worker>& worker : workers) {
             worker->loop.do_between([&] { what(*worker); });
         }
     }
-    /// Adds what a core knows.
+    /// Adds the state and counters of a core.
     void add(const Worker& worker, SwitchState& state) const {
         const Forwarder& forwarder = worker.forwarder;
-        if (state.ports.empty()) {  // the first one
+        if (state.ports.empty()) {  // first core
             state.ports.resize(devices->size());
             state.rings.resize(forwarder.queues().rings());
             for (std::size_t port = 0; port < devices->size(); ++port) {
@@ -187,7 +187,7 @@ bool Switch::drain(Time timeout) {
         std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout.ps / 1000);
     running_->between([](Worker& worker) { worker.loop.set_open(false); });
     while (true) {
-        // All cores are closed, and tell others no more: what one has told, the other counts.
+        // No core receives, so messages in transit, counted at their receiver, only decrease.
         bool is_empty = true;
         running_->between([&](const Worker& worker) {
             is_empty =

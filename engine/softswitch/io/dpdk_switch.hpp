@@ -1,5 +1,4 @@
-// The software switch as a whole: DPDK's environment, its devices, the forwarder, and the thread in
-// which they turn.
+// The complete software switch: DPDK, its devices, and a forwarder and a poll loop for each core.
 #pragma once
 
 #include <functional>
@@ -22,17 +21,18 @@ struct SwitchConfig {
         (std::vector<std::string>, eal, "Arguments of DPDK's environment: cores, memory, devices."),
         (DevicesConfig, devices, "Devices of the ports."),
         (ForwarderConfig, forwarder, "Rings, rules and addresses."),
-        (std::uint32_t, cores, "Cores, the first ones of EAL: each has its share of the ports.", 1),
+        (std::uint32_t, cores,
+         "Number of cores, the first ones of EAL; each owns a share of the ports.", 1),
         (base::Time, longest_sleep,
-         "Longest sleep while nothing comes and nothing is due; 0: it polls all the time."))
+         "Longest sleep while no frame arrives and no ring is due; 0: it polls all the time."))
 };
 
-/// What stands and what has been counted, at one moment between two turns.
+/// State and counters, each core read between two of its turns.
 struct SwitchState {
     struct Port {
         DeviceCounters device;
         PortCounters frames;
-        std::uint32_t addresses = 0;  ///< learned there, also those too old
+        std::uint32_t addresses = 0;  ///< learned at the port, expired ones included
     };
     struct Ring {
         RingCounters counters;
@@ -46,32 +46,32 @@ struct SwitchState {
     MacTableCounters addresses;
     std::size_t known_addresses = 0;
     std::size_t rules = 0;
-    base::Bytes ring_memory = 0;  ///< ever touched
-    base::Bytes shared_peak = 0;  ///< of all rings at a time; 0 without a shared memory
+    base::Bytes ring_memory = 0;  ///< memory ever touched
+    base::Bytes shared_peak = 0;  ///< most bytes of all rings at a time; 0 without a shared memory
     std::uint32_t free_buffers = 0;
-    base::Time at;  ///< since its start
+    base::Time at;  ///< time since the start
 };
 
-/// One for a process and its life: DPDK starts once. Its threads are those of EAL, so that no other
-/// thread of the process is bound to the switch's cores. All calls may come from any thread.
+/// At most one per process, as DPDK starts once. The cores run in threads of EAL, so that no other
+/// thread of the process is bound to them. All functions are thread-safe.
 class Switch {
   public:
-    /// It takes no frames before `open`, so that rules are there before the first one.
+    /// Frames are received only after `open`, so that rules can be set before the first frame.
     static base::expected<std::unique_ptr<Switch>> start(const SwitchConfig& config);
-    /// Stops it.
+    /// Stops the switch.
     ~Switch();
 
     void open();
-    /// Between two turns of a core, for the forwarder of each in turn: no frame is lost, nor does
-    /// one that goes through one core see half of what changes.
+    /// Calls `what` for the forwarder of each core in turn, between two turns of that core: no
+    /// frame is lost, and no frame in one core meets half of a change.
     void change(const std::function<void(Forwarder&)>& what);
     [[nodiscard]] SwitchState state();
-    /// Whether the link of each port is up; no core is held up for it.
+    /// Whether the link of each port is up; holds up no core.
     [[nodiscard]] std::vector<bool> links();
-    /// Takes no more frames from devices, and waits until those that it holds have left at their
-    /// pace. False: some are left after this time.
+    /// Stops receiving, and waits until the frames held have left at their pace. Returns false if
+    /// some are left after `timeout`.
     bool drain(base::Time timeout);
-    /// What is held is dropped. Changes nothing any more.
+    /// Drops the frames held and ends the threads; later calls have no effect.
     void stop();
 
   private:

@@ -36,7 +36,7 @@ constexpr std::uint32_t kCheckSequence = 4;
 constexpr std::uint32_t kWireOverhead = 20;        ///< preamble and gap
 constexpr std::uint32_t kCollectors = 0x0a000000;  ///< 10.0.0.0
 
-/// A datagram of UDP to a destination; the rest of the frame is not looked at.
+/// Headers of a UDP datagram to a destination; the payload is unused.
 void write_headers(std::uint8_t* frame, std::uint32_t destination) {
     std::fill_n(frame, 42, std::uint8_t{0});
     frame[0] = frame[6] = 2;
@@ -72,8 +72,8 @@ base::expected<void> check(const TrialConfig& config) {
         !std::has_single_bit(config.descriptors) || config.descriptors < 64 ||
         config.descriptors > 65'536) {
         return base::failure(std::string(
-            "a trial with 1 to 65536 destinations, rings of 1 to 1000000 packets, frames of 64 to "
-            "2000 B and a power of two of descriptors, 64 to 65536, is what there can be"));
+            "trial out of range; expected 1 to 65536 destinations, rings of 1 to 1000000 packets, "
+            "frames of 64 to 2000 B, and a power of two of descriptors, 64 to 65536"));
     }
     return {};
 }
@@ -84,11 +84,11 @@ Time time_of(clockid_t clock) {
     return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
 }
 
-/// A number that grows by the time in which this thread does not run. One that never sleeps does
-/// not run where its core is taken away: by another thread, or by the host of a virtual machine.
+/// A clock of the time in which this thread does not run. A thread that never sleeps does not run
+/// while its core is taken by another thread or by the host of a virtual machine.
 Time time_away() { return time_of(CLOCK_MONOTONIC) - time_of(CLOCK_THREAD_CPUTIME_ID); }
 
-/// A thread of DPDK's own has a cache of buffers.
+/// Registers this thread with DPDK, which gives it a cache of buffers.
 struct OwnThread {
     OwnThread() { rte_thread_register(); }
     ~OwnThread() { rte_thread_unregister(); }
@@ -148,7 +148,7 @@ struct Trials::Set {
         return frames;
     }
 
-    /// Sends so many frames that come next, as many as there are buffers for; returns how many.
+    /// Sends the next `count` frames, at most a batch; returns their number, drops included.
     std::size_t send(std::size_t count, TrialResult& result) {
         std::array<rte_mbuf*, kBatch> frames;
         count = std::min(count, frames.size());
@@ -174,7 +174,7 @@ struct Trials::Set {
         return count;
     }
 
-    /// Rings get by turns the pace of all trials, and one that twice this load would keep.
+    /// Alternates the pace of the rings between that of the trials and twice their share of load.
     void change_paces(double frames_per_second, TrialResult& result) {
         const double share =
             8.0 * (config.frame_bytes + kWireOverhead) * frames_per_second / config.destinations;
@@ -188,7 +188,7 @@ struct Trials::Set {
         });
     }
 
-    /// While another core runs the switch.
+    /// Runs a trial, with the switch on another core.
     TrialResult trial(double frames_per_second, Time duration, Time change_every) {
         Time switch_away;
         std::thread switches([this, &switch_away] {
@@ -216,7 +216,7 @@ struct Trials::Set {
         const auto between_changes = static_cast<std::uint64_t>(cycles * change_every.seconds());
         std::uint64_t change_at = change_every > Time::zero() ? begin + between_changes : end + 1;
         std::uint64_t now = begin;
-        // What is late is sent at once, but not after the trial: that would stretch it.
+        // Late frames are sent at once, but not after the trial: that would stretch it.
         while (result.offered < result.intended && (now = rte_rdtsc()) <= end &&
                !stops.load(std::memory_order_relaxed)) {
             const auto due = std::min(
