@@ -1,5 +1,5 @@
-// Buffers of running units, for Python. What is wrong with arguments is ValueError, what is wrong
-// with the other side ConnectionError, with one sentence.
+// Buffers of running units, for Python. Invalid arguments raise ValueError, failures of the other
+// side ConnectionError, with one sentence.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,7 @@ using live::AttachedBuffer;
 
 namespace {
 
-/// Ctrl-C ends a wait.
+/// Length of a slice of a wait, between which Ctrl-C is handled.
 constexpr base::Time kSlice = base::milliseconds(100);
 
 base::Time until(double timeout_s) {
@@ -46,7 +46,7 @@ AttachedBuffer attached(const std::string& name, live::BufferSide side, double t
     return std::move(*made);
 }
 
-/// Sleeps in slices until `is_done`; false: not by then.
+/// Sleeps in slices until `is_done`; returns false after `timeout_s`.
 template <class Sleep, class Done>
 bool wait(double timeout_s, const Sleep& sleep, const Done& is_done) {
     const base::Time deadline = until(timeout_s);
@@ -94,7 +94,7 @@ class Writer {
   private:
     AttachedBuffer unit_;
     live::BufferWriter writer_;
-    std::uint64_t seen_ = 0;  ///< acknowledged when there was no room
+    std::uint64_t seen_ = 0;  ///< acknowledged count when there was no room
 };
 
 class Reader {
@@ -149,47 +149,47 @@ class Served {
 
 void bind_buffers(nb::module_& module) {
     using namespace nb::literals;
-    nb::class_<Writer>(
-        module, "BufferWriter",
-        "The writing side of a unit's buffer. Waits up to `timeout_s` for the unit. "
-        "ConnectionError if it does not come, or somebody else has this side. Not for several "
-        "threads at once.")
+    nb::class_<Writer>(module, "BufferWriter",
+                       "The writing side of a unit's buffer. Waits up to `timeout_s` for the unit. "
+                       "ConnectionError if the unit does not come, or this side is in use. Not for "
+                       "several threads at once.")
         .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
         .def("reserve", &Writer::reserve, "bytes"_a,
-             "Room for a piece of up to so many bytes, which is this process's until the next "
-             "`reserve` or `commit`; None: the other side must acknowledge first.")
+             "Reserves room for a piece of up to this size, valid until the next `reserve` or "
+             "`commit`; None: no room until the other side acknowledges.")
         .def("commit", &Writer::commit, "tag"_a, "bytes"_a,
-             "The first bytes of what was reserved are complete; `tag`: the MFP's number.")
+             "Commits the first bytes of the reserved room as a piece; `tag`: number of the MFP.")
         .def("wait", &Writer::wait_for_room, "timeout_s"_a,
-             "Sleeps until more is acknowledged than when there was no room, or the unit is gone.")
+             "Sleeps until more is acknowledged than at the last failed `reserve`, or the unit is "
+             "gone.")
         .def("close", &Writer::close,
-             "No more will be committed: the reader knows that it is at the end.")
+             "Closes the buffer: the reader reaches the end after the last committed piece.")
         .def_prop_ro("committed", &Writer::committed,
-                     "Pieces that were ever committed, by writers before this one as well.")
+                     "Number of pieces committed, by earlier writers as well.")
         .def_prop_ro("acknowledged", &Writer::acknowledged,
-                     "Of these, what the reader does not need any more.")
+                     "Number of pieces acknowledged by the reader.")
         .def_prop_ro("is_abandoned", &Writer::is_abandoned, "The unit is gone.");
-    nb::class_<Reader>(
-        module, "BufferReader",
-        "The reading side of a unit's buffer. A new reader reads again what the one before had not "
-        "acknowledged. Else as BufferWriter.")
+    nb::class_<Reader>(module, "BufferReader",
+                       "The reading side of a unit's buffer. A new reader reads the pieces again "
+                       "that the one before had not acknowledged. Otherwise as BufferWriter.")
         .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
         .def("next", &Reader::next,
-             "Tag and bytes of the next piece, to be read only until it is acknowledged; None: "
-             "there is none yet. ConnectionError if the writer has damaged the buffer.")
+             "Tag and bytes of the next piece, valid until it is acknowledged; None: there is none "
+             "yet. ConnectionError if the writer has damaged the buffer.")
         .def("acknowledge", &Reader::acknowledge,
-             "The oldest piece that was read is not needed any more. False: there is none.")
-        .def("wait", &Reader::wait_for_piece, "timeout_s"_a,
-             "Sleeps until there is a piece, the end, or the unit is gone. False: not by then.")
+             "Acknowledges the oldest piece read. False: there is none.")
+        .def(
+            "wait", &Reader::wait_for_piece, "timeout_s"_a,
+            "Sleeps until there is a piece, the end, or the unit is gone. False after the timeout.")
         .def_prop_ro("outstanding", &Reader::outstanding,
-                     "Pieces that were read and are not acknowledged.")
+                     "Number of pieces read and not acknowledged.")
         .def_prop_ro("is_at_end", &Reader::is_at_end,
-                     "The writer has closed the buffer, and all is read.")
+                     "Whether the writer has closed the buffer and all pieces are read.")
         .def_prop_ro("is_abandoned", &Reader::is_abandoned, "The unit is gone.");
     nb::class_<Served>(module, "ServedBuffer")
         .def(nb::init<const std::string&, std::int64_t, std::uint32_t>(), "name"_a, "bytes"_a,
              "pieces"_a)
-        .def("close", &Served::close, "Both sides see that it is gone.");
+        .def("close", &Served::close, "Closes the buffer; both sides detect that it is gone.");
 }
 
 const Subject buffers(bind_buffers);

@@ -18,11 +18,11 @@ using protocol::EventSizeConfig;
 
 namespace {
 
-/// Values with the times that each was seen, both above 0 in sum and at least 0.
+/// Measured values with their counts; all at least 0, both sums above 0.
 void set_measured(DelayDistribution& delay, const std::vector<Time>& values,
                   const std::vector<double>& counts) {
     if (values.size() != counts.size()) {
-        throw nb::value_error("as many counts are needed as values");
+        throw nb::value_error("numbers of counts and values differ; give one count for each value");
     }
     delay.values.clear();
     delay.seen_up_to.clear();
@@ -34,7 +34,7 @@ void set_measured(DelayDistribution& delay, const std::vector<Time>& values,
         }
     }
     if (delay.values.empty()) {
-        throw nb::value_error("no delay has been measured");
+        throw nb::value_error("measured delays are empty; give a value with a count above 0");
     }
     delay.kind = DelayDistribution::Kind::measured;
 }

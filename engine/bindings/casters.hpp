@@ -1,5 +1,5 @@
-// What types are in Python: those of the standard library, and small ones of the engine. A time is
-// a float (s), a rate a number (bits per second), an index a number from 0, or -1 for none, and an
+// Type casters: types of the standard library, and small ones of the engine. In Python a time is a
+// float (s), a rate a number (bits per second), an index a number from 0, or -1 for none, and an
 // entry of a table a tuple.
 #pragma once
 
@@ -36,7 +36,7 @@ inline constexpr bool is_index = false;
 template <class Tag, class Number>
 inline constexpr bool is_index<base::Index<Tag, Number>> = true;
 
-/// What Python sees of a value.
+/// Python representation of a value.
 inline double seen(base::Time time) { return time.seconds(); }
 inline std::int64_t seen(base::BitRate rate) { return rate.bps; }
 template <class Tag, class Number>
@@ -55,7 +55,7 @@ inline auto seen(const protocol::EventSizeConfig::Bin& bin) {
 template <class Value>
 using Seen = decltype(seen(std::declval<const Value&>()));
 
-/// Takes what Python means; false: that is no such value.
+/// Converts from the Python representation; false if the value is out of range.
 template <class Value>
 bool take(const Seen<Value>& given, Value& value) {
     if constexpr (is_index<Value>) {

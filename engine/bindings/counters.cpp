@@ -45,12 +45,12 @@ std::string name_in_python(std::string name) {
     return is_time(name) ? name.substr(0, name.size() - 2) + "s" : name;
 }
 
-/// What a counter means.
+/// Name and meaning of a counter.
 struct KnownCounter {
     DAQLOOM_FIELDS(KnownCounter,
-                   (std::string, name, "In `Counters.by_name`; * stands for any cause."),
-                   (std::string, meaning, "What is counted."),
-                   (bool, is_gauge, "What is so now; readings are not summed."))
+                   (std::string, name, "Name in `Counters.by_name`; * stands for any cause."),
+                   (std::string, meaning, "Meaning of the counter."),
+                   (bool, is_gauge, "Whether it is a gauge, of which readings are not summed."))
 };
 
 /// Calls see(counter, attribute, whether it is a time) for all that have one name each.
@@ -111,7 +111,7 @@ void bind_causes(nb::class_<Counters>& cls, const char* attribute, const Counter
         cause.meaning);
 }
 
-/// The number of the bucket in the name of a counter of the histogram.
+/// Number of the bucket in the name of a counter of a histogram.
 std::optional<std::size_t> bucket_of(std::string_view histogram, std::string_view name) {
     const std::string_view between = counter_names::kBucket;
     if (!name.starts_with(histogram) || !name.substr(histogram.size()).starts_with(between)) {
@@ -148,7 +148,7 @@ void bind_histogram(nb::class_<Counters>& cls, const char* histogram, const char
             .c_str());
 }
 
-/// Those whose name says that they are of no histogram and, where asked, of no cause.
+/// Counters by name without those of histograms and, if `causes`, without those of causes.
 ByName without(const Counters& all, bool causes) {
     ByName found;
     for (const auto& [key, value] : all.by_name) {
@@ -162,7 +162,7 @@ ByName without(const Counters& all, bool causes) {
     return found;
 }
 
-/// Lowest value and width, in seconds.
+/// Lowest value and width of a bucket, in seconds.
 std::pair<double, double> latency_bucket(std::size_t bucket) {
     using Latencies = live::LatencyHistogram::Buckets;
     if (bucket >= Latencies::count) {
@@ -244,13 +244,13 @@ void bind_counters(nb::module_& module) {
             all.update(self.by_name);
             return all;
         },
-        "All of them, as messages carry them.");
+        "All counters by name, as in messages.");
     cls.def_prop_ro(
         "numbers", [](const Counters& self) { return without(self, false); },
-        "Those by name that are of no histogram.");
+        "Counters by name, without histograms.");
     cls.def_prop_ro(
         "plain", [](const Counters& self) { return without(self, true); },
-        "Those by name that are of no histogram and of no cause.");
+        "Counters by name, without histograms and causes.");
     each_known([&](const KnownCounter& known, const std::string& attribute, bool is_time) {
         if (is_time) {
             bind_number<nb::float_>(cls, attribute, known.name, known.meaning);
@@ -262,12 +262,12 @@ void bind_counters(nb::module_& module) {
     bind_causes(cls, "not_written", counter_names::kNotWritten);
     cls.def_prop_ro(
         "causes_of_loss", [](const Counters& self) { return named(self).causes_of_loss(); },
-        "Why packets were not written, such as \"No space left on device\".");
+        "Causes of packets not written, such as \"No space left on device\".");
     bind_causes(cls, "refused", counter_names::kRefused);
     bind_causes(cls, "transport_refused", counter_names::kTransportRefused);
     NodeCounters::each_histogram(
         [&](const char* name, auto, const char* meaning) { bind_histogram(cls, name, meaning); });
-    bind_report<KnownCounter>(module, "KnownCounter", "What a counter means.");
+    bind_report<KnownCounter>(module, "KnownCounter", "Name and meaning of a counter.");
     module.def("known_counters", &known_counters, "All counters that a unit can have.");
     module.def("latency_bucket", &latency_bucket, nb::arg("bucket"),
                "A bucket of a unit's latency histograms: its lowest value and its width (s).");

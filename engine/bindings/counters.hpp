@@ -1,4 +1,4 @@
-// What a unit has counted, for Python.
+// Counters of a unit, for Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,19 +12,18 @@
 
 namespace daqloom::bindings {
 
-/// A reading of a unit's counters: by name, as messages carry them and sums are made, and by an
-/// attribute for each one that the engine knows. Times, which are counted in picoseconds (`_ps`),
-/// are seconds (`_s`).
+/// A reading of a unit's counters: by name, for messages and sums, and by an attribute for each
+/// counter of the engine. Times, counted in picoseconds (`_ps`), are in seconds (`_s`).
 struct Counters {
     nanobind::dict by_name;
 };
 
 using SeeCounter = std::function<void(const std::string& name, std::uint64_t value)>;
 
-/// A reading of what each(see) calls see(name, value) for.
+/// A reading of the counters for which each(see) calls see(name, value).
 Counters counted(const std::function<void(const SeeCounter& see)>& each);
 
-/// As the run control takes them, and back. Whole numbers are 2^63 − 1 at most.
+/// Conversion to and from the counters of the run control. Integers are at most 2^63 − 1.
 protocol::NamedCounters named(const Counters& counters);
 Counters counters_of(const protocol::NamedCounters& named);
 

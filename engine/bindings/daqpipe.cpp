@@ -36,7 +36,7 @@ void bind_daqpipe(nb::module_& module) {
     bind_columns<Assigned>(module, "EventsUnderWay", "Events not yet built, by number.");
     auto cls = bind_system<DaqpipeSystem>(module, "DaqpipeSystem", "DaqpipeReport");
     bind_run_control(cls);
-    cls.def("record_events", &DaqpipeSystem::record_events, "Keeps the events built from here.")
+    cls.def("record_events", &DaqpipeSystem::record_events, "Records the events built from now on.")
         .def(
             "events_built",
             [](const DaqpipeSystem& self) { return Columns<Built>{self.events_built()}; },
@@ -46,7 +46,7 @@ void bind_daqpipe(nb::module_& module) {
             [](const DaqpipeSystem& self) { return Columns<Assigned>{self.events_under_way()}; },
             "The events that are assigned and not yet built.")
         .def_prop_ro("latency", &DaqpipeSystem::latency,
-                     "From the assignment of an event until it is built, after the warm-up.");
+                     "Time from the assignment of an event until it is built, after the warm-up.");
 }
 
 const Subject daqpipe(bind_daqpipe);

@@ -58,7 +58,7 @@ class BytesOf {
     Py_buffer view_{};
 };
 
-/// Bytes of this size, of which `write` fills what it returns the size of.
+/// Bytes object of this size, filled by `write`.
 template <class Write>
 nb::bytes new_bytes(Bytes size, const Write& write) {
     auto object = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, size));
@@ -76,7 +76,7 @@ nb::bytes new_bytes(std::span<const std::uint8_t> bytes) {
 
 // ---- packets ---------------------------------------------------------------------------------
 
-/// What the front of an MFP says, and where it ends.
+/// Header of an MFP, and the size of the MFP.
 struct MfpFront : MfpHeader {
     std::uint32_t count = 0;
     Bytes bytes = 0;
@@ -110,7 +110,7 @@ nb::bytes encode_mfp_of(std::uint64_t event_id, std::uint16_t source_id, std::ui
     return new_bytes(out.first(static_cast<std::size_t>(written)));
 }
 
-/// The front of a MEP: its header and its table.
+/// Front of a MEP: header and table.
 struct MepFront : MepHeader {
     std::vector<MepEntry> entries;
 };
@@ -157,17 +157,17 @@ nb::bytes encode_mep_of(std::uint64_t mep, std::uint64_t event_id, std::uint32_t
 }
 
 void bind_mfp(nb::module_& module) {
-    nb::class_<MfpFront>(module, "MfpHeader", "What the front of an MFP says.")
+    nb::class_<MfpFront>(module, "MfpHeader", "Header of an MFP.")
         .def_ro("event_id", &MfpFront::event_id, "Number of the event of the first fragment.")
         .def_ro("source_id", &MfpFront::source_id,
                 "Source id: number of the stream of all fragments.")
-        .def_ro("align", &MfpFront::align, "Base-2 logarithm of what each fragment is padded to.")
+        .def_ro("align", &MfpFront::align, "Base-2 logarithm of the alignment of fragments (B).")
         .def_ro("version", &MfpFront::version)
         .def_ro("count", &MfpFront::count, "Number of fragments.")
         .def_ro("nbytes", &MfpFront::bytes, "Size of the packet (B).");
     module.def("decode_mfp", &decode_mfp_of, nb::arg("data"),
-               "The header of the MFP at the front of `data`. Raises ValueError unless all of the "
-               "MFP is there and well-formed.");
+               "The header of the MFP at the front of `data`. Raises ValueError unless the MFP is "
+               "complete and well-formed.");
     module.def("encode_mfp", &encode_mfp_of, nb::arg("event_id"), nb::arg("source_id"),
                nb::arg("align"), nb::arg("version"), nb::arg("fragments"),
                "An MFP of these fragments: (type, payload) each. Raises ValueError for what an MFP "
@@ -175,30 +175,30 @@ void bind_mfp(nb::module_& module) {
 }
 
 void bind_mep(nb::module_& module) {
-    nb::enum_<MepState>(module, "MepState", nb::is_arithmetic(), "What a MEP has of a stream.")
+    nb::enum_<MepState>(module, "MepState", nb::is_arithmetic(), "State of a stream in a MEP.")
         .value("COMPLETE", MepState::complete, "The MFP.")
         .value("MISSING", MepState::missing,
-               "Nothing: its readout unit was lost before it had written the MFP.")
-        .value("EMPTY", MepState::empty, "Nothing: the stream had no MFP for these events.");
-    nb::class_<MepEntry>(module, "MepEntry", "A stream's line in the table of a MEP.")
-        .def_ro("offset", &MepEntry::offset, "Of the MFP, from the MEP's first byte (B).")
+               "No MFP: the readout unit was lost before it had written one.")
+        .value("EMPTY", MepState::empty, "No MFP: the stream had none for these events.");
+    nb::class_<MepEntry>(module, "MepEntry", "Entry of a stream in the table of a MEP.")
+        .def_ro("offset", &MepEntry::offset, "Offset of the MFP in the MEP (B).")
         .def_ro("nbytes", &MepEntry::bytes, "Size of the MFP (B).")
         .def_ro("source_id", &MepEntry::source_id, "Source id: number of the stream.")
         .def_ro("state", &MepEntry::state, "Whether the MFP is there.");
-    nb::class_<MepFront>(module, "MepHeader", "What the front of a MEP says.")
+    nb::class_<MepFront>(module, "MepHeader", "Header of a MEP.")
         .def_prop_ro(
             "number", [](const MepFront& self) { return static_cast<std::uint64_t>(self.mep); },
             "Number of the MEP in its run.")
         .def_ro("event_id", &MepFront::event_id, "Number of its first event.")
-        .def_ro("events", &MepFront::events, "How many events it has.")
-        .def_ro("entries", &MepFront::entries, "Its table: a line for each stream.");
+        .def_ro("events", &MepFront::events, "Number of events.")
+        .def_ro("entries", &MepFront::entries, "Table of the MEP: an entry for each stream.");
     module.def("decode_mep", &decode_mep_of, nb::arg("data"),
-               "Header and table of the MEP that `data` is. Raises ValueError unless every MFP "
-               "lies within it, apart from the others.");
+               "Header and table of the MEP `data`. Raises ValueError unless every MFP lies within "
+               "the MEP and overlaps no other.");
     module.def("encode_mep", &encode_mep_of, nb::arg("mep"), nb::arg("event_id"), nb::arg("events"),
                nb::arg("mfps"),
                "A MEP of these MFPs: (source id, state, MFP) each, with no bytes where there is "
-               "none. Raises ValueError for what a MEP cannot say.");
+               "none. Raises ValueError for values out of the range of a MEP.");
 }
 
 // ---- generated data --------------------------------------------------------------------------
@@ -257,21 +257,21 @@ std::optional<std::string_view> in_words(DataFault fault) {
 }
 
 void bind_check(nb::module_& module) {
-    nb::class_<DataCheck>(module, "DataCheck", "Whether data is what was generated.")
+    nb::class_<DataCheck>(module, "DataCheck", "Comparison of data with the generated pattern.")
         .def_prop_ro(
             "fault", [](const DataCheck& self) { return in_words(self.fault); },
-            "The first fault, in words; what follows was not looked at.")
+            "The first fault, in words; later data are not checked.")
         .def_ro("source_id", &DataCheck::source_id, "Number of the stream with the fault.")
         .def_ro("event", &DataCheck::event,
                 "Number of the event with the fault, or of the first event of its MFP.")
         .def_ro("offset", &DataCheck::offset,
-                "Of the fault, from the first byte of what was checked (B).")
+                "Offset of the fault from the first byte checked (B).")
         .def_ro("mfps", &DataCheck::mfps, "MFPs that are right.")
         .def_ro("absent", &DataCheck::absent, "MFPs missing, empty, or not in the table.")
         .def_ro("fragments", &DataCheck::fragments,
-                "Fragments that are right, without those behind a fault.")
+                "Correct fragments, without those behind a fault.")
         .def_ro("fragment_bytes", &DataCheck::fragment_bytes,
-                "Bytes of these, without headers and padding.");
+                "Bytes of the correct fragments, without headers and padding.");
     module.def(
         "check_mfp",
         [](const MfpGenerator& stream, std::uint64_t event, const Buffer& data) {
@@ -285,12 +285,12 @@ void bind_check(nb::module_& module) {
         },
         nb::arg("streams"), nb::arg("data"));
     nb::class_<PatternScan>(module, "PatternScan",
-                            "What there is of generated data in an MFP of unknown origin.")
+                            "Generated data found in an MFP of unknown origin.")
         .def_prop_ro(
             "fault", [](const PatternScan& self) { return in_words(self.fault); },
             "The first fault, in words.")
         .def_ro("event", &PatternScan::event, "Number of the event with the fault.")
-        .def_ro("offset", &PatternScan::offset, "Of the fault, from the MFP's first byte (B).")
+        .def_ro("offset", &PatternScan::offset, "Offset of the fault in the MFP (B).")
         .def_ro("recognised", &PatternScan::recognised,
                 "Fragments of 8 bytes or more that are generated data.");
     module.def(
@@ -319,11 +319,11 @@ void bind_file(nb::module_& module, const char* name) {
             },
             nb::arg("path"))
         .def("next", &next_packet<File>,
-             "The next packet; None at the end. Raises ValueError where it is damaged.")
+             "The next packet; None at the end. Raises ValueError at damage.")
         .def(
             "skip", [](File& self) { return value_of(self.skip()); },
-            "After a ValueError of `next`: goes on behind the damage. The bytes left out.")
-        .def_prop_ro("offset", &File::offset, "Where the packet is that came last.");
+            "Skips the damage after a ValueError of `next`; returns the bytes skipped.")
+        .def_prop_ro("offset", &File::offset, "Offset of the last packet in the file.");
 }
 
 void bind_data(nb::module_& module) {

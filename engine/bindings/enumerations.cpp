@@ -40,11 +40,11 @@ constexpr std::string_view enumerator() {
     return text.starts_with('(') ? "" : text.substr(text.rfind(':') + 1);
 }
 
-/// Enumerations end before this.
+/// Limit on the values of an enumeration.
 constexpr std::size_t kMostValues = 16;
 
 struct Word {
-    const char* word = nullptr;  ///< in place of the name in C++
+    const char* word = nullptr;  ///< replaces the name in C++
     const char* meaning = nullptr;
 };
 
@@ -65,14 +65,14 @@ void words(nanobind::module_& module, const char* name, const char* meaning,
     }(std::make_index_sequence<kMostValues>());
 }
 
-/// A value of an enumeration that people and messages know by its name.
+/// A value of an enumeration that users and messages refer to by name.
 template <class Value>
 struct Named {
     Value value;
     const char* meaning = nullptr;
 };
 
-/// As an enumeration of strings: a value is its name.
+/// Binds an enumeration of strings: a value is its name.
 template <class Value>
 void names(nanobind::module_& module, const char* name, const char* meaning,
            std::initializer_list<Named<Value>> values) {
@@ -84,12 +84,12 @@ void names(nanobind::module_& module, const char* name, const char* meaning,
                                [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         bound.str_value(upper.c_str(), each.value, lower.c_str(), each.meaning);
     }
-    nanobind::delattr(bound, "__str__");  // nanobind's, which says the name of the enumeration too
+    nanobind::delattr(bound, "__str__");  // of nanobind: includes the name of the enumeration
 }
 
 void bind_run_states(nanobind::module_& module) {
     using namespace protocol;
-    names<UnitState>(module, "UnitState", "State of a unit, as it reports it.",
+    names<UnitState>(module, "UnitState", "State of a unit, as reported by the unit.",
                      {{UnitState::not_ready, "The unit has no connections to others."},
                       {UnitState::ready, "Connected to the other members of its epoch."},
                       {UnitState::running, "Reading out and building."},
@@ -102,10 +102,10 @@ void bind_run_states(nanobind::module_& module) {
                      {UnitStep::reset}});
     names<Standing>(
         module, "Standing", "Standing of a unit with the run control.",
-        {{Standing::absent, "It has no process."},
-         {Standing::joining, "Its process is being configured."},
-         {Standing::available, "It is or can become a member of an epoch."},
-         {Standing::lost, "Its process has to be reset before it can be a member again."}});
+        {{Standing::absent, "The unit has no process."},
+         {Standing::joining, "The process of the unit is being configured."},
+         {Standing::available, "The unit is or can become a member of an epoch."},
+         {Standing::lost, "The process has to be reset before the unit can be a member again."}});
     names<RunPhase>(module, "RunPhase", "Phase of a run.",
                     {{RunPhase::waiting, "Waiting for units to join."},
                      {RunPhase::preparing},
@@ -121,10 +121,10 @@ void bind_run_states(nanobind::module_& module) {
                      {RunPhase::ended}});
     names<RunGoal>(module, "RunGoal", "Goal that the operator sets for a run.",
                    {{RunGoal::idle}, {RunGoal::ready}, {RunGoal::running}, {RunGoal::ended}});
-    names<About>(module, "About", "What an entry of a run's log is about.",
-                 {{About::course, "The run goes on as it was told to."},
+    names<About>(module, "About", "Subject of an entry of a run's log.",
+                 {{About::course, "Normal course of the run."},
                   {About::unit, "Trouble with a unit: it is lost, did not join or cannot write."},
-                  {About::fault, "What is broken on purpose, or mended."},
+                  {About::fault, "A fault injected or repaired."},
                   {About::failure, "The whole run fails."}});
     names<reports::Refusal>(
         module, "ReportRefusal", "Why a report of a unit is refused; the run goes on.",
@@ -142,42 +142,44 @@ void bind_enumerations(nanobind::module_& module) {
     using namespace protocol;
     using namespace transport;
     words<DelayDistribution::Kind>(module, "DelayKind", "Distribution of a delay.");
-    words<ArrivalsConfig::Kind>(module, "ArrivalKind", "When events arrive.");
+    words<ArrivalsConfig::Kind>(module, "ArrivalKind", "Arrival process of events.");
     words<EventSizeConfig::Kind>(module, "SizeKind", "Distribution of the sizes of events.");
-    words<Assignment>(module, "Assignment", "Which builder unit an event is given to.");
-    words<BufferModel>(module, "BufferModel", "Which frames the buffer of a switch accepts.");
-    words<Scheduling>(module, "Scheduling", "How a port shares its wire among classes.");
-    words<systems::NodeChange::What>(module, "NodeChange", "What happens to a node during a run.");
+    words<Assignment>(module, "Assignment", "Assignment of events to builder units.");
+    words<BufferModel>(module, "BufferModel", "Admission of frames to the buffer of a switch.");
+    words<Scheduling>(module, "Scheduling", "Sharing of the wire of a port among classes.");
+    words<systems::NodeChange::What>(module, "NodeChange",
+                                     "Kind of change of a node during a run.");
     words<infiniband::LinkChange::What>(module, "InfinibandLinkChange",
-                                        "What happens to a link of InfiniBand during a run.");
-    words<ethernet::LinkChange::What>(module, "LinkChange", "What happens to a link during a run.");
+                                        "Kind of change of an InfiniBand link during a run.");
+    words<ethernet::LinkChange::What>(module, "LinkChange",
+                                      "Kind of change of a link during a run.");
     words<CongestionControl>(module, "CongestionControl", "Congestion control of TCP.",
                              {{CongestionControl::static_window, {"static"}}});
-    words<CreditRelease>(module, "CreditRelease", "When a packet's buffer becomes free.");
-    words<InputQueue>(module, "InputQueue", "Which packets of an input may cross.");
+    words<CreditRelease>(module, "CreditRelease", "Time at which a packet's buffer becomes free.");
+    words<InputQueue>(module, "InputQueue", "Packets of an input that may cross the switch.");
     words<CrossbarArbiter>(module, "CrossbarArbiter",
-                           "How inputs and outputs of a switch find each other.");
-    words<PhaseChange>(module, "PhaseChange", "What ends a phase of linear shifting.",
+                           "Matching of inputs and outputs of a switch.");
+    words<PhaseChange>(module, "PhaseChange", "End condition of a phase of linear shifting.",
                        {{PhaseChange::by_count, {"count"}}, {PhaseChange::by_time, {"window"}}});
-    words<ShiftBarrier>(module, "ShiftBarrier", "How readout units wait for one another.",
+    words<ShiftBarrier>(module, "ShiftBarrier", "Synchronisation of readout units.",
                         {{ShiftBarrier::external, {"ideal"}}});
-    words<Pace>(module, "Pace", "Who says when a readout unit writes.");
-    words<WriteOrder>(module, "WriteOrder", "In which order a builder unit lets units write.");
+    words<Pace>(module, "Pace", "Controller of the writes of a readout unit.");
+    words<WriteOrder>(module, "WriteOrder", "Order in which a builder unit lets units write.");
     words<ShiftStage>(
-        module, "ShiftStage", "What a readout unit does in a phase.",
+        module, "ShiftStage", "Activity of a readout unit in a phase.",
         {{ShiftStage::entering, {.meaning = "Held back before sending."}},
          {ShiftStage::asking, {.meaning = "Waiting until the builder unit lets it write."}},
          {ShiftStage::sending, {.meaning = "Sending to the builder unit whose turn it is."}},
          {ShiftStage::idle, {.meaning = "Without a partner: the turn of a dummy."}},
          {ShiftStage::in_barrier, {.meaning = "Waiting for the other units."}},
          {ShiftStage::finished, {.meaning = "Done."}}});
-    words<Waiting>(module, "Waiting", "What a data thread does without work.");
-    words<Protocol>(module, "Protocol", "How events are built.");
-    words<WhenFull>(module, "WhenFull", "What a builder unit with a full output buffer does.");
+    words<Waiting>(module, "Waiting", "Behaviour of a data thread without work.");
+    words<Protocol>(module, "Protocol", "Protocol of event building.");
+    words<WhenFull>(module, "WhenFull", "Behaviour of a builder unit with a full output buffer.");
     words<FragmentSizes>(module, "FragmentSizes", "Distribution of the sizes of fragments.");
     words<SourceKind>(module, "SourceKind", "Where a readout unit's data comes from.");
-    words<Content>(module, "Content", "How often a generator fills its fragments.");
-    words<SinkKind>(module, "SinkKind", "What becomes of built events.");
+    words<Content>(module, "Content", "Filling of fragments by a generator.");
+    words<SinkKind>(module, "SinkKind", "Destination of built events.");
 }
 
 const Subject enumerations(bind_enumerations);

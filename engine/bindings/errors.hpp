@@ -27,7 +27,7 @@ namespace daqloom::bindings {
     throw nanobind::python_error();
 }
 
-/// The value, or raises.
+/// Returns the value, or raises.
 template <class T>
 T value_of(base::expected<T>&& result) {
     if (!result) {
@@ -38,7 +38,7 @@ T value_of(base::expected<T>&& result) {
     }
 }
 
-/// What a call returns that lets other Python threads run meanwhile; its value, or raises.
+/// Calls without the interpreter lock; returns the value, or raises.
 template <class Call>
 auto without_lock(const Call& call) {
     return value_of([&] {

@@ -21,7 +21,7 @@ void bind_flows(nb::module_& module) {
     bind_system<FlowSystem>(module, "FlowSystem", "FlowsReport")
         .def(
             "record_messages", [](FlowSystem& self) { self.flows().record_messages(); },
-            "Keeps the messages that arrive from here.")
+            "Records the messages that arrive from now on.")
         .def(
             "arrivals",
             [](const FlowSystem& self) { return Columns<Arrival>{self.flows().arrivals()}; },

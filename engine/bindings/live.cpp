@@ -1,5 +1,5 @@
-// A unit of a real event builder, for Python. Its data thread never enters Python: calls here only
-// tell it what to do, and let other Python threads run while they wait.
+// A unit of a real event builder, for Python. Its data thread never enters Python: calls only pass
+// commands to the thread, and release the interpreter lock while they wait.
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -53,7 +53,7 @@ void bind_node_config(nb::module_& module) {
     auto cls = bind_config<Config>(module, "LiveConfig", "The process of a unit.");
     cls.def(
            "check", [](const Config& self) { value_of(Node::check(self)); },
-           "Raises ValueError for what no unit could run.")
+           "Raises ValueError for a configuration that no unit can run.")
         .def_rw("unit", &Config::self, "Number of the unit.")
         .def_prop_rw(
             "token", [](const Config& self) { return as_bytes(self.token); },
@@ -94,7 +94,7 @@ CountersPage attach(std::int64_t process, const std::string& run, UnitIndex unit
     return without_lock([&] { return CountersPage::attach(process, run, unit); });
 }
 
-/// To be added to a time of this machine's clock.
+/// Offset from the clock of this machine to UTC (ns since 1970).
 std::int64_t since_1970_ns() {
     timespec real{};
     ::clock_gettime(CLOCK_REALTIME, &real);
@@ -115,7 +115,7 @@ std::vector<StageRow> take_stages(Node& node) {
     return told;
 }
 
-/// Begin (ns since 1970), times of arrivals since then (ns), how many more there were.
+/// Begin (ns since 1970), times of arrivals since then (ns), number of arrivals not kept.
 using ArrivalRows = std::tuple<std::int64_t, std::vector<std::int64_t>, std::uint64_t>;
 
 ArrivalRows take_arrivals(Node& node) {
@@ -145,13 +145,13 @@ std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string&
 void bind_calibration(nb::module_& module) {
     nb::class_<RoundTrips>(module, "RoundTrips", "Messages to other units and back.")
         .def_ro("times_s", &RoundTrips::times,
-                "Of each round, until all have answered; of unit 0 (s).")
+                "Duration of each round until all have answered, at unit 0 (s).")
         .def_ro("latencies_s", &RoundTrips::latencies,
-                "From when a message was posted until this unit has heard it; of others (s).")
-        .def_ro("processor_s", &RoundTrips::processor, "CPU time of this process in all of them.")
+                "Time from post to arrival of a message, at units other than 0 (s).")
+        .def_ro("processor_s", &RoundTrips::processor, "CPU time of this process (s).")
         .def_ro("messages", &RoundTrips::messages, "Sent and received here.");
     nb::class_<Echo>(module, "Echo",
-                     "A unit of some, of which the first sends messages to the others and back.")
+                     "A unit of a round-trip test: unit 0 sends messages, the others return them.")
         .def_static("make", &make_echo, nb::arg("transport"), nb::arg("node"),
                     nb::arg("congestion_control"), nb::arg("token"), nb::arg("units"),
                     nb::arg("unit"), nb::arg("most_bytes"),
@@ -175,7 +175,7 @@ void bind_calibration(nb::module_& module) {
                     [&] { return self.run(rounds, bytes, pause, now() + timeout); });
             },
             nb::arg("rounds"), nb::arg("bytes"), nb::arg("pause_s"), nb::arg("timeout_s"));
-    nb::class_<DataRates>(module, "DataRates", "Of each of the threads (B/s).")
+    nb::class_<DataRates>(module, "DataRates", "Rates of each thread (B/s).")
         .def_ro("generated_bytes_per_s", &DataRates::generated)
         .def_ro("copied_bytes_per_s", &DataRates::copied)
         .def_ro("checked_bytes_per_s", &DataRates::checked);
@@ -186,7 +186,8 @@ void bind_calibration(nb::module_& module) {
                 [&] { return measure_data_rates(threads, packing, fragment_bytes); });
         },
         nb::arg("threads"), nb::arg("packing"), nb::arg("fragment_bytes"),
-        "How fast data are made, copied and checked. Raises ValueError for what no packet holds.");
+        "Rates at which data are generated, copied and checked. Raises ValueError for sizes that "
+        "no packet holds.");
 }
 
 void bind_live(nb::module_& module) {
@@ -197,11 +198,11 @@ void bind_live(nb::module_& module) {
         .def(nb::new_(&make_node), nb::arg("config"))
         .def("prepare", &prepare, nb::arg("epoch"), nb::arg("members"),
              nb::arg("moved") = std::vector<protocol::Moved>(),
-             "A new epoch with these units, this one among them, some in the place of others. "
-             "Returns the address of this one.")
+             "Prepares a new epoch with these units, this one included; `moved`: units in the "
+             "place of others. Returns the address of this unit.")
         .def("connect", &connect, nb::arg("addresses"), nb::arg("timeout_s"),
-             "To the others. Returns the units that did not answer.")
-        .def("start", &start, nb::arg("first_mep"), "Data flow, from this MEP of the run on.")
+             "Connects to the other units. Returns the units that did not answer.")
+        .def("start", &start, nb::arg("first_mep"), "Starts data flow from this MEP on.")
         .def("halt", &halt, nb::arg("lost"), nb::arg("timeout_s"), "Drains.")
         .def("lease", &Node::lease, nb::arg("mep_end"), nb::arg("until_s"),
              "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
@@ -213,31 +214,30 @@ void bind_live(nb::module_& module) {
             },
             "Everything counted since the node was made.")
         .def("take_stages", &take_stages,
-             "The unit's last stages, each told once: when it began (ns since 1970), epoch, step, "
-             "unit of the partner or -1, stage.")
+             "Stages of the unit since the last call: begin (ns since 1970), epoch, step, unit of "
+             "the partner or -1, stage.")
         .def("take_arrivals", &take_arrivals,
-             "When events came to the unit's event manager, each told once: the begin of its epoch "
-             "(ns since 1970), times since then (ns), how many more there were than are kept.")
-        .def(
-            "connections", &Node::connections,
-            "What the kernel tells of each connection of this epoch; none but over sockets of TCP.")
+             "Arrivals of events at the unit's event manager since the last call: begin of the "
+             "epoch (ns since 1970), times since then (ns), number of arrivals not kept.")
+        .def("connections", &Node::connections,
+             "Kernel statistics of each connection of this epoch; only for sockets of TCP.")
         .def("shut", &Node::shut, nb::call_guard<nb::gil_scoped_release>(),
-             "Ends threads and gives memory back.");
+             "Ends the threads and frees the memory.");
     bind_counters(module);
     bind_report<ConnectionCounts>(module, "ConnectionCounts",
-                                  "What the kernel tells of a connection since it was made.");
+                                  "Kernel statistics of a connection since it was made.");
     nb::class_<CountersPage>(module, "UnitCounters")
         .def_static("attach", &attach, nb::arg("process"), nb::arg("run"), nb::arg("unit"),
-                    "Of a unit of this user in a process of this machine. Raises OSError.")
+                    "Attaches to a unit of this user in a process of this machine. Raises OSError.")
         .def(
             "read",
             [](const CountersPage& page) {
                 return counted([&](const auto& see) { see_counters(page.counters(), see); });
             },
-            "What it has counted up to now, or until it ended.");
+            "Counters of the unit up to now, or to its end.");
     module.def(
         "transport_names", [] { return transport_names(); },
-        "What measure.transport can be on this machine.");
+        "Values of measure.transport available on this machine.");
 }
 
 const Subject live(bind_live);

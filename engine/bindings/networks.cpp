@@ -23,7 +23,7 @@ using network::PortNumber;
 
 namespace {
 
-/// The graph, which networks of both technologies have.
+/// The graph of a network, for both technologies.
 template <class Config>
 void graph(nb::class_<Config>& cls) {
     using Routes = nb::ndarray<const network::Route, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -53,7 +53,7 @@ void graph(nb::class_<Config>& cls) {
             "n-th group of the switch, n from 1; 0: no route.");
 }
 
-/// Of both technologies.
+/// Changes of forwarding tables, for both technologies.
 template <class Config>
 void reroutings(nb::class_<Config>& cls) {
     using Routes = nb::ndarray<const network::Route, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -68,8 +68,8 @@ void reroutings(nb::class_<Config>& cls) {
             self.reroutings.push_back(std::move(one));
         },
         nb::arg("at_s"), nb::arg("routes"), nb::arg("groups"),
-        "During the run, switches forward by other tables, with groups of ports of their own: "
-        "pairs of switch and ports.");
+        "Changes the forwarding tables during the run. Their groups of ports are pairs of switch "
+        "and ports.");
 }
 
 void bind_infiniband(nb::module_& module) {
@@ -83,15 +83,15 @@ void bind_infiniband(nb::module_& module) {
         },
         nb::arg("at_s"), nb::arg("link"), nb::arg("change"), nb::arg("rate_bps") = base::BitRate{},
         nb::arg("bit_errors") = 0.0, nb::arg("link_retry_s") = Time{},
-        "Something happens to a link during the run: another rate or share of bit errors, it "
-        "goes dark, is known to be down, or is up. Link 2c leads from end a of cable c to its "
-        "end b, link 2c + 1 back.");
+        "Changes a link during the run: another rate or share of bit errors, dark, known to be "
+        "down, or up. Link 2c leads from end a of cable c to its end b, link 2c + 1 back.");
     graph(cls);
     reroutings(cls);
     bind_columns<infiniband::PortReport>(
         module, "Ports", "The outputs at both ends of each cable, over the whole run.");
     bind_columns<infiniband::LaneCounters, 2>(
-        module, "Lanes", "The virtual lanes of the outputs at both ends of each cable, likewise.");
+        module, "Lanes",
+        "The virtual lanes of the outputs at both ends of each cable, over the whole run.");
 }
 
 void bind_ethernet(nb::module_& module) {
@@ -113,15 +113,15 @@ void bind_ethernet(nb::module_& module) {
             nb::arg("at_s"), nb::arg("link"), nb::arg("change"),
             nb::arg("rate_bps") = base::BitRate{}, nb::arg("traffic_class") = 0,
             nb::arg("drops") = false, nb::arg("bit_errors") = 0.0,
-            "Something happens to a link during the run: another rate or pace (0: none), a class "
-            "is held or resumed, the link goes down (and drops what waits in front of it and what "
-            "comes) or up, or another share of bits has errors.");
+            "Changes a link during the run: another rate or pace (0: none), a class held or "
+            "resumed, link down (drops the frames that wait for it or arrive) or up, or another "
+            "share of bit errors.");
     graph(cls);
     reroutings(cls);
     bind_columns<ethernet::ClassReport>(
-        module, "Classes", "What the links carried of each class, where ports tell them apart.");
-    bind_columns<ethernet::LinkReport>(module, "Links", "What the links carried.");
-    bind_columns<ethernet::SwitchReport>(module, "Switches", "What the switches held.");
+        module, "Classes", "Traffic of the links by class, for ports with several classes.");
+    bind_columns<ethernet::LinkReport>(module, "Links", "Traffic of the links.");
+    bind_columns<ethernet::SwitchReport>(module, "Switches", "Occupancy of the switches.");
 }
 
 void bind_networks(nb::module_& module) {

@@ -16,7 +16,7 @@ namespace {
 void bind_node_ring(nb::module_& module) {
     using Config = NodeRingConfig;
     bind_config<Config>(module, "NodeRingConfig", "Nodes on a ring.");
-    bind_report<NodeRingReport>(module, "NodeRingReport", "What nodes on a ring have sent.");
+    bind_report<NodeRingReport>(module, "NodeRingReport", "Report of nodes on a ring.");
     module.def(
         "play_node_ring",
         [](const Config& config) { return without_lock([&] { return play_node_ring(config); }); },

@@ -33,7 +33,7 @@ void bind_pull_config(nb::module_& module) {
     bind_rules(cls);
 }
 
-/// What Python holds: a system and who records it. The recorder looks at the system and goes first.
+/// The object in Python: a system and its recorder, which refers to it and is destroyed first.
 struct Recorded {
     std::unique_ptr<PullSystem> system;
     std::unique_ptr<Recorder> recorder;
@@ -58,7 +58,7 @@ std::unique_ptr<Recorded> make(const PullSystemConfig& config) {
 
 void record(Recorded& self, const std::map<std::string, std::string>& captures,
             const std::string& timeline) {
-    self.recorder.reset();  // its files, should they be the same, are gone before the new ones come
+    self.recorder.reset();  // removes the old files before new ones, which may have the same names
     self.recorder = value_of(Recorder::make(*self.system, captures, timeline));
 }
 
@@ -73,7 +73,7 @@ void run(Recorded& self, const Progress& progress, std::optional<base::Time> unt
         run_in_slices(*self.system, progress, until);
     } catch (const nb::python_error& error) {
         if (!error.matches(PyExc_KeyboardInterrupt)) {
-            // Whoever keeps the exception keeps the system, but no half a file.
+            // An exception keeps the system alive; incomplete files are removed now.
             self.recorder.reset();
         }
         throw;
@@ -90,16 +90,16 @@ void bind_pull(nb::module_& module) {
     auto cls = nb::class_<Recorded>(module, "PullSystem");
     cls.def(nb::new_(&make), nb::arg("config"))
         .def("record", &record, nb::arg("captures"), nb::arg("timeline"),
-             "Records the run from here: frames by name of the link, pcapng; a timeline unless "
-             "empty. The files appear with finish_recording(), and never if the run fails.")
+             "Records the run from now on: pcapng files by name of the link, and a timeline unless "
+             "empty. The files appear at finish_recording(), and never if the run fails.")
         .def("finish_recording", &finish_recording, "Completes the files.")
         .def("run", &run, nb::arg("progress").none() = nb::none(),
              nb::arg("until_s").none() = nb::none(),
-             "Simulates to the end of the run, or until a time before, or to Ctrl-C between two "
-             "slices: then the system, and its recording, can be asked as at the end.")
+             "Simulates to the end of the run, to an earlier time, or to Ctrl-C between two "
+             "slices. The observers and the recording are valid after each.")
         .def_prop_ro(
             "latency", [](const Recorded& self) { return self.system->latency(); },
-            "From the assignment of an event until it is built.")
+            "Time from the assignment of an event until it is built.")
         .def_prop_ro(
             "built",
             [](const Recorded& self) { return Columns<BuiltBin>{self.system->built_bins()}; },

@@ -12,15 +12,14 @@
 
 namespace daqloom::bindings {
 
-/// Of the configuration of such a system.
+/// Attributes of the configuration of a system whose units may be lost.
 template <class Config>
 void bind_regrouping(nanobind::class_<Config, systems::SystemConfig>& cls) {
     namespace nb = nanobind;
     cls.def(
            "set_run", [](Config& self, const protocol::RunPlan& plan) { self.run = plan; },
            nb::arg("plan"),
-           "Units that are lost are left out by the others, by this plan. Which units there are is "
-           "told by the slots.")
+           "Plan by which the other units leave out lost ones. The slots define the units.")
         .def_rw("launch_s", &Config::launch)
         .def_rw("spare_slots", &Config::spare_slots)
         .def_rw("keeps_lost_slots", &Config::keeps_lost_slots)
@@ -31,11 +30,11 @@ void bind_regrouping(nanobind::class_<Config, systems::SystemConfig>& cls) {
                 self.schedule_changes.push_back({at, std::move(slots), std::move(builder_slots)});
             },
             nb::arg("at_s"), nb::arg("slots"), nb::arg("builder_slots"),
-            "Another order of the units in the slots of the schedule, from the end of an epoch on, "
-            "which ends then; where units regroup.");
+            "Ends the epoch at a time; the next one has another order of the units in the slots of "
+            "the schedule. For systems whose units regroup.");
 }
 
-/// Raises ValueError where no unit is to be lost.
+/// Raises ValueError if the system has no run control.
 template <class System>
 const systems::RunDriver& run_of(const System& system) {
     if (system.run_control() == nullptr) {
@@ -49,13 +48,13 @@ void bind_run_control(nanobind::class_<System>& cls) {
     using systems::RunDriver;
     cls.def(
            "accounts", [](const System& self) { return run_of(self).accounts(); },
-           "The fates of all MEPs of the run until now.")
+           "Fates of all MEPs of the run until now.")
         .def(
             "members",
             [](const System& self) {
                 return Columns<RunDriver::MembersFrom>{run_of(self).members()};
             },
-            "How many units build, and from when on.")
+            "Number of members over time: times and counts.")
         .def(
             "losses",
             [](const System& self) {
@@ -66,7 +65,7 @@ void bind_run_control(nanobind::class_<System>& cls) {
                 }
                 return all;
             },
-            "When units were declared lost (s), and their hosts.")
+            "Declared losses of units: times (s) and hosts.")
         .def(
             "run_log",
             [](const System& self) {
@@ -78,7 +77,7 @@ void bind_run_control(nanobind::class_<System>& cls) {
             },
             "The log of the run control: times (s) and texts.")
         .def_prop_ro("letters_dropped", &System::letters_dropped,
-                     "Messages that came to units that were not, or no more, in their epoch.");
+                     "Messages dropped as their receiver was not, or no longer, in their epoch.");
 }
 
 }  // namespace daqloom::bindings

@@ -1,6 +1,6 @@
 // Reports for Python, bound by the list that each struct gives of its fields: `each` calls
-// see(name, member, meaning). A report is a class of read-only attributes; of many rows Python sees
-// one numpy array per field. Times are floats in seconds (`_s`), rates in bits per second (`_bps`).
+// see(name, member, meaning). A report is a class of read-only attributes; a list of rows is one
+// numpy array per field. Times are floats in seconds (`_s`), rates in bits per second (`_bps`).
 #pragma once
 
 #include <array>
@@ -16,19 +16,18 @@
 
 namespace daqloom::bindings {
 
-/// Rows of which Python sees the columns. Those with two dimensions are tables of `width` columns,
-/// row after row.
+/// Rows that Python gets as columns. With two dimensions: a table of `width` columns, row by row.
 template <class Row, std::size_t dimensions = 1>
 struct Columns {
     std::vector<Row> rows;
     std::size_t width = 1;
 };
 
-/// What Python sees of a field.
+/// Python representation of a field.
 template <class Value>
 auto in_python(const Value& value) {
     if constexpr (is_index<Value>) {
-        return value.value();  // as small as it is
+        return value.value();  // keeps the type of the index
     } else if constexpr (requires { seen(value); }) {
         return seen(value);
     } else if constexpr (std::is_enum_v<Value>) {
@@ -38,7 +37,7 @@ auto in_python(const Value& value) {
     }
 }
 
-/// Its name, with the unit of what Python sees.
+/// Python name of a field, with the unit as suffix.
 template <class Value>
 std::string name_in_python(const char* name) {
     constexpr bool is_time =
@@ -67,7 +66,7 @@ nanobind::class_<Report, Base...> bind_report(nanobind::module_& module, const c
     return cls;
 }
 
-/// An array of its own, of one field of all rows.
+/// A new array with one field of all rows.
 template <class Row, std::size_t dimensions, class Value, class Owner>
 auto column(const Columns<Row, dimensions>& columns, Value Owner::*member) {
     using Item = decltype(in_python(std::declval<const Value&>()));

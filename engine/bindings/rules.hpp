@@ -17,7 +17,7 @@ inline void bind_rules(nanobind::module_& module) {
     bind_config<protocol::PullRules>(module, "PullRules", "Rules of pull event building.");
 }
 
-/// The part `Rules` of a configuration that derives from it.
+/// Binds the part `Rules` of a configuration that derives from it.
 template <class Rules, class Config, class... Base>
 void bind_rules_of(nanobind::class_<Config, Base...>& cls, const char* name) {
     if constexpr (std::is_base_of_v<Rules, Config>) {

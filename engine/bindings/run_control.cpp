@@ -48,10 +48,9 @@ void bind_states(nb::module_& module) {
 
 void bind_slots(nb::module_& module) {
     using Units = std::vector<UnitIndex>;
-    nb::class_<RunSlots>(
-        module, "RunSlots",
-        "The slots of the schedule of a run, and who is in them; -1: nobody. Lists "
-        "may be shorter than others.")
+    nb::class_<RunSlots>(module, "RunSlots",
+                         "The slots of the schedule of a run and the units in them; -1: empty. The "
+                         "lists may differ in length.")
         .def(
             "__init__",
             [](RunSlots* self, Units readouts, Units builders, Units spares, bool keeps_lost) {
@@ -61,28 +60,27 @@ void bind_slots(nb::module_& module) {
             nb::kw_only(), nb::arg("readouts") = Units(), nb::arg("builders") = Units(),
             nb::arg("spares") = Units(), nb::arg("keeps_lost") = true)
         .def_ro("readouts", &RunSlots::readouts,
-                "The unit whose readout unit is in each slot, when the run begins.")
-        .def_ro("builders", &RunSlots::builders, "The same of builder units.")
+                "Unit whose readout unit is in each slot at the begin of the run.")
+        .def_ro("builders", &RunSlots::builders,
+                "Unit whose builder unit is in each slot at the begin of the run.")
         .def_ro("spares", &RunSlots::spares, "The spare in each slot.")
-        .def_ro("keeps_lost", &RunSlots::keeps_lost,
-                "Whether a slot with nobody in it stays, as a dummy.");
-    nb::class_<Moved>(module, "Moved",
-                      "A unit whose readout unit and builder unit are not where they were.")
+        .def_ro("keeps_lost", &RunSlots::keeps_lost, "Whether an empty slot stays, as a dummy.");
+    nb::class_<Moved>(module, "Moved", "A unit whose readout unit or builder unit has moved.")
         .def(
             "__init__",
             [](Moved* self, UnitIndex unit, UnitIndex readout, UnitIndex builder) {
                 new (self) Moved{unit, readout, builder};
             },
             nb::kw_only(), nb::arg("unit"), nb::arg("readout"), nb::arg("builder"))
-        .def_ro("unit", &Moved::unit, "Whose readout unit and builder unit.")
-        .def_ro("readout", &Moved::readout, "Who holds its readout unit; -1: nobody.")
-        .def_ro("builder", &Moved::builder, "Who holds its builder unit; -1: nobody.");
+        .def_ro("unit", &Moved::unit, "Number of the unit.")
+        .def_ro("readout", &Moved::readout, "Holder of its readout unit; -1: none.")
+        .def_ro("builder", &Moved::builder, "Holder of its builder unit; -1: none.");
 }
 
 void bind_plan(nb::module_& module) {
     using Plan = RunPlan;
     const Plan given;
-    nb::class_<Plan>(module, "RunPlan", "What a run control knows before it starts.")
+    nb::class_<Plan>(module, "RunPlan", "Plan of a run control: its parameters at the start.")
         .def(
             "__init__",
             [](Plan* self, std::uint32_t units, base::Time heartbeat, base::Time fault_timeout,
@@ -156,7 +154,7 @@ void bind_plan(nb::module_& module) {
 
 void bind_reports(nb::module_& module) {
     using namespace reports;
-    nb::class_<Pulse>(module, "UnitPulse", "What a unit is doing.")
+    nb::class_<Pulse>(module, "UnitPulse", "Activity of a unit.")
         .def(
             "__init__",
             [](Pulse* self, std::uint32_t epoch, UnitState state,
@@ -204,9 +202,9 @@ void bind_reports(nb::module_& module) {
 
 void bind_orders(nb::module_& module) {
     using namespace orders;
-    bind_report<Configure>(module, "ConfigureOrder", "To configure the unit.");
-    bind_report<Prepare>(module, "PrepareOrder", "To make a new transport for a new epoch.");
-    nb::class_<Connect>(module, "ConnectOrder", "To connect to all members.")
+    bind_report<Configure>(module, "ConfigureOrder", "Order to configure the unit.");
+    bind_report<Prepare>(module, "PrepareOrder", "Order to make a new transport for a new epoch.");
+    nb::class_<Connect>(module, "ConnectOrder", "Order to connect to all members.")
         .def_prop_ro(
             "addresses",
             [](const Connect& self) {
@@ -216,25 +214,26 @@ void bind_orders(nb::module_& module) {
                 }
                 return all;
             },
-            "Of each member.")
-        .def_ro("timeout_s", &Connect::timeout, "For all of it.");
-    bind_report<Start>(module, "StartOrder", "To start event building.");
+            "Address of each member.")
+        .def_ro("timeout_s", &Connect::timeout, "Timeout of the whole order.");
+    bind_report<Start>(module, "StartOrder", "Order to start event building.");
     bind_report<Halt>(module, "HaltOrder",
-                      "To finish what needs no lost unit, and to close the connections.");
-    nb::class_<Reset>(module, "ResetOrder", "To return to the state after configuring.");
-    nb::class_<Exit>(module, "ExitOrder", "To exit: the run is over.");
+                      "Order to finish all MEPs that need no lost unit, and to close connections.");
+    nb::class_<Reset>(module, "ResetOrder", "Order to return to the state after configuring.");
+    nb::class_<Exit>(module, "ExitOrder", "Order to exit: the run is over.");
     bind_report<Renew>(module, "RenewOrder", "Renews a unit's lease; it has no answer.");
-    nb::class_<SendOrder>(module, "SendOrder", "An order has to be sent to a unit's process.")
-        .def_ro("unit", &SendOrder::unit, "Whose process.")
+    nb::class_<SendOrder>(module, "SendOrder", "Output: send an order to a unit's process.")
+        .def_ro("unit", &SendOrder::unit, "Unit of the process.")
         .def_ro("session", &SendOrder::session, "Number of its connection.")
-        .def_ro("number", &SendOrder::number, "Which the answer repeats; 0: of what has no answer.")
+        .def_ro("number", &SendOrder::number,
+                "Number that the answer repeats; 0: no answer expected.")
         .def_prop_ro(
-            "order", [](const SendOrder& self) { return self.order; }, "What is ordered.");
-    bind_report<LaunchProcess>(module, "LaunchProcess", "A process has to be started for a unit.");
+            "order", [](const SendOrder& self) { return self.order; }, "The order.");
+    bind_report<LaunchProcess>(module, "LaunchProcess", "Output: start a process for a unit.");
     bind_report<KillProcess>(module, "KillProcess",
-                             "A unit's process has to end, whatever it does.");
+                             "Output: end a unit's process, whatever its state.");
     bind_report<DropConnection>(module, "DropConnection",
-                                "The connection to a unit's process has to be closed.");
+                                "Output: close the connection to a unit's process.");
 }
 
 void bind_views(nb::module_& module) {
@@ -250,31 +249,31 @@ void bind_views(nb::module_& module) {
                 return self.begins_anew(named(counters));
             },
             nb::arg("counters"),
-            "Whether a reading comes from another process, or from one that was reset.")
+            "Whether a reading is from another process, or from the same after a reset.")
         .def(
             "read", [](Tally& self, const Counters& counters) { self.read(named(counters)); },
             nb::arg("counters"),
-            "Adds a new reading; a counter that has become smaller has begun anew at 0.");
-    nb::class_<UnitView>(module, "UnitView", "What the run control knows of a unit.")
-        .def_ro("number", &UnitView::number, "Of the unit.")
-        .def_ro("standing", &UnitView::standing, "With the run control.")
-        .def_ro("state", &UnitView::state, "As it reported it.")
+            "Adds a new reading; a counter that has decreased was restarted at 0.");
+    nb::class_<UnitView>(module, "UnitView", "State of a unit in the run control.")
+        .def_ro("number", &UnitView::number, "Number of the unit.")
+        .def_ro("standing", &UnitView::standing, "Standing with the run control.")
+        .def_ro("state", &UnitView::state, "State last reported.")
         .def_ro("session", &UnitView::session, "Number of its connection; 0: none.")
         .def_ro("process", &UnitView::process,
                 "Whether its process was started by the run control and is not known to have "
                 "ended.")
         .def_ro("tally", &UnitView::tally, "Sums of its counters.")
-        .def_ro("reason", &UnitView::reason, "Why it was lost.");
+        .def_ro("reason", &UnitView::reason, "Reason of the loss.");
     nb::class_<RunEvent>(module, "RunEvent", "An entry of a run's log.")
-        .def_ro("time_s", &RunEvent::at, "Since the start of the run control.")
-        .def_ro("text", &RunEvent::text, "In words.")
-        .def_ro("about", &RunEvent::about, "What it is about.")
-        .def_ro("phase", &RunEvent::phase, "Of the run from then on.")
-        .def_ro("members", &RunEvent::members, "How many units it has then.")
+        .def_ro("time_s", &RunEvent::at, "Time since the start of the run control.")
+        .def_ro("text", &RunEvent::text, "Text of the entry.")
+        .def_ro("about", &RunEvent::about, "Subject of the entry.")
+        .def_ro("phase", &RunEvent::phase, "Phase of the run from then on.")
+        .def_ro("members", &RunEvent::members, "Number of members from then on.")
         .def_ro("lost", &RunEvent::lost, "The unit that is declared lost, or None.")
         .def_prop_ro("tells_of_trouble", &RunEvent::tells_of_trouble,
-                     "Whether it is of trouble with a unit or with the whole run.");
-    bind_report<Balance>(module, "Balance", "Fates of a run's MEPs that no counter shows.")
+                     "Whether the entry reports trouble with a unit or with the run.");
+    bind_report<Balance>(module, "Balance", "Fates of a run's MEPs that are in no counter.")
         .def(
             "__init__",
             [](Balance* self, std::int64_t unfinished, std::int64_t skipped, std::int64_t twice) {
@@ -283,7 +282,7 @@ void bind_views(nb::module_& module) {
             nb::arg("unfinished") = 0, nb::arg("skipped") = 0, nb::arg("twice") = 0);
 }
 
-/// A unit that the run has. Raises IndexError.
+/// Checks that the run has a unit. Raises IndexError.
 UnitIndex known(const RunControl& run, UnitIndex unit) {
     if (unit.value() >= run.units().size()) {
         throw nb::index_error("the run has no such unit");
@@ -306,21 +305,22 @@ nb::typed<nb::dict, std::string, std::uint64_t> counts(const RunControl& run) {
 void bind_control(nb::module_& module) {
     using Run = RunControl;
     nb::class_<Run>(module, "RunControl",
-                    "Who is a member of a run, and what each unit has to do next. Each input has "
-                    "the time `now_s`, which begins at 0 with the run control.")
+                    "Run control: the members of a run and their next orders. Each input has the "
+                    "time `now_s`, which begins at 0 with the run control.")
         .def(nb::init<const RunPlan&>(), nb::arg("plan"))
         .def("launch", &Run::launch, nb::arg("now_s"),
              "Start all processes, or await those of a run whose units are started by hand.")
         .def(
             "is_free", [](const Run& run, UnitIndex unit) { return run.is_free(known(run, unit)); },
-            nb::arg("unit"), "Whether a process may join as this unit: no other one in use has.")
+            nb::arg("unit"),
+            "Whether a process may join as this unit, which no other process in use has.")
         .def(
             "joined",
             [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session) {
                 run.joined(now, known(run, unit), session);
             },
             nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
-            "Take in a process that has joined as a unit that `is_free`.")
+            "Input: a process has joined as a unit that `is_free`.")
         .def(
             "reported",
             [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session,
@@ -328,31 +328,31 @@ void bind_control(nb::module_& module) {
                 return run.reported(now, known(run, unit), session, report);
             },
             nb::arg("now_s"), nb::arg("unit"), nb::arg("session"), nb::arg("report"),
-            "Take in a report of a unit. Returns why it is refused, or None.")
+            "Input: a report of a unit. Returns the reason of a refusal, or None.")
         .def(
             "counted",
             [](Run& run, UnitIndex unit, const Counters& counters) {
                 run.counted(known(run, unit), named(counters));
             },
             nb::arg("unit"), nb::arg("counters"),
-            "Take in the last counters of a process, which come from outside its reports.")
+            "Input: the last counters of a process, read outside of its reports.")
         .def(
             "left",
             [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session) {
                 run.left(now, known(run, unit), session);
             },
             nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
-            "Take in that the connection of a unit has ended.")
+            "Input: the connection of a unit has ended.")
         .def(
             "exited",
             [](Run& run, base::Time now, UnitIndex unit, const std::string& how) {
                 run.exited(now, known(run, unit), how);
             },
             nb::arg("now_s"), nb::arg("unit"), nb::arg("how"),
-            "Take in that a unit's process that we started has ended: `how`, such as \"exit code "
-            "1\".")
+            "Input: a unit's process started by the run control has ended: `how`, such as \"exit "
+            "code 1\".")
         .def("want", &Run::want, nb::arg("now_s"), nb::arg("goal"),
-             "Take in the goal that the operator sets.")
+             "Input: the goal set by the operator.")
         .def(
             "reset",
             [](Run& run, base::Time now, UnitIndex unit) { run.reset(now, known(run, unit)); },
@@ -361,23 +361,23 @@ void bind_control(nb::module_& module) {
         .def(
             "hold", [](Run& run, UnitIndex unit, bool held) { run.hold(known(run, unit), held); },
             nb::arg("unit"), nb::arg("held"),
-            "Take in that the host of a unit is down on purpose, or is no longer.")
+            "Input: the host of a unit is down on purpose, or no longer.")
         .def("injected", &Run::injected, nb::arg("now_s"), nb::arg("text"),
-             "Log that something is broken on purpose, or mended.")
+             "Logs a fault injected or repaired.")
         .def("tick", &Run::tick, nb::arg("now_s"),
-             "Take in that time has passed; to be called a few times per heartbeat.")
+             "Input: time has passed; to be called a few times per heartbeat.")
         .def("take", &Run::take, "The outputs since the last call, in order.")
-        .def_prop_ro("plan", &Run::plan, "What it knew before it started.")
+        .def_prop_ro("plan", &Run::plan, "Plan of the run.")
         .def_prop_ro("units", &Run::units, "All units, by number.")
         .def(
             "unit",
             [](const Run& run, UnitIndex unit) -> const UnitView& {
                 return run.unit(known(run, unit));
             },
-            nb::arg("number"), nb::rv_policy::reference_internal, "One of them.")
-        .def_prop_ro("phase", &Run::phase, "Of the run.")
-        .def_prop_ro("goal", &Run::goal, "That the operator has set.")
-        .def_prop_ro("epoch", &Run::epoch, "Number of the last one.")
+            nb::arg("number"), nb::rv_policy::reference_internal, "State of one unit.")
+        .def_prop_ro("phase", &Run::phase, "Phase of the run.")
+        .def_prop_ro("goal", &Run::goal, "Goal set by the operator.")
+        .def_prop_ro("epoch", &Run::epoch, "Number of the last epoch.")
         .def_prop_ro("first_mep", &Run::first_mep,
                      "The first MEP of the last epoch that was started or, once that has halted, "
                      "of the next one.")
@@ -385,14 +385,14 @@ void bind_control(nb::module_& module) {
                      "The first MEP not answered by a builder unit, as far as they have "
                      "reported.")
         .def_prop_ro("members", &Run::members, "Units of the epoch.")
-        .def_prop_ro("failure", &Run::failure, "Why the run is in error, in one sentence.")
-        .def_prop_ro("counts", &counts, "What is counted over the whole run.")
+        .def_prop_ro("failure", &Run::failure, "Cause of the error of the run, in one sentence.")
+        .def_prop_ro("counts", &counts, "Counts over the whole run.")
         .def_prop_ro(
             "events", [](const Run& run) { return events_from(run, 0); }, "The log.")
         .def("events_from", &events_from, nb::arg("first"), "The log from an entry on.")
-        .def("balance", &Run::balance, "The fates of the run's MEPs that no counter shows.")
+        .def("balance", &Run::balance, "Fates of the run's MEPs that are in no counter.")
         .def("balance_of_ended", &Run::balance_of_ended,
-             "Those of the MEPs of epochs that another has followed.");
+             "Balance of the MEPs of ended epochs, those that another has followed.");
 }
 
 void bind_lease(nb::module_& module) {
@@ -401,11 +401,10 @@ void bind_lease(nb::module_& module) {
                           "are those of the unit's own clock.")
         .def(nb::init<>())
         .def("set_length", &UnitLease::set_length, nb::arg("length_s"),
-             "How long the unit may begin MEPs after a report that was received.")
+             "Time for which the unit may begin MEPs after a report that was received.")
         .def("sending", &UnitLease::sending, nb::arg("now_s"),
-             "Note that a report is about to be sent; return its number.")
-        .def("begin", &UnitLease::begin, nb::arg("epoch"),
-             "Begin a new epoch, of which nothing is leased yet.")
+             "Notes that a report is about to be sent; returns its number.")
+        .def("begin", &UnitLease::begin, nb::arg("epoch"), "Begins a new epoch without a lease.")
         .def(
             "heard",
             [](UnitLease& self, std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {

@@ -17,7 +17,7 @@ void bind_settings(nanobind::class_<Class, Base...>& cls) {
         });
 }
 
-/// A class with the fields of `Config`, which Python makes with their defaults.
+/// A class with the fields of `Config`, constructed with their defaults.
 template <class Config>
 nanobind::class_<Config> bind_config(nanobind::module_& module, const char* name,
                                      const char* meaning) {

@@ -44,7 +44,7 @@ void bind_shift_config(nb::module_& module) {
                 self.card_stops.push_back({unit, begin, end});
             },
             nb::arg("unit"), nb::arg("begin_s"), nb::arg("end_s"),
-            "The card of a readout unit acknowledges nothing for a while.");
+            "The card of a readout unit sends no acknowledgements for a while.");
     bind_regrouping(cls);
     bind_rules(cls);
 }
@@ -55,7 +55,7 @@ void bind_shift(nb::module_& module) {
     bind_columns<Stage>(module, "Stages", "The stages of readout units, in the order of time.");
     auto cls = bind_system<ShiftSystem>(module, "ShiftSystem", "ShiftReport");
     bind_run_control(cls);
-    cls.def("record_stages", &ShiftSystem::record_stages, "Keeps the stages of units from here.")
+    cls.def("record_stages", &ShiftSystem::record_stages, "Records stages from now on.")
         .def(
             "stages", [](const ShiftSystem& self) { return Columns<Stage>{self.stages()}; },
             "All stages since `record_stages`.");

@@ -35,7 +35,7 @@ void bind_flow(nb::module_& module) {
 }
 
 void bind_system_config(nb::module_& module) {
-    bind_config<hosts::PathConfig>(module, "PathConfig", "Way of bytes through a host.");
+    bind_config<hosts::PathConfig>(module, "PathConfig", "Path of bytes through a host.");
     using Config = SystemConfig;
     auto cls = bind_config<Config>(module, "SystemConfig", "Parts that every system has.");
     bind_settings<systems::NodesConfig>(cls);
@@ -49,7 +49,7 @@ void bind_system_config(nb::module_& module) {
             },
             nb::arg("at_s"), nb::arg("host"), nb::arg("change"), nb::arg("until_s") = base::Time{},
             nb::arg("factor") = 1.0,
-            "The processor of the node on a host stops for a while, or is slower from now on.");
+            "Stops the processor of the node on a host for a while, or slows it from then on.");
 }
 
 std::uint64_t shown(std::uint64_t count) { return count; }
@@ -58,8 +58,8 @@ Columns<Row> shown(const std::vector<Row>& rows) {
     return {rows};
 }
 
-/// A field of a part of the network's report, zero or empty where there is no such part. Of rows
-/// Python sees the columns.
+/// Binds a field of a part of the network's report, zero or empty if the part is absent; rows
+/// become columns.
 template <class Part, class Value>
 void bind_part(nb::class_<RunReport>& cls, const char* name,
                std::optional<Part> transport::Report::*part, Value Part::*member,
@@ -77,23 +77,24 @@ void bind_part(nb::class_<RunReport>& cls, const char* name,
 
 void bind_simulated(nb::module_& module) {
     bind_report<RunDriver::Accounts>(module, "RunAccounts", "The fates of the MEPs of a run.");
-    bind_columns<RunDriver::MembersFrom>(module, "MembersFrom", "How many units build.");
+    bind_columns<RunDriver::MembersFrom>(module, "MembersFrom", "Number of members over time.");
     bind_flow(module);
     bind_system_config(module);
-    bind_report<FlowCount>(module, "FlowCount", "What all sources of a flow sent together.");
+    bind_report<FlowCount>(module, "FlowCount", "Traffic of a flow, all sources together.");
     bind_columns<OccupancyBin>(module, "Occupancy", "The bytes in a switch, in bins of time.");
     bind_report<transport::Memory>(
         module, "Memory",
-        "Memory of a simulation, of what grows with the system and its load (B).");
+        "Memory of a simulation (B): the parts that grow with the system and its load.");
     using transport::Report;
-    auto cls = bind_report<RunReport>(module, "RunReport", "What every simulated run counts.");
+    auto cls = bind_report<RunReport>(module, "RunReport", "Report of every simulated run.");
     cls.def_ro("flows", &RunReport::flows,
-               "What each flow carried after the warm-up, in the order of the configuration.")
+               "Traffic of each flow after the warm-up, in the order of the configuration.")
         .def_ro("flow_latencies", &RunReport::flow_latencies,
-                "From the post of a message until its receiver has it, after the warm-up; by flow.")
+                "Time from the post of a message until its receiver has it, after the warm-up; by "
+                "flow.")
         .def_ro("level_latencies", &RunReport::level_latencies,
-                "From the post of a message until all of it is at its host, after the warm-up, by "
-                "service level; empty if all messages have level 0.")
+                "Time from the post of a message until the whole message is at its host, after the "
+                "warm-up, by service level; empty if all messages have level 0.")
         .def_prop_ro(
             "memory", [](const RunReport& self) { return self.network.memory; },
             "Where memory goes.")
@@ -102,13 +103,13 @@ void bind_simulated(nb::module_& module) {
             "Packets delivered by a link, over all links and the whole run.")
         .def_prop_ro(
             "ack_hops", [](const RunReport& self) { return self.network.ack_hops; },
-            "Of these, packets of Ethernet without payload.")
+            "Part of `packet_hops`: Ethernet packets without payload.")
         .def_prop_ro(
             "tcp", [](const RunReport& self) { return self.network.tcp; },
-            "Retransmissions and timeouts of TCP after the warm-up; None of another transport.")
+            "Retransmissions and timeouts of TCP after the warm-up; None for other transports.")
         .def_prop_ro(
             "retries", [](const RunReport& self) { return self.network.rdma; },
-            "Retransmissions of RDMA and their causes; None of another transport.");
+            "Retransmissions of RDMA and their causes; None for other transports.");
     bind_part(cls, "drops", &Report::ethernet, &ethernet::Report::drops,
               "Frames dropped by Ethernet switches after the warm-up.");
     bind_part(cls, "marks", &Report::ethernet, &ethernet::Report::marks,
@@ -116,22 +117,21 @@ void bind_simulated(nb::module_& module) {
     bind_part(cls, "pauses", &Report::ethernet, &ethernet::Report::pauses,
               "Pause frames of software switches after the warm-up, those that end a pause "
               "included.");
-    bind_part(
-        cls, "links", &Report::ethernet, &ethernet::Report::links,
-        "What each link of an Ethernet carried after the warm-up; link 2c leads from end a of "
-        "cable c to its end b, link 2c + 1 back.");
+    bind_part(cls, "links", &Report::ethernet, &ethernet::Report::links,
+              "Traffic of each Ethernet link after the warm-up; link 2c leads from end a of cable "
+              "c to its end b, link 2c + 1 back.");
     bind_part(cls, "classes", &Report::ethernet, &ethernet::Report::classes,
-              "What links of an Ethernet whose ports tell classes apart carried of each, after the "
-              "warm-up; empty if there was one class.");
+              "Traffic of Ethernet links by class after the warm-up, for ports with several "
+              "classes; empty if there was one class.");
     bind_part(cls, "cut", &Report::ethernet, &ethernet::Report::cut,
               "Frames lost on a wire of an Ethernet, by bit errors or as the link went down, after "
               "the warm-up.");
     bind_part(cls, "switches", &Report::ethernet, &ethernet::Report::switches,
-              "What each switch of an Ethernet held after the warm-up.");
+              "Occupancy of each Ethernet switch after the warm-up.");
     bind_part(cls, "ports", &Report::infiniband, &infiniband::Report::ports,
-              "What each output of an InfiniBand fabric has counted.");
+              "Counters of each output of an InfiniBand fabric.");
     bind_part(cls, "unrouted", &Report::infiniband, &infiniband::Report::unrouted,
-              "Packets that a switch of InfiniBand had no route for.");
+              "Packets without a route at an InfiniBand switch.");
     cls.def_prop_ro(
         "lanes",
         [](const RunReport& self) {
@@ -140,7 +140,7 @@ void bind_simulated(nb::module_& module) {
                                                    self.network.infiniband->lanes_of_port}
                                            : Lanes{};
         },
-        "What each virtual lane of these outputs has counted.");
+        "Counters of each virtual lane of these outputs.");
 }
 
 }  // namespace daqloom::bindings

@@ -1,4 +1,4 @@
-// What every simulated system has, for Python.
+// Common bindings of all simulated systems.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void run_in_slices(System& system, const Progress& progress, std::optional<base:
     }
 }
 
-/// The report of a protocol behind that of the run; Python sees it as one.
+/// The reports of a run and of its protocol, one object in Python.
 template <class Counted>
 struct SystemReport : systems::RunReport {
     Counted counted;
@@ -63,7 +63,7 @@ template <class Counted>
 auto bind_system_report(nanobind::module_& module, const char* name) {
     using Report = SystemReport<Counted>;
     auto cls = nanobind::class_<Report, systems::RunReport>(
-        module, name, "What was counted after the warm-up, by all nodes together.");
+        module, name, "Counts after the warm-up, summed over all nodes.");
     bind_fields<Counted>(cls, [](const Report& self) -> const Counted& { return self.counted; });
     return cls;
 }
@@ -84,7 +84,7 @@ inline Columns<OccupancyBin> columns(const sim::TimeSeries& series) {
     return bins;
 }
 
-/// Empty where there is no such switch, or it has no such series.
+/// Series of a switch; empty if there is no such switch or series.
 template <auto series, class System>
 Columns<OccupancyBin> series_of(const System& system, network::SwitchIndex at) {
     const ethernet::Network* const network = system.transport().ethernet();
@@ -110,24 +110,24 @@ std::string broken_conservation(const System& system) {
     return conserved ? std::string() : conserved.error().message;
 }
 
-/// What every system can be asked.
+/// Observers of every system.
 template <class System>
 void asked(nanobind::class_<System>& cls) {
     namespace nb = nanobind;
     cls.def_prop_ro("now_s", &System::now, "Virtual time up to which was simulated.")
-        .def("report", &report_of<System>, "What was counted.")
+        .def("report", &report_of<System>, "Counts of the run.")
         .def("occupancy", &series_of<&ethernet::Network::occupancy, System>, nb::arg("switch"),
-             "The bytes in a switch of an Ethernet, in bins of the time after the warm-up.")
+             "Bytes held in an Ethernet switch, in bins of the time after the warm-up.")
         .def("needed", &series_of<&ethernet::Network::least_buffer, System>, nb::arg("switch"),
-             "The same of a shared memory in which the frames would just fit; empty where the "
-             "switch has no shared memory.")
+             "Least size of the shared memory that would hold the frames, in the same bins; empty "
+             "for a switch without shared memory.")
         .def("deadlock", &deadlock<System>,
              "Outputs (node, port) that wait for one another in a circle.")
         .def("broken_conservation", &broken_conservation<System>,
-             "The conservation law that does not hold, in a sentence; empty if all do.");
+             "The violated conservation law, in a sentence; empty if all hold.");
 }
 
-/// A system, which is made of its configuration, and its report.
+/// A system, constructed from its configuration, and its report.
 template <class System>
 nanobind::class_<System> bind_system(nanobind::module_& module, const char* name,
                                      const char* report) {
@@ -139,8 +139,8 @@ nanobind::class_<System> bind_system(nanobind::module_& module, const char* name
             nb::arg("config"))
         .def("run", &run_in_slices<System>, nb::arg("progress").none() = nb::none(),
              nb::arg("until_s").none() = nb::none(),
-             "Simulates to the end of the run, or until a time before, or to Ctrl-C between two "
-             "slices: then the system can be asked as at the end.");
+             "Simulates to the end of the run, to an earlier time, or to Ctrl-C between two "
+             "slices. The observers are valid after each.");
     asked(cls);
     return cls;
 }

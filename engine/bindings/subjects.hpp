@@ -1,4 +1,4 @@
-// What the files of this folder add to the Python module: each names its own.
+// Registration of the parts of the Python module: each file registers its own.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@ inline std::vector<Bind>& subjects() {
     return all;
 }
 
-/// What a file adds, in any order: `const Subject flows(bind_flows);`.
+/// Registers the function of a file, in any order: `const Subject flows(bind_flows);`.
 struct Subject {
     explicit Subject(Bind bind) { subjects().push_back(bind); }
 };

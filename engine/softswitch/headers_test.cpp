@@ -179,7 +179,7 @@ TEST(Headers, OfFramesThatAreCutOff) {
     }
 }
 
-/// Of every length up to that of a jumbo frame.
+/// Frames of every length up to that of a jumbo frame.
 TEST(Headers, OfAnyBytes) {
     for (std::size_t length = 0; length <= 9'216; ++length) {
         Bytes frame = base::random_bytes(length, length, 1);

@@ -25,7 +25,7 @@ OutputConfig rings_of(std::uint32_t count, RingConfig each = {}) {
     return config;
 }
 
-/// What became of packets that did not just go into a ring.
+/// Records the dropped and the marked packets.
 struct Fates {
     void drop(std::uint64_t handle) { dropped.push_back(handle); }
     void mark(std::uint64_t handle) { marked.push_back(handle); }
@@ -189,7 +189,7 @@ TEST(OutputQueues, APacedRingKeepsItsRateWithoutDrift) {
     }
 }
 
-/// Who polls every nanosecond sees gaps of 8 us less the width of a slot at least.
+/// With a poll every nanosecond, gaps are at least 8 us less the width of a slot.
 TEST(OutputQueues, GapsAreNotShorterThanThePaceByMoreThanASlot) {
     OutputQueues queues(rings_of(1, {.rate = base::gigabits_per_second(1)}));
     for (std::uint64_t handle = 0; handle < 1'000; ++handle) {
@@ -380,7 +380,7 @@ TEST(OutputQueues, SharedMemoryAdmitsAsTheSwitchThatItStandsFor) {
     fill(1, 100);
     EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 18U);
     EXPECT_EQ(dropped, 63 + 72);
-    // What leaves is free again, for others, too.
+    // Departures free memory, for other rings, too.
     std::array<std::uint64_t, 37> handles{};
     EXPECT_EQ(queues.out(PortIndex(0), {}, handles), 37U);
     EXPECT_EQ(queues.shared()->used(), 18);

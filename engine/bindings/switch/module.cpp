@@ -1,5 +1,5 @@
-// The Python module daqloom._switch: the software switch over DPDK's devices. A module of its own,
-// built where DPDK is installed: all else works without it.
+// The Python module daqloom._switch: the software switch over DPDK's devices. A separate module,
+// built where DPDK is installed; the rest of daqloom works without it.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void bind_configurations(nb::module_& module) {
 }
 
 void bind_matches(nb::module_& module) {
-    nb::class_<Match>(module, "Match", "What a frame must have; what is not given may be anything.")
+    nb::class_<Match>(module, "Match", "Required header fields of a frame; None matches any value.")
         .def(nb::init<>())
         .def_prop_rw(
             "destination",
@@ -72,7 +72,7 @@ void bind_matches(nb::module_& module) {
                 self.prefix = prefix;
             },
             nb::arg("address"), nb::arg("prefix"),
-            "An address of IPv6, or of IPv4 as ::ffff:a.b.c.d, and the bits of it that count.")
+            "An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d, and its prefix length.")
         .def_prop_rw(
             "protocol",
             [](const Match& self) {
@@ -86,7 +86,7 @@ void bind_matches(nb::module_& module) {
         .def_rw("from_port", &Match::from_port)
         .def_rw("to_port", &Match::to_port)
         .def_rw("ingress", &Match::ingress);
-    nb::class_<Action>(module, "Action", "What is done with the frames of a rule.")
+    nb::class_<Action>(module, "Action", "Action on the frames of a rule.")
         .def_static(
             "queue",
             [](RingIndex ring) { return Action{.what = Action::What::queue, .ring = ring}; },
@@ -100,11 +100,11 @@ void bind_matches(nb::module_& module) {
 }
 
 void bind_state(nb::module_& module) {
-    bind_report<RingCounters>(module, "RingCounters", "Of a ring, from the start on.");
-    bind_report<PortCounters>(module, "PortCounters", "Of frames that came in by a port.");
-    bind_report<io::LoopCounters>(module, "LoopCounters", "Of the loop over all ports.");
-    bind_report<MacTableCounters>(module, "AddressCounters", "Of the table of addresses.");
-    bind_report<io::DeviceCounters>(module, "DeviceCounters", "Of the device of a port.");
+    bind_report<RingCounters>(module, "RingCounters", "Counters of a ring, from the start on.");
+    bind_report<PortCounters>(module, "PortCounters", "Counters of frames by their ingress port.");
+    bind_report<io::LoopCounters>(module, "LoopCounters", "Counters of the poll loop.");
+    bind_report<MacTableCounters>(module, "AddressCounters", "Counters of the table of addresses.");
+    bind_report<io::DeviceCounters>(module, "DeviceCounters", "Counters of the device of a port.");
     nb::class_<SwitchState::Port>(module, "PortState")
         .def_ro("device", &SwitchState::Port::device)
         .def_ro("frames", &SwitchState::Port::frames)
@@ -114,8 +114,7 @@ void bind_state(nb::module_& module) {
         .def_ro("packets", &SwitchState::Ring::packets)
         .def_ro("bytes", &SwitchState::Ring::bytes)
         .def_ro("waits", &SwitchState::Ring::waits,
-                "Packets by the time that they waited: below 2^16 ps, and in each bucket twice as "
-                "long.");
+                "Histogram of waiting times: below 2^16 ps, and in each bucket twice as long.");
     nb::class_<SwitchState>(module, "SwitchState")
         .def_ro("ports", &SwitchState::ports)
         .def_ro("rings", &SwitchState::rings)
@@ -125,8 +124,7 @@ void bind_state(nb::module_& module) {
         .def_ro("rules", &SwitchState::rules)
         .def_ro("ring_memory", &SwitchState::ring_memory)
         .def_ro("shared_peak", &SwitchState::shared_peak,
-                "Most bytes that all rings of a shared memory held at a time, since peaks were "
-                "forgotten.")
+                "Most bytes held in the shared memory at a time, since peaks were reset.")
         .def_ro("free_buffers", &SwitchState::free_buffers)
         .def_ro("at_s", &SwitchState::at);
 }
@@ -135,7 +133,7 @@ void bind_trials(nb::module_& module) {
     using io::TrialConfig;
     using io::Trials;
     bind_config<TrialConfig>(module, "TrialConfig", "A switch between two wires.");
-    bind_report<io::TrialResult>(module, "TrialResult", "What came of a trial.");
+    bind_report<io::TrialResult>(module, "TrialResult", "Result of a trial.");
     nb::class_<Trials>(module, "Trials", "A switch between two wires, and a generator.")
         .def(nb::new_([](const TrialConfig& config) {
                  return without_lock([&] { return Trials::make(config); });
@@ -151,20 +149,19 @@ void bind_trials(nb::module_& module) {
             nb::arg("frames_per_second"), nb::arg("duration_s"),
             nb::arg("change_every_s") = base::Time::zero())
         .def("stop", &Trials::stop,
-             "From any thread: a trial that runs ends now, with what it has been so far.")
+             "Ends the running trial with its results so far; callable from any thread.")
         .def(
             "turn_time_s",
             [](Trials& self, std::uint32_t frames, std::uint32_t turns, std::uint32_t among) {
                 return without_lock([&] { return self.turn_time(frames, turns, among); });
             },
             nb::arg("frames"), nb::arg("turns"), nb::arg("among"),
-            "Of a turn in which so many frames come and leave, up to 32, on one core: the mean "
-            "of the middle half of so many turns. The frames are, by turns, those of `among` "
-            "buffers.");
+            "Time of a turn in which `frames` (up to 32) enter and leave, on one core: the mean of "
+            "the middle half of `turns` turns. Frames cycle through `among` buffers.");
 }
 
-/// What is to change between two turns, in this order. A step that finds a table full is false, and
-/// ends it.
+/// Changes between two turns, in order. A step returns false if a table is full; the later steps
+/// are skipped.
 struct Changes {
     using Step = std::function<bool(Forwarder&)>;
 
@@ -179,7 +176,7 @@ struct Changes {
             }
         });
     }
-    /// The number of the step that was false, of so many first ones; -1: none was.
+    /// Applies the first `first` steps; returns the number of the step that returned false, or -1.
     std::int64_t apply(Forwarder& to, std::size_t first) const {
         const auto end = steps.begin() + static_cast<std::ptrdiff_t>(first);
         const auto refused =
@@ -192,7 +189,7 @@ struct Changes {
 
 void bind_changes(nb::module_& module) {
     nb::class_<Changes>(module, "Changes",
-                        "What is to change between two turns of the switch, step by step.")
+                        "Changes to apply between two turns of the switch, step by step.")
         .def(nb::init<>())
         .def("__len__", [](const Changes& self) { return self.steps.size(); })
         .def(
@@ -218,7 +215,7 @@ void bind_changes(nb::module_& module) {
             [](Changes& self, PortIndex port, const PortLimits& limits) {
                 self.add([=](Forwarder& to) { return to.set_limits(port, limits); });
             },
-            nb::arg("port"), nb::arg("limits"), "Refused where there is no such port.")
+            nb::arg("port"), nb::arg("limits"), "Refused if there is no such port.")
         .def("forget_peaks",
              [](Changes& self) { self.add([](Forwarder& to) { to.queues().forget_peaks(); }); })
         .def(
@@ -239,7 +236,7 @@ void bind_changes(nb::module_& module) {
                 self.add([=](Forwarder& to) { return to.set_rule(match, priority, action); });
             },
             nb::arg("match"), nb::arg("priority"), nb::arg("action"),
-            "Refused where there are as many rules as may be.")
+            "Refused if the table is full.")
         .def(
             "remove_rule",
             [](Changes& self, const Match& match, std::uint16_t priority) {
@@ -256,7 +253,7 @@ void bind_changes(nb::module_& module) {
             },
             nb::arg("index"), nb::arg("match"), nb::arg("priority"), nb::arg("action"),
             nb::arg("meter"),
-            "An entry of the flow table; meter -1: none. Refused where there are too many kinds of "
+            "Sets an entry of the flow table; meter -1: none. Refused for too many kinds of "
             "matches.")
         .def(
             "remove_flow",
@@ -274,7 +271,8 @@ void bind_changes(nb::module_& module) {
                 self.add([=](Forwarder& to) { return to.set_meter(index, config); });
             },
             nb::arg("index"), nb::arg("is_of_packets"), nb::arg("per_second"), nb::arg("burst"),
-            "Bits or packets; it counts anew. Refused where there is no such meter.")
+            "Configures a meter of bits or packets; resets its counters. Refused if there is no "
+            "such meter.")
         .def(
             "fix_address",
             [](Changes& self, std::uint64_t address, std::uint16_t vlan, PortIndex port) {
@@ -282,7 +280,7 @@ void bind_changes(nb::module_& module) {
                     [=](Forwarder& to) { return to.fix_address(MacAddress{address}, vlan, port); });
             },
             nb::arg("address"), nb::arg("vlan"), nb::arg("port"),
-            "In a VLAN, or with EVERY_VLAN in each. Refused where there is no place for it.")
+            "Fixes an address in a VLAN, or with EVERY_VLAN in each. Refused if it has no place.")
         .def(
             "forget_address",
             [](Changes& self, std::uint64_t address, std::uint16_t vlan) {
@@ -293,8 +291,8 @@ void bind_changes(nb::module_& module) {
             nb::arg("address"), nb::arg("vlan"));
 }
 
-/// What all cores have counted of each of these, which `of` finds in a core that has so `many`; of
-/// others nothing.
+/// Counters summed over all cores for each index: `of` reads one in a core with `many` of them;
+/// others count 0.
 template <std::size_t numbers, class Index, class Many, class Of>
 std::vector<std::array<std::uint64_t, numbers>> counted(Switch& self,
                                                         const std::vector<Index>& indices,
@@ -312,13 +310,14 @@ std::vector<std::array<std::uint64_t, numbers>> counted(Switch& self,
 }
 
 void bind_switch(nb::module_& module) {
-    nb::class_<Switch>(module, "Switch", "One for a process and its life.")
+    nb::class_<Switch>(module, "Switch",
+                       "The switch; at most one per process, as DPDK starts once.")
         .def(nb::new_([](const SwitchConfig& config) {
                  return without_lock([&] { return Switch::start(config); });
              }),
              nb::arg("config"))
         .def("open", &Switch::open, nb::call_guard<nb::gil_scoped_release>(),
-             "Frames are taken from now on: when its rules are there.")
+             "Starts to receive frames; called when the rules are set.")
         .def("state", &Switch::state, nb::call_guard<nb::gil_scoped_release>())
         .def(
             "apply",
@@ -332,8 +331,8 @@ void bind_switch(nb::module_& module) {
                 return refused;
             },
             nb::arg("changes"), nb::call_guard<nb::gil_scoped_release>(),
-            "All of them between the same two turns of a core, for one core after the other. "
-            "Returns the number of the one that was refused, before which all cores ended, or -1.")
+            "Applies all changes between the same two turns of a core, core by core. Returns the "
+            "number of the refused change, before which all cores stopped, or -1.")
         .def(
             "flow_counts",
             [](Switch& self, const std::vector<FlowIndex>& indices) {
@@ -345,7 +344,7 @@ void bind_switch(nb::module_& module) {
                     });
             },
             nb::arg("indices"), nb::call_guard<nb::gil_scoped_release>(),
-            "Packets and bytes that matched each of these entries of the flow table.")
+            "Packets and bytes that matched, for each of these entries of the flow table.")
         .def(
             "meter_counts",
             [](Switch& self, const std::vector<MeterIndex>& indices) {
@@ -357,12 +356,12 @@ void bind_switch(nb::module_& module) {
                     });
             },
             nb::arg("indices"), nb::call_guard<nb::gil_scoped_release>(),
-            "Packets, bytes, and those of both that were dropped, of each of these meters.")
+            "Packets, bytes, dropped packets and dropped bytes of each of these meters.")
         .def("links", &Switch::links, nb::call_guard<nb::gil_scoped_release>(),
-             "Whether the link of each port is up; the switch is not held up for it.")
+             "Whether the link of each port is up; holds up no core.")
         .def("drain", &Switch::drain, nb::arg("timeout_s"),
              nb::call_guard<nb::gil_scoped_release>(),
-             "Takes no more frames, and waits until those held have left at their pace. False: "
+             "Stops receiving, and waits until the frames held have left at their pace. False: "
              "some are left.")
         .def("stop", &Switch::stop, nb::call_guard<nb::gil_scoped_release>());
 }
