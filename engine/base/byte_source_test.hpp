@@ -24,7 +24,7 @@ class ByteSource {
         bytes_ = bytes_.subspan(1);
         return value;
     }
-    /// In [lowest, highest].
+    /// A number in [lowest, highest].
     std::int64_t number(std::int64_t lowest, std::int64_t highest) {
         const std::int64_t high = byte();
         const std::int64_t value = high * 256 + byte();
@@ -40,7 +40,7 @@ class ByteSource {
     std::span<const std::uint8_t> bytes_;
 };
 
-/// At least so many, and fewer than `lengths` more.
+/// Random bytes: at least `shortest`, and fewer than `lengths` more.
 inline std::vector<std::uint8_t> random_bytes(std::uint64_t seed, std::size_t shortest,
                                               std::uint64_t lengths) {
     RandomStream random(seed, "inputs");

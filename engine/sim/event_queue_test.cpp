@@ -163,8 +163,8 @@ TYPED_TEST(AnyEventQueue, AnEventPushedForTheCurrentTimeLeavesAfterItsEquals) {
     pair.drain();
 }
 
-/// A start of a run: everybody begins at once and does something else at once. A walk over the
-/// equals for each push would take minutes.
+/// Start of a run: all nodes begin at once and act again at once. A walk over the equals for each
+/// push would take minutes.
 TYPED_TEST(AnyEventQueue, ManyEventsForTheCurrentTimeTakeNoWalk) {
     constexpr std::uint32_t kMany = 300'000;
     TypeParam queue;

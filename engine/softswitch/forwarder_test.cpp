@@ -52,7 +52,7 @@ Frame frame_of(MacAddress source, MacAddress destination, std::uint32_t to = 0,
     return frame;
 }
 
-/// Hands out numbers for frames, and keeps what becomes of each.
+/// Numbers the frames, and records the fate of each.
 class Driver {
   public:
     explicit Driver(const ForwarderConfig& config) : forwarder_(made(config)) {}
@@ -123,7 +123,7 @@ class Driver {
         }
         return std::move(*made);
     }
-    /// Throws what is not alive: a handle that came back twice.
+    /// Throws if a handle is not alive: it came back twice.
     std::uint64_t take(std::uint64_t handle) {
         const std::uint64_t original = alive_.at(handle);
         alive_.erase(handle);
@@ -131,7 +131,7 @@ class Driver {
     }
 
     Forwarder forwarder_;
-    std::map<std::uint64_t, std::uint64_t> alive_;  ///< by handle, the original
+    std::map<std::uint64_t, std::uint64_t> alive_;  ///< original of each handle
     std::vector<std::uint64_t> marked_;
     std::vector<std::pair<std::uint32_t, Message>> told_;
     std::vector<std::pair<std::uint16_t, bool>> pauses_;
@@ -288,7 +288,7 @@ TEST(Forwarder, EntriesOfAControllerComeBeforeRules) {
     // A meter that allows two frames of 64 B at once, and one more after 64 us at 8 Mb/s.
     ASSERT_TRUE(forwarder.set_meter(MeterIndex(0), {.per_second = 8'000'000, .burst = 512}));
     EXPECT_FALSE(forwarder.set_meter(MeterIndex(1), {}));
-    entry.action = {.what = Action::What::forward};  // as the rule says
+    entry.action = {.what = Action::What::forward};  // as by the rule
     entry.meter = MeterIndex(0);
     ASSERT_TRUE(forwarder.set_flow(FlowIndex(0), entry));
     const Time later = base::milliseconds(2);
@@ -308,8 +308,8 @@ TEST(Forwarder, EntriesOfAControllerComeBeforeRules) {
 }
 
 TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
-    // Ports 0 and 2 are those of core 0. Frames between its own ports stay with it, others are
-    // passed on, and so is where addresses are; what it hears it treats as its own.
+    // Ports 0 and 2 belong to core 0. Frames between these ports stay in the core; other frames,
+    // and learned addresses, are passed on. Messages received are handled like own frames.
     ForwarderConfig config = config_of();
     config.share = {.number = 0, .of = 2};
     Driver core(config);
@@ -362,8 +362,7 @@ TEST(Forwarder, ClassesOfAPortHaveRingsOfTheirOwn) {
     EXPECT_EQ(driver.out(1), (std::vector<std::uint64_t>{high, low}));
 }
 
-/// A flow that is remembered is decided anew after a millisecond, and at once after a change of
-/// rules.
+/// A cached flow is decided anew after a millisecond, and at once after a change of rules.
 TEST(Forwarder, RemembersFlowsForAWhile) {
     Driver driver(config_of(2, {.port = PortIndex(3)}));
     Forwarder& forwarder = driver.forwarder();
@@ -401,8 +400,8 @@ TEST(Forwarder, RefusesWhatIsNoSwitch) {
     EXPECT_NE(message(config).find("0 classes"), std::string::npos);
 }
 
-/// With and without the memory of flows, the same frames go the same ways; what came in is sent,
-/// held or dropped, once.
+/// With and without the flow cache, frames go the same ways; each frame is sent, held or dropped
+/// once.
 TEST(Forwarder, LosesNothingThatIsNotCounted) {
     std::uint64_t sent = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -504,7 +503,7 @@ TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
     }
     EXPECT_EQ(driver.pauses(), Told{});
     driver.in(0, frame_of(host(1), host(2)));
-    driver.in(0, frame_of(host(1), host(2)));  // it has been told
+    driver.in(0, frame_of(host(1), host(2)));  // port 0 is paused already
     driver.in(2, frame_of(host(3), host(2)));
     EXPECT_EQ(driver.pauses(), (Told{{0, true}, {2, true}}));
     EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(3)));  // it sends to others
@@ -573,7 +572,7 @@ TEST(Forwarder, AMillionAddressesTakeNobodysPlace) {
         driver.in(2, frame_of(MacAddress{0x040000000000 + i}, host(2)));
         if (i % 32 == 0) {
             driver.out(1);
-            // A known one is still known: no copy for anybody else.
+            // A known address is still known: no copy for other ports.
             ASSERT_EQ(driver.ports_of(driver.in(0, frame_of(host(1), host(2)))),
                       (std::vector<std::uint16_t>{1}));
         }

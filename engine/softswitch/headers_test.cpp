@@ -38,7 +38,7 @@ std::uint16_t checksum(const Bytes& bytes, std::size_t begin, std::size_t length
     return static_cast<std::uint16_t>(~sum);
 }
 
-/// From 10.0.0.1 to 10.0.0.2; `words`: of its header, 5 without options.
+/// IPv4 from 10.0.0.1 to 10.0.0.2; `words`: length of the header, 5 without options.
 void append_ipv4(Bytes& frame, int protocol, int ecn = 0, int words = 5, int fragment = 0) {
     const std::size_t begin = frame.size();
     append(frame, {0x40 | words,
@@ -66,7 +66,7 @@ void append_ipv4(Bytes& frame, int protocol, int ecn = 0, int words = 5, int fra
     frame[begin + 10] = static_cast<std::uint8_t>(sum >> 8);
     frame[begin + 11] = static_cast<std::uint8_t>(sum & 0xff);
 }
-/// From 2001:db8::1 to 2001:db8::2.
+/// IPv6 from 2001:db8::1 to 2001:db8::2.
 void append_ipv6(Bytes& frame, int next, int ecn = 0) {
     append(frame, {0x60, ecn << 4, 0, 0, 0, 40, next, 64});
     for (const int last : {1, 2}) {
@@ -117,7 +117,7 @@ TEST(Headers, OfIpv4) {
     }
 }
 
-/// Whose first bytes are no ports.
+/// Later fragments: the first bytes of the payload are no ports.
 TEST(Headers, OfLaterFragments) {
     Bytes frame = ethernet(0x0800);
     append_ipv4(frame, 17, 0, 5, 0x2001);
@@ -142,7 +142,7 @@ TEST(Headers, OfIpv6BehindItsExtensions) {
     EXPECT_EQ(headers.to_port, 80);
 }
 
-/// RFC 3168: not ECT is left alone by whoever looks at `is_ecn_capable`.
+/// RFC 3168: frames that are not ECT lack `is_ecn_capable`.
 TEST(Headers, MarksCongestionAndMendsTheChecksum) {
     for (const int ecn : {1, 2}) {
         Bytes frame = ethernet(0x0800);

@@ -44,8 +44,8 @@ TEST(TimingWheel, WaitsForMoreThanATurn) {
     EXPECT_EQ(due_at(wheel, Time{10'000}).size(), 1U);
 }
 
-/// Whatever the pauses between the looks: each number is due at the first look from its slot on,
-/// and `next_due` is not behind any.
+/// For any pauses between calls: each number is due at the first call from its slot on, and
+/// `next_due` is not behind any.
 TEST(TimingWheel, IsAsAMapOfTimes) {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
         base::RandomStream random(seed, "wheel");
