@@ -33,7 +33,7 @@ class PacketFiles : public FolderTest {
         return path(name);
     }
 
-    /// The same without an index, as older files are.
+    /// Writes packets without an index, like older files.
     std::string write_plain(const std::vector<Packet>& packets, const std::string& name = "a.mfp") {
         const auto whole = write(packets, name);
         std::filesystem::remove(whole + index_ending);

@@ -474,7 +474,7 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     EXPECT_EQ(counters.lost[EISDIR], 3U);
     EXPECT_EQ(unit_.meps_not_written, 2U);
     EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
-    // What they have is left to be recovered.
+    // Packets of the unfinished file remain for recovery.
     EXPECT_TRUE(std::filesystem::exists(path("run-source-0-0001.mfp.part")));
 }
 

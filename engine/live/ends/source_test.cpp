@@ -102,7 +102,7 @@ TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
     EXPECT_EQ(source.counters().blocked, 1U);
     const std::uint64_t first_life = source.counters().mfps;
     EXPECT_GT(first_life, 0U);
-    // What is in the buffer stays; then comes what it is started with anew.
+    // MFPs in the buffer stay, followed by those of the new start.
     source.start(1'000);
     expect_generated(reader, 3, 0, first_life);
     expect_generated(reader, 3, 1'000, 1'100);

@@ -37,7 +37,7 @@ class ServedBuffer : public testing::Test {
         ASSERT_TRUE(server) << server.error().message;
         server_ = std::move(*server);
     }
-    /// What it says to a message that `attach_*` would not send; nothing: it hung up.
+    /// Answer to a message that `attach_*` would not send; empty: the server hung up.
     std::string answer_to(std::string_view message) {
         const auto unit = Handover::connect(name_);
         EXPECT_TRUE(unit);
@@ -125,7 +125,7 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
         EXPECT_EQ(did, 'y');
         ::kill(process, SIGKILL);
         ::waitpid(process, nullptr, 0);
-        // Who is refused does not try again: the next one attaches at its first try.
+        // A refused process does not retry: the next one attaches at its first try.
         EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung).has_value());
     }
 }

@@ -26,7 +26,7 @@ Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces) {
     return std::move(*buffer);
 }
 
-/// The same buffer as another process would map it.
+/// A buffer, as another process would map it.
 Buffer attached_again(const Buffer& buffer) {
     std::vector<OwnedFd> fds;
     for (const int fd : buffer.descriptors()) {

@@ -44,7 +44,7 @@ void sleep(const Doorbell& bell, Way way, base::Time until, const std::function<
     }
 }
 
-/// What two sides take turns in: each waits for the other's count, then counts on.
+/// Two sides taking turns: each waits for the other's count, then counts on.
 struct Rally {
     static constexpr std::uint64_t rounds = 20'000;
     std::atomic<std::uint64_t> count{0};

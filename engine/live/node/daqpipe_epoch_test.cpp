@@ -14,7 +14,7 @@ NodeConfig daqpipe(std::uint32_t units, bool is_push) {
     return config;
 }
 
-/// Nobody heard what nobody says; a unit that is lost and does not know it goes on speaking.
+/// Expects that no message or write was refused.
 void expect_nothing_refused(NodesUnderTest& nodes) {
     EXPECT_EQ(nodes.sum("refused_messages"), 0);
     EXPECT_EQ(nodes.sum("refused_writes"), 0);

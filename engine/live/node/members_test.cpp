@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t nobody = ~0U;
 using Numbers = std::vector<std::uint32_t>;
 
-/// Of units and their roles, in the order of a table.
+/// Numbers in a table of units and roles, in its order.
 template <class Table>
 Numbers numbers(const Table& table) {
     Numbers all;
@@ -100,7 +100,7 @@ TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
     EXPECT_EQ(members->reads_out(UnitIndex(1)), protocol::ReadoutIndex::none());
 }
 
-/// It comes from the network.
+/// The list of moved units comes from the network.
 TEST(Members, WhatCannotHaveMovedIsRefused) {
     NodeConfig config;
     config.slots = {.readouts = Units{0, nobody},

@@ -51,7 +51,7 @@ inline Units without(Units units, const Units& lost) {
     return units;
 }
 
-/// So many folded units that check every byte.
+/// Configuration of folded units that check every byte.
 inline NodeConfig folded(std::uint32_t units, const std::string& transport = "shm") {
     static std::atomic<int> runs = 0;
     NodeConfig config;
@@ -95,7 +95,7 @@ class NodesUnderTest {
     }
 
     Node& operator[](UnitIndex unit) { return *nodes_.at(unit); }
-    /// As if it were killed.
+    /// Removes a node, like a kill.
     void kill(UnitIndex unit) { nodes_.erase(unit); }
 
     /// The next epoch. Addresses of members that are not here come from elsewhere.
@@ -156,7 +156,7 @@ class NodesUnderTest {
                 units, [&](UnitIndex unit) { return count(unit, name) >= before[unit] + more; });
         });
     }
-    /// What became of all MEPs that any unit was given so far.
+    /// MEPs with a known fate, of those that any unit was given until now.
     [[nodiscard]] std::uint64_t accounted() {
         return sum("meps_built") + sum("meps_incomplete") + sum("meps_dropped") +
                sum("meps_discarded");
@@ -170,7 +170,7 @@ class NodesUnderTest {
         expect_nothing_wrong();
         EXPECT_TRUE(until([&] { return sum("meps_checked") == sum("meps_delivered"); }));
     }
-    /// What all of them built is right, and nothing is missing in it.
+    /// Expects that all built MEPs are right and complete.
     void expect_all_whole() {
         expect_all_checked();
         EXPECT_EQ(sum("mfps_absent"), 0);

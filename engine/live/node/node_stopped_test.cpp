@@ -108,7 +108,7 @@ TEST_P(StoppedUnit, DamagesNoEventWhenItGoesOn) {
             ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
             ASSERT_TRUE(WIFSTOPPED(status));
             run.halt({0, 1}, {2});
-            // The same memory again, and again.
+            // Epochs in the same memory.
             for (int epoch = 0; epoch < 3; ++epoch) {
                 run.begin({0, 1});
                 EXPECT_TRUE(run.builds({0, 1}, 200));

@@ -124,7 +124,7 @@ TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
     run.halt({0, 3}, {1, 2});
     run.begin(first(4));
     EXPECT_TRUE(run.builds(first(4)));
-    // What is told first, that 1 is lost, is not enough: 2 is as well.
+    // The first list, with 1 lost, is not complete: 2 is lost as well.
     for (const UnitIndex unit : Units{0, 3}) {
         static_cast<void>(run[unit].halt(Units{1}, base::milliseconds(1)));
     }

@@ -1,4 +1,4 @@
-// Of every transport: units in processes of their own, which are killed or stopped.
+// Tests of every transport: units in processes of their own, which are killed or stopped.
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// Of every transport: who does not belong to the run is refused, and hurts nobody.
+// Tests of every transport: strangers to the run are refused, and do no harm.
 #include <atomic>
 #include <thread>
 

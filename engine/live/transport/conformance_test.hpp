@@ -1,4 +1,4 @@
-// What every transport must do: a suite of tests that a transport joins with one line,
+// Requirements on every transport: a suite of tests that a transport joins with one line,
 //
 //     INSTANTIATE_TEST_SUITE_P(Shm, TransportConformance, testing::Values(TransportUnderTest{…}));
 //
@@ -35,9 +35,9 @@ struct TransportUnderTest {
         disturb;
     /// Tells that a unit was killed; else that is left to the unit's own deadlines.
     bool tells_of_death = true;
-    /// Of a unit with nothing to do, in a tenth of a second.
+    /// Limit on waits of an idle unit, in a tenth of a second.
     int most_waits = 50;
-    /// That all send to all as fast as they can.
+    /// Rounds in which all units send to all, as fast as they can.
     std::uint32_t rounds = 200;
 };
 inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& transport) {

@@ -1,4 +1,4 @@
-// Of every transport: who has nothing to do sleeps, and is woken.
+// Tests of every transport: an idle unit sleeps, and is woken.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -53,7 +53,7 @@ std::string as_test_name(std::string name) {
     return name;
 }
 
-/// Of an idle unit, in a tenth of a second.
+/// Limit on waits of an idle unit, in a tenth of a second.
 int most_waits(const Provider& provider) {
     if (provider.name.starts_with("net") &&
         FI_VERSION_LT(ofi::library()->version(), FI_VERSION(1, 18))) {
@@ -79,7 +79,7 @@ TransportUnderTest over(const Provider& provider, base::Bytes most_per_write,
             .rounds = provider.name.starts_with("udp") ? 20U : 200U};
 }
 
-/// Of the providers that fit, those that are not tested: they are offered all the same. `sockets`,
+/// Suitable providers that are not tested; they are offered all the same. `sockets`,
 /// deprecated since 1.11, misses that there is room again. `net` of 1.17 leaks, and now and then
 /// ends a process whose connections have all ended. `shm` leaves files in /dev/shm when it is
 /// killed, as tests do.

@@ -18,7 +18,7 @@ namespace {
 
 using Kind = RecordHeader::Kind;
 
-/// What one side is told.
+/// Notifications of one side.
 struct Told {
     void on_message(std::span<const std::byte> bytes) {
         messages.emplace_back(bytes.begin(), bytes.end());
@@ -53,7 +53,7 @@ std::vector<std::byte> take(OutgoingStream& out, std::size_t most) {
     return taken;
 }
 
-/// As a socket does: what fits in place goes there, and the rest is behind it, `most_behind` at a
+/// Delivers like a socket: bytes go to `place` first, and the rest is behind it, `most_behind` at a
 /// time.
 template <class Events>
 bool give(IncomingStream& in, std::span<const std::byte> bytes, std::size_t most_behind,
@@ -205,7 +205,7 @@ TEST(TcpStream, WhatMakesNoSenseIsRefused) {
     EXPECT_TRUE(std::ranges::all_of(arena, [](std::byte b) { return b == std::byte{}; }));
 }
 
-/// As a unit may become unreachable in the middle.
+/// A unit may become unreachable during `take`.
 TEST(TcpStream, NothingIsToldOnceItIsOver) {
     IncomingStream in({}, true);
     Told told;

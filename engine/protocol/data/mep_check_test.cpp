@@ -29,7 +29,7 @@ class MepCheck : public testing::Test {
         mep_ = built();
     }
 
-    /// What a builder unit would build; gaps hold what lay there before.
+    /// The MEP that a builder unit would build; gaps hold earlier bytes.
     Memory built() {
         std::vector<Bytes> sizes;
         for (const MfpGenerator& stream : streams_) {

@@ -25,7 +25,7 @@ TEST(MfpSizes, OfPackedFragmentsHaveThePoissonianMeanAndVariance) {
         sum += deviation;
         squares += deviation * deviation;
     }
-    // Of n draws, the mean has the standard error σ/√n, the variance σ² √(2/n); σ² = mean.
+    // Standard errors for n draws: σ/√n of the mean, σ² √(2/n) of the variance; σ² = mean.
     const auto variance = static_cast<double>(mean);
     EXPECT_NEAR(sum / n, 0, 4 * std::sqrt(variance / n));
     EXPECT_NEAR(squares / n / variance, 1, 4 * std::sqrt(2.0 / n));

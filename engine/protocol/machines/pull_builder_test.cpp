@@ -168,7 +168,7 @@ class ClosingScene : public PullBuilderScene {
         said_.push_back(fmt::format("{} in all from {}", requests, readout.value()));
     }
 
-    /// What an input makes it say.
+    /// Outputs of the machine after an input.
     template <class Input>
     Outputs said(Input input) {
         input(builder, *this);

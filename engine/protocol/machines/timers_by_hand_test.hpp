@@ -11,7 +11,7 @@
 
 namespace daqloom::protocol {
 
-/// Of one instant, what was asked for first is done first.
+/// Timers in order of time; of two at the same time, the one set first comes first.
 class TimersByHand {
   public:
     using Action = std::function<void()>;

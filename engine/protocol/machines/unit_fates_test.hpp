@@ -9,15 +9,15 @@
 
 namespace daqloom::protocol {
 
-/// What becomes of a unit, and what it knows of the units of the other kind.
+/// Loss of a unit, and its knowledge of lost units of the other kind.
 template <class Other>
 struct Fate {
-    std::uint32_t wave = 0;              ///< of losses, in which it is, 1 or 2; 0: none
-    bool dies = false;                   ///< else it goes on, and is not told
-    bool is_lost = false;                ///< by now
-    bool is_closed = false;              ///< has been told that the epoch is closed
-    bool is_hurried = false;             ///< has been told again
-    base::Table<Other, bool> sees_lost;  ///< the units of the other kind
+    std::uint32_t wave = 0;              ///< wave of losses, 1 or 2; 0: none
+    bool dies = false;                   ///< otherwise it goes on, unaware of its loss
+    bool is_lost = false;                ///< lost by now
+    bool is_closed = false;              ///< has been informed that the epoch is closed
+    bool is_hurried = false;             ///< has been informed again
+    base::Table<Other, bool> sees_lost;  ///< known losses of the other kind
 
     [[nodiscard]] bool is_dead() const { return is_lost && dies; }
     void learns(const std::vector<Other>& lost) {
@@ -45,7 +45,7 @@ Fates<Unit, Other> choose_fates(std::uint32_t units, std::uint32_t others,
     return fates;
 }
 
-/// Those of this wave, which are lost from now on.
+/// Loses the units of this wave, and returns them.
 template <class Unit, class Other>
 std::vector<Unit> lose(Fates<Unit, Other>& fates, std::uint32_t wave) {
     std::vector<Unit> lost;

@@ -154,7 +154,7 @@ TEST(WritePacer, ForgetsAWithdrawnRequest) {
     EXPECT_EQ(scene.pacer.counters().late, 1U);
 }
 
-/// It has withdrawn its first request, whose message is late, asks for the rest, and writes it.
+/// The readout unit withdraws a request, whose message is late, requests the rest, and writes it.
 TEST(WritePacer, KnowsToWhichRequestAWriteBelongs) {
     WritePacerScene scene({.readouts = 1, .writers = 2});
     EXPECT_EQ(scene.ready(0, 0, {.number = 1, .end = 3, .writes = 3, .bytes = 30}).size(), 1U);

@@ -19,7 +19,7 @@ TEST(Accusers, OnlyOtherMembersCanBeAccused) {
               (Accusers{{unit_at(1), members_of({0})}, {unit_at(2), members_of({0, 1})}}));
 }
 
-/// Of three others two are most; of four, they are half.
+/// Two of three others are a majority; two of four are not.
 TEST(Accusers, OneAccuserOrAMinorityConvictsNobody) {
     EXPECT_FALSE(is_convicted(1, 1));
     EXPECT_TRUE(is_convicted(2, 2));

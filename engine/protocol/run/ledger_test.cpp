@@ -1,4 +1,4 @@
-// What has become of a run's MEPs, from counters that are made up, by hand.
+// Fates of a run's MEPs, from invented counters, by hand.
 #include "protocol/run/ledger.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutWhatIsInFlight) {
     EXPECT_EQ(ledger.balance(15, books.totals()), (Balance{.unfinished = 3, .skipped = 3}));
 }
 
-/// Of MEPs 0 to 11, unit 1 has six: it was granted 4, built 2, dropped 1 and was killed.
+/// MEPs 0 to 11, six of them of unit 1: it was granted 4, built 2, dropped 1 and was killed.
 TEST(Ledger, GrantedAndNotBuiltIsUnfinishedAndNeverGrantedIsSkipped) {
     Books books;
     Ledger ledger(true);

@@ -187,7 +187,7 @@ TEST(Regrouping, AUnitThatDoesNotAnswerAtTheEndIsKilled) {
     EXPECT_FALSE(run.units[1].has_process);
 }
 
-/// It may take its 5 s as long as it reports, and not a timeout longer than it does.
+/// The unit may take its 5 s as long as it reports, but no longer than a timeout without reports.
 TEST(Regrouping, AUnitThatStillReportsMayFinishItsFiles) {
     UnitsByHand run({.units = 1, .finish_timeout = seconds(5)});
     run.units[0].fails = "exit";  // it goes on with its files

@@ -259,7 +259,7 @@ class Chance {
         return MepsCounted::of(control_.unit(unit).tally.totals()).finished;
     }
 
-    /// What builder units finished, and what they did not, are all MEPs that epochs had.
+    /// Checks that finished and unfinished MEPs of builder units add up to all MEPs of the epochs.
     void look_at_balance() {
         if (first_meps_.empty()) {
             return;
@@ -305,7 +305,7 @@ TEST(RunByChance, WhateverIsSaidTheLawsHoldAndTheRunEnds) {
         run.finish();
         ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << run.log();
     }
-    // It is no run that never gets anywhere.
+    // Runs make progress: epochs and starts are many.
     EXPECT_GT(epochs, 1500U);
     EXPECT_GT(starts, 300U);
 }

@@ -75,7 +75,7 @@ TEST(RunControl, AnOrderThatFailsOrIsNotAnsweredCostsTheUnitItsPlace) {
     EXPECT_EQ(run.control.members(), members_of({2}));
 }
 
-/// It is heard: only the answer to its halt is missing, for 2 timeouts and 2 heartbeats.
+/// The unit reports: only the answer to its halt is missing, for 2 timeouts and 2 heartbeats.
 TEST(RunControl, AMemberThatDoesNotHaltIsLostAndItsProcessEnds) {
     UnitsByHand run = running({.units = 2, .fault_timeout = seconds(1)});
     const std::uint64_t session = run.units[1].session;
@@ -344,7 +344,7 @@ TEST(RunControl, AUnitThatCannotWriteIsToldOncePerGoal) {
               1U);
 }
 
-/// Of MEPs 0 to 9, which two units build in turns, one has built 5 and the other 2 of 3 granted.
+/// MEPs 0 to 9 of two units in turns: one has built 5 and the other 2 of 3 granted.
 TEST(RunControl, TheBalanceHoldsWhatUnitsCountedAgainstTheirShares) {
     UnitsByHand run({.units = 2});
     run.want(RunGoal::running);

@@ -60,7 +60,7 @@ TEST(Barrier, CentralisedReleasesOneAfterTheOtherWhenAllHaveArrived) {
 }
 
 TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
-    // Of six: 1 loses to 0, 3 to 2, 5 to 4; then 2 to 0, and 4 has a bye; then 4 to 0.
+    // Six participants: 1 loses to 0, 3 to 2, 5 to 4; then 2 to 0, and 4 has a bye; then 4 to 0.
     const auto scene = [](Participant self) {
         return BarrierScene({.kind = BarrierKind::tournament, .participants = 6, .self = self});
     };

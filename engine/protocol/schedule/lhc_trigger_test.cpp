@@ -122,7 +122,7 @@ TEST(LhcTrigger, TriggersNeverExceedWhatTheDeadTimesAllow) {
 TEST(LhcTrigger, ReachesTheWantedDistanceDespiteSimpleDeadTime) {
     LhcTrigger trigger({}, 4, {});
     const double wanted = 10;
-    // What is measured has no noise on a full orbit: exactly 4 crossings are vetoed each time.
+    // The measurement has no noise on a full orbit: exactly 4 crossings are vetoed each time.
     EXPECT_NEAR(trigger.set_mean_distance(wanted), wanted, 1e-4);
     constexpr std::size_t n = 200'000;
     // distance = 5 + geometric of mean 5 and variance 5 · 6.

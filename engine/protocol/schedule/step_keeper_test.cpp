@@ -14,7 +14,7 @@ namespace {
 using base::Time;
 using Spans = std::vector<std::uint64_t>;
 
-/// What a network lets rounds take, by the span that the unit keeps.
+/// Length of rounds in a network, by the span that the unit keeps.
 using LengthOf = std::function<std::int64_t(std::uint64_t)>;
 
 /// The spans of so many rounds.
@@ -28,7 +28,7 @@ Spans play(StepKeeper& keeper, std::uint32_t rounds, const LengthOf& length_us) 
 }
 std::int64_t always(std::uint64_t) { return 1000; }
 
-/// Of 20 barriers, the last one among them.
+/// Rounds of 20 barriers.
 TEST(StepKeeper, WaitsAtEveryBarrierInStepAndAtTheLastOneOfARoundAlways) {
     StepKeeper keeper(20);
     for (std::uint64_t barrier = 1; barrier <= 60; ++barrier) {

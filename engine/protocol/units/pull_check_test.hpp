@@ -50,7 +50,7 @@ class CheckedPull {
     [[nodiscard]] std::uint64_t limit_per_readout() const { return 0; }
     [[nodiscard]] std::uint32_t strange_inputs() const { return strange_inputs_; }
 
-    /// What lost builder units asked for may stay.
+    /// Always true: requests of lost builder units may stay.
     static bool is_empty(const Unit& /*unit*/) { return true; }
     static std::uint64_t unexpected(const PullBuilder::Counters& counters) {
         return counters.unexpected_fragments + counters.unexpected_processed;

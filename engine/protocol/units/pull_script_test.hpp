@@ -118,7 +118,7 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         input("data");
         unit_.on_data(now_, *this);
     }
-    /// What is due then, and nothing before.
+    /// Handles what is due at this time; an earlier timer is an error.
     void until(std::int64_t ns) {
         input("{} ns", ns);
         if (unit_.next_timer() != base::nanoseconds(ns)) {

@@ -400,8 +400,8 @@ class PushBuildingCheck : private PushBuildingModel {
                     "there is slack, or where it has left step");
         }
     }
-    /// Of the barriers up to this one, counted from 1: who leaves step waits at every so many, and
-    /// at the last one of a round.
+    /// Last barrier, up to this one and counted from 1, at which the unit waits: units out of step
+    /// wait at one per span, and at the last one of a round.
     [[nodiscard]] std::uint64_t last_awaited(ReadoutIndex r, std::uint64_t reached) const {
         const StepKeeper* keeper = unit_of(r).keeper();
         if (keeper == nullptr) {

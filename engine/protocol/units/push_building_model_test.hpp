@@ -20,7 +20,7 @@ namespace daqloom::protocol {
 
 class PushBuildingModel : protected PushBuildingSystem {
   public:
-    /// What a run was like, for tests that want to see that it was of a certain kind.
+    /// Kind of a run, for tests that expect a certain kind.
     struct Summary {
         std::string broken_promise;  ///< the first; or nothing
         PhaseChange change = PhaseChange::by_count;
@@ -123,7 +123,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     }
     [[nodiscard]] static bool overlap(Region a, Region b) { return a.from < b.to && b.from < a.to; }
 
-    /// As the driver may ask while a MEP is given out.
+    /// Compares a MEP while it is delivered, when the driver may ask for its contents.
     void compare_contents(BuilderIndex b, MepId id) {
         const PushBuilder& builder = this->builder(b);
         promise(builder.streams() == streams(), "it has the streams of all readout units");

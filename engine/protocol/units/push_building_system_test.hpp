@@ -56,7 +56,7 @@ class PushBuildingSystem {
         }
     }
 
-    /// None: the node has no such unit.
+    /// none: the node has no such unit
     struct Node {
         ShiftUnit unit;
         ReadoutIndex readout;
@@ -111,11 +111,11 @@ class PushBuildingSystem {
     [[nodiscard]] std::uint32_t meps_per_phase() const {
         return by_time() ? 1 : unit_config_.meps_per_phase;
     }
-    /// Of the whole run.
+    /// Number of MEPs of the whole run.
     [[nodiscard]] std::size_t meps() const {
         return static_cast<std::size_t>(unit_config_.rounds * meps_per_phase() * shift_.builders());
     }
-    /// Of all readout units.
+    /// Number of streams of all readout units.
     [[nodiscard]] std::uint32_t streams() const {
         std::uint32_t sum = 0;
         for (const std::uint32_t of_unit : builder_config_.streams) {

@@ -331,8 +331,8 @@ class RequestedCheck {
         }
     }
 
-    /// What happens on a node needs that node, and the transport of the epoch; those that are lost
-    /// may keep theirs.
+    /// Delivers a message to a node, unless the node is dead or the epoch has ended; lost nodes
+    /// still receive it.
     void message(NodeIndex to, std::function<void()> action) {
         later([this, to, action = std::move(action)] {
             if (!fates_[to].is_dead() && (!next_event_ || fates_[to].is_lost)) {

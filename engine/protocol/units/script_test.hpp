@@ -62,8 +62,8 @@ class Script {
     std::string outputs_;
 };
 
-/// Of a unit whose builder unit requests fragments. An event has ten places in its memory. `Self`
-/// is the script, and the unit's world.
+/// Script of a unit whose builder unit requests fragments. Its memory has ten places per event.
+/// `Self` is the script, and the unit's world.
 template <class Self, class Unit>
 class RequestedScript : public Script {
   public:

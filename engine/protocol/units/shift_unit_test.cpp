@@ -362,8 +362,8 @@ TEST(ShiftUnit, LeavesStepWhileThatMakesRoundsShorterAndWaitsAtTheEndOfEach) {
     EXPECT_EQ(scene.unit.counters().unexpected, 0U);
 }
 
-/// Of three: without builder units that let one write at a time, each waits for the next one; with
-/// them only the last, for the first.
+/// Three units: each waits for the next one; with builder units that let one write at a time, only
+/// the last waits, for the first.
 TEST(ShiftUnit, WaitsForItsNeighbourOnly) {
     const LinearShift shift = *LinearShift::folded(3);
     Scene scene(by_count(1, 3, ShiftBarrier::neighbour), shift);
