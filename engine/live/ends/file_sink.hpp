@@ -16,7 +16,7 @@ namespace daqloom::live {
 
 struct FileSinkConfig {
     std::string prefix;                                 ///< a path; its folder exists
-    base::Bytes bytes_per_file = base::Bytes{1} << 30;  ///< limit on a file; at least 1
+    base::Bytes bytes_per_file = base::Bytes{1} << 30;  ///< size of a full file; at least 1
 };
 
 /// Written by the sink's thread, read by any thread.

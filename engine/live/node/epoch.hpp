@@ -27,8 +27,8 @@ namespace daqloom::live {
 struct EpochParts {
     const NodeConfig* config = nullptr;
     Transport* transport = nullptr;
-    std::span<Buffer> streams;  ///< of the readout unit
-    Buffer* output = nullptr;   ///< of the builder unit
+    std::span<Buffer> streams;  ///< buffers of the readout unit
+    Buffer* output = nullptr;   ///< buffer of the builder unit
     NodeCounters* counters = nullptr;
     StageTrace* trace = nullptr;
     ArrivalRecord* arrivals = nullptr;

@@ -16,7 +16,7 @@ namespace daqloom::live {
 /// epoch those of its members, in the run all of them. Builder units are in the order of the
 /// epoch's slots, which is that of their turns.
 struct Members {
-    base::Table<protocol::ReadoutIndex, UnitIndex> readouts;  ///< of the epoch
+    base::Table<protocol::ReadoutIndex, UnitIndex> readouts;  ///< members with a readout unit
     base::Table<protocol::BuilderIndex, UnitIndex> builders;
     /// The unit's readout unit in the epoch; none: it has none, or is no member.
     base::Table<UnitIndex, protocol::ReadoutIndex> readout_of;

@@ -21,7 +21,7 @@ namespace daqloom::live {
 
 using protocol::UnitIndex;
 
-/// How a thread waits for the machine's other processes or its network.
+/// How a thread waits; the best choice depends on the machine's processor and network.
 enum class Waiting {
     adaptive,  ///< polls a little, then sleeps
     blocking,  ///< sleeps at once

@@ -89,9 +89,9 @@ class PushReadout {
         std::uint64_t discarded = 0;  ///< MEPs
         base::Bytes discarded_bytes = 0;
         std::uint64_t writes = 0;
-        base::Bytes written_bytes = 0;  ///< of completed writes
+        base::Bytes written_bytes = 0;  ///< bytes of completed writes
         std::uint64_t overran = 0;      ///< writes under way at the begin of the next turn
-        base::Bytes buffer_peak = 0;    ///< of the fullest stream
+        base::Bytes buffer_peak = 0;    ///< peak of the fullest stream
         std::uint64_t lost_mfps = 0;    ///< dropped because their builder was lost
         base::Bytes lost_bytes = 0;
         std::uint64_t unanswered_mfps = 0;  ///< dropped because others had answered later MEPs

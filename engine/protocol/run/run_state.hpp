@@ -82,7 +82,7 @@ class RunState {
     std::uint64_t first_mep_ = 0;
     Members members_;
     Roles roles_;
-    RunSlots slots_;  ///< of the next epoch
+    RunSlots slots_;  ///< slots of the next epoch
     std::string failure_;
     RunLog log_;
     std::vector<RunOutput> out_;

@@ -123,7 +123,7 @@ class ShiftUnit {
   public:
     struct Counters {
         std::uint64_t steps = 0;          ///< completed
-        std::uint64_t idle_steps = 0;     ///< of these, with a dummy
+        std::uint64_t idle_steps = 0;     ///< completed steps with a dummy
         std::uint64_t skipped_steps = 0;  ///< by time: the timer came more than a window late
         std::uint64_t passed = 0;         ///< barriers without a wait, out of step
         std::uint64_t unexpected = 0;     ///< inputs ignored: out of turn, or wrong PhaseChange
@@ -695,7 +695,7 @@ class ShiftUnit {
     std::optional<Barrier> barrier_;               ///< none: unsynchronised, by time, or external
     std::optional<StepKeeper> keeper_;             ///< none: it waits at each barrier
     base::Time round_began_ = base::Time::zero();  ///< with a keeper: start of the round
-    std::vector<ReadoutIndex> group_;  ///< of units that wait for each other, in ascending order
+    std::vector<ReadoutIndex> group_;  ///< units that wait for each other, in ascending order
     std::optional<PushBuilder> builder_;
     std::optional<WritePacer> pacer_;  ///< for a builder unit that sets the pace
     Stage stage_ = Stage::before;
@@ -717,7 +717,7 @@ class ShiftUnit {
     std::uint64_t request_ = 0;                   ///< number of the last request
     std::uint64_t writes_before_ = 0;             ///< writes made before `go`
     base::Time asked_;                            ///< never: its round trip is not measured
-    base::Time round_trip_ = base::Time::zero();  ///< of an earlier request
+    base::Time round_trip_ = base::Time::zero();  ///< round trip of an earlier request
     Counters counters_;
 };
 
