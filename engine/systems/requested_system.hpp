@@ -391,17 +391,16 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
         written_.clear();
         for (std::size_t i = 0; i < following_.size(); ++i) {
             const Following input = following_[i];
-            if (!has_unit(input.to)) [[unlikely]] {
+            if (!input.is_message) {
+                World world{*this, input.to, now};
+                node(input.to).unit.on_consumed(input.event, now, world);
+            } else if (has_unit(input.to)) [[likely]] {
+                hear(input.from, input.to, input.message, now);
+            } else {
                 keep_early({.from = input.from,
                             .to = input.to,
                             .content = RequestedNote::of(input.message)});
                 continue;
-            }
-            if (input.is_message) {
-                hear(input.from, input.to, input.message, now);
-            } else {
-                World world{*this, input.to, now};
-                node(input.to).unit.on_consumed(input.event, now, world);
             }
             wake_in_time(input.to, now);
         }
