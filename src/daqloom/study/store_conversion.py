@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from daqloom.scenario.files import open_regular
 from daqloom.study import StudyError
 from daqloom.study.store import CONVERTED, FORMAT, Store, format_of, write_mark
-from daqloom.study.store_record import MOST_BYTES, Session, compressed
+from daqloom.study.store_record import MOST_BYTES, Session, compressed, decompressed
 from daqloom.words import reason_of
 
 _LINE = re.compile(rb"([0-9a-f]{8}) ([0-9a-f]{8} [0-9a-f]{8} ([a-z]+) ([^\n]*))\n")
@@ -97,12 +97,6 @@ def _results(segment: Path) -> Iterator[tuple[str, bytes] | None]:
 
 
 def _inflated(text: bytes, pattern: bytes) -> bytes:
-    """Raises ValueError."""
-    inflate = zlib.decompressobj(zdict=pattern[:_DICTIONARY_BYTES])
-    try:
-        found = inflate.decompress(binascii.a2b_base64(text), MOST_BYTES)
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
-    if not inflate.eof:
-        raise ValueError("too large, or cut short")
-    return found
+    """The record or pattern behind the base64 of a line. Raises ValueError."""
+    content = binascii.a2b_base64(text)
+    return decompressed(content, zlib.MAX_WBITS, pattern[:_DICTIONARY_BYTES])

@@ -86,17 +86,24 @@ def compressed(text: bytes) -> bytes:
     return zlib.compress(text, LEVEL, _GZIP)
 
 
-def unpacked(key: str, content: bytes) -> Record:
-    """Return the record of the cell `key` from its file; keys that later versions add are passed
-    over, and so is the scenario, two thirds of the text, if it has a line of its own. Raises
+def decompressed(content: bytes, wbits: int = _GZIP, dictionary: bytes = b"") -> bytes:
+    """Return the text of at most `MOST_BYTES` that `content` holds, and nothing behind it. Raises
     ValueError, which names the damage."""
-    inflate = zlib.decompressobj(_GZIP)
+    inflate = zlib.decompressobj(wbits, dictionary)
     try:
         text = inflate.decompress(content, MOST_BYTES)
     except zlib.error as error:
         raise ValueError(f"it cannot be decompressed ({error})") from None
     if not inflate.eof or inflate.unused_data:
         raise ValueError("it is cut short, too large, or has more behind its end")
+    return text
+
+
+def unpacked(key: str, content: bytes) -> Record:
+    """Return the record of the cell `key` from its file; keys that later versions add are passed
+    over, and so is the scenario, two thirds of the text, if it has a line of its own. Raises
+    ValueError, which names the damage."""
+    text = decompressed(content)
     head, _, _ = text.partition(b"\n")
     text = head[:-1] + b"}" if head.endswith(b",") else text
     try:
