@@ -22,8 +22,8 @@ PALE = "#f4f4f4"
 
 
 def sequence(count: int, colours: str = "viridis", end: float = 0.84) -> list[str]:
-    """So many of matplotlib's colours, from the first one on: each is told from the others in grey
-    as well."""
+    """Evenly spaced colours of one of matplotlib's maps, from 0 to `end`; those of viridis differ
+    in grey as well."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

@@ -152,7 +152,7 @@ class Store:
 
     @property
     def damages(self) -> list[Damage]:
-        """Every damaged result that was asked for so far."""
+        """Every damaged result that was read so far."""
         return list(self._damages.values())
 
     @property

@@ -160,7 +160,7 @@ def _bands(highest: float) -> list[Mark]:
 
 
 def _points(dataset: Dataset, found: Agreement, x: Any) -> Iterator[Mark]:
-    """Coloured by the last axis, whose steps the ratio tells apart best or not at all."""
+    """Points coloured by the last axis, as the ratio depends on its steps most or not at all."""
     names = axes_of(dataset)
     if not names:
         yield dots(x, found.ratio, marker="s")

@@ -50,7 +50,7 @@ def write(path: Path, found: Beside) -> None:
 
 
 def render(found: Beside) -> str:
-    """Return the page: the figure, what it says, the table, and notes of the methods."""
+    """Return the page: the figure, the verdict, the table, and notes of the methods."""
     notes = [
         f"Note, {result.method}: {warning}"
         for result in found.results
