@@ -162,8 +162,8 @@ def _ends(panel: Panel, name: str, axis: Axis) -> list[float]:
     return [min(ends), max(ends)] if ends else []
 
 
-def _on(axis: Axis, value: Any) -> float:
-    """Plotly has ranges and annotations on the axis' logarithm."""
+def _on(axis: Axis | Scale, value: Any) -> float:
+    """Plotly has ranges, annotations and colours on the logarithm of an axis or a scale."""
     return math.log10(value) if axis.log else float(value)
 
 
@@ -330,14 +330,14 @@ def _colours(values: Any, scale: Scale, *names: str) -> dict[str, Any]:
     """Values by their place on the scale, its ends and its colours."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shown = np.log10(values) if scale.log else values
-    low, high = (math.log10(each) if scale.log else each for each in (scale.low, scale.high))
+    low, high = (_on(scale, each) for each in (scale.low, scale.high))
     colours = [[n / (len(scale.colours) - 1), each] for n, each in enumerate(scale.colours)]
     return dict(zip(names, (_array(shown), low, high), strict=True)) | {"colorscale": colours}
 
 
 def _key(bar: ColourBar) -> dict[str, Any]:
     ticks = bar.steps()
-    places = [math.log10(each) if bar.scale.log else each for each in ticks]
+    places = [_on(bar.scale, each) for each in ticks]
     title = {"text": _safe(bar.label), "font": {"size": 13}}
     texts = [*map(style.plain, ticks)]
     return {"title": title, "thickness": 14, "tickvals": places, "ticktext": texts}
