@@ -76,6 +76,8 @@ def test_a_synonym_is_looked_for_in_the_table_of_the_key():
         ("tor.buffer", "network.switch.tor.buffer"),
         ("netwrk.switch.tor.buffer", "network.switch.tor.buffer"),
         ("event.units", "readout.units"),
+        ("links", "network.links"),
+        ("card", "readout.card"),
     ],
 )
 def test_the_last_part_of_a_key_decides_what_it_means(key, meaning):

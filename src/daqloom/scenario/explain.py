@@ -176,11 +176,12 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
 def _most_similar(path: str, known: Sequence[str], tables: Collection[str]) -> str:
     """Return the key or table most like a path; empty without one. In a table that is known the
     last part decides: the table's name would make any of its keys similar."""
+    everything = (*known, *sorted(tables))
     table, _, last = path.rpartition(".")
     if table not in tables:
-        whole = next((key for key in known if key.endswith(f".{path}")), "")
-        return whole or closest(path, [*known, *sorted(tables)])
-    beside = {key.removeprefix(f"{table}."): key for key in (*known, *sorted(tables))}
+        whole = next((name for name in everything if name.endswith(f".{path}")), "")
+        return whole or closest(path, everything)
+    beside = {name.removeprefix(f"{table}."): name for name in everything}
     names = {name: key for name, key in beside.items() if name != key and "." not in name}
     return names.get(closest(last, names), "")
 
