@@ -5,7 +5,7 @@ from daqloom.scenario.building import Building
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.event import Event
 from daqloom.scenario.models import Scenario
-from daqloom.settings import set_delay, settings
+from daqloom.settings import engine_delay, settings
 
 
 def shift_rules(building: Building, groups: list[int]) -> _engine.ShiftRules:
@@ -67,6 +67,4 @@ def _event_size(event: Event) -> _engine.EventSize:
 
 def delay_of(time: Distribution) -> _engine.Delay:
     """Return the engine's delay with a distribution."""
-    delay = _engine.Delay()
-    set_delay(delay, time)
-    return delay
+    return engine_delay(_engine.Delay, time)

@@ -74,20 +74,20 @@ def _of_engine(value: object, kind: type) -> object:
     if isinstance(value, str) and issubclass(kind, Enum):
         return named(kind, value)
     if hasattr(kind, "set_measured") and not isinstance(value, kind):
-        delay = kind()
-        set_delay(delay, cast("Distribution", value))
-        return delay
+        return engine_delay(kind, cast("Distribution", value))
     return value
 
 
-def set_delay(delay: _engine.Delay, time: Distribution) -> None:
-    """Give a delay of the engine a distribution."""
+def engine_delay(kind: type[_engine.Delay], time: Distribution) -> _engine.Delay:
+    """Return the engine's delay, of its class `kind`, with a distribution."""
+    delay = kind()
     if (measured := time.measured) is not None:
         delay.set_measured(*measured)
-        return
+        return delay
     delay.kind = named(type(delay.kind), time.kind)
     delay.mean_s = time.mean
     delay.spread_s = time.spread
+    return delay
 
 
 def named(kind: type[Value], word: str) -> Value:
