@@ -363,7 +363,7 @@ def draw(
     from daqloom.topology.loaded import load
 
     check_writable(output, "--output", (".toml",))
-    # What is said of faults means something with the faults that are drawn.
+    # Overrides of faults apply only together with the faults that are drawn.
     given = load(scenario, [each for each in set_ or () if not each.startswith("faults.")])
     fabric = cabled(given).fabric
     links = Links(fabric)

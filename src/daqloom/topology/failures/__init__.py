@@ -1,1 +1,1 @@
-"""What breaks of a system, and what goes on without it: outages, other tables, spare hosts."""
+"""Failures of parts of a system, and how it goes on: outages, other tables, spare hosts."""

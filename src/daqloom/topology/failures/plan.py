@@ -17,7 +17,7 @@ class Outage:
     """One thing that is broken for a while."""
 
     name: str
-    """Of its table in faults.injected."""
+    """Name of its table in faults.injected."""
     fault: Fault
     which: str
     """The thing, such as "leaf0 port 3"."""

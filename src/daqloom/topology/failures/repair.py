@@ -69,7 +69,7 @@ class _Tree:
     leaves: list[int]
     hosts: list[list[int]]
     spines: list[int]
-    """Those with most cables first: what comes last is used least."""
+    """Spines with most cables first: the last one is used least."""
     cables: dict[tuple[int, int], list[tuple[int, int]]]
     """By leaf and spine: the ports of both."""
 

@@ -32,7 +32,7 @@ class Rerouting(NamedTuple):
     """From when on they are in all switches."""
     ways: EqualCost
     order: Order | None = None
-    """Of units, if another one goes with the tables."""
+    """Order of units, if another one goes with the tables."""
 
 
 def reroutings(

@@ -17,8 +17,8 @@ def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int)
     wiring = wire(fabric)
     everyone = all_hosts(fabric, wiring)
     if scenario.hosts.placement == "table":
-        told = units_by_host(scenario, fabric, everyone).items()
-        return _behind([host for host, unit in told if unit.role == "spare"], readouts)
+        units = units_by_host(scenario, fabric, everyone).items()
+        return _behind([host for host, unit in units if unit.role == "spare"], readouts)
     left = everyone[~np.isin(everyone, slots)]
     count = scenario.hosts.spares
     if count > len(left):
