@@ -145,8 +145,8 @@ class _Program:
                 fix = "set control.prometheus to an address of this machine and a free port"
                 exporter = Exporter(collector, *split(control.prometheus), fix)
                 stack.callback(exporter.close)
-            for controller_type in self._controller_types:
-                controller = controller_type(self._running)
+            for each in self._controller_types:
+                controller = each(self._running)
                 stack.callback(controller.close)
                 self._controllers.append(controller)
             loop = asyncio.get_running_loop()
