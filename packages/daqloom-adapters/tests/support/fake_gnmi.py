@@ -118,8 +118,8 @@ class FakeGnmi:
             given = dict(context.invocation_metadata())
             user = given.get("username"), given.get("password")
             if user != (USER, PASSWORD) and given.get("access_token") != TOKEN:
-                told = f"no such user: {user}, {given.get('access_token')}"
-                context.abort(grpc.StatusCode.UNAUTHENTICATED, told)
+                reason = f"no such user: {user}, {given.get('access_token')}"
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, reason)
             if self.fault == "no-protobuf":
                 return b"\xff\xff\xff no message"
             try:
@@ -177,8 +177,8 @@ class FakeGnmi:
             raise RefusedError(grpc.StatusCode.NOT_FOUND, "no such interface")
         if self.leafwise:
             return [([*at, "counters", name], value) for name, value in counted.items()]
-        told = {f"openconfig-interfaces:{name}": str(value) for name, value in counted.items()}
-        return [([*at, "counters"], told)]
+        counters = {f"openconfig-interfaces:{name}": str(value) for name, value in counted.items()}
+        return [([*at, "counters"], counters)]
 
     def _set(self, request):
         self.sets.append(request)

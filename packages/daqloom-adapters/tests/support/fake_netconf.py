@@ -1,5 +1,5 @@
 """A switch with Junos, as NETCONF over SSH shows it: a candidate and an active configuration of the
-statements that are set line by line. It can be told to misbehave.
+statements that are set line by line. It can be configured to misbehave.
 """
 
 import copy
@@ -119,13 +119,13 @@ class FakeNetconf:
                 transport.close()
 
     def _misbehaves(self, name: str, send: Any) -> bool:
-        """Do what is told to go wrong at this point, and return whether anything is."""
-        told = self.misbehave.get(name, "ignore")
-        if told == "hang":
+        """Apply the fault configured for this point, if any; return whether there is one."""
+        fault = self.misbehave.get(name, "ignore")
+        if fault == "hang":
             self._ending.wait()
-        if told not in ("hang", "close", "ignore"):
-            send(told.encode())
-        return told != "ignore"
+        if fault not in ("hang", "close", "ignore"):
+            send(fault.encode())
+        return fault != "ignore"
 
 
 class _Door(paramiko.ServerInterface):
@@ -230,12 +230,14 @@ class _Session:
                     "</chassis></chassis-inventory>"
                 )
             case "get-interface-information":
-                told = "".join(
+                interfaces = "".join(
                     f"<physical-interface><name>\n{port}\n</name></physical-interface>"
                     for port in switch.ports
                 )
                 space = f"{JUNOS}interface"
-                return f'<interface-information xmlns="{space}">{told}</interface-information>'
+                return (
+                    f'<interface-information xmlns="{space}">{interfaces}</interface-information>'
+                )
             case "validate" | "close-session":
                 pass
             case _:
@@ -323,9 +325,9 @@ def merged(tree: Tree, below: Tree) -> Tree:
 
 def xml(tree: Tree) -> str:
     """Return a configuration as Junos writes it."""
-    told = ""
+    elements = ""
     for key, value in tree.items():
         tag, _, entry = key.partition(" ")
         named = f"<name>{entry}</name>" if entry else ""
-        told += f"<{tag}>{named}{xml(value) if isinstance(value, dict) else value}</{tag}>"
-    return told
+        elements += f"<{tag}>{named}{xml(value) if isinstance(value, dict) else value}</{tag}>"
+    return elements
