@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from typer.testing import CliRunner
 
 from daqloom.cli.console import fail
-from daqloom.cli.main import app
 from daqloom.columns import UNLIMITED, print_list, print_table, tables, width_of
+from support.command import invoke
 
 HEAD = ["event rate", "load", "formula (kB)", "simulation (kB)", "verdict"]
 ROWS = [
@@ -92,9 +91,9 @@ def test_no_command_cuts_a_number(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("FORCE_COLOR", "1")  # which rich takes for a terminal
-    narrow = re.sub(r"\x1b\[[0-9;]*m", "", CliRunner().invoke(app, command).stdout)
+    narrow = re.sub(r"\x1b\[[0-9;]*m", "", invoke(*command).stdout)
     monkeypatch.delenv("FORCE_COLOR")
-    wide = CliRunner().invoke(app, command).stdout
+    wide = invoke(*command).stdout
     assert max(map(len, narrow.splitlines())) <= int(columns)
     numbers = re.compile(r"[0-9][0-9.,]*(?= |$)", re.MULTILINE)
     volatile = re.compile(r".*(CPU time|peak memory).*\n")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typer.testing import CliRunner
-
 import daqloom
-from daqloom.cli.main import app
 from daqloom.system import System
+from support.command import invoke
 from support.small_fabrics import small as small_fabric
 
 
 def test_a_system_shows_what_the_command_line_shows() -> None:
-    shown = CliRunner().invoke(app, ["show", "atlas-lab", "--set", "event.size=2 MB"])
+    shown = invoke("show", "atlas-lab", "--set", "event.size=2 MB")
     assert daqloom.load("atlas-lab", ["event.size=2 MB"]).show() == shown.stdout
 
 

@@ -234,7 +234,7 @@ def test_a_warm_up_is_checked_with_the_duration_of_the_option() -> None:
     ],
 )
 def test_a_wrong_command_is_answered_by_what_it_may_mean(arguments, answer) -> None:
-    found = CliRunner().invoke(app, arguments)
+    found = invoke(*arguments)
     assert found.exit_code == 2
     assert answer in found.stderr
 

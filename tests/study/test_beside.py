@@ -7,16 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from daqloom import methods
-from daqloom.cli.main import app
 from daqloom.measure import MeasureError
 from daqloom.report.system import beside_figure, beside_table
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.beside import Beside, beside, chosen_methods, usual_methods
 from daqloom.topology.loaded import load, override
+from support.command import invoke, record
 from support.figures import titles
 
 SHORT = {"run.duration": "3 ms", "run.warmup": "1 ms"}
@@ -137,20 +136,16 @@ def test_many_processes_are_started_only_for_those_who_ask() -> None:
 
 
 def test_the_command_prints_one_object_for_programs() -> None:
-    words = ["compare", "laptop", "--methods", "analyse, simulate", "--seed", "3", "--json"]
-    done = CliRunner().invoke(app, [*words, *(f"--set={k}={v}" for k, v in SHORT.items())])
-    assert done.exit_code == 0
-    results = json.loads(done.stdout)["results"]
+    words = ["compare", "laptop", "--methods", "analyse, simulate", "--seed", "3"]
+    results = record(*words, *(f"--set={k}={v}" for k, v in SHORT.items()))["results"]
     assert [result["method"] for result in results] == ["analyse", "simulate"]
     assert results[1]["seed"] == 3
 
 
 def test_a_racks_methods_are_laid_side_by_side_if_they_are_chosen() -> None:
     short = ["--set", "run.duration=20 ms", "--set", "run.warmup=2 ms"]
-    chosen = ["compare", "small-rack", "--methods", "simulate", *short, "--json"]
-    ran = CliRunner().invoke(app, chosen)
-    assert ran.exit_code == 0, ran.output
-    (result,) = json.loads(ran.stdout)["results"]
+    chosen = ["compare", "small-rack", "--methods", "simulate", *short]
+    (result,) = record(*chosen)["results"]
     assert result["method"] == "simulate"
     assert result["metrics"]["events_built"] > 0
 
@@ -193,14 +188,14 @@ def test_a_refused_measurement_leaves_what_the_others_found(
 ) -> None:
     monkeypatch.setattr(methods, "measure", refuse)
     figure, keys = tmp_path / "beside.html", [f"--set={k}={v}" for k, v in SHORT.items()]
-    done = CliRunner().invoke(app, ["compare", "laptop", "--figure", str(figure), *keys])
+    done = invoke("compare", "laptop", "--figure", figure, *keys)
     assert done.exit_code == 1
     assert REFUSAL in done.stderr
     assert "event rate" in done.stdout
     assert "simulate" in done.stdout
     assert f"The measurement has no result: {REFUSAL}." in " ".join(done.stdout.split())
     assert REFUSAL in figure.read_text()
-    done = CliRunner().invoke(app, ["compare", "laptop", "--json", *keys])
+    done = invoke("compare", "laptop", "--json", *keys)
     assert done.exit_code == 1
     told = json.loads(done.stdout)
     assert [result["method"] for result in told["results"]] == ["analyse", "simulate"]

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import daqloom
 from daqloom.report.system.result_figure import write_comparison
@@ -12,6 +11,7 @@ from daqloom.scenario import Scenario
 from daqloom.study import StudyError
 from daqloom.study.compare import compare
 from daqloom.topology.loaded import load
+from support.command import invoke
 
 EXACT = {
     # Where the formula's assumptions hold: windows take a whole reply, nothing spreads responses.
@@ -59,13 +59,11 @@ def test_what_cannot_be_compared_is_refused(arrivals: str, duration_s: float, sa
 
 
 def test_the_command_prints_one_object_for_programs() -> None:
-    from daqloom.cli.main import app
-
     words = ["compare", "small-rack", "--duration", "50 ms", "--seed", "5", "--json"]
     words += [f"--set={key}={value}" for key, value in EXACT.items()]
-    done = CliRunner().invoke(app, words)
+    done = invoke(*words)
     assert (done.exit_code, done.stderr) == (0, "")
-    again = CliRunner().invoke(app, words)
+    again = invoke(*words)
     assert again.stdout == done.stdout
     found = compare(small_rack(), 0.05, seed=5)
     assert json.loads(done.stdout) == {

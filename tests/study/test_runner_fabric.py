@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from daqloom import methods
-from daqloom.cli.main import app
 from daqloom.report.figure import Cells
 from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.study.report import pictures, write_report
@@ -31,6 +29,7 @@ from daqloom.study.plan import cost_s, plan
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
 from daqloom.topology.loaded import load, override
+from support.command import invoke, output
 from support.figures import marks, texts, titles
 from support.small_fabrics import INFINIBAND, SMALL
 
@@ -437,17 +436,15 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def invoke(folder: Path, *words: str) -> str:
-    found = CliRunner().invoke(app, [*words, "--store", str(folder / "store")])
-    assert found.exit_code == 0, found.output
-    return found.output
+def run_in(folder: Path, *words: str) -> str:
+    return output(*words, "--store", folder / "store")
 
 
 RACKS_ONLY = ("top-of-rack", "ToR", "ATLAS", "links carry", "operating point", "Hatched")
 
 
 def test_a_report_tells_what_the_study_is_about(ran: Path, tmp_path: Path) -> None:
-    invoke(ran, "report", str(ran / "barriers.toml"), "--output", str(tmp_path))
+    run_in(ran, "report", str(ran / "barriers.toml"), "--output", str(tmp_path))
     page = (tmp_path / "report.html").read_text()
     told = re.sub('data:[^"]*"', "", page.split("<script")[0])  # without pictures
     assert "throughput of a node" in told
@@ -483,12 +480,10 @@ def test_every_metric_of_a_fabric_can_be_shown(ran: Path, tmp_path: Path) -> Non
 
 
 def test_plan_and_conclusions_speak_of_fabrics(ran: Path) -> None:
-    told = invoke(ran, "study", "plan", str(ran / "barriers.toml"))
+    told = run_in(ran, "study", "plan", str(ran / "barriers.toml"))
     assert "2 building.barrier × 2 readout.units = 4, seeds 2" in told
     assert "8 of 8 complete" in told
-    refused = CliRunner().invoke(
-        app, ["study", "levels", str(ran / "barriers.toml"), "--store", str(ran / "store")]
-    )
+    refused = invoke("study", "levels", ran / "barriers.toml", "--store", ran / "store")
     assert refused.exit_code == 2
     assert len(refused.output.strip().splitlines()) == 1
     assert "which simulated racks record" in refused.output

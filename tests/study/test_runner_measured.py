@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from daqloom.cli.console import BAD_INPUT
-from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.study import StudyError
 from daqloom.study.cell import Cell
@@ -18,6 +16,7 @@ from daqloom.study.file import Study, load_study
 from daqloom.study.plan import cost_s, plan
 from daqloom.study.runner import run
 from daqloom.study.store import Store
+from support.command import invoke
 from support.measure.controlled_runs import HUNG_S
 
 STUDY = f"""
@@ -129,11 +128,8 @@ def test_a_measured_point_costs_its_length(study: Study) -> None:
 
 def test_jobs_of_an_array_measure_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(STUDY)
-    told = CliRunner().invoke(
-        app,
-        ["study", "export-slurm", str(tmp_path / "mine.toml"), "--output", str(tmp_path / "job")],
-    )
-    assert told.exit_code == BAD_INPUT
+    words = ["study", "export-slurm", tmp_path / "mine.toml", "--output", tmp_path / "job"]
+    assert invoke(*words).exit_code == BAD_INPUT
     assert not (tmp_path / "job").exists()
 
 

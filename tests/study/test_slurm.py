@@ -10,15 +10,14 @@ from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.study import StudyError
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.runner import Progress, run
 from daqloom.study.slurm import job_array
 from daqloom.study.store import Store
+from support.command import invoke
 from support.small_studies import POINTS as STUDY
 
 pytestmark = pytest.mark.process
@@ -32,7 +31,7 @@ def exported(folder: Path, name: str = "small", output: str = "job.sh", *options
     words = ["study", "export-slurm", f"{name}.toml", "--store", "store"]
     words += ["--elements", str(ELEMENTS), "--memory", "300", *options, "--output", output]
     with chdir(folder):
-        assert CliRunner().invoke(app, words).exit_code == 0
+        assert invoke(*words).exit_code == 0
     return folder / output
 
 
@@ -97,7 +96,7 @@ def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
     words = ["study", "export-slurm", "small.toml", "--output", "none/job.sh"]
     with chdir(tmp_path):
-        found = CliRunner().invoke(app, words)
+        found = invoke(*words)
     assert found.exit_code == 2
     assert found.stderr == "daqloom: --output none/job.sh: there is no folder none; make it first\n"
     assert not (tmp_path / "none").exists()

@@ -4,12 +4,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.study import StudyError
 from daqloom.study.store import Store
 from daqloom.study.store_conversion import convert
+from support.command import invoke
 from support.study_stores import cell, result, rewrite, right_ones, with_flipped_bit
 
 DATA = Path(__file__).parents[1] / "support" / "data" / "store-format-2"
@@ -42,14 +41,14 @@ def test_every_sound_result_is_converted_with_its_origin(path: Path) -> None:
 
 def test_the_command_names_what_is_lost_and_what_can_be_deleted(path: Path) -> None:
     words = ["study", "convert", "--store", str(path)]
-    done = CliRunner().invoke(app, words)
+    done = invoke(*words)
     assert (done.exit_code, done.stdout, done.stderr) == (
         0,
         f"{path}: 6 results converted; {path}/segments is read no more and can be deleted\n",
         "daqloom: 1 damaged line is left out; its results are computed anew where a study needs "
         "them\n",
     )
-    again = CliRunner().invoke(app, words)
+    again = invoke(*words)
     assert again.exit_code == 2
     assert "is a store of format 3; expected format 2" in again.stderr
 

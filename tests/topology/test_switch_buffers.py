@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from daqloom.cli.main import app
 from daqloom.scenario import Scenario
 from daqloom.topology import TopologyError
 from daqloom.topology.loaded import override
 from daqloom.topology.switch_buffers import Asked, Buffers, read_buffers
+from support.command import invoke
 
 POOLS = {
     "egress_lossy_pool": {"size": "24192256", "type": "egress", "mode": "dynamic"},
@@ -231,9 +230,9 @@ def test_a_threshold_of_a_scheduler_goes_before_that_of_the_partition(tmp_path: 
 def test_the_command_prints_a_table_and_its_counts(tmp_path: Path) -> None:
     path = str(sonic(tmp_path))
     options = ["--ports", "33", "--cell-size", "256 B", "--switch", "leaf"]
-    done = CliRunner().invoke(app, ["topology", "buffers", path, *options])
+    done = invoke("topology", "buffers", path, *options)
     assert done.exit_code == 0, done.output
     assert "alpha = 2^3\n[network.switch.leaf]\nmodel = " in done.stdout
     assert 'cell_size = "256 B"' in done.stdout
     assert "config_db.json: 3 rows used, 2 ignored, 0 malformed" in done.stderr
-    assert CliRunner().invoke(app, ["topology", "buffers", path]).exit_code == 2
+    assert invoke("topology", "buffers", path).exit_code == 2
