@@ -145,7 +145,6 @@ class FlowTable:
             if 0 < entry.message.idle_timeout <= self._idle_s(entry, packets, now_s)
         ]
         gone = self._remove(late, Removal.HARD_TIMEOUT)
-        idle = [entry for entry in idle if entry.key in self._entries]
         return gone + self._remove(idle, Removal.IDLE_TIMEOUT)
 
     def selected(
