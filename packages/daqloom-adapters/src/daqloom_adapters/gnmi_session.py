@@ -68,6 +68,12 @@ class GnmiOptions(AdapterOptions):
     """File (PEM) of the user's certificate, for a device that asks for one; its key is `key_file`
     of the credentials."""
 
+    @property
+    def host_and_port(self) -> tuple[str, int]:
+        """The address, in two parts."""
+        host, _, port = self.address.rpartition(":")
+        return host.strip("[]"), int(port)
+
 
 class Session:
     """A connection to a device."""
@@ -126,8 +132,7 @@ class Session:
 
     def address_identity(self) -> str:
         """Return the identity of a device without a serial number or MAC address."""
-        host, _, port = self._options.address.rpartition(":")
-        return address_identity(host.strip("[]"), int(port), self._options.timeout)
+        return address_identity(*self._options.host_and_port, self._options.timeout)
 
     def error(self, what: str) -> AdapterError:
         """Return an error about the device: `what`, in one line, without secrets."""
@@ -228,10 +233,9 @@ class Session:
 
     def _shown_certificate(self) -> tuple[bytes, str]:
         """Return the certificate that the device shows, as PEM, and a name in it."""
-        host, _, port = self._options.address.rpartition(":")
         try:
             pem = ssl.get_server_certificate(
-                (host.strip("[]"), int(port)), timeout=self._options.timeout
+                self._options.host_and_port, timeout=self._options.timeout
             ).encode()
             found = list(_names_in(x509.load_pem_x509_certificate(pem)))
         except (
