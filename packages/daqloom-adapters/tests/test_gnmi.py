@@ -75,9 +75,9 @@ def test_packets_may_be_told_by_their_kind(adapter, device):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("port", ["Ethernet1/3", "*", "Ethernet*"])
 def test_an_unknown_port_is_named_with_known_ones(adapter, model, port):
-    told = check_refuses_entry(adapter(ports=(port,), model=model))
-    assert f'no counters of a port "{port}"; ' in told
-    assert PORTS[0] in told or PORTS[1] in told
+    sentence = check_refuses_entry(adapter(ports=(port,), model=model))
+    assert f'no counters of a port "{port}"; ' in sentence
+    assert PORTS[0] in sentence or PORTS[1] in sentence
 
 
 def test_a_port_of_a_device_that_tells_no_names_is_named(adapter, device):
@@ -93,6 +93,6 @@ def test_a_port_without_a_counter_is_refused(adapter, device):
 @pytest.mark.parametrize("value", [2**64, "-5", "1.5", "1_0", "", "²", "N/A", "\x1b[31m", "9" * 99])
 def test_a_counter_that_is_no_number_is_refused(adapter, device, value):
     device.interfaces[PORTS[0]]["out-octets"] = value
-    told = check_refuses_entry(adapter())
-    assert "as out-octets of Ethernet1/1; expected a whole number" in told
-    assert told.isprintable()
+    sentence = check_refuses_entry(adapter())
+    assert "as out-octets of Ethernet1/1; expected a whole number" in sentence
+    assert sentence.isprintable()

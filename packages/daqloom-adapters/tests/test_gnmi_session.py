@@ -57,21 +57,21 @@ def test_a_device_that_answers_wrongly_or_goes_away_is_refused(connect, device, 
 
 def test_a_device_that_never_answers_is_refused(connect, device):
     device.fault = "silent"
-    told = check_refuses_entry(connect(timeout="300 ms"))
-    assert "has not answered Capabilities within 0.3 s" in told
+    sentence = check_refuses_entry(connect(timeout="300 ms"))
+    assert "has not answered Capabilities within 0.3 s" in sentence
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "reason"),
     [
         ("closes", "cannot be reached, or has closed the connection"),
         ("silent", "has not answered Get within 1 s"),
     ],
 )
-def test_a_device_that_stops_in_the_middle_is_refused(connect, device, fault, told):
+def test_a_device_that_stops_in_the_middle_is_refused(connect, device, fault, reason):
     with connect(timeout="1 s") as session:
         device.fault = fault
-        assert told in check_refuses(lambda: read(session))
+        assert reason in check_refuses(lambda: read(session))
 
 
 @pytest.mark.parametrize("verify", [True, False])
@@ -100,9 +100,9 @@ def test_a_server_without_tls_is_refused(connect):
     [None, Credentials(user=USER, password="wr0ng"), Credentials(user=USER, token="wr0ng")],
 )
 def test_wrong_credentials_are_refused_without_showing_them(connect, credentials):
-    told = check_refuses_entry(connect(credentials), "wr0ng")
+    sentence = check_refuses_entry(connect(credentials), "wr0ng")
     user = credentials.user if credentials else ""
-    assert f'refuses Capabilities to the user "{user}"' in told
+    assert f'refuses Capabilities to the user "{user}"' in sentence
 
 
 def test_a_token_replaces_user_and_password(connect):
@@ -115,10 +115,10 @@ def test_a_password_that_gnmi_cannot_carry_is_refused(connect):
 
 
 def test_a_certificate_of_no_known_authority_is_refused_unless_verify_is_off(connect):
-    told = check_refuses_entry(connect(ca=""))
-    assert "certificate that ca, verify and server_name accept" in told
-    told = check_refuses_entry(connect(ca="/nowhere/ca.pem"))
-    assert told.startswith("ca: /nowhere/ca.pem cannot be read")
+    sentence = check_refuses_entry(connect(ca=""))
+    assert "certificate that ca, verify and server_name accept" in sentence
+    sentence = check_refuses_entry(connect(ca="/nowhere/ca.pem"))
+    assert sentence.startswith("ca: /nowhere/ca.pem cannot be read")
     enter(connect(ca="", verify=False))
 
 
@@ -142,7 +142,7 @@ def test_a_device_may_ask_for_a_certificate_of_its_user(connect, device, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("keys", "key_file", "told"),
+    ("keys", "key_file", "reason"),
     [
         ({"ca": "odd.pem"}, "", "odd.pem is no certificate"),
         ({"certificate": "odd.pem"}, "own.key", "odd.pem is no certificate"),
@@ -152,7 +152,7 @@ def test_a_device_may_ask_for_a_certificate_of_its_user(connect, device, tmp_pat
     ],
 )
 def test_files_that_are_no_certificates_and_keys_are_refused(
-    connect, tmp_path, monkeypatch, keys, key_file, told
+    connect, tmp_path, monkeypatch, keys, key_file, reason
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n")
@@ -161,7 +161,7 @@ def test_files_that_are_no_certificates_and_keys_are_refused(
     (tmp_path / "other.key").write_bytes(certificate()[1])
     who = Credentials(user=USER, password=PASSWORD, key_file=key_file)
     text = check_refuses_entry(connect(who, **keys))
-    assert told in text
+    assert reason in text
     assert text.startswith(("ca: ", "certificate: ", "key_file: "))
 
 

@@ -183,9 +183,9 @@ def test_values_that_are_no_counts(value):
 
 
 def test_query_that_is_refused():
-    told = "database not found: my-secret \x1b[0m"
+    message = "database not found: my-secret \x1b[0m"
     known = Credentials(token="my-secret")
-    for refusal in ({"error": told}, {"results": [{"statement_id": 0, "error": told}]}):
+    for refusal in ({"error": message}, {"results": [{"statement_id": 0, "error": message}]}):
         page = json.dumps(refusal)
         with serving(lambda *_, page=page: page) as url:
             text = check_refuses_entry(adapter(url, credentials=known, insecure=True), "my-secret")

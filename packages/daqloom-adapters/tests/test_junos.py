@@ -295,8 +295,8 @@ def test_numbers_out_of_range(switch, junos, percent):
 
 
 def test_deactivated_statements(switch, junos):
-    told = '<class-of-service><shared-buffer inactive="inactive"><egress/></shared-buffer>'
-    reply = REPLY.format(f"<configuration>{told}</class-of-service></configuration>")
+    statements = '<class-of-service><shared-buffer inactive="inactive"><egress/></shared-buffer>'
+    reply = REPLY.format(f"<configuration>{statements}</class-of-service></configuration>")
     switch.misbehave["get-configuration"] = reply
     with junos() as adapter:
         assert "deactivated" in check_refuses(adapter.applied)

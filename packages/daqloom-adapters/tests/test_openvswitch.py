@@ -359,7 +359,7 @@ def test_certificates_are_checked(folder):
         assert "certificate verify failed" in check_refuses_entry(others, "hidden")
         with at("127.0.0.1", f"{own}/unit", "others", verify="nothing") as used:
             assert used.save() == {"a": ""}
-        # What the other side refuses, it says when it is asked.
+        # A refusal of the client's certificate appears with the first request.
         unknown = at("127.0.0.1", f"{folder}/others/unit")
         assert f"database ssl:127.0.0.1:{found[1]}" in check_refuses_entry(unknown, "hidden")
         absent = at("127.0.0.1", f"{own}/absent")
@@ -368,7 +368,7 @@ def test_certificates_are_checked(folder):
 
 @contextmanager
 def answering(reply: Callable[[dict], bytes], beside: str = "") -> Iterator[str]:
-    """A server that answers each request as told and then closes its connection; with TLS by the
+    """A server that answers each request by `reply` and then closes its connection; with TLS by the
     certificates in a folder `beside`."""
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         ended = False

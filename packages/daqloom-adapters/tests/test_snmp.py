@@ -86,11 +86,11 @@ def test_counters_that_were_cleared(device):
 
 def test_from_another_thread(device):
     with adapter(device[0]) as found:
-        told = []
-        thread = threading.Thread(target=lambda: told.append(found.read()))
+        readings = []
+        thread = threading.Thread(target=lambda: readings.append(found.read()))
         thread.start()
         thread.join()
-        assert told == [found.read()]
+        assert readings == [found.read()]
 
 
 @pytest.mark.parametrize(

@@ -197,9 +197,9 @@ def test_what_differs_between_the_queues_of_a_port_is_not_told(sonic, switch):
 def test_a_row_that_holds_other_queues_too_is_left_alone(sonic, switch):
     with sonic(ports=PORTS[:1], queues="3", pool="egress_lossless_pool") as adapter:
         assert adapter.applied()["Ethernet0"].limit_bytes == 3995680
-        told = check_refuses(lambda: adapter.apply(PortBuffer(limit_bytes=5)))
-        assert "BUFFER_QUEUE|Ethernet0|3-4, which holds more" in told
-        assert 'expected queues = "3-4"' in told
+        sentence = check_refuses(lambda: adapter.apply(PortBuffer(limit_bytes=5)))
+        assert "BUFFER_QUEUE|Ethernet0|3-4, which holds more" in sentence
+        assert 'expected queues = "3-4"' in sentence
         adapter.apply(PortBuffer(ecn_bytes=9))
         adapter.restore(adapter.save())
     assert switch.config["BUFFER_QUEUE"] == CONFIG["BUFFER_QUEUE"]
@@ -237,20 +237,20 @@ def test_an_alpha_that_is_no_power_of_two_is_refused_with_the_nearest(sonic, alp
 
 
 def test_an_unknown_port_and_an_unknown_pool_are_named_with_known_ones(sonic):
-    told = check_refuses_entry(sonic(ports=("Ethernet9",)))
-    assert 'no port "Ethernet9"; did you mean "Ethernet' in told
-    told = check_refuses_entry(sonic(ports=("swp1",)))
-    assert "known are Ethernet0, Ethernet4, Ethernet8" in told
-    told = check_refuses_entry(sonic(pool="pool"))
-    assert 'no buffer pool "pool"' in told
+    sentence = check_refuses_entry(sonic(ports=("Ethernet9",)))
+    assert 'no port "Ethernet9"; did you mean "Ethernet' in sentence
+    sentence = check_refuses_entry(sonic(ports=("swp1",)))
+    assert "known are Ethernet0, Ethernet4, Ethernet8" in sentence
+    sentence = check_refuses_entry(sonic(pool="pool"))
+    assert 'no buffer pool "pool"' in sentence
 
 
 def test_what_the_switch_refuses_is_told_in_its_words(sonic, switch):
     switch.refuses = f"Failed to apply patch:\n\x1b[31mModification is illegal\x1b[0m {PASSWORD}"
     with sonic() as adapter:
-        told = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)), PASSWORD)
-        assert "refuses Set: Failed to apply patch: \\x1b[31mModification is illegal" in told
-        assert told.isprintable()
+        sentence = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)), PASSWORD)
+        assert "refuses Set: Failed to apply patch: \\x1b[31mModification is illegal" in sentence
+        assert sentence.isprintable()
     assert switch.config == CONFIG
 
 

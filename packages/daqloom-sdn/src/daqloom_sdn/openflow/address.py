@@ -105,10 +105,10 @@ def listener_at(path: str) -> Iterator[socket.socket]:
 def _remove_abandoned(path: str) -> None:
     """Remove the socket of a process that has ended. Raises OSError where a program
     listens."""
-    with socket.socket(socket.AF_UNIX) as asking:
-        asking.settimeout(PROBE_S)
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PROBE_S)
         with suppress(ConnectionRefusedError):
-            asking.connect(path)
+            probe.connect(path)
             raise OSError(errno.EADDRINUSE, "another program listens there")
     if stat.S_ISSOCK(os.lstat(path).st_mode):
         os.unlink(path)
