@@ -63,7 +63,7 @@ WORLDLY = re.compile(
 # nothing beside it. `__init__` is the facade over all but the command line.
 ORDER: tuple[tuple[str, ...], ...] = (
     ("words", "claims", "lazy"),
-    ("version", "columns", "output", "notebook", "buffers", "line_counts"),
+    ("version", "columns", "output", "notebook", "buffers", "line_counts", "plugins"),
     ("metrics",),
     ("result",),
     ("scenario",),

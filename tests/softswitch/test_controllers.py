@@ -20,7 +20,7 @@ PORTS = {"up": {"device": "net_null0"}}
 def points(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     """The entry points of what is installed: none, until a test adds some."""
     found: list[EntryPoint] = []
-    monkeypatch.setattr(controllers, "entry_points", lambda **_: found)
+    monkeypatch.setattr("daqloom.plugins.entry_points", lambda group: found)
     return found
 
 

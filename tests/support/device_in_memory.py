@@ -117,5 +117,5 @@ def installed(monkeypatch):
         EntryPoint("counter", "support.device_in_memory:Counter", registry.GROUP),
         EntryPoint("elsewhere", "no_such_package.adapters:Some", registry.GROUP),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    monkeypatch.setattr("daqloom.plugins.entry_points", lambda group: points)
     return DEVICE

@@ -1,8 +1,8 @@
 """Controllers of a switch by their names: the entry points `daqloom.switch_controllers`."""
 
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from daqloom import plugins
 from daqloom.measure import MeasureError
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.words import printable
@@ -10,8 +10,6 @@ from daqloom.words import printable
 GROUP = "daqloom.switch_controllers"
 PACKAGE = "daqloom-sdn"
 """Package with daqloom's own controllers."""
-OWN = "daqloom_"
-"""Beginning of the modules of daqloom's own controllers."""
 
 
 class Controller(Protocol):
@@ -31,18 +29,16 @@ class Controller(Protocol):
 def controller_type(name: str, user: str) -> Any:
     """Return the class of a controller that `user`, a key or a command, needs; daqloom's own if
     several have the name. Raises MeasureError."""
-    points = sorted(
-        entry_points(group=GROUP, name=name), key=lambda point: not point.value.startswith(OWN)
-    )
-    if not points:
+    point = plugins.by_name(GROUP).get(name)
+    if point is None:
         raise MeasureError(
             f"{user} needs the Python package {PACKAGE}, which is not installed; pip install "
             f"{PACKAGE}"
         )
     try:
-        return points[0].load()
-    except Exception as error:  # whatever a module raises while it is imported
-        package = points[0].dist.name if points[0].dist else PACKAGE
+        return plugins.load(point)
+    except plugins.LoadError as error:
+        package = printable(point.dist.name) if point.dist else PACKAGE
         raise MeasureError(
             f"{user}: the Python package {package} cannot be loaded: {printable(str(error))[:300]}"
             f"; pip install --force-reinstall {package}"

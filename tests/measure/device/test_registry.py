@@ -82,7 +82,7 @@ def test_an_adapter_of_daqloom_is_not_replaced(plugins):
 
 def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
     points = [point for point in entry_points(group=registry.GROUP) if point.name == "linux"]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    monkeypatch.setattr("daqloom.plugins.entry_points", lambda group: points)
     with pytest.raises(ScenarioError) as refused:
         adapter_type("snmp")
     assert str(refused.value) == (

@@ -1,14 +1,11 @@
-"""Adapters by name: entry points of the group `daqloom.adapters` in the installed packages.
-
-Foreign packages are not trusted: a broken one costs its own adapter alone, and none replaces an
-adapter of daqloom.
-"""
+"""Adapters by name: entry points of the group `daqloom.adapters` in the installed packages."""
 
 from collections.abc import Collection, Mapping, Set
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, cast
 
+from daqloom import plugins
 from daqloom.measure import MeasureError
 from daqloom.measure.device.adapter import Adapter, AdapterOptions, Configures, Counts
 from daqloom.measure.device.credentials import credentials_of
@@ -17,20 +14,18 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.words import did_you_mean, printable
 
 GROUP = "daqloom.adapters"
-OWN = ("daqloom.", "daqloom_")
-"""Beginnings of the modules of daqloom's own adapters, in its core and in its packages."""
 PACKAGE = "daqloom-adapters"
 """Package of the adapters for switches of makers and for time-series databases."""
 
 
 def names() -> list[str]:
     """Return the names of all adapters."""
-    return sorted(_points())
+    return sorted(plugins.by_name(GROUP))
 
 
 def adapter_type(name: str) -> type[Adapter]:
     """Return the class of an adapter. Raises ScenarioError."""
-    points = _points()
+    points = plugins.by_name(GROUP)
     if name not in points:
         known = sorted(points)
         hint = did_you_mean(name, known, "known are " + ", ".join(known))
@@ -41,7 +36,7 @@ def adapter_type(name: str) -> type[Adapter]:
 
 def missing() -> list[str]:
     """Return how to install daqloom's own adapters that are not installed."""
-    if any(point.dist and point.dist.name == PACKAGE for point in _points().values()):
+    if any(point.dist and point.dist.name == PACKAGE for point in plugins.by_name(GROUP).values()):
         return []
     return [f"more adapters come with: pip install {PACKAGE}"]
 
@@ -49,28 +44,14 @@ def missing() -> list[str]:
 def name_conflicts(among: Collection[str] | None = None) -> list[str]:
     """Return sentences on adapters that are ignored because another one has the same name: all of
     them, or those with a name in `among`."""
-    points = _points()
+    points = plugins.by_name(GROUP)
     return [
         f'the adapter "{printable(point.name)}" of {_package(point)} is left out: {_package(used)} '
         "has one of that name; rename its entry point"
-        for point in entry_points(group=GROUP)
+        for point in plugins.installed(GROUP)
         if (used := points[printable(point.name)]).value != point.value
         and (among is None or point.name in among)
     ]
-
-
-def _points() -> dict[str, EntryPoint]:
-    """Return the entry points by name; for several of one name, daqloom's or else the first."""
-    best_last = sorted(entry_points(group=GROUP), key=_rank, reverse=True)
-    return {printable(point.name): point for point in best_last}
-
-
-def _rank(point: EntryPoint) -> tuple[bool, str]:
-    return not _is_own(point), point.value
-
-
-def _is_own(point: EntryPoint) -> bool:
-    return point.value.startswith(OWN)
 
 
 def _package(point: EntryPoint) -> str:
@@ -82,11 +63,9 @@ def _package(point: EntryPoint) -> str:
 def _loaded(point: EntryPoint) -> type[Adapter]:
     """Return the class that an entry point names. Raises ScenarioError."""
     try:
-        kind = point.load()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # an import may raise anything
-        raise _broken(point, f"{type(error).__name__}: {error}") from None
+        kind = plugins.load(point)
+    except plugins.LoadError as error:
+        raise _broken(point, error.reason) from None
     options: object = getattr(kind, "Options", None)
     settable: object = getattr(kind, "settable", frozenset())
     if not isinstance(kind, type) or not isinstance(options, type):
