@@ -152,13 +152,13 @@ wheel: .venv/dev
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
 		docs/reference/software-switch.md docs/reference/device.md module-release
-	$(bin)/python -m daqloom.measure.counters docs/reference/operations.md
+	$(bin)/python -m daqloom.control.counters docs/reference/operations.md
 
-docs/reference/scenario.md: module := daqloom.scenario.reference
-docs/reference/metrics.md: module := daqloom.metrics
-docs/reference/study.md: module := daqloom.study.reference
+docs/reference/scenario.md: module := daqloom.scenario.file.reference
+docs/reference/metrics.md: module := daqloom.results.metrics
+docs/reference/study.md: module := daqloom.study.file.reference
 docs/reference/software-switch.md: module := daqloom.softswitch.reference
-docs/reference/device.md: module := daqloom.measure.device.reference
+docs/reference/device.md: module := daqloom.device.reference
 docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
 docs/reference/software-switch.md docs/reference/device.md: module-release .venv/packages
 	$(bin)/python -m $(module) >build/$(@F)

@@ -38,6 +38,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture
 def any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run beside one another: what is measured here is not the network's speed."""
-    from daqloom.measure.lab import validity
+    from daqloom.lab import validity
 
     monkeypatch.setattr(validity, "KINDS", ())

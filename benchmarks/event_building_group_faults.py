@@ -94,7 +94,7 @@ class Run:
         self.recording = folder / "recording"
         self.recording.mkdir()
         self.certificates = folder / "certificates"
-        from daqloom.measure.certificates import make_certificates
+        from daqloom.control.certificates import make_certificates
 
         make_certificates(self.certificates, [CONTROL])
         ssh = folder / "ssh"  # ssh OPTIONS -- HOST COMMAND
@@ -129,8 +129,8 @@ class Run:
         return [int(pid) for pid in children.read_text().split()]
 
     def steer(self, command: str, unit: int | None = None) -> Any:
-        from daqloom.measure import MeasureError
-        from daqloom.measure.status import Request, steer
+        from daqloom.control.status import Request, steer
+        from daqloom.results.errors import MeasureError
 
         with suppress(MeasureError):  # it has not begun to listen, or is cut off
             request = Request(command=command, unit=unit)  # type: ignore[arg-type]

@@ -16,9 +16,10 @@ import sys
 from contextlib import ExitStack
 
 from daqloom import load
-from daqloom.measure import MeasureError, run
-from daqloom.measure.lab.validity import Evidence, Judgement, judge
-from daqloom.result import Result
+from daqloom.lab.validity import Evidence, Judgement, judge
+from daqloom.measure import run
+from daqloom.results.errors import MeasureError
+from daqloom.results.result import Result
 
 METRICS = {
     "event_rate_hz": 0.05,

@@ -17,14 +17,14 @@ import time
 
 import numpy as np
 
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.failures.cables import with_broken
+from daqloom.topology.fabric.broken_cables import with_broken
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.wiring import wire
 from daqloom.topology.failures.repair import Mended, mend, round_time
-from daqloom.topology.max_flow import least_time
-from daqloom.topology.minimal import minimal
-from daqloom.topology.schedule import by_port, slots_of
-from daqloom.topology.wiring import wire
+from daqloom.topology.routing.max_flow import least_time
+from daqloom.topology.routing.minimal import minimal
+from daqloom.topology.schedule.slots import by_port, slots_of
+from daqloom.topology.shapes.clos import folded_clos
 
 TREES = ((2, 20, 40), (6, 18, 108), (6, 20, 120), (18, 18, 321), (18, 20, 360))
 """Leaves, host ports of each, hosts."""

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daqloom.study.levels import fit_blocks
-from daqloom.study.return_levels import block_maxima, fit_gev, return_level
+from daqloom.study.conclusions.levels import fit_blocks
+from daqloom.study.statistics.return_levels import block_maxima, fit_gev, return_level
 
 PERIOD_S, SAMPLE_S, CHUNK_S, WARM_UP_S, BIN_S = 3600.0, 60.0, 600.0, 2.0, 0.005
 

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from daqloom.result import Result
-from daqloom.study.dataset import open_study
-from daqloom.study.executor import InProcess
-from daqloom.study.file import load_study
-from daqloom.study.plan import plan
-from daqloom.study.runner import run
-from daqloom.study.store import Store
+from daqloom.results.result import Result
+from daqloom.study.file.file import load_study
+from daqloom.study.run.dataset import open_study
+from daqloom.study.run.executor import InProcess
+from daqloom.study.run.plan import plan
+from daqloom.study.run.runner import run
+from daqloom.study.store.store import Store
 
 GRID = """
 scenario = "atlas-lab"

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.fabric.fabric import End, Fabric
+from daqloom.topology.shapes.clos import folded_clos
 
 SIMULATED = Path("/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so")
 FABRICS = {

@@ -27,8 +27,8 @@ from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 
 from daqloom.faults.clock import Calendar
 from daqloom.faults.opensm_log import CHANGED, LINE, SWEPT, time_of
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.failures.cables import between_switches
+from daqloom.topology.fabric.broken_cables import between_switches
+from daqloom.topology.fabric.fabric import Fabric
 
 ENGINES = ("ftree", "updn", "minhop")
 TABLES = re.compile(r"osm_ucast_mgr_process: (\w+) tables configured")

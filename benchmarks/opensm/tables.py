@@ -23,10 +23,10 @@ import numpy as np
 from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 from numpy.typing import NDArray
 
-from daqloom.topology.fabric import End, Fabric
-from daqloom.topology.failures.cables import with_broken
-from daqloom.topology.load import load_cabling, load_tables
-from daqloom.topology.routing import routing
+from daqloom.topology.fabric.broken_cables import with_broken
+from daqloom.topology.fabric.fabric import End, Fabric
+from daqloom.topology.formats.load import load_cabling, load_tables
+from daqloom.topology.routing.by_name import routing
 
 DEAD = (1, 3, 5, 10)
 

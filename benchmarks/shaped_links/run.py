@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import median
 
 import daqloom
-from daqloom.measure.lab.kernel import UNSEEN_BYTES
-from daqloom.scenario.models import Scenario
+from daqloom.lab.kernel import UNSEEN_BYTES
+from daqloom.scenario.schema.models import Scenario
 
 SCENARIO = Path(__file__).parent / "shaped.toml"
 OWN = "DAQLOOM_SHAPED_LINKS"

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from daqloom.lazy import names_of
+from daqloom.base.lazy import names_of
 
 if TYPE_CHECKING:
     from daqloom.report.study.report import write_report
-    from daqloom.result import Result
-    from daqloom.study.dataset import open_study
-    from daqloom.study.sweep import sweep
+    from daqloom.results.result import Result
+    from daqloom.study.run.dataset import open_study
+    from daqloom.study.run.sweep import sweep
     from daqloom.system import System
 
     __version__: str
@@ -43,7 +43,7 @@ def load(
     other mistakes of the file are its notes.
     """
     from daqloom.system import System
-    from daqloom.topology.loaded import load
+    from daqloom.topology.system.scenarios import load
 
     return System(load(scenario, overrides))
 
@@ -52,7 +52,7 @@ def write_figure(system: System, result: Result, path: str | PathLike[str]) -> N
     """Write the figure of one result of `system`, as `--figure` does; the ending says what kind.
 
     Of a fabric it draws the series that the result has: simulate with `timeline=True` to see what
-    each node did when. Raises `daqloom.output.OutputError`, whose text is one sentence for a
+    each node did when. Raises `daqloom.base.output.OutputError`, whose text is one sentence for a
     person.
     """
     from pathlib import Path
@@ -63,8 +63,8 @@ def write_figure(system: System, result: Result, path: str | PathLike[str]) -> N
 
 
 _ELSEWHERE = {
-    "open_study": "daqloom.study.dataset",
-    "sweep": "daqloom.study.sweep",
+    "open_study": "daqloom.study.run.dataset",
+    "sweep": "daqloom.study.run.sweep",
     "write_report": "daqloom.report.study.report",
 }
 """Where functions are that are imported when they are first asked for, with what they need."""
@@ -73,7 +73,7 @@ if not TYPE_CHECKING:  # a type checker would take any name of this module to ex
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            from daqloom.version import installed
+            from daqloom.base.version import installed
 
             return installed()
         return names_of(__name__, _ELSEWHERE)(name)

@@ -21,7 +21,7 @@ def main() -> None:
         print("daqloom: interrupted; nothing was saved", file=sys.stderr)
         sys.exit(130)
     except OSError as error:  # a command's own are handled by it; this is one of its help
-        from daqloom.cli.console import unwritable
+        from daqloom.cli.console.terminal import unwritable
 
         unwritable(error)
 

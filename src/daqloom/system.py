@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daqloom import methods, notebook
-from daqloom.metrics import Parts
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.parts import parts_of
-from daqloom.scenario.show import assumed_comment, to_toml
-from daqloom.topology.loaded import override
+from daqloom.base import notebook
+from daqloom.results.metrics import Parts
+from daqloom.scenario.file.show import assumed_comment, to_toml
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.parts import parts_of
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import override
 
 if TYPE_CHECKING:
+    from daqloom.control.run_log import RunEvent
     from daqloom.measure.run import Progress
-    from daqloom.measure.run_log import RunEvent
-    from daqloom.result import Result
-    from daqloom.study.beside import Beside, Method
-    from daqloom.study.compare import Comparison
+    from daqloom.results.result import Result
+    from daqloom.study.methods.all_methods import Beside, Method
+    from daqloom.study.methods.compare import Comparison
 
 COMPARED_S = 0.02
 """Virtual time for which formula and simulation of a rack are compared (s)."""
@@ -112,7 +113,7 @@ class System:
         `measured` are called with the progress of their runs. A measurement that fails leaves the
         results of the others, and its reason (`failure`). Raises what the methods raise, a
         MeasureError only if no other method has a result; StoppedError after Ctrl-C."""
-        from daqloom.study.beside import beside, usual_methods
+        from daqloom.study.methods.all_methods import beside, usual_methods
 
         chosen = usual_methods(self.scenario) if methods is None else methods
         return beside(self.scenario, chosen, simulated=simulated, measured=measured)
@@ -127,7 +128,7 @@ class System:
         """Compare formula and simulation of a rack on the same events, for `duration_s` of virtual
         time from an empty network on. Raises StudyError where there are too few events, or they
         cannot be drawn beforehand."""
-        from daqloom.study.compare import compare
+        from daqloom.study.methods.compare import compare
 
         drawn = self.scenario.run.seed if seed is None else seed
         return compare(self.scenario, duration_s, seed=drawn, progress=progress)

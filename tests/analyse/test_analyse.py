@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import daqloom
 import daqloom.scenario
-from daqloom import methods
 from daqloom.analyse.answer import first_failing
 from daqloom.analyse.bottleneck import bandwidth_delay, incast
 from daqloom.analyse.system import framing
-from daqloom.result import Result
-from daqloom.topology.loaded import load
+from daqloom.results.result import Result
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load
 from support.imports import imported
 
 

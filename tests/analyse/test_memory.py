@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from daqloom.analyse.memory import Memory, memory_of
-from daqloom.scenario.switches import Switch
+from daqloom.scenario.schema.switches import Switch
 
 
 def memory(is_paced: bool = False, inputs: int = 1, **keys: Any) -> Memory:

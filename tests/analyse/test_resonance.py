@@ -4,11 +4,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from daqloom import methods
 from daqloom.analyse.resonance import resonance
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.topology.loaded import load
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load
 from support.command import output
 
 BURST = {

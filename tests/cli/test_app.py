@@ -14,14 +14,14 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from daqloom.cli import console
 from daqloom.cli.app import Command
+from daqloom.cli.console import terminal as console
 from daqloom.cli.main import app
 from daqloom.cli.options import load_with
-from daqloom.metrics import METRICS
+from daqloom.results.metrics import METRICS
 from daqloom.scenario import ScenarioError, presets
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.study.file import shipped_studies
+from daqloom.study.file.file import shipped_studies
 from support.command import commands
 
 invoke = commands().invoke

@@ -15,9 +15,9 @@ from daqloom.faults.summary import MERGED, variants
 from daqloom.faults.throughput import Throughput
 from daqloom.report.faults import cost_figure
 from daqloom.report.figure import Line
-from daqloom.study.broken import throughputs
-from daqloom.study.store import Store
-from daqloom.topology.loaded import load
+from daqloom.study.run.cable_failures import throughputs
+from daqloom.study.store.store import Store
+from daqloom.topology.system.scenarios import load
 from support.command import commands
 from support.figures import marks
 

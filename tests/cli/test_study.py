@@ -16,14 +16,14 @@ import psutil
 import pytest
 from click.testing import Result
 
-from daqloom.cli import study_console
-from daqloom.cli.console import BAD_INPUT, FAILED, INTERRUPTED
+from daqloom.cli.console import study as study_console
+from daqloom.cli.console.terminal import BAD_INPUT, FAILED, INTERRUPTED
 from daqloom.study import StudyError
-from daqloom.study.dataset import open_study
-from daqloom.study.executor import InProcess
-from daqloom.study.file import load_study, shipped_studies
-from daqloom.study.runner import run
-from daqloom.study.store import Store
+from daqloom.study.file.file import load_study, shipped_studies
+from daqloom.study.run.dataset import open_study
+from daqloom.study.run.executor import InProcess
+from daqloom.study.run.runner import run
+from daqloom.study.store.store import Store
 from support import small_studies
 from support.command import invoke
 from support.small_studies import GRID as STUDY
@@ -277,7 +277,7 @@ def test_a_condition_on_what_the_method_does_not_give(folder: Path) -> None:
 
 @pytest.mark.process
 def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daqloom.study import workers
+    from daqloom.study.run import workers
 
     monkeypatch.setattr(workers, "CONNECT_S", "0.1 s")
     says = r"^--scheduler tcp://127\.0\.0\.1:1: there is no Dask scheduler .*tcp://node1:8786"

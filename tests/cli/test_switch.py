@@ -7,7 +7,7 @@ import pytest
 
 import daqloom.softswitch
 from daqloom.cli.switch import _needs_dpdk
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 
 
 def test_a_build_without_dpdk_is_named(monkeypatch):

@@ -10,9 +10,9 @@ from typing import get_args
 import pytest
 
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.topology.anomalies import Kind as AnomalyKind
-from daqloom.topology.load import load_fabric
-from daqloom.topology.routes import Kind as DefectKind
+from daqloom.topology.fabric.anomalies import Kind as AnomalyKind
+from daqloom.topology.formats.load import load_fabric
+from daqloom.topology.routing.routes import Kind as DefectKind
 from support.command import commands
 from support.repository import DATA, ROOT
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from daqloom.base.output import OutputError
 from daqloom.data import Mfp, generators
 from daqloom.data.generated import write_files
-from daqloom.output import OutputError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.topology.loaded import load
+from daqloom.topology.system.scenarios import load
 from support.small_packets import small
 
 

@@ -13,8 +13,8 @@ from daqloom.faults import FaultsError
 from daqloom.faults.draw import SHORTEST_S, draw, law
 from daqloom.faults.failure import Failure, Period
 from daqloom.faults.summary import Variant
-from daqloom.topology.loaded import load
-from daqloom.topology.system import fabric_system
+from daqloom.topology.system.scenarios import load
+from daqloom.topology.system.system import fabric_system
 from support.command import commands
 
 DAY_S = 86_400.0

@@ -13,7 +13,7 @@ from daqloom.faults.failure import (
     time_without,
 )
 from daqloom.faults.links import Links
-from daqloom.topology.clos import folded_clos
+from daqloom.topology.shapes.clos import folded_clos
 
 
 def told(*changes: tuple[float, str, str]) -> Told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from daqloom.faults.change import Port
 from daqloom.faults.links import Links
-from daqloom.topology.clos import folded_clos
+from daqloom.topology.shapes.clos import folded_clos
 
 
 def test_a_cable_is_known_by_its_ends_and_by_its_name() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from daqloom import methods
 from daqloom.faults import FaultsError, cost
 from daqloom.faults.clock import DAY_S
 from daqloom.faults.failure import Failure, Found, Period
@@ -19,10 +18,11 @@ from daqloom.faults.network import HOST_LINK, Network, kinds, network_of
 from daqloom.faults.overlap import MOST_AT_ONCE, MOST_BLOCKS, overlap
 from daqloom.faults.summary import MERGED, Variant, variants
 from daqloom.faults.throughput import Throughput
-from daqloom.scenario.load import load
-from daqloom.scenario.models import Scenario
+from daqloom.scenario.file.load import load
+from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
-from daqloom.study.broken import (
+from daqloom.study.methods import methods
+from daqloom.study.run.cable_failures import (
     AROUND,
     AS_IT_IS,
     MINHOP,
@@ -31,9 +31,9 @@ from daqloom.study.broken import (
     throughputs,
     usual_numbers,
 )
-from daqloom.study.program import Task, tasks
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.loaded import override
+from daqloom.study.run.program import Task, tasks
+from daqloom.topology.shapes.clos import folded_clos
+from daqloom.topology.system.scenarios import override
 from support.small_fabrics import pods, small
 
 CABLES = ("a", "b", "c")
@@ -428,7 +428,7 @@ def test_missing_draws_are_told_and_others_count() -> None:
     planned = broken_study(system, (1,), draws=2, others=False)
     found = list(tasks(planned.study))
     result = methods.simulate(override(system, {"faults.cables": 0}))
-    from daqloom.study.program import Outcome, Run
+    from daqloom.study.run.program import Outcome, Run
 
     done = Outcome(Run(result))
     failures: dict[Task, str] = {found[2]: "it broke"}

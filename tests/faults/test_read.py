@@ -21,7 +21,7 @@ from daqloom.faults.links import Links
 from daqloom.faults.opensm_log import NAMELESS
 from daqloom.faults.periods import read_periods
 from daqloom.faults.read import LONGEST_LINE, read_logs
-from daqloom.topology.load import load_cabling
+from daqloom.topology.formats.load import load_cabling
 from support.repository import DATA
 
 LOGS = DATA / "faults"

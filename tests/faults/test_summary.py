@@ -15,7 +15,7 @@ from daqloom.faults.periods import read_periods
 from daqloom.faults.read import read_logs
 from daqloom.faults.summary import ALL, MERGED, OUTSIDE, distinct, variants
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.topology.load import load_cabling
+from daqloom.topology.formats.load import load_cabling
 
 
 @pytest.fixture(scope="module")

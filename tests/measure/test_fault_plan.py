@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.machine.namespaces import FRAME_BITS, Link, frame_loss
 from daqloom.measure.fault_plan import Condition, Planned, agenda, condition, planned
-from daqloom.measure.namespaces import FRAME_BITS, Link, frame_loss
 from daqloom.scenario import ScenarioError
-from daqloom.scenario.faults import Faults
-from daqloom.scenario.models import Scenario
-from daqloom.topology.loaded import load
+from daqloom.scenario.schema.faults import Faults
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.system.scenarios import load
 
 APART = {"measure.namespaces": True, "measure.transport": "libfabric:tcp"}
 

@@ -7,17 +7,17 @@ import sys
 
 import pytest
 
-from daqloom.cli.console import FAILED, present, whole_or_stopped
+from daqloom.cli.console.terminal import FAILED, present, whole_or_stopped
+from daqloom.control.warnings import failures
 from daqloom.data import check_recording, recover
-from daqloom.measure import MeasureError
+from daqloom.machine.launch import Local
 from daqloom.measure.inject import hold_s
-from daqloom.measure.launch import Local
 from daqloom.measure.run import measure
-from daqloom.measure.told import failures
-from daqloom.metrics import METRICS, Parts, described, flatten
-from daqloom.result import Result
+from daqloom.results.errors import MeasureError
+from daqloom.results.metrics import METRICS, Parts, described, flatten
+from daqloom.results.result import Result
 from daqloom.scenario import ScenarioError
-from daqloom.topology.loaded import override
+from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.measure.small_runs import DAQLOOM, small

@@ -17,20 +17,21 @@ from hypothesis import strategies as st
 
 from daqloom._engine import Counters, Tally
 from daqloom.cli.options import with_options
-from daqloom.measure import MeasureError, run
-from daqloom.measure.launch import Local
-from daqloom.measure.result import ROWS, Row, difference, metrics
+from daqloom.control.metrics import ROWS, Row, difference, metrics
+from daqloom.control.states import Phase
+from daqloom.control.status import Request, Status, steer
+from daqloom.machine.launch import Local
+from daqloom.measure import run
 from daqloom.measure.run import Progress, measure, plan_of
-from daqloom.measure.states import Phase
-from daqloom.measure.status import Request, Status, steer
-from daqloom.metrics import declared
-from daqloom.result import StoppedError
+from daqloom.results.errors import MeasureError
+from daqloom.results.metrics import declared
+from daqloom.results.result import StoppedError
 from daqloom.scenario import ScenarioError
-from daqloom.scenario.measure import Measure, cores
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.show import to_toml
+from daqloom.scenario.file.show import to_toml
+from daqloom.scenario.schema.measure import Measure, cores
+from daqloom.scenario.schema.models import Scenario
 from daqloom.system import System
-from daqloom.topology.loaded import override, settled
+from daqloom.topology.system.scenarios import override, settled
 from support.children import children
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.fake_node import FOLDER

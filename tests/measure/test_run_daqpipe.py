@@ -3,12 +3,12 @@
 import pytest
 
 from daqloom import _engine
+from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import _config, places
 from daqloom.measure.run import measure
-from daqloom.measure.unit import RunInfo
 from daqloom.scenario import ScenarioError
-from daqloom.scenario.models import Scenario
-from daqloom.topology.loaded import load
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.system.scenarios import load
 from support.measure.tiny_runs import TINY_DAQPIPE, tiny_daqpipe
 
 

@@ -4,10 +4,10 @@ its units, and processes of this machine."""
 import pytest
 
 from daqloom import _engine
+from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import live_config
 from daqloom.measure.run import measure
-from daqloom.measure.unit import RunInfo
-from daqloom.scenario.models import Scenario
+from daqloom.scenario.schema.models import Scenario
 from support.measure.tiny_runs import MEASURED, changed
 
 pytestmark = pytest.mark.process

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
+from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import live_config, places
 from daqloom.measure.run import measure
-from daqloom.measure.unit import RunInfo
 from daqloom.scenario import ScenarioError
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.show import to_toml
-from daqloom.study.beside import usual_methods
-from daqloom.topology.loaded import load
+from daqloom.scenario.file.show import to_toml
+from daqloom.scenario.schema.models import Scenario
+from daqloom.study.methods.all_methods import usual_methods
+from daqloom.topology.system.scenarios import load
 from support.command import record
 from support.measure.tiny_runs import MEASURED, changed
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
-from daqloom.measure.messages import ROWS_AT_ONCE, MalformedError, StageRow, Trace, read_report
+from daqloom.control.messages import ROWS_AT_ONCE, MalformedError, StageRow, Trace, read_report
 from daqloom.measure.run import measure
 from daqloom.measure.timeline import measured_spans
+from daqloom.results.timeline import Span, phase_columns, write_phases
 from daqloom.scenario import ScenarioError
-from daqloom.timeline import Span, phase_columns, write_phases
-from daqloom.topology.loaded import load
-from daqloom.topology.schedule import DUMMY
-from daqloom.topology.system import fabric_system
+from daqloom.topology.schedule.slots import DUMMY
+from daqloom.topology.system.scenarios import load
+from daqloom.topology.system.system import fabric_system
 
 HUNG_S = 60.0
 NS = 1_000_000_000
@@ -179,7 +179,7 @@ def test_the_histograms_hold_what_the_counters_count(halted) -> None:
 
 
 def test_counters_are_there_when_the_unit_is_gone(halted) -> None:
-    from daqloom.measure.pages import Pages
+    from daqloom.control.pages import Pages
 
     nodes, run = halted
     pages = Pages(run)

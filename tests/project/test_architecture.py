@@ -1,15 +1,15 @@
 """The arrows of the architecture, checked from the include and import lines.
 
 engine:  what engine/CMakeLists.txt says of each folder, and everything ← bindings
-python:  scenario ← topology ← {analyse, simulate, measure, faults} ← study ← report ← cli
+python:  scenario ← topology ← results ← {analyse, simulate, measure} ← study ← report ← cli
 packages: the modules of OFFERED, and others of the same package; the core imports no package
 """
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
@@ -59,47 +59,65 @@ WORLDLY = re.compile(
     r"condition_variable|semaphore|latch|barrier|atomic|coroutine"
 )
 
-# The parts of src/daqloom from below: each may import those of the lines above its own, and
-# nothing beside it. `__init__` is the facade over all but the command line.
+# The folders of src/daqloom from below: the files of each may import those of the lines above its
+# own, and no other folder. The package itself is the facade over all but the command line.
 ORDER: tuple[tuple[str, ...], ...] = (
-    ("words", "claims", "lazy"),
-    ("version", "columns", "output", "notebook", "buffers", "line_counts", "plugins"),
-    ("metrics",),
-    ("result",),
-    ("scenario",),
-    ("topology",),
-    ("recovery", "settings"),
-    ("rules", "timeline", "course", "data"),
-    ("analyse", "simulate", "measure", "faults"),
-    ("softswitch",),
-    ("methods",),
-    ("study",),
-    ("system",),
-    ("report",),
+    ("base",),
+    ("results/metrics", "scenario"),
+    ("scenario/schema", "study", "topology"),
+    ("scenario/file", "configuration", "study/statistics", "topology/fabric"),
+    ("topology/routing",),
+    ("topology/schedule",),
+    ("topology/formats",),
+    ("topology/shapes",),
+    ("topology/failures",),
+    ("topology/system",),
+    ("data", "faults"),
+    ("results",),
+    ("analyse", "machine", "simulate"),
+    ("analyse/fabric", "control", "device"),
+    ("lab",),
+    ("measure", "softswitch"),
+    ("study/methods", "report"),
+    ("study/file", "report/faults", "report/system", ""),
+    ("study/store",),
+    ("study/run",),
+    ("study/conclusions",),
+    ("report/study",),
+    ("cli/console",),
     ("cli",),
 )
-HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
+HEIGHT = {folder: height for height, folders in enumerate(ORDER) for folder in folders}
+PUBLIC = {"buffers.py", "system.py"}
+"""Files of the package itself, beside its two entrances."""
+MOST_FILES = 25
+"""Production files of one folder, engine and Python."""
 
-# The parts that know the engine.
+# The rooms that know the engine.
 ENGINES = {"_engine", "_switch"}
 ENGINE_USERS = {
     "analyse",
     "simulate",
+    "configuration",
+    "control",
+    "data",
+    "device",
+    "lab",
+    "machine",
     "measure",
     "softswitch",
-    "data",
-    "buffers",
-    "rules",
-    "settings",
+    "buffers.py",
 }
 
 # Modules of daqloom that a distribution in packages/ may import.
 OFFERED = {
     "_switch",
-    "measure",
-    "measure.connection",
-    "measure.device.adapter",
-    "measure.device.credentials",
+    "base.words",
+    "control.connection",
+    "device.adapter",
+    "device.credentials",
+    "machine.addresses",
+    "results.errors",
     "scenario.errors",
     "scenario.files",
     "scenario.quantities",
@@ -108,7 +126,6 @@ OFFERED = {
     "softswitch.document",
     "softswitch.running",
     "softswitch.status",
-    "words",
 }
 
 
@@ -162,24 +179,29 @@ def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:
 def python_violations(path: str, text: str) -> list[str]:
     """Why the file at `path` (relative to src/daqloom/) may not import what it imports.
 
-    `from daqloom import load` names no part: only the command line may, above the facade.
+    `from daqloom import load` names no folder: only the command line may, above the facade. The
+    `__init__` of a package may offer names of its own folders.
     """
-    part = path.split("/")[0].removesuffix(".py")
-    if part in ("__init__", "__main__"):
+    folder, _, file = path.rpartition("/")
+    room = path.split("/")[0]
+    if not folder and file in ("__init__.py", "__main__.py"):
         return []
-    if part not in HEIGHT:
-        return [f"daqloom.{part} has no place in the architecture: add it to {Path(__file__).name}"]
+    if folder not in HEIGHT or (not folder and file not in PUBLIC):
+        return [f"{path} has no place in the architecture: see ORDER and PUBLIC"]
     found = []
     for name in imports(path, text):
-        other = name[0] if name else ""
-        if other in ENGINES:
-            allowed = part in (ENGINE_USERS if other == "_engine" else {"softswitch"})
-        elif other in HEIGHT:
-            allowed = other == part or HEIGHT[other] < HEIGHT[part]
+        module = next((m for m in (name, name[:-1]) if m in FOLDERS), ())
+        other = FOLDERS[module] if module else None
+        if name and name[0] in ENGINES:
+            other = name[0]
+            allowed = room in (ENGINE_USERS if other == "_engine" else {"softswitch"})
+        elif other is None:
+            allowed = room == "cli"
         else:
-            allowed = part == "cli"
+            offers = file == "__init__.py" and other.startswith(f"{folder}/")
+            allowed = other == folder or offers or HEIGHT[other] < HEIGHT[folder]
         if not allowed:
-            found.append(f"{path} imports daqloom.{other}: {part} may not know {other}")
+            found.append(f"{path} imports {'.'.join(name)}: {folder} may not know {other}")
     for top, *_ in imported(path, text):
         if top.startswith("daqloom_"):
             found.append(f"{path} imports {top}: find it by its entry point")
@@ -232,6 +254,23 @@ def python_texts() -> dict[str, str]:
     return {p.relative_to(package).as_posix(): p.read_text() for p in package.rglob("*.py")}
 
 
+FOLDERS = {module_of(path): path.rpartition("/")[0] for path in python_texts()}
+"""The folder of each module."""
+
+
+def test_no_folder_has_too_many_files():
+    files = [
+        p
+        for suffix in ("py", "cpp", "hpp")
+        for top in ("src",)
+        for p in (ROOT / top).rglob(f"*.{suffix}")
+        if not re.search(r"_(test|bench|fuzz)\.", p.name)
+    ]
+    counts = Counter(str(p.parent.relative_to(ROOT)) for p in files)
+    assert len(files) > 400
+    assert not {folder: n for folder, n in counts.items() if n > MOST_FILES}
+
+
 def test_engine_includes_point_down_only():
     files = [p for p in (ROOT / "engine").rglob("*") if p.suffix in {".cpp", ".hpp", ".h"}]
     assert files
@@ -263,13 +302,13 @@ def test_packages_import_what_is_offered_to_them():
 @pytest.mark.parametrize(
     ("line", "is_allowed"),
     [
-        ("from daqloom.words import printable", True),
+        ("from daqloom.base.words import printable", True),
         ("from daqloom_one.session import Session", True),
         ("import os", True),
         ("from daqloom_two.session import Session", False),
         ("from daqloom.cli.app import app", False),
         ("from daqloom import words", False),
-        ("import daqloom.words", False),
+        ("import daqloom.base.words", False),
         ("from daqloom import _engine", False),
     ],
 )
@@ -360,17 +399,20 @@ def test_checker_accepts_an_allowed_include(path, text):
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("scenario/models.py", "import daqloom.simulate"),
-        ("scenario/models.py", "from daqloom import simulate"),
-        ("scenario/models.py", "from daqloom.simulate import run"),
-        ("scenario/models.py", "from ..simulate import run"),
-        ("scenario/models.py", "from .. import simulate"),
-        ("scenario/load.py", "def late():\n    from daqloom.topology.loaded import load"),
-        ("scenario/load.py", "if TYPE_CHECKING:\n    from daqloom.system import System"),
+        ("scenario/schema/models.py", "import daqloom.simulate"),
+        ("scenario/schema/models.py", "from daqloom import simulate"),
+        ("scenario/schema/models.py", "from daqloom.simulate import run"),
+        ("scenario/schema/models.py", "from ...simulate import run"),
+        ("scenario/schema/models.py", "from ... import simulate"),
+        (
+            "scenario/file/load.py",
+            "def late():\n    from daqloom.topology.system.scenarios import load",
+        ),
+        ("scenario/file/load.py", "if TYPE_CHECKING:\n    from daqloom.system import System"),
         ("report/figure.py", "from daqloom._engine import Rack"),
         ("analyse/triangles.py", "from daqloom.simulate import run"),
         ("simulate/run.py", "from daqloom.report import figure"),
-        ("study/sweep.py", "from daqloom import load"),
+        ("study/run/sweep.py", "from daqloom import load"),
         ("report/figure.py", "import daqloom.cli"),
         ("measure/run.py", "from daqloom_adapters.snmp import Snmp"),
         ("misc.py", ""),
@@ -385,8 +427,8 @@ def test_checker_reports_a_forbidden_import(path, text):
     [
         ("cli/main.py", "from daqloom.report import figure\nfrom daqloom import load"),
         ("simulate/run.py", "from daqloom import _engine\nfrom ..scenario import Scenario"),
-        ("simulate/run.py", "from .results import record\nfrom . import results\nimport numpy"),
-        ("system.py", "def late():\n    from daqloom.study.beside import beside"),
+        ("simulate/run.py", "from .shift import metrics\nfrom . import pull\nimport numpy"),
+        ("system.py", "def late():\n    from daqloom.study.methods.all_methods import beside"),
         ("__init__.py", "from daqloom.cli.main import main"),
     ],
 )
@@ -397,14 +439,14 @@ def test_checker_accepts_an_allowed_import(path, text):
 @pytest.mark.parametrize(
     "back",
     [
-        "from daqloom.measure.node import Node",
-        "from daqloom.measure import node",
+        "from daqloom.control.node import Node",
+        "from daqloom.control import node",
         "from . import node",
-        "def late():\n    import daqloom.measure.node",
-        "if TYPE_CHECKING:\n    from daqloom.measure.node import Node",
+        "def late():\n    import daqloom.control.node",
+        "if TYPE_CHECKING:\n    from daqloom.control.node import Node",
     ],
 )
 def test_checker_finds_a_circle(back):
-    texts = {"measure/node.py": "from daqloom.measure.unit import Unit", "measure/unit.py": back}
-    assert set(circles(texts)) == {"daqloom.measure.node", "daqloom.measure.unit"}
-    assert circles(texts | {"measure/unit.py": "import numpy"}) == []
+    texts = {"control/node.py": "from daqloom.control.unit import Unit", "control/unit.py": back}
+    assert set(circles(texts)) == {"daqloom.control.node", "daqloom.control.unit"}
+    assert circles(texts | {"control/unit.py": "import numpy"}) == []

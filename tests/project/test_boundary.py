@@ -15,11 +15,11 @@ from pydantic import BaseModel
 
 import daqloom
 from daqloom import _engine
-from daqloom.measure import messages, unit_program
-from daqloom.scenario import building, links, measure, switches, transport, units
-from daqloom.scenario.distribution import Distribution
-from daqloom.scenario.event import Event
-from daqloom.settings import fields_of, named
+from daqloom.configuration.settings import fields_of, named
+from daqloom.control import messages, unit_program
+from daqloom.scenario.schema import building, links, measure, switches, transport, units
+from daqloom.scenario.schema.distribution import Distribution
+from daqloom.scenario.schema.event import Event
 from daqloom.simulate import course
 
 STUB = Path(_engine.__file__).parent / "_engine.pyi"

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from daqloom.cli.main import app
-from daqloom.topology.loaded import load
+from daqloom.topology.system.scenarios import load
 from support.repository import ROOT
 
 DOCS = ROOT / "docs"

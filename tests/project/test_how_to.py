@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.study.executor import InProcess
-from daqloom.study.file import load_study
-from daqloom.study.runner import run
-from daqloom.study.store import Store
+from daqloom.study.file.file import load_study
+from daqloom.study.run.executor import InProcess
+from daqloom.study.run.runner import run
+from daqloom.study.store.store import Store
 from support.repository import ROOT
 
 PAGES = ROOT / "docs" / "how-to"

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
-from daqloom.measure import counters
+from daqloom.control import counters
+from daqloom.control.states import Phase, Refused, ReportRefusal, Standing, State
+from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import live_config
-from daqloom.measure.states import Phase, Refused, ReportRefusal, Standing, State
-from daqloom.measure.unit import RunInfo
 from daqloom.scenario import Scenario
-from daqloom.topology.loaded import load
+from daqloom.topology.system.scenarios import load
 from support.repository import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "operations.md"

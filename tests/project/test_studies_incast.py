@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from daqloom import methods
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.study.file import load_study
-from daqloom.study.plan import plan
-from daqloom.topology.loaded import override
+from daqloom.study.file.file import load_study
+from daqloom.study.methods import methods
+from daqloom.study.run.plan import plan
+from daqloom.topology.system.scenarios import override
 
 RING, FRAGMENT, FIRST_WINDOW = 256, 22, 10  # packets
 UPLINK, ACCESS = 120e9, 10e9

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from daqloom import methods
-from daqloom.measure.lab.kernel import queues
-from daqloom.measure.lab.network import lab_network
-from daqloom.result import Result
-from daqloom.study.file import load_study
-from daqloom.study.plan import plan
-from daqloom.topology.loaded import override
+from daqloom.lab.kernel import queues
+from daqloom.lab.network import lab_network
+from daqloom.results.result import Result
+from daqloom.study.file.file import load_study
+from daqloom.study.methods import methods
+from daqloom.study.run.plan import plan
+from daqloom.topology.system.scenarios import override
 
 SENDERS = 12
 REPLY = 23  # packets: ⌈32 kB / 1448 B⌉

@@ -72,16 +72,16 @@ def test_only_tests_are_collected_and_all_of_them_are() -> None:
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
+        ("study/store/test_store.py", ""),
+        ("study/store/test_store_damage.py", ""),
+        ("device/test_linux.py", ""),
         ("study/test_store.py", ""),
-        ("study/test_store_damage.py", ""),
-        ("measure/device/test_linux.py", ""),
-        ("measure/test_device.py", ""),
         ("test_engine_classes.py", ""),
         ("test_store.py", "does not begin with"),
-        ("study/test_damage_store.py", "does not begin with"),
-        ("study/test_storehouse.py", "does not begin with"),
+        ("study/store/test_damage_store.py", "does not begin with"),
+        ("study/store/test_storehouse.py", "does not begin with"),
         ("study/test_engine.py", "does not begin with"),
-        ("study/store.py", "does not begin with"),
+        ("study/store/store.py", "does not begin with"),
         ("studies/test_store.py", "has no package studies"),
     ],
 )

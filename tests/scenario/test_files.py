@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.control.unit_program import read_token
+from daqloom.device.credentials import credentials_of
 from daqloom.faults.periods import read_periods
 from daqloom.faults.read import read_logs
-from daqloom.measure.device.credentials import credentials_of
-from daqloom.measure.unit_program import read_token
 from daqloom.scenario import inputs
+from daqloom.scenario.file.load import load
 from daqloom.scenario.filling import pattern_of
-from daqloom.scenario.load import load
-from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.load import load_cabling
+from daqloom.topology.formats.load import load_cabling
+from daqloom.topology.schedule.dump_lines import lines_of
 from support.repository import DATA
 
 MARK = b"\xef\xbb\xbf"

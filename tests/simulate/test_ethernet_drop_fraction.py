@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("daqloom._engine")
 
-from daqloom import methods
 from daqloom.simulate.ethernet import _drop_fraction
-from daqloom.topology.loaded import load, override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
 
 
 def test_the_links_that_leave_a_switch_say_what_it_forwarded() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from daqloom import methods
 from daqloom.scenario import ScenarioError
+from daqloom.study.methods import methods
 from support.small_fabrics import small
 
 SPINES = 4

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from daqloom import methods
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.topology.loaded import load, override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
 
 STAR = {
     "building.protocol": "none",

@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("daqloom._engine")
 
-from daqloom import methods
 from daqloom.scenario import ScenarioError
-from daqloom.topology.loaded import load, override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
 
 DELAY_S = 3e-6
 EVENT = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario.document import put
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.models import Scenario
+from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.run import simulate
 
 TREE = {

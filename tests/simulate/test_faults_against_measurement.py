@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from daqloom import methods
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.topology.loaded import override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import override
 from support.measure.faulted_runs import broken, expect_accounted, laptop
 
 pytestmark = pytest.mark.process

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.simulate.run import simulate
 from support.regrouping import SMALL, members, scenario_of, sums_up
 

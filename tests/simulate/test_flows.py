@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.simulate import SimulationError
 from daqloom.simulate.run import _check_stall
-from daqloom.topology.loaded import load, override
-from daqloom.topology.system import fabric_system
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
+from daqloom.topology.system.system import fabric_system
 from support.small_fabrics import simulated, small, way_s
 
 RATE_BPS = 200e9

@@ -3,7 +3,7 @@
 import pytest
 
 from daqloom.simulate.port_wait import Probe, probe_of
-from daqloom.topology.loaded import load
+from daqloom.topology.system.scenarios import load
 from support.small_fabrics import simulated
 
 BLOCK = 64

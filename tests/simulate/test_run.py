@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from daqloom import methods
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.simulate.course import COURSES, SLICES
-from daqloom.topology.loaded import load, override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
 
 pytest.importorskip("daqloom._engine")
 

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from daqloom import methods
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.topology.loaded import override
-from daqloom.topology.system import fabric_system
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import override
+from daqloom.topology.system.system import fabric_system
 
 PACKED = {
     "event.packing": 200,

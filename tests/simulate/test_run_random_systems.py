@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from daqloom import methods
 from daqloom.scenario import Scenario
+from daqloom.study.methods import methods
 from support.strategies import scenarios
 
 pytest.importorskip("daqloom._engine")

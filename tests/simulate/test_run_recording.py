@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from daqloom import methods
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
-from daqloom.topology.loaded import load, override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
 
 pytestmark = pytest.mark.process
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from daqloom import _engine, methods
+from daqloom import _engine
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.simulate.infiniband import infiniband_config
-from daqloom.topology.loaded import override
-from daqloom.topology.schedule import DUMMY
-from daqloom.topology.system import fabric_system
+from daqloom.study.methods import methods
+from daqloom.topology.schedule.slots import DUMMY
+from daqloom.topology.system.scenarios import override
+from daqloom.topology.system.system import fabric_system
 from support.small_fabrics import INFINIBAND, metrics, ring, simulated, small, way_s
 
 WIDE = {"network__hosts_per_leaf": 4, "network__spines": 4, "network__switch__radix": 8}

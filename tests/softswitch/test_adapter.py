@@ -11,11 +11,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from daqloom.measure.admission import Greetings
-from daqloom.measure.connection import GREET, STEER
-from daqloom.measure.device.adapter import PortBuffer, PortCount
-from daqloom.measure.device.document import build
-from daqloom.measure.runs_here import published
+from daqloom.control.admission import Greetings
+from daqloom.control.connection import GREET, STEER
+from daqloom.control.registry import published
+from daqloom.device.adapter import PortBuffer, PortCount
+from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.adapter import SWITCH, Software, SoftwareOptions
 from support.adapter_conformance import check_configures, check_counts, check_refuses

@@ -9,7 +9,7 @@ from support.command import output
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch import controllers, program
 from daqloom.softswitch.load import build
 
@@ -20,7 +20,7 @@ PORTS = {"up": {"device": "net_null0"}}
 def points(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     """The entry points of what is installed: none, until a test adds some."""
     found: list[EntryPoint] = []
-    monkeypatch.setattr("daqloom.plugins.entry_points", lambda group: found)
+    monkeypatch.setattr("daqloom.base.plugins.entry_points", lambda group: found)
     return found
 
 

@@ -8,7 +8,7 @@ from support.softswitch.switches import DAQLOOM, switch, two_ports
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.devices import identities, locked
 
 pytestmark = pytest.mark.process

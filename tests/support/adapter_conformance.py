@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from daqloom.measure.device.adapter import AdapterError, Configures, Counts
+from daqloom.device.adapter import AdapterError, Configures, Counts
 
 
 def check_configures(adapter, wanted):

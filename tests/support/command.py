@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from click.testing import Result
 from typer.testing import CliRunner
 
-from daqloom.cli.console import BAD_INPUT
+from daqloom.cli.console.terminal import BAD_INPUT
 from daqloom.cli.main import app
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 
-from daqloom.measure.device import registry
-from daqloom.measure.device.adapter import (
+from daqloom.device import registry
+from daqloom.device.adapter import (
     AdapterError,
     AdapterOptions,
     PortBuffer,
@@ -117,5 +117,5 @@ def installed(monkeypatch):
         EntryPoint("counter", "support.device_in_memory:Counter", registry.GROUP),
         EntryPoint("elsewhere", "no_such_package.adapters:Some", registry.GROUP),
     ]
-    monkeypatch.setattr("daqloom.plugins.entry_points", lambda group: points)
+    monkeypatch.setattr("daqloom.base.plugins.entry_points", lambda group: points)
     return DEVICE

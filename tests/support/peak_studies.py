@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from daqloom.study.gev import Gev, draw
+from daqloom.study.statistics.gev import Gev, draw
 
 PEAK, COURSE = "buffer_peak_bytes.tor", "course.buffer_peak_bytes.tor"
 NEEDED = "buffer_needed_bytes.tor"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario.document import put
-from daqloom.scenario.models import Scenario
+from daqloom.scenario.schema.models import Scenario
 
 SMALL = {
     "building.protocol": "shift",

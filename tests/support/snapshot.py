@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from daqloom import methods
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario.shipped import shipped
-from daqloom.study.file import load_study
-from daqloom.study.program import tasks
-from daqloom.topology.loaded import load, override
+from daqloom.study.file.file import load_study
+from daqloom.study.methods import methods
+from daqloom.study.run.program import tasks
+from daqloom.topology.system.scenarios import load, override
 
 FILE = Path(__file__).parent / "data" / "snapshot.json"
 

@@ -7,10 +7,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.study.cell import SEEDED, Cell
-from daqloom.study.store import Store
+from daqloom.study.file.cell import SEEDED, Cell
+from daqloom.study.store.store import Store
 
 SCENARIO = Scenario(name="small")
 HASH = SCENARIO.hash()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from daqloom.measure.device.adapter import PortCount
-from daqloom.measure.device.document import build
+from daqloom.device.adapter import PortCount
+from daqloom.device.document import build
 from daqloom_adapters.gnmi import Gnmi
 from support.adapter_conformance import check_counts, check_refuses_entry
 from support.fake_gnmi import CREDENTIALS, FakeGnmi, trusted

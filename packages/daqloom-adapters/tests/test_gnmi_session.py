@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.device.document import build
+from daqloom.device.credentials import Credentials
+from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.gnmi_session import GnmiOptions, Session
 from support.adapter_conformance import check_refuses, check_refuses_entry, enter

@@ -5,9 +5,9 @@ import ssl
 
 import pytest
 
-from daqloom.measure.certificates import make_certificates
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.device.document import build
+from daqloom.control.certificates import make_certificates
+from daqloom.device.credentials import Credentials
+from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters import http
 from daqloom_adapters.deadline import Deadline

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from daqloom.measure.device.adapter import PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.device.document import build
+from daqloom.device.adapter import PortCount
+from daqloom.device.credentials import Credentials
+from daqloom.device.document import build
 from daqloom_adapters import influxdb
 from daqloom_adapters.influxdb import InfluxDb
 from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry, enter

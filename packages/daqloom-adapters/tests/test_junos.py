@@ -10,9 +10,9 @@ from dataclasses import replace
 import paramiko
 import pytest
 
-from daqloom.measure.device.adapter import PortBuffer
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.device.document import build
+from daqloom.device.adapter import PortBuffer
+from daqloom.device.credentials import Credentials
+from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.junos import Junos, JunosOptions
 from support.adapter_conformance import check_configures, check_refuses, check_refuses_entry, enter

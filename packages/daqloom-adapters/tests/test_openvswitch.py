@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.measure.certificates import make_certificates
-from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.device.document import build
+from daqloom.control.certificates import make_certificates
+from daqloom.device.adapter import AdapterError, PortBuffer, PortCount
+from daqloom.device.credentials import Credentials
+from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters import ovsdb
 from daqloom_adapters.openvswitch import OpenVSwitch, OpenVSwitchOptions

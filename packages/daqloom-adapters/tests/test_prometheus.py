@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom.measure.device.adapter import AdapterError, PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.device.document import build
+from daqloom.device.adapter import AdapterError, PortCount
+from daqloom.device.credentials import Credentials
+from daqloom.device.document import build
 from daqloom_adapters import deadline
 from daqloom_adapters.prometheus import Prometheus
 from support.adapter_conformance import check_counts, check_refuses_entry, enter

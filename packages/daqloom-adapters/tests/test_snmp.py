@@ -5,9 +5,9 @@ import threading
 import pytest
 from pysnmp.proto.rfc1902 import Counter64, OctetString
 
-from daqloom.measure.device.adapter import PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.device.document import build
+from daqloom.device.adapter import PortCount
+from daqloom.device.credentials import Credentials
+from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.snmp import REPETITIONS, Snmp
 from support.adapter_conformance import check_counts, check_refuses, check_refuses_entry

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from daqloom.measure.device.adapter import PortBuffer
-from daqloom.measure.device.document import build
+from daqloom.device.adapter import PortBuffer
+from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom_adapters.sonic import Sonic
 from support.adapter_conformance import check_configures, check_refuses, check_refuses_entry

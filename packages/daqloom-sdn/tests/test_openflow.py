@@ -5,7 +5,7 @@ import random
 import pytest
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.status import DROPS
 from daqloom_sdn.openflow.address import Address, address_of, context_of
 from daqloom_sdn.openflow.errors import Error, RefusedError

@@ -14,7 +14,7 @@ import pytest
 from support.softswitch.switches import DAQLOOM
 
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom_sdn.openflow import connection
 from daqloom_sdn.openflow.address import Address
 from daqloom_sdn.openflow.connection import MOST_CONTROLLERS, controllers

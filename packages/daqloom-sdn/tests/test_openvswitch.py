@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.load import build
 from daqloom_sdn.openvswitch import flows_of, interface, transaction
 from support.softswitch.switches import in_a_namespace

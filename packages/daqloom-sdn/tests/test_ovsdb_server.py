@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 pytest.importorskip("ovs", reason="the Python package ovs is not installed")
 
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.load import build
 from daqloom.softswitch.status import OvsdbStatus
 from daqloom_sdn import ovsdb

@@ -9,7 +9,7 @@ from daqloom.analyse.departures import departures
 from daqloom.analyse.drops import any_events_fit, regular_events_fit
 from daqloom.analyse.peak import back_to_back, exact, published
 from daqloom.analyse.system import System
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 
 

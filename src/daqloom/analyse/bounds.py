@@ -1,7 +1,7 @@
 """Bounds that hold for any buffer: the highest event rate and the lowest latency."""
 
 from daqloom.analyse.system import System
-from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
+from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 
 
 def event_rate_bounds_hz(system: System) -> dict[str, float]:

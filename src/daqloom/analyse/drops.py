@@ -9,8 +9,8 @@ from daqloom.analyse.bottleneck import Incast
 from daqloom.analyse.memory import Memory
 from daqloom.analyse.peak import Stack, stacked
 from daqloom.analyse.system import System
-from daqloom.scenario.links import WIRE_OVERHEAD_BYTES
-from daqloom.scenario.switches import Switch
+from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
+from daqloom.scenario.schema.switches import Switch
 
 BATCH = 32
 """Most frames that a core of a software switch takes from an input, or gives to an output."""

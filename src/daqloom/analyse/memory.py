@@ -4,7 +4,7 @@ frames."""
 import math
 from dataclasses import dataclass
 
-from daqloom.scenario.switches import Switch
+from daqloom.scenario.schema.switches import Switch
 
 
 @dataclass(frozen=True, slots=True)

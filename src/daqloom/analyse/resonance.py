@@ -4,9 +4,9 @@ import math
 from typing import NamedTuple
 
 from daqloom.analyse.system import System
-from daqloom.metrics import for_people, with_unit
-from daqloom.result import Result
-from daqloom.scenario.models import Scenario
+from daqloom.results.metrics import for_people, with_unit
+from daqloom.results.result import Result
+from daqloom.scenario.schema.models import Scenario
 
 
 class Resonance(NamedTuple):

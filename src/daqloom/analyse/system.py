@@ -8,7 +8,7 @@ from heapq import nlargest
 from daqloom.analyse.memory import Memory, memory_of
 from daqloom.analyse.triangles import Triangle
 from daqloom.scenario import Scenario
-from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
+from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
-from daqloom.cli.console import plain_failures
-from daqloom.words import closest, listed, printable
+from daqloom.base.words import closest, listed, printable
+from daqloom.cli.console.terminal import plain_failures
 
 DESCRIBED = "Describe, analyse, simulate"
 STUDIES = "Studies"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from daqloom.cli.console import check_writable, note, print_json
+from daqloom.base.output import write_text
+from daqloom.cli.console.terminal import check_writable, note, print_json
 from daqloom.cli.options import Json, Quiet, option
-from daqloom.metrics import with_unit
-from daqloom.output import write_text
+from daqloom.results.metrics import with_unit
 
 MICRO = 1e6
 
@@ -54,7 +54,7 @@ def calibrate(
       daqloom calibrate --units 13 --latencies latencies.txt
       daqloom calibrate --transport shm --json
     """
-    from daqloom.measure.calibrate import calibrate as measured
+    from daqloom.machine.calibrate import calibrate as measured
 
     if latencies:
         check_writable(latencies, "--latencies")

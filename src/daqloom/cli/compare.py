@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daqloom import load
-from daqloom.cli.console import (
+from daqloom.cli.console.columns import print_table
+from daqloom.cli.console.terminal import (
     assumed,
     check_figures,
     end_if_failed,
@@ -24,14 +25,13 @@ from daqloom.cli.options import (
     option,
     with_options,
 )
-from daqloom.columns import print_table
-from daqloom.metrics import Parts
-from daqloom.result import SCHEMA
+from daqloom.results.metrics import Parts
+from daqloom.results.result import SCHEMA
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from daqloom.study.beside import Beside
-    from daqloom.study.compare import Comparison
+    from daqloom.study.methods.all_methods import Beside
+    from daqloom.study.methods.compare import Comparison
     from daqloom.system import System
 
 FIGURES = (".png", ".pdf", ".svg")
@@ -84,7 +84,7 @@ def compare(
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
       daqloom compare laptop-pull --methods "simulate, measure"
     """
-    from daqloom.scenario.parts import parts_of
+    from daqloom.scenario.schema.parts import parts_of
 
     system = _system(scenario, set_ or (), duration)
     is_incast = Parts.INCAST in parts_of(system.scenario)
@@ -113,7 +113,7 @@ def _fabric(
     json: bool,
 ) -> None:
     check_figures(drawn, BESIDE_FIGURES)
-    from daqloom.study.beside import METHODS, chosen_methods, usual_methods
+    from daqloom.study.methods.all_methods import METHODS, chosen_methods, usual_methods
 
     system = with_options(system, {"run.seed": seed, "measure.duration": duration})
     chosen = usual_methods(system.scenario) if methods is None else chosen_methods(methods)
@@ -131,7 +131,7 @@ def _fabric(
             left = ", ".join(sorted(set(METHODS) - set(chosen)))
             print(f"Left out: {left}; --methods selects the methods to run.")
     for figure in drawn:
-        from daqloom.report.system import beside_figure
+        from daqloom.report.system import methods_figure as beside_figure
 
         beside_figure.write(figure, found)
         if not json:
@@ -144,7 +144,7 @@ def _fabric(
 def _tell_beside(found: Beside) -> None:
     from rich.console import Console
 
-    from daqloom.report.system import beside_table
+    from daqloom.report.system import methods_table as beside_table
 
     console = Console(highlight=False)
     console.print(beside_table.title(found), style="bold", markup=False)

@@ -24,7 +24,7 @@ def studies(incomplete: str) -> list[str]:
 
 def metrics(incomplete: str) -> list[str]:
     """Return the metrics of a result; names with `*` up to the first `*`."""
-    from daqloom.metrics import METRICS
+    from daqloom.results.metrics import METRICS
 
     return beginning(incomplete, (metric.name.partition("*")[0] for metric in METRICS))
 
@@ -33,7 +33,7 @@ def keys(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the keys of the scenario in the command line, up to the `=`."""
     from daqloom.scenario import ScenarioError, known_keys
     from daqloom.scenario.document import given
-    from daqloom.topology.loaded import load
+    from daqloom.topology.system.scenarios import load
 
     known = known_keys()
     # An option without its value ends the parsing: what came before it is left among the arguments.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom.base.words import printable
 from daqloom.cli.app import group
-from daqloom.cli.console import BAD_INPUT, FAILED, fail, progress
-from daqloom.cli.data_console import readable
+from daqloom.cli.console.columns import print_table
+from daqloom.cli.console.data import readable
+from daqloom.cli.console.terminal import BAD_INPUT, FAILED, fail, progress
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option
-from daqloom.columns import print_table
-from daqloom.metrics import with_unit
-from daqloom.words import printable
+from daqloom.results.metrics import with_unit
 
 if TYPE_CHECKING:
     from daqloom.data.files import Kind, Skipped
@@ -50,7 +50,7 @@ def generate(
       daqloom data generate mine.toml -o data --set event.packing=1000 --seed 7
     """
     from daqloom.data.generated import generators, write_files
-    from daqloom.topology.loaded import load
+    from daqloom.topology.system.scenarios import load
 
     sources = generators(load(scenario, set_ or ()), seed)
     with progress(f"writing {len(sources)} files", quiet=quiet) as show:
@@ -161,7 +161,7 @@ def check(
       daqloom data check recorded/
       daqloom data check run.mep --generated --json
     """
-    from daqloom.cli.data_console import check_paths, print_checked, print_recording
+    from daqloom.cli.console.data import check_paths, print_checked, print_recording
 
     files, recording = check_paths(paths, generated, quiet=quiet)
     if json:
@@ -233,7 +233,7 @@ def recover(
       daqloom data recover recorded/
       daqloom data recover recorded/ --drop --json
     """
-    from daqloom.cli.data_console import changeable, print_unfinished
+    from daqloom.cli.console.data import changeable, print_unfinished
     from daqloom.data.recover import Recovered, Unfinished, unfinished
     from daqloom.data.recover import recover as recover_folder
 

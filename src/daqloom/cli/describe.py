@@ -14,7 +14,7 @@ import typer
 
 from daqloom import load
 from daqloom.cli.app import DESCRIBED, group
-from daqloom.cli.console import (
+from daqloom.cli.console.terminal import (
     check_figures,
     check_folder,
     check_writable,
@@ -34,11 +34,11 @@ from daqloom.cli.options import (
     load_with,
     option,
 )
-from daqloom.metrics import Parts
+from daqloom.results.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from daqloom.result import Result
+    from daqloom.results.result import Result
     from daqloom.scenario import Scenario
 
 app = group(
@@ -90,7 +90,7 @@ def top(
 def scenarios(json: JsonList = False) -> None:
     """List the scenarios that come with daqloom."""
     from daqloom.scenario import presets
-    from daqloom.scenario.load import load
+    from daqloom.scenario.file.load import load
 
     present_list("scenarios", {name: load(name).title for name in presets()}, json=json)
 
@@ -138,7 +138,7 @@ def analyse(
     """
     drawn = figure or []
     check_figures(drawn, FIGURES)
-    from daqloom.scenario.parts import parts_of
+    from daqloom.scenario.schema.parts import parts_of
 
     system = load(scenario, set_ or ())
     if drawn and Parts.INCAST not in parts_of(system.scenario):
@@ -199,7 +199,7 @@ def simulate(
     """
     if trace:
         check_writable(trace, "--trace")
-    from daqloom.scenario.parts import parts_of
+    from daqloom.scenario.schema.parts import parts_of
 
     system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
     if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
@@ -220,8 +220,8 @@ def simulate(
 
 
 def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
-    from daqloom.topology.cabled import cables
-    from daqloom.topology.links import link_names
+    from daqloom.topology.fabric.links import link_names
+    from daqloom.topology.shapes.shape import cables
 
     if not options:
         return {}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daqloom.cli import complete
-from daqloom.cli.console import FAILED, print_json
+from daqloom.cli.console.terminal import FAILED, print_json
 from daqloom.cli.options import Set, argument, flag
 
 if TYPE_CHECKING:
-    from daqloom.measure.doctor import Finding
+    from daqloom.machine.doctor import Finding
 
 
 def doctor(
@@ -38,10 +38,11 @@ def doctor(
       daqloom doctor
       daqloom doctor laptop --set readout.units=16
     """
-    from daqloom.measure.doctor import examine, needs_of, transports_here
-    from daqloom.measure.machine import Machine
+    from daqloom.machine.doctor import examine, transports_here
+    from daqloom.machine.machine import Machine
+    from daqloom.measure.needs import needs_of
     from daqloom.measure.run import of_a_fabric
-    from daqloom.topology.loaded import load
+    from daqloom.topology.system.scenarios import load
 
     needs = needs_of(of_a_fabric(load(scenario, set_ or ()))) if scenario else None
     found = examine(Machine(), transports_here(), needs)

@@ -16,11 +16,11 @@ from daqloom.cli.options import argument, option
 from daqloom.topology import TopologyError
 
 if TYPE_CHECKING:
-    from daqloom.line_counts import FileCounts
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.fabric import Fabric
-    from daqloom.topology.routes import Routes
-    from daqloom.topology.system import Scheduled
+    from daqloom.base.line_counts import FileCounts
+    from daqloom.scenario.schema.models import Scenario
+    from daqloom.topology.fabric.fabric import Fabric
+    from daqloom.topology.routing.routes import Routes
+    from daqloom.topology.system.system import Scheduled
 
 CLOS = "clos"
 
@@ -95,7 +95,7 @@ class Given:
     @cached_property
     def own(self) -> Scheduled | None:
         """Routes and slots of the scenario."""
-        from daqloom.topology.system import scheduled
+        from daqloom.topology.system.system import scheduled
 
         if self.scenario is None:
             return None
@@ -105,8 +105,14 @@ class Given:
 
     def routes(self, name: str | None) -> tuple[str, Routes]:
         """The routing of a name, or the default one, and what it is called."""
-        from daqloom.topology.load import load_tables
-        from daqloom.topology.routing import D_MOD_K, IMPORTED, MINIMAL, default_routing, routing
+        from daqloom.topology.formats.load import load_tables
+        from daqloom.topology.routing.by_name import (
+            D_MOD_K,
+            IMPORTED,
+            MINIMAL,
+            default_routing,
+            routing,
+        )
 
         if name is None and self.scenario and self.own:
             given = self.scenario.network.routing
@@ -165,9 +171,9 @@ def fabric_of(name: str) -> Fabric:
 
 
 def _find(name: str, options: dict[str, Any]) -> Given:
-    from daqloom.scenario.load import load
-    from daqloom.topology.cabled import cables
-    from daqloom.topology.load import find_fabric, load_cabling
+    from daqloom.scenario.file.load import load
+    from daqloom.topology.formats.load import find_fabric, load_cabling
+    from daqloom.topology.shapes.shape import cables
 
     if name == CLOS:
         return Given(_clos(options), None)
@@ -191,8 +197,8 @@ def _is_scenario(name: str) -> bool:
     """Whether a name or path is that of a scenario: its file has a table [network], a list of
     cables has none."""
     from daqloom.scenario.dumps import shipped_fabrics
+    from daqloom.scenario.file.load import LARGEST_SCENARIO_BYTES, presets
     from daqloom.scenario.files import read_text
-    from daqloom.scenario.load import LARGEST_SCENARIO_BYTES, presets
     from daqloom.scenario.toml import parse_toml
 
     if name in presets():
@@ -221,7 +227,7 @@ def _rate(text: str | None) -> int:
 
 
 def _clos(options: dict[str, Any]) -> Fabric:
-    from daqloom.topology.clos import folded_clos
+    from daqloom.topology.shapes.clos import folded_clos
 
     given = {key: value for key, value in options.items() if value is not None}
     for key in ("leaves", "spines", "hosts_per_leaf"):

@@ -10,10 +10,10 @@ import numpy as np
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology import TopologyError
-from daqloom.topology.cabled import cabled
+from daqloom.topology.fabric.wiring import wire
 from daqloom.topology.failures.repair import UNCHANGED, mend
-from daqloom.topology.routing import MENDED
-from daqloom.topology.schedule import (
+from daqloom.topology.routing.by_name import MENDED
+from daqloom.topology.schedule.slots import (
     DUMMY,
     Slots,
     Units,
@@ -25,12 +25,12 @@ from daqloom.topology.schedule import (
     read_order,
     shuffled,
 )
-from daqloom.topology.system import can_mend, units_of
-from daqloom.topology.wiring import wire
+from daqloom.topology.shapes.shape import cabled
+from daqloom.topology.system.system import can_mend, units_of
 
 if TYPE_CHECKING:
     from daqloom.cli.fabric_options import Given
-    from daqloom.topology.routes import Routes
+    from daqloom.topology.routing.routes import Routes
 
 OF_SCENARIO = "units of the scenario"
 

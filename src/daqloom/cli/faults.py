@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from daqloom.base.line_counts import MALFORMED, in_words
+from daqloom.base.output import write_text
+from daqloom.base.words import counted, printable
 from daqloom.cli import options
 from daqloom.cli.app import group
-from daqloom.cli.console import (
+from daqloom.cli.console.terminal import (
     check_figures,
     check_writable,
     note,
@@ -16,9 +19,6 @@ from daqloom.cli.console import (
 )
 from daqloom.cli.options import Json, Quiet, argument, figures, flag, option
 from daqloom.faults import FaultsError
-from daqloom.line_counts import MALFORMED, in_words
-from daqloom.output import write_text
-from daqloom.words import counted, printable
 
 if TYPE_CHECKING:
     from daqloom.faults.change import Told
@@ -121,9 +121,9 @@ def log(
       daqloom faults log switch*.log.gz --gap "5 min" --time-out "30 s"
       daqloom faults log march.csv --tests tests.txt --network lhcb --json
     """
-    from daqloom.cli.fabric_console import print_lines
+    from daqloom.cli.console.fabric import print_lines
+    from daqloom.cli.console.faults import print_counters, print_failures
     from daqloom.cli.fabric_options import fabric_of
-    from daqloom.cli.faults_console import print_counters, print_failures
     from daqloom.faults.change import COUNTERS
     from daqloom.faults.errors import errors_by_link
     from daqloom.faults.failure import failures_of
@@ -229,15 +229,15 @@ def cost(
       daqloom faults cost lhcb-10-percent --log month.csv --tests month.tests.txt
       daqloom faults cost mine.toml --log opensm.log --failures 1,2,4,8 --figure cost.html
     """
-    from daqloom.cli.cost_console import print_cost
-    from daqloom.cli.study_console import computation
+    from daqloom.cli.console.cost import print_cost
+    from daqloom.cli.console.study import computation
     from daqloom.faults.loss import cost as cost_of
     from daqloom.faults.loss import most_at_once
     from daqloom.faults.loss_record import notes, record
     from daqloom.faults.network import network_of
-    from daqloom.study import broken
-    from daqloom.study.runner import replay
-    from daqloom.topology.loaded import load
+    from daqloom.study.run import cable_failures as broken
+    from daqloom.study.run.runner import replay
+    from daqloom.topology.system.scenarios import load
 
     check_figures(figure or (), DRAWINGS)
     periods = _periods(test or [], tests)
@@ -358,9 +358,9 @@ def draw(
     from daqloom.faults.draw import draw as drawn_from
     from daqloom.faults.draw import injected, law
     from daqloom.faults.links import Links
-    from daqloom.scenario.show import to_toml
-    from daqloom.topology.cabled import cabled
-    from daqloom.topology.loaded import load
+    from daqloom.scenario.file.show import to_toml
+    from daqloom.topology.shapes.shape import cabled
+    from daqloom.topology.system.scenarios import load
 
     check_writable(output, "--output", (".toml",))
     # Overrides of faults apply only together with the faults that are drawn.

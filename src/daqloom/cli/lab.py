@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from daqloom import load
+from daqloom.base.words import printable
 from daqloom.cli.app import group
-from daqloom.cli.console import note, print_json, spoken
+from daqloom.cli.console.columns import print_list, print_table
+from daqloom.cli.console.terminal import note, print_json, spoken
 from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
-from daqloom.columns import print_list, print_table
-from daqloom.measure import MeasureError
-from daqloom.metrics import with_unit
+from daqloom.results.errors import MeasureError
+from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
-from daqloom.words import printable
 
 if TYPE_CHECKING:
-    from daqloom.study.probe import Estimate
+    from daqloom.study.run.probe import Estimate
 
 app = group(
     help="""Switches under test: their adapters, their buffers, and setting them back.
@@ -47,8 +47,8 @@ def adapters(
     json: JsonList = False,
 ) -> None:
     """List the adapters, or the keys of one."""
-    from daqloom.measure.device.registry import adapter_type, missing, name_conflicts, names
-    from daqloom.scenario.part import meanings
+    from daqloom.device.registry import adapter_type, missing, name_conflicts, names
+    from daqloom.scenario.schema.part import meanings
 
     for sentence in name_conflicts(None if name is None else [name]):
         note(sentence)
@@ -68,8 +68,8 @@ def adapters(
 
 def _what(name: str) -> str:
     """Return what an adapter does, or what it lacks here."""
-    from daqloom.measure.device.reference import does
-    from daqloom.measure.device.registry import adapter_type
+    from daqloom.device.reference import does
+    from daqloom.device.registry import adapter_type
 
     try:
         kind = adapter_type(name)
@@ -81,7 +81,7 @@ def _what(name: str) -> str:
 @app.command()
 def show(file: File, json: Json = False) -> None:
     """Show what a switch's ports have and have counted; nothing is changed."""
-    from daqloom.measure.device.port_states import port_states
+    from daqloom.device.port_states import port_states
 
     found = port_states(file)
     if json:
@@ -103,7 +103,7 @@ def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
     Example:
       daqloom lab plan rack.toml --set measure.device=$PWD/tor.toml
     """
-    from daqloom.measure.device.under_test import DeviceUnderTest
+    from daqloom.device.under_test import DeviceUnderTest
 
     found = load(scenario, set_ or ()).scenario
     if not found.measure.device:
@@ -126,7 +126,7 @@ def restore(json: Json = False) -> None:
     whose measurement has ended without doing so, as after kill -9 or a power cut, the newest first;
     then it reads back and prints what each switch has.
     """
-    from daqloom.measure.device.under_test import restore_left
+    from daqloom.device.under_test import restore_left
 
     done, failures = restore_left()
     if json:
@@ -168,7 +168,7 @@ def probe(
       daqloom lab probe lab-rack --set network.switch.tor.model=drop-tail \\
           --set network.switch.tor.port_limit="60 kB"
     """
-    from daqloom.study.probe import probe as probed
+    from daqloom.study.run.probe import probe as probed
 
     system = load(scenario, set_ or ())
     with spoken(f"probing {system.name}", quiet=quiet, at_once="the incast begins") as say:

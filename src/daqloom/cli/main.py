@@ -1,6 +1,6 @@
 """The `daqloom` command with all of its commands."""
 
-from daqloom.cli import conclude
+from daqloom.cli import conclusions as conclude
 from daqloom.cli.app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES
 from daqloom.cli.calibrate import calibrate
 from daqloom.cli.compare import compare

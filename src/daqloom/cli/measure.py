@@ -11,7 +11,8 @@ import typer
 
 from daqloom import load
 from daqloom.cli.app import Group, group
-from daqloom.cli.console import (
+from daqloom.cli.console.columns import plain_console, print_table
+from daqloom.cli.console.terminal import (
     BAD_INPUT,
     check_figures,
     check_writable,
@@ -32,16 +33,15 @@ from daqloom.cli.options import (
     option,
     with_options,
 )
-from daqloom.columns import plain_console, print_table
-from daqloom.measure import MeasureError
-from daqloom.metrics import for_people, with_unit
+from daqloom.results.errors import MeasureError
+from daqloom.results.metrics import for_people, with_unit
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
+    from daqloom.control.run_log import RunEvent
+    from daqloom.control.status import Status
     from daqloom.measure.run import Progress
-    from daqloom.measure.run_log import RunEvent
-    from daqloom.measure.status import Status
-    from daqloom.scenario.models import Scenario
+    from daqloom.scenario.schema.models import Scenario
 
 UP = "up"
 """What `daqloom control SCENARIO` is inside."""
@@ -251,7 +251,7 @@ def _rates(how: Progress) -> str:
 
 
 def _only_losses(event: RunEvent) -> None:
-    from daqloom.measure.run_log import About
+    from daqloom.control.run_log import About
 
     if event.about in (About.UNIT, About.FAULT):  # why the whole run fails is said at its end
         print(f"daqloom: {event.text}", file=sys.stderr)
@@ -341,9 +341,9 @@ def watch(address: Address = None, certificates: Certificates = None) -> None:
 
     from rich.live import Live
 
-    from daqloom.cli.run_table import live_table
-    from daqloom.measure.states import Phase
-    from daqloom.measure.status import Request, steer
+    from daqloom.cli.console.run import live_table
+    from daqloom.control.states import Phase
+    from daqloom.control.status import Request, steer
 
     with Live(auto_refresh=False) as live:
         while True:
@@ -375,7 +375,7 @@ def certificates_(
     """
     import socket
 
-    from daqloom.measure.certificates import make_certificates
+    from daqloom.control.certificates import make_certificates
 
     make_certificates(folder, host or [socket.gethostname()])
     for path in sorted(folder.iterdir()):
@@ -391,7 +391,7 @@ def _steer(
     json: bool = False,
     wait_s: float | None = None,
 ) -> None:
-    from daqloom.measure.status import Request, steer, steer_until
+    from daqloom.control.status import Request, steer, steer_until
 
     if unit is not None and not 0 <= unit < 8192:
         raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
@@ -407,7 +407,7 @@ def _steer(
 
 
 def _print_status(told: Status) -> None:
-    from daqloom.cli.run_table import headline, unit_table
+    from daqloom.cli.console.run import headline, unit_table
 
     console = plain_console()
     console.print(headline(told), markup=False)
@@ -451,8 +451,8 @@ def unit(
     Example:
       srun --ntasks=8 daqloom unit --control daq1:41537 --certificates certs --token-file token
     """
+    from daqloom.control.unit_program import run_unit
     from daqloom.measure.configure import live_node
-    from daqloom.measure.unit_program import run_unit
 
     run_unit(
         control,

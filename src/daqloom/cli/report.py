@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 from daqloom.cli import complete, options
-from daqloom.cli.console import check_folder, progress
+from daqloom.cli.console.store import read_study
+from daqloom.cli.console.terminal import check_folder, progress
 from daqloom.cli.options import argument, option
-from daqloom.cli.store import read_study
 from daqloom.study import StudyError
 
 

@@ -10,19 +10,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daqloom.cli.run_table import headline, live_table, unit_table
-from daqloom.measure.control import Control
+from daqloom.cli.console.run import headline, live_table, unit_table
+from daqloom.control.control import Control
+from daqloom.control.registry import published
+from daqloom.control.run_folder import run_folder
+from daqloom.control.states import Goal, Phase
+from daqloom.control.status import Request
+from daqloom.control.warnings import lost_events, unfinished_files
 from daqloom.measure.run import control_of, reading, stopped_by_signals
-from daqloom.measure.run_folder import run_folder
-from daqloom.measure.runs_here import published
-from daqloom.measure.states import Goal, Phase
-from daqloom.measure.status import Request
-from daqloom.measure.told import lost_events, unfinished_files
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from daqloom.measure.run_log import RunEvent
-    from daqloom.scenario.models import Scenario
+    from daqloom.control.run_log import RunEvent
+    from daqloom.scenario.schema.models import Scenario
 
 REFRESH_S = 0.5
 LONGEST_LINE = 100

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from daqloom.base.output import write_text
 from daqloom.cli import options
 from daqloom.cli.app import group
-from daqloom.cli.console import check_writable, note, print_json
+from daqloom.cli.console.columns import print_list
+from daqloom.cli.console.store import damage_told
+from daqloom.cli.console.terminal import check_writable, note, print_json
 from daqloom.cli.options import flag, option
-from daqloom.cli.store import damage_told
-from daqloom.columns import print_list
-from daqloom.output import write_text
 from daqloom.study import StudyError
 
 app = group(help="Sweep, search and repeat: one file, one command, resumable.")
@@ -21,7 +21,7 @@ app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 @app.command("list")
 def list_(json: options.JsonList = False) -> None:
     """List the studies that come with daqloom, and the published figures that they reproduce."""
-    from daqloom.study.file import load_study, shipped_studies
+    from daqloom.study.file.file import load_study, shipped_studies
 
     studies = {name: load_study(name) for name in shipped_studies()}
     if json:
@@ -49,10 +49,10 @@ def plan(
     Example:
       daqloom study plan atlas-min-buffer --quick
     """
-    from daqloom.cli.study_console import print_plan
-    from daqloom.study.file import load_study
-    from daqloom.study.plan import plan as make_plan
-    from daqloom.study.store import Store
+    from daqloom.cli.console.study import print_plan
+    from daqloom.study.file.file import load_study
+    from daqloom.study.run.plan import plan as make_plan
+    from daqloom.study.store.store import Store
 
     study = load_study(file, quick=quick)
     for sentence in study.notes:
@@ -83,8 +83,8 @@ def run(
       daqloom study run atlas-min-buffer --quick
       daqloom study run mine.toml --workers 8 --store /data/store
     """
-    from daqloom.cli.study_console import computation, print_summary
-    from daqloom.study.file import load_study
+    from daqloom.cli.console.study import computation, print_summary
+    from daqloom.study.file.file import load_study
 
     study = load_study(file, quick=quick)
     share = _part(part)
@@ -104,7 +104,7 @@ def convert(store: options.Store = options.STORE) -> None:
     Example:
       daqloom study convert --store /shared/store
     """
-    from daqloom.study.store_conversion import convert as convert_store
+    from daqloom.study.store.conversion import convert as convert_store
 
     done = convert_store(store)
     print(
@@ -134,9 +134,9 @@ def export_slurm(
     Example:
       daqloom study export-slurm mine.toml --elements 200 --output mine.sh && sbatch mine.sh
     """
-    from daqloom.study.cell import TIMED
-    from daqloom.study.file import find_study, load_study
-    from daqloom.study.slurm import job_array
+    from daqloom.study.file.cell import TIMED
+    from daqloom.study.file.file import find_study, load_study
+    from daqloom.study.run.slurm import job_array
 
     check_writable(output, "--output")
     if not output.absolute().parent.is_dir():

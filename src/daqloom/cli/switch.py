@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from daqloom.base.words import printable
 from daqloom.cli.app import group
-from daqloom.cli.console import note, plain_failures, print_json, spoken
+from daqloom.cli.console.columns import plain_console
+from daqloom.cli.console.terminal import note, plain_failures, print_json, spoken
 from daqloom.cli.measure import Address, Certificates
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
-from daqloom.columns import plain_console
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def run(
       daqloom switch run rack.toml --hosts 10.0.0.0/16 --set ports.core.device=0000:3b:00.0
     """
     if while_input:
-        from daqloom.measure.lifeline import GRACE_S, end_with_input
+        from daqloom.machine.lifeline import GRACE_S, end_with_input
 
         end_with_input(grace_s=GRACE_S)
     described = load_switch(file, hosts, switch, set_)
@@ -115,9 +115,9 @@ def file_of(
       daqloom switch file small-rack --set network.switch.tor.model=qfx5120-48y \
           --switch tor --hosts 10.0.0.0/16 > tor.toml
     """
-    from daqloom.scenario.show import document_text
+    from daqloom.scenario.file.show import document_text
     from daqloom.softswitch.from_scenario import document_of
-    from daqloom.topology.loaded import load
+    from daqloom.topology.system.scenarios import load
 
     document = document_of(load(scenario, set_ or ()), hosts, switch)
     for port in document["ports"].values():
@@ -171,7 +171,7 @@ def watch(address: Address = None, certificates: Certificates = None) -> None:
 
     from rich.live import Live
 
-    from daqloom.cli.switch_table import live_table
+    from daqloom.cli.console.switch import live_table
     from daqloom.softswitch.status import Ask
 
     before: Any = None
@@ -201,7 +201,7 @@ def set_keys(
       daqloom switch set 'rings.dcm1.rate="0.5 Gb/s"' rings.dcm1.packets=8192
       daqloom switch set rules.no-ntp.protocol=udp rules.no-ntp.to_port=123 rules.no-ntp.action=drop
     """
-    from daqloom.scenario.overrides import parse
+    from daqloom.scenario.file.overrides import parse
     from daqloom.softswitch.document import SwitchFile
 
     _change(parse(keys, SwitchFile), address, certificates)
@@ -416,12 +416,12 @@ def _at_once() -> Iterator[None]:
 
 def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -> SwitchFile:
     """Return the switch of a file, or with the network of its `hosts` of a scenario."""
-    from daqloom.scenario.load import presets
+    from daqloom.scenario.file.load import presets
     from daqloom.softswitch.load import build, load
 
     if hosts:
         from daqloom.softswitch.from_scenario import document_of
-        from daqloom.topology.loaded import load as load_scenario
+        from daqloom.topology.system.scenarios import load as load_scenario
 
         document = document_of(load_scenario(file), hosts, switch)
         return build(document, changes or (), source=f"the software switch of {file}")
@@ -461,7 +461,7 @@ def _change(keys: dict[str, Any], address: str | None, certificates: Path | None
 
 
 def _ask(request: Request, address: str | None, certificates: Path | None) -> SwitchStatus:
-    from daqloom.measure.operator import ask
+    from daqloom.control.operator import ask
     from daqloom.softswitch.status import SWITCH, SwitchStatus
 
     return SwitchStatus.model_validate_json(ask(request.encode(), address, certificates, SWITCH))
@@ -471,7 +471,7 @@ def _print(status: SwitchStatus, *, json: bool) -> None:
     if json:
         print(status.model_dump_json(indent=2))
         return
-    from daqloom.cli.switch_table import sentences, tables
+    from daqloom.cli.console.switch import sentences, tables
 
     console = plain_console()
     for table in tables(status, console.width):

@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from daqloom.base.line_counts import in_words
+from daqloom.base.output import write_text
+from daqloom.base.words import did_you_mean
 from daqloom.cli.app import group
-from daqloom.cli.console import check_writable, note, present_list, progress
+from daqloom.cli.console.terminal import check_writable, note, present_list, progress
 from daqloom.cli.fabric_options import Given, takes_fabric
 from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
 from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
-from daqloom.line_counts import in_words
-from daqloom.output import write_text
 from daqloom.topology import TopologyError
-from daqloom.words import did_you_mean
 
 if TYPE_CHECKING:
-    from daqloom.topology.fabric import Fabric
+    from daqloom.topology.fabric.fabric import Fabric
 
 app = group(help="InfiniBand and Ethernet fabrics: cabling, routes, and conflicts of schedules.")
 
@@ -38,9 +38,9 @@ Routing = Annotated[
 @app.command("list")
 def list_(json: JsonList = False) -> None:
     """List the fabrics that come with daqloom."""
-    from daqloom.cli.fabric_console import counts, headline
+    from daqloom.cli.console.fabric import counts, headline
     from daqloom.scenario.dumps import shipped_fabrics
-    from daqloom.topology.load import load_cabling
+    from daqloom.topology.formats.load import load_cabling
 
     fabrics = {name: load_cabling(path)[0] for name, path in shipped_fabrics().items()}
     if json:
@@ -65,8 +65,8 @@ def show(given: Given, json: Json = False) -> None:
       daqloom topology show cluster64 --json
       daqloom topology show clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    from daqloom.cli.fabric_console import print_summary
-    from daqloom.topology.summary import summarise
+    from daqloom.cli.console.fabric import print_summary
+    from daqloom.topology.system.summary import summarise
 
     summary = summarise(given.fabric)
     if json:
@@ -105,8 +105,8 @@ def draw(
     """
     from daqloom.report import matplotlib_renderer
     from daqloom.report.system import fabric_figure
-    from daqloom.topology.as_json import to_json
-    from daqloom.topology.graphviz import to_dot
+    from daqloom.topology.fabric.graphviz import to_dot
+    from daqloom.topology.formats.as_json import to_json
 
     if output is None:
         print(to_dot(given.fabric, each_host=each_host), end="")
@@ -161,11 +161,11 @@ def check(
       daqloom topology check lhcb-run3
       daqloom topology check clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    from daqloom.cli.fabric_console import print_check
+    from daqloom.cli.console.fabric import print_check
     from daqloom.cli.fabric_schedule import planned
-    from daqloom.topology.check import check_fabric
-    from daqloom.topology.load import with_lines
-    from daqloom.topology.routing import IMPORTED
+    from daqloom.topology.formats.load import with_lines
+    from daqloom.topology.routing.by_name import IMPORTED
+    from daqloom.topology.system.check import check_fabric
 
     if output:
         check_writable(output, "--output")
@@ -181,7 +181,7 @@ def check(
     if given.path and name == IMPORTED:
         found = replace(found, paths=with_lines(given.path, given.fabric, found.paths))
     if output:
-        from daqloom.topology.schedule import order_text
+        from daqloom.topology.schedule.slots import order_text
 
         orders = [each for each in found.suggestions if not each.routing]
         best = orders[0] if orders else found.schedule
@@ -208,8 +208,8 @@ def route(
       daqloom topology route dumps/ H00-00 H05-07
       daqloom topology route dumps/ H00-00 H05-07 --routing d-mod-k
     """
-    from daqloom.cli.fabric_console import print_route
-    from daqloom.topology.routes import route
+    from daqloom.cli.console.fabric import print_route
+    from daqloom.topology.routing.routes import route
 
     fabric = given.fabric
     ends = _host(fabric, source), _host(fabric, destination)
@@ -284,10 +284,10 @@ def buffers(
       daqloom topology buffers config_db.json --ports 33 --cell-size "254 B"
       daqloom topology buffers shared-buffer.txt junos.conf --ports 56 --cell-size "256 B"
     """
+    from daqloom.scenario.file.show import document_text
     from daqloom.scenario.quantities import SIZE
-    from daqloom.scenario.show import document_text
-    from daqloom.scenario.switches import LEVELS
-    from daqloom.topology.switch_buffers import Asked, read_buffers
+    from daqloom.scenario.schema.switches import LEVELS
+    from daqloom.topology.formats.switch_buffers import Asked, read_buffers
 
     if name not in LEVELS:
         raise TopologyError(f"--switch {name[:40]}: expected one of {', '.join(LEVELS)}")

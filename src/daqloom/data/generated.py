@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from daqloom import _engine
-from daqloom.output import OutputError, written_whole
+from daqloom.base.output import OutputError, written_whole
+from daqloom.base.words import reason_of
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
-from daqloom.words import reason_of
 
 ALIGN = 2
 
@@ -20,7 +20,7 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
     Sizes follow [event], the mean of each source rounded to whole bytes, and `seed` (run.seed
     if it is not given). Raises ScenarioError for what an MFP cannot say.
     """
-    from daqloom.topology.system import fabric_system
+    from daqloom.topology.system.system import fabric_system
 
     if scenario.building.protocol == "pull":
         raise ScenarioError(

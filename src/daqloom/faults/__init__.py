@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from daqloom.lazy import names_of
+from daqloom.base.lazy import names_of
 
 if TYPE_CHECKING:
     cost: Any

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from daqloom.base.words import natural_key
 from daqloom.faults.failure import Failure
-from daqloom.words import natural_key
 
 NO_CAUSE = "not told"
 

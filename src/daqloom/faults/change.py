@@ -64,7 +64,7 @@ class Told:
     """Of the first line with a time, and of the last."""
     end_s: float = float("-inf")
     lines: Counter[str] = field(default_factory=Counter)
-    """Lines by fate: `used`, `ignored`, `malformed`, as `daqloom.line_counts` has them; also
+    """Lines by fate: `used`, `ignored`, `malformed`, as `daqloom.base.line_counts` has them; also
     `too long`, with a `clock step` back, and further notes of readers."""
     first_malformed: str = ""
     """Number, text and expected form of the first malformed line."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
+from daqloom.base.line_counts import CountedLines
 from daqloom.faults.change import Port, PortCounters, Told
-from daqloom.line_counts import CountedLines
 
 _NODE = re.compile(r'Errors for (?:(0x[0-9a-f]{1,16}) )?"(.{0,200})"')
 _PORT = re.compile(r"\s+GUID (0x[0-9a-f]{1,16}) port (\d{1,3}|ALL):(.*)")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daqloom.base.output import written_whole
 from daqloom.faults.failure import Failure
-from daqloom.output import written_whole
 
 if TYPE_CHECKING:
     import xarray as xr

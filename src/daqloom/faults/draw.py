@@ -15,8 +15,8 @@ import numpy as np
 from daqloom.faults import FaultsError
 from daqloom.faults.intervals import Fit
 from daqloom.faults.summary import Variant
-from daqloom.scenario.faults import MOST_INJECTED
 from daqloom.scenario.quantities import TIME
+from daqloom.scenario.schema.faults import MOST_INJECTED
 
 BURSTS = 0.01
 """A constant rate less likely than this is given up for the Weibull distribution."""

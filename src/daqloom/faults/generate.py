@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from daqloom.base.output import written_whole
 from daqloom.faults import FaultsError
 from daqloom.faults.clock import DAY_S
 from daqloom.faults.failure import Failure, Period
-from daqloom.output import written_whole
 
 HOUR_S = 3600.0
 CAUSES = ("dirty connector", "hardware fault")

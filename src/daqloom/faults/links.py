@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from daqloom.base.words import natural_key
 from daqloom.faults.change import Port
-from daqloom.words import natural_key
 
 if TYPE_CHECKING:
-    from daqloom.topology.fabric import Cable, End, Fabric
+    from daqloom.topology.fabric.fabric import Cable, End, Fabric
 
 _GUID = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 

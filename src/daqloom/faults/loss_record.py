@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from daqloom.base.words import counted, duration, listed
 from daqloom.faults.loss import CONFIDENCE, FEWEST_DAYS, MONTH_H, SAMPLES, Cost, Estimate, Way
 from daqloom.faults.network import HOST_LINK
 from daqloom.faults.throughput import Throughput
-from daqloom.words import counted, duration, listed
 
 S_PER_H = 3600.0
 BITS = 8

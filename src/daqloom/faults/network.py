@@ -11,8 +11,8 @@ from daqloom.faults import FaultsError
 from daqloom.faults.links import Links
 
 if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.fabric import Cable, Fabric
+    from daqloom.scenario.schema.models import Scenario
+    from daqloom.topology.fabric.fabric import Cable, Fabric
 
 HOST_LINK = "host link"
 CABLED = ("fat-tree", "imported", "cables")
@@ -44,8 +44,8 @@ class Network:
 def network_of(scenario: Scenario) -> Network:
     """Return the network of a scenario, with nothing broken. Raises FaultsError where it has no
     cables between switches that could fail, or builds no events; ScenarioError."""
-    from daqloom.topology.cabled import cables
-    from daqloom.topology.loaded import override
+    from daqloom.topology.shapes.shape import cables
+    from daqloom.topology.system.scenarios import override
 
     given = scenario.network
     if given.shape not in CABLED:
@@ -72,7 +72,7 @@ def network_of(scenario: Scenario) -> Network:
 
 def kinds(fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, str]:
     """Return the kind of each link."""
-    from daqloom.topology.levels import HOST, level_name, node_levels
+    from daqloom.topology.fabric.levels import HOST, level_name, node_levels
 
     level = node_levels(fabric)
     found = {}
@@ -83,8 +83,8 @@ def kinds(fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, str]:
 
 
 def _shares(scenario: Scenario, fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, float]:
-    from daqloom.topology.schedule import hosts_of
-    from daqloom.topology.system import node_slots, unit_slots
+    from daqloom.topology.schedule.slots import hosts_of
+    from daqloom.topology.system.system import node_slots, unit_slots
 
     readouts, builders = unit_slots(scenario, node_slots(scenario, fabric))
     parts = [_parts(hosts_of(slots)) for slots in (readouts, builders)]

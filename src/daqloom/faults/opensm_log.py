@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
+from daqloom.base.line_counts import CountedLines
 from daqloom.faults.change import Change, Port, Told
 from daqloom.faults.clock import Calendar
-from daqloom.line_counts import CountedLines
 
 LINE = re.compile(
     r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d) (?P<us>\d{6}) "

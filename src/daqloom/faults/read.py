@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
+from daqloom.base.line_counts import IGNORED, USED, CountedLines, NotUnderstoodError
+from daqloom.base.words import printable, reason_of
 from daqloom.faults import FaultsError, counters, opensm_log, syslog, table_log
 from daqloom.faults.change import COUNTERS, Told
 from daqloom.faults.clock import MONTHS
-from daqloom.line_counts import IGNORED, USED, CountedLines, NotUnderstoodError
 from daqloom.scenario.files import open_regular, without_mark
-from daqloom.words import printable, reason_of
 
 LONGEST_LINE = 16_384
 LONGEST_SKIPPED = 16 << 20

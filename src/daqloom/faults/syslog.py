@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from daqloom.base.line_counts import CountedLines
 from daqloom.faults import opensm_log
 from daqloom.faults.change import Change, Port, Told
 from daqloom.faults.clock import Calendar, iso_s
-from daqloom.line_counts import CountedLines
 
 _MONTH = r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2})"
 _TIME = r"(?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"

@@ -10,11 +10,11 @@ import csv
 import re
 from collections.abc import Iterable, Mapping
 
+from daqloom.base.line_counts import CountedLines
+from daqloom.base.words import TIMES_S, printable
 from daqloom.faults import FaultsError
 from daqloom.faults.change import Change, Outage, Port, Told
 from daqloom.faults.clock import LATEST_S, MONTHS, Calendar, iso_s
-from daqloom.line_counts import CountedLines
-from daqloom.words import TIMES_S, printable
 
 COLUMNS = {
     "time": (

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from daqloom import _engine
+from daqloom.configuration.rules import daqpipe_rules, pull_rules, shift_rules
+from daqloom.configuration.settings import settings
+from daqloom.control.unit import RunInfo
 from daqloom.data.generated import check_packets
-from daqloom.measure import MeasureError
-from daqloom.measure.connection import own_address
-from daqloom.measure.held import NETWORK
-from daqloom.measure.open_files import check_open_files
-from daqloom.measure.unit import RunInfo
-from daqloom.rules import daqpipe_rules, pull_rules, shift_rules
+from daqloom.machine.addresses import own_address
+from daqloom.machine.namespace import NETWORK
+from daqloom.machine.open_files import check_open_files
+from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.measure import Measure, cores
-from daqloom.scenario.models import Scenario
-from daqloom.settings import settings
-from daqloom.topology.routing import MENDED
-from daqloom.topology.schedule import DUMMY
-from daqloom.topology.system import fabric_system
+from daqloom.scenario.schema.measure import Measure, cores
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.routing.by_name import MENDED
+from daqloom.topology.schedule.slots import DUMMY
+from daqloom.topology.system.system import fabric_system
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ it."""
 import shlex
 from collections.abc import Iterator
 
+from daqloom.device.under_test import DeviceUnderTest
+from daqloom.lab import kernel
+from daqloom.lab.network import lab_network
 from daqloom.measure.configure import places
-from daqloom.measure.device.under_test import DeviceUnderTest
-from daqloom.measure.lab import kernel
-from daqloom.measure.lab.network import lab_network
 from daqloom.measure.run import launcher_of, of_a_fabric, plan_of
-from daqloom.scenario.models import Scenario
+from daqloom.scenario.schema.models import Scenario
 
 
 def dry_run(scenario: Scenario) -> Iterator[str]:

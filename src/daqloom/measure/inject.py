@@ -14,14 +14,14 @@ from dataclasses import replace
 from itertools import groupby
 
 from daqloom._engine import Balance
-from daqloom.course import LOST, Break
-from daqloom.measure.control import Control
+from daqloom.control.control import Control
+from daqloom.control.metrics import accounts
+from daqloom.control.run_log import RunEvent
+from daqloom.control.states import Goal, Phase, Standing
+from daqloom.machine.namespaces import Namespaces
 from daqloom.measure.fault_plan import Condition, Planned, agenda, condition
-from daqloom.measure.namespaces import Namespaces
-from daqloom.measure.result import accounts
-from daqloom.measure.run_log import RunEvent
-from daqloom.measure.states import Goal, Phase, Standing
-from daqloom.scenario.faults import KINDS
+from daqloom.results.course import LOST, Break
+from daqloom.scenario.schema.faults import KINDS
 
 SLICE_S = 0.005
 """How long a slow unit runs before it is held."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from daqloom._engine import Counters
-from daqloom.course import Bins
-from daqloom.measure.run_log import RunEvent
-from daqloom.measure.states import Phase
+from daqloom.control.run_log import RunEvent
+from daqloom.control.states import Phase
+from daqloom.results.course import Bins
 
 
 class Recorder:
@@ -30,7 +30,8 @@ class Recorder:
 
 
 def members(events: Iterable[RunEvent], began_s: float) -> list[tuple[float, int]]:
-    """Return how many units build from which time on, since `began_s`: `daqloom.course.Members`."""
+    """Return how many units build from which time on, since `began_s`; see
+    `daqloom.results.course.Members`."""
     found: list[tuple[float, int]] = []
     for event in events:
         building = event.members if event.phase is Phase.RUNNING else 0

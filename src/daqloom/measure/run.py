@@ -15,35 +15,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from daqloom._engine import RunPlan
-from daqloom.claims import claimed_folder
-from daqloom.course import fault_metrics, series
-from daqloom.measure import MeasureError
-from daqloom.measure.arrivals import trace_text
-from daqloom.measure.configure import (
-    check_live,
-    files_of_a_unit,
-    launch_hosts,
-    places,
-    slots_of_run,
-)
-from daqloom.measure.connection import read_certificates
-from daqloom.measure.control import Control
-from daqloom.measure.device.result import DeviceWatch
-from daqloom.measure.device.under_test import DeviceUnderTest
-from daqloom.measure.fault_plan import Planned, condition, planned
-from daqloom.measure.inject import Injector
-from daqloom.measure.lab.balance import settle
-from daqloom.measure.lab.laboratory import Laboratory
-from daqloom.measure.lab.network import lab_network
-from daqloom.measure.lab.result import Watch, balance_metrics
-from daqloom.measure.lab.validity import judge
-from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
-from daqloom.measure.messages import MOST_ARRIVALS
-from daqloom.measure.namespaces import Namespaces, tools_of
-from daqloom.measure.open_files import check_open_files, files_of_a_control
-from daqloom.measure.plan import Plan
-from daqloom.measure.recorder import Recorder, members
-from daqloom.measure.result import (
+from daqloom.base.claims import claimed_folder
+from daqloom.base.output import write_text
+from daqloom.control.arrivals import trace_text
+from daqloom.control.connection import read_certificates
+from daqloom.control.control import Control
+from daqloom.control.messages import MOST_ARRIVALS
+from daqloom.control.metrics import (
     Metrics,
     Reading,
     accounts,
@@ -56,23 +34,45 @@ from daqloom.measure.result import (
     waiting,
     window_s,
 )
-from daqloom.measure.run_folder import run_folder
-from daqloom.measure.run_log import RunEvent
-from daqloom.measure.runs_here import published
-from daqloom.measure.states import Goal, Phase
+from daqloom.control.plan import Plan
+from daqloom.control.registry import published
+from daqloom.control.run_folder import run_folder
+from daqloom.control.run_log import RunEvent
+from daqloom.control.states import Goal, Phase
+from daqloom.control.warnings import damage, lost_events, unchecked, unfinished_files, wrong
+from daqloom.device.result import DeviceWatch
+from daqloom.device.under_test import DeviceUnderTest
+from daqloom.lab.balance import settle
+from daqloom.lab.laboratory import Laboratory
+from daqloom.lab.network import lab_network
+from daqloom.lab.result import Watch, balance_metrics
+from daqloom.lab.validity import judge
+from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh
+from daqloom.machine.namespaces import Namespaces, tools_of
+from daqloom.machine.open_files import check_open_files, files_of_a_control
+from daqloom.measure.configure import (
+    check_live,
+    files_of_a_unit,
+    launch_hosts,
+    places,
+    slots_of_run,
+)
+from daqloom.measure.fault_plan import Planned, condition, planned
+from daqloom.measure.inject import Injector
+from daqloom.measure.recorder import Recorder, members
 from daqloom.measure.timeline import measured_spans
-from daqloom.measure.told import damage, lost_events, unchecked, unfinished_files, wrong
-from daqloom.metrics import with_unit
-from daqloom.output import write_text
-from daqloom.result import Result, StoppedError
-from daqloom.scenario.building import BUILT
-from daqloom.scenario.check import check_possible
+from daqloom.results.course import fault_metrics, series
+from daqloom.results.errors import MeasureError
+from daqloom.results.metrics import with_unit
+from daqloom.results.result import Result, StoppedError
+from daqloom.results.timeline import phase_columns, write_phases
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.unused import rule_for, unused_warnings
-from daqloom.timeline import phase_columns, write_phases
-from daqloom.topology.loaded import override
-from daqloom.topology.system import fabric_system
+from daqloom.scenario.file.unused import rule_for, unused_warnings
+from daqloom.scenario.schema.building import BUILT
+from daqloom.scenario.schema.check import check_possible
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.system.scenarios import override
+from daqloom.topology.system.system import fabric_system
 
 PROGRESS_S = 0.25
 FINISH_S = 60.0
@@ -131,14 +131,14 @@ def measure(
     `progress` is called several times a second, `on_event` with each entry of the run's log;
     `launcher` replaces the one that `measure.launch` names.
 
-    The result carries `series.run_events` (`time_s`, `text`) and those of `daqloom.course`; their
-    times are seconds from when all units first build. Over `tcp` it also carries
-    `series.connections`: for each pair of units what the kernel told of their connection at the
-    end, counted since that was made. With `timeline` it also carries
-    `series.phases`, in seconds from the start of the run control; see `daqloom.timeline`. `trace`
-    is a file for ui.perfetto.dev with the same. `arrivals` is a file for the times at which events
-    came to the event manager of pull building, warm-up included, which `event.trace` can name; it
-    has the first 1,000,000, and a warning says so if more came.
+    The result carries `series.run_events` (`time_s`, `text`) and those of
+    `daqloom.results.course`; their times are seconds from when all units first build. Over `tcp` it
+    also carries `series.connections`: for each pair of units the kernel's counters of their
+    connection at the end. With `timeline` it also carries `series.phases`, in seconds from the
+    start of the run control; see `daqloom.results.timeline`. `trace` is a file for ui.perfetto.dev
+    with the same. `arrivals` is a file for the times at which events came to the event manager of
+    pull building, warm-up included, which `event.trace` can name; it has the first 1,000,000, and a
+    warning reports if more came.
 
     Raises ScenarioError where the scenario cannot be built or has no timeline or arrivals,
     MeasureError where the run breaks, with the result of the time until then, and, when all units

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from daqloom.measure.messages import StageRow
-from daqloom.scenario.building import Building
-from daqloom.timeline import Span, Stage, barrier_waits, spans
-from daqloom.topology.schedule import DUMMY, hosts_of
-from daqloom.topology.system import FabricSystem
+from daqloom.control.messages import StageRow
+from daqloom.results.timeline import Span, Stage, barrier_waits, spans
+from daqloom.scenario.schema.building import Building
+from daqloom.topology.schedule.slots import DUMMY, hosts_of
+from daqloom.topology.system.system import FabricSystem
 
 
 def measured_spans(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.output import written_whole
+from daqloom.base.output import written_whole
 from daqloom.report import style
 from daqloom.report.figure import (
     Area,

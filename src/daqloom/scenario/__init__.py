@@ -3,23 +3,23 @@ import the models."""
 
 from typing import TYPE_CHECKING
 
-from daqloom.lazy import names_of
+from daqloom.base.lazy import names_of
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from daqloom.scenario.explain import known_keys
-    from daqloom.scenario.load import presets
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.show import assumed_comment, to_toml
+    from daqloom.scenario.file.explain import known_keys
+    from daqloom.scenario.file.load import presets
+    from daqloom.scenario.file.show import assumed_comment, to_toml
+    from daqloom.scenario.schema.models import Scenario
 else:  # a type checker would take any name of this module to exist
     __getattr__ = names_of(
         __name__,
         {
-            "Scenario": "daqloom.scenario.models",
-            "assumed_comment": "daqloom.scenario.show",
-            "known_keys": "daqloom.scenario.explain",
-            "presets": "daqloom.scenario.load",
-            "to_toml": "daqloom.scenario.show",
+            "Scenario": "daqloom.scenario.schema.models",
+            "assumed_comment": "daqloom.scenario.file.show",
+            "known_keys": "daqloom.scenario.file.explain",
+            "presets": "daqloom.scenario.file.load",
+            "to_toml": "daqloom.scenario.file.show",
         },
     )
 

@@ -1,6 +1,6 @@
 """The error of a scenario that its user can correct."""
 
-from daqloom.words import counted, printable
+from daqloom.base.words import counted, printable
 
 MOST_MISTAKES = 10
 """Most mistakes of a file that are listed."""

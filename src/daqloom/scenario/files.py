@@ -7,7 +7,7 @@ from codecs import BOM_UTF8
 from pathlib import Path
 from typing import BinaryIO
 
-from daqloom.words import reason_of
+from daqloom.base.words import reason_of
 
 
 def open_regular(path: Path) -> BinaryIO:

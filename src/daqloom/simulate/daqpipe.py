@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import daqpipe_rules
-from daqloom.scenario.models import Scenario
+from daqloom.configuration.rules import daqpipe_rules
+from daqloom.results.timeline import Collected, event_columns, write_events
+from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.faulted import incomplete
+from daqloom.simulate.fault_course import incomplete
 from daqloom.simulate.faults import set_run_control
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
-from daqloom.timeline import Collected, event_columns, write_events
-from daqloom.topology.schedule import hosts_of
-from daqloom.topology.system import FabricSystem
+from daqloom.topology.schedule.slots import hosts_of
+from daqloom.topology.system.system import FabricSystem
 
 
 def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:

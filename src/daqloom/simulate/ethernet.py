@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from daqloom import _engine
+from daqloom.configuration.settings import settings
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.scheduling import CLASSES, Scheduling
-from daqloom.scenario.switches import Switch
-from daqloom.settings import settings
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.scheduling import CLASSES, Scheduling
+from daqloom.scenario.schema.switches import Switch
 from daqloom.simulate.graph import graph_fields, set_graph
-from daqloom.topology.links import buckets_bytes, means_by_kind, most_by_level
-from daqloom.topology.system import FabricSystem
+from daqloom.topology.fabric.links import buckets_bytes, means_by_kind, most_by_level
+from daqloom.topology.system.system import FabricSystem
 
 
 def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.EthernetConfig:

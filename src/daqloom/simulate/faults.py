@@ -6,17 +6,17 @@ from typing import NamedTuple
 import numpy as np
 
 from daqloom import _engine
+from daqloom.configuration.settings import named
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.parts import is_mended, regroups
-from daqloom.settings import named
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.parts import is_mended, regroups
 from daqloom.topology import TopologyError
-from daqloom.topology.fabric import Fabric
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.wiring import wire
 from daqloom.topology.failures.plan import FaultPlan, Outage
 from daqloom.topology.failures.reroute import Order, Rerouting, reroutings
-from daqloom.topology.schedule import hosts_of
-from daqloom.topology.system import FabricSystem
-from daqloom.topology.wiring import wire
+from daqloom.topology.schedule.slots import hosts_of
+from daqloom.topology.system.system import FabricSystem
 
 NetworkConfig = _engine.EthernetConfig | _engine.InfinibandConfig
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from daqloom import _engine
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.links import delays_s
-from daqloom.topology.system import FabricSystem
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.links import delays_s
+from daqloom.topology.system.system import FabricSystem
 
 
 def graph_fields(fabric: Fabric) -> dict[str, object]:

@@ -3,13 +3,13 @@
 from typing import Any
 
 from daqloom import _engine
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.transport import BLOCK_BYTES
-from daqloom.settings import settings
+from daqloom.configuration.settings import settings
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.transport import BLOCK_BYTES
 from daqloom.simulate.graph import graph_fields, set_graph
-from daqloom.topology.fabric import End
-from daqloom.topology.links import means_by_kind
-from daqloom.topology.system import FabricSystem
+from daqloom.topology.fabric.fabric import End
+from daqloom.topology.fabric.links import means_by_kind
+from daqloom.topology.system.system import FabricSystem
 
 
 def infiniband_config(system: FabricSystem, seed: int) -> _engine.InfinibandConfig:

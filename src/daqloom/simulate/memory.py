@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.flows import EVERY, RANDOM
-from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import SIZE
+from daqloom.scenario.schema.flows import EVERY, RANDOM
+from daqloom.scenario.schema.models import Scenario
 
 CONNECTION_BYTES = 2000
 """A TCP connection in use: both ends, and messages under way."""

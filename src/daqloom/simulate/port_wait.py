@@ -13,8 +13,8 @@ See docs/explanation/infiniband-model.md.
 import math
 from dataclasses import dataclass
 
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.transport import BLOCK_BYTES
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.transport import BLOCK_BYTES
 
 ROUNDING = 1e-3
 """Rounding error of a packet's time (s): the engine counts whole picoseconds."""

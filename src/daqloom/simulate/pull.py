@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import pull_rules
-from daqloom.scenario.models import Scenario
+from daqloom.configuration.rules import pull_rules
 from daqloom.scenario.quantities import TIME
+from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
-from daqloom.simulate.faulted import incomplete
+from daqloom.simulate.fault_course import incomplete
 from daqloom.simulate.faults import set_run_control
 from daqloom.simulate.system_config import set_system
-from daqloom.topology.system import FabricSystem
+from daqloom.topology.system.system import FabricSystem
 
 FEW_EVENTS = 20
 ENOUGH_EVENTS = 100

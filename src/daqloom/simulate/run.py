@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from daqloom import _engine
-from daqloom.metrics import with_unit
-from daqloom.result import Result, StoppedError
+from daqloom.results.metrics import with_unit
+from daqloom.results.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.parts import regroups
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.parts import regroups
 from daqloom.simulate import SimulationError, latency
 from daqloom.simulate.daqpipe import DaqpipeRun
 from daqloom.simulate.ethernet import class_warnings, ethernet_metrics, ethernet_ports
-from daqloom.simulate.faulted import Course, losses, packets_lost
+from daqloom.simulate.fault_course import Course, losses, packets_lost
 from daqloom.simulate.flow_traffic import flow_metrics, flow_warnings
 from daqloom.simulate.flows import FlowsRun
 from daqloom.simulate.infiniband import infiniband_metrics, infiniband_ports
@@ -23,11 +23,11 @@ from daqloom.simulate.memory import check_memory, peak_bytes
 from daqloom.simulate.pull import PullRun
 from daqloom.simulate.shift import ShiftRun
 from daqloom.simulate.transports import transport_metrics
-from daqloom.topology import credit_loops
-from daqloom.topology.load import with_lines
-from daqloom.topology.routes import trace as trace_paths
-from daqloom.topology.routing import IMPORTED
-from daqloom.topology.system import FabricSystem, check_paths, fabric_system
+from daqloom.topology.formats.load import with_lines
+from daqloom.topology.routing import credit_loops
+from daqloom.topology.routing.by_name import IMPORTED
+from daqloom.topology.routing.routes import trace as trace_paths
+from daqloom.topology.system.system import FabricSystem, check_paths, fabric_system
 
 ProtocolRun: TypeAlias = PullRun | ShiftRun | DaqpipeRun | FlowsRun
 Engine: TypeAlias = (
@@ -65,8 +65,9 @@ def simulate(
     other protocols, `write_latency` likewise. Outside racks `ports`: of every output its
     name and bytes sent; on Ethernet packets dropped, after the warm-up; on InfiniBand, over the
     whole run, seconds it waited for credits or the crossbar, packets discarded, and bytes and
-    waiting (for either) of each virtual lane. With `timeline` what
-    figures draw of it, `phases` of linear shifting and `events` of DAQPIPE; see `daqloom.timeline`.
+    waiting (for either) of each virtual lane. With `timeline` the data
+    of its figures, `phases` of linear shifting and `events` of DAQPIPE; see
+    `daqloom.results.timeline`.
 
     Same scenario, seed and version: the same metrics, bit for bit.
 

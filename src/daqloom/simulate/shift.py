@@ -6,14 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import delay_of, shift_rules
-from daqloom.scenario.models import Scenario
-from daqloom.settings import settings
-from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.faulted import incomplete
-from daqloom.simulate.faults import set_run_control, set_schedules
-from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
-from daqloom.timeline import (
+from daqloom.configuration.rules import delay_of, shift_rules
+from daqloom.configuration.settings import settings
+from daqloom.results.timeline import (
     Span,
     barrier_waits,
     phase_columns,
@@ -21,8 +16,13 @@ from daqloom.timeline import (
     spans,
     write_phases,
 )
-from daqloom.topology.schedule import hosts_of
-from daqloom.topology.system import FabricSystem
+from daqloom.scenario.schema.models import Scenario
+from daqloom.simulate.fabric_rates import rates, too_short
+from daqloom.simulate.fault_course import incomplete
+from daqloom.simulate.faults import set_run_control, set_schedules
+from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
+from daqloom.topology.schedule.slots import hosts_of
+from daqloom.topology.system.system import FabricSystem
 
 
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:

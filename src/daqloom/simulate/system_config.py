@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from daqloom import _engine
-from daqloom.rules import delay_of
-from daqloom.scenario.distribution import Distribution
+from daqloom.configuration.rules import delay_of
+from daqloom.configuration.settings import set_fields, settings
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.event import Event
-from daqloom.scenario.models import Scenario
-from daqloom.settings import set_fields, settings
+from daqloom.scenario.schema.distribution import Distribution
+from daqloom.scenario.schema.event import Event
+from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
 from daqloom.simulate.faults import set_link_faults, set_node_faults
 from daqloom.simulate.flow_traffic import flows_of
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
 from daqloom.topology.failures.reroute import Rerouting
-from daqloom.topology.system import FabricSystem
+from daqloom.topology.system.system import FabricSystem
 
 
 def no_frames(captures: Mapping[str, Path]) -> None:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from daqloom import _engine
-from daqloom.scenario.models import Scenario
-from daqloom.scenario.transport import Transport
-from daqloom.settings import settings
+from daqloom.configuration.settings import settings
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.transport import Transport
 
 
 def tcp_config(scenario: Scenario) -> _engine.TcpConfig:

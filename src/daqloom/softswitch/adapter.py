@@ -9,16 +9,17 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from daqloom.measure import MeasureError
-from daqloom.measure.device.adapter import (
+from daqloom.base.words import printable
+from daqloom.control.operator import ask
+from daqloom.device.adapter import (
     AdapterError,
     AdapterOptions,
     FileName,
     PortBuffer,
     PortCount,
 )
-from daqloom.measure.device.credentials import Credentials
-from daqloom.measure.operator import ask
+from daqloom.device.credentials import Credentials
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.status import (
     SWITCH,
     Ask,
@@ -28,7 +29,6 @@ from daqloom.softswitch.status import (
     RingStatus,
     SwitchStatus,
 )
-from daqloom.words import printable
 
 KEYS = {
     "limit_packets": ("packets", ""),

@@ -21,8 +21,8 @@ from MLRsearch import (
 )
 
 from daqloom._switch import Trials
-from daqloom.measure import MeasureError
-from daqloom.scenario.links import WIRE_OVERHEAD_BYTES
+from daqloom.results.errors import MeasureError
+from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 from daqloom.softswitch.energy import Energy
 
 STRETCHED = 0.001

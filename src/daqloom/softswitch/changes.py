@@ -1,7 +1,7 @@
 """What differs between two files of a switch, as steps that the engine takes between two turns."""
 
 from daqloom._switch import EVERY_VLAN, Changes, PortLimits
-from daqloom.settings import settings
+from daqloom.configuration.settings import settings
 from daqloom.softswitch.configure import address_number, entries_of, first_ring, port_number
 from daqloom.softswitch.document import FixedAddress, SwitchFile
 

@@ -17,8 +17,8 @@ from daqloom._switch import (
     SharedMemoryConfig,
     SwitchConfig,
 )
-from daqloom.measure.runs_here import runs_folder
-from daqloom.settings import settings
+from daqloom.configuration.settings import settings
+from daqloom.control.registry import runs_folder
 from daqloom.softswitch.document import MOST_BYTES, Matching, Rule, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 

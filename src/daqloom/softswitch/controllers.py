@@ -2,10 +2,10 @@
 
 from typing import Any, Protocol
 
-from daqloom import plugins
-from daqloom.measure import MeasureError
+from daqloom.base import plugins
+from daqloom.base.words import printable
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.running import RunningSwitch
-from daqloom.words import printable
 
 GROUP = "daqloom.switch_controllers"
 PACKAGE = "daqloom-sdn"

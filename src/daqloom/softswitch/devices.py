@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 
 _INTERFACES = ("iface", "tx_iface", "rx_iface", "rx_iface_in")
 _PCI = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)

@@ -7,7 +7,6 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.names import NodeName
-from daqloom.scenario.part import Number, Part
 from daqloom.scenario.quantities import (
     BitRateOrNone,
     Bytes,
@@ -15,6 +14,7 @@ from daqloom.scenario.quantities import (
     PositiveSeconds,
     Seconds,
 )
+from daqloom.scenario.schema.part import Number, Part
 
 MOST_PORTS = 256
 MOST_RINGS = 65_536

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from daqloom.scenario.document import ABSENT, copy_of, forget, look, put
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.explain import refused
-from daqloom.scenario.overrides import Overrides, option_of, parse
+from daqloom.scenario.file.explain import refused
+from daqloom.scenario.file.overrides import Overrides, option_of, parse
 from daqloom.scenario.toml import read_toml
 from daqloom.softswitch.document import SwitchFile
 

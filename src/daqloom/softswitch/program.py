@@ -14,17 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
-from daqloom.measure.connection import (
-    SOCKET,
-    Certificates,
-    is_loopback,
-    joined,
-    read_certificates,
-    split,
-)
-from daqloom.measure.exporter import Exporter
-from daqloom.measure.runs_here import published, runs_folder
-from daqloom.measure.service import Service
+from daqloom.control.connection import SOCKET, Certificates, read_certificates
+from daqloom.control.exporter import Exporter
+from daqloom.control.registry import published, runs_folder
+from daqloom.control.service import Service
+from daqloom.machine.addresses import is_loopback, join_address, split_address
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.controllers import Controller, controller_type
 from daqloom.softswitch.counters import SwitchCollector
@@ -74,7 +68,7 @@ def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> Swit
 def warnings(control: Control) -> Iterator[str]:
     """Yield a sentence for each address that cannot be reached."""
     address = control.prometheus
-    if address and is_loopback(split(address)[0]) and not _is_up("lo"):
+    if address and is_loopback(split_address(address)[0]) and not _is_up("lo"):
         yield (
             f"control.prometheus = {address} cannot be reached, as lo is down in this network "
             "namespace; `ip link set lo up` mends it"
@@ -129,7 +123,7 @@ class _Program:
         service = Service(
             self, steering=self._steering, certificates=self._certificates, refused=Counter()
         )
-        host, port = split(control.listen)
+        host, port = split_address(control.listen)
         async with AsyncExitStack() as stack:
             # The answer reaches the operator who stopped the switch.
             stack.push_async_callback(service.close, grace_s=GRACE_S)
@@ -138,12 +132,12 @@ class _Program:
             bound = await service.listen(
                 host, port, path, keys=("control.listen", "control.certificates")
             )
-            address = joined(host, bound)
+            address = join_address(host, bound)
             stack.enter_context(published(address, self._steering, kind=SWITCH, socket=path))
             if control.prometheus:
                 collector = SwitchCollector(self._status)
                 fix = "set control.prometheus to an address of this machine and a free port"
-                exporter = Exporter(collector, *split(control.prometheus), fix)
+                exporter = Exporter(collector, *split_address(control.prometheus), fix)
                 stack.callback(exporter.close)
             for each in self._controller_types:
                 controller = each(self._running)

@@ -1,7 +1,7 @@
 """Writes docs/reference/software-switch.md from the models: `python -m
 daqloom.softswitch.reference`."""
 
-from daqloom.scenario.reference import sections
+from daqloom.scenario.file.reference import sections
 from daqloom.softswitch.document import SwitchFile
 
 HEAD = """\

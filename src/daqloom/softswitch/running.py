@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from daqloom._switch import Changes, Switch, SwitchState
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.changes import changes_between
 from daqloom.softswitch.configure import config_of, first_ring, keep_dpdk_apart, ring_names

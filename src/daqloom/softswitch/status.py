@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from daqloom.measure.messages import Count, Message, Text, read
-from daqloom.measure.runs_here import Kind
+from daqloom.control.messages import Count, Message, Text, read
+from daqloom.control.registry import Kind
 from daqloom.softswitch.document import MOST_BYTES
 
 SWITCH = Kind("switch", "switch", ".switch", "daqloom switch run FILE")

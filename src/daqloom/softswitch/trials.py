@@ -1,8 +1,8 @@
 """A switch between two wires in memory, and a generator: what is measured on this machine."""
 
 from daqloom._switch import TrialConfig, Trials
-from daqloom.measure import MeasureError
-from daqloom.settings import settings
+from daqloom.configuration.settings import settings
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.configure import keep_dpdk_apart
 from daqloom.softswitch.sizes import memory_of_a_buffer
 

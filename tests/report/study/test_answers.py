@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from daqloom.cli.console import BAD_INPUT
+from daqloom.cli.console.terminal import BAD_INPUT
 from daqloom.report.study.answers import MOST, answers
-from daqloom.study.bisection import Boundary
-from daqloom.study.file import Study, load_study
-from daqloom.study.program import Task
-from daqloom.study.store import Store
+from daqloom.study.file.bisection import Boundary
+from daqloom.study.file.file import Study, load_study
+from daqloom.study.run.program import Task
+from daqloom.study.store.store import Store
 from support.command import invoke
 from support.small_studies import BRIEF, POINTS, search
 

@@ -13,10 +13,10 @@ from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.study import levels as study_levels
 from daqloom.report.study import surface as study_surface
 from daqloom.report.study.report import findings
-from daqloom.study import return_levels
-from daqloom.study.fits import fits
-from daqloom.study.gev import Gev, maximum_likelihood
-from daqloom.study.levels import levels
+from daqloom.study.conclusions.fits import fits
+from daqloom.study.conclusions.levels import levels
+from daqloom.study.statistics import return_levels
+from daqloom.study.statistics.gev import Gev, maximum_likelihood
 from support.figures import marks
 from support.peak_studies import (
     NEEDED,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from daqloom.report.study import port_wait as study_port_wait
-from daqloom.study.dataset import to_dataset
-from daqloom.study.executor import InProcess
-from daqloom.study.file import load_study
-from daqloom.study.runner import replay, run
-from daqloom.study.store import Store
+from daqloom.study.file.file import load_study
+from daqloom.study.run.dataset import to_dataset
+from daqloom.study.run.executor import InProcess
+from daqloom.study.run.runner import replay, run
+from daqloom.study.store.store import Store
 from support.figures import texts
 
 

@@ -26,13 +26,13 @@ from daqloom.report.study.report import (
     write_report,
     write_reports,
 )
-from daqloom.study.executor import InProcess
-from daqloom.study.file import load_study
-from daqloom.study.kinds import operating_point
-from daqloom.study.points import methods_of, shown_variables
-from daqloom.study.runner import replay, run
-from daqloom.study.store import Store
-from daqloom.topology.loaded import load
+from daqloom.study.file.file import load_study
+from daqloom.study.file.kinds import operating_point
+from daqloom.study.file.points import methods_of, shown_variables
+from daqloom.study.run.executor import InProcess
+from daqloom.study.run.runner import replay, run
+from daqloom.study.store.store import Store
+from daqloom.topology.system.scenarios import load
 from support.command import output, printed
 from support.figures import curves
 from support.study_datasets import (

@@ -13,7 +13,7 @@ from daqloom.report.study.view import (
     step_text,
 )
 from daqloom.study import StudyError
-from daqloom.study.points import (
+from daqloom.study.file.points import (
     axes_of,
     saturated,
     shown_variable,

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daqloom import methods
 from daqloom.analyse.triangles import occupancy
 from daqloom.report import matplotlib_renderer
 from daqloom.report.matplotlib_renderer import highest
-from daqloom.report.system import buffer_figure, comparison, demo, result_figure
+from daqloom.report.system import buffer_figure, demo, result_figure
+from daqloom.report.system import buffer_table as comparison
 from daqloom.report.system.buffer_question import (
     DEEP,
     SHALLOW,
@@ -31,9 +31,10 @@ from daqloom.report.system.buffer_question import (
     switch_of,
 )
 from daqloom.report.system.panels import most_held, share_slower, stacked_events
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.topology.loaded import load, override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
 
 ATLAS = load("atlas-lab")
 
@@ -223,7 +224,7 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
         options["progress"](1.0)
         return simulated(self, event_rate_hz=12e3)
 
-    monkeypatch.setattr("daqloom.methods.simulate", simulate)
+    monkeypatch.setattr("daqloom.study.methods.methods.simulate", simulate)
     console = Console(width=100, record=True, file=io.StringIO())
     demo.run(tmp_path / "demo", console)
 
@@ -257,7 +258,7 @@ def test_one_failing_simulation_ends_the_others(tmp_path, monkeypatch) -> None:
             options["progress"](0.5)  # returns until the main job asks to stop
         return simulated(self)
 
-    monkeypatch.setattr("daqloom.methods.simulate", simulate)
+    monkeypatch.setattr("daqloom.study.methods.methods.simulate", simulate)
     monkeypatch.setattr(demo, "cores", lambda: 2)
     with pytest.raises(RuntimeError, match="out of luck"):
         demo.run(tmp_path / "demo", Console(file=io.StringIO(), force_terminal=True))

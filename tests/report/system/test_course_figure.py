@@ -6,8 +6,8 @@ import pytest
 
 from daqloom.report.figure import Band, Line, Text
 from daqloom.report.system import course_figure, result_figure
-from daqloom.result import Result
-from daqloom.topology.loaded import load
+from daqloom.results.result import Result
+from daqloom.topology.system.scenarios import load
 from support.figures import marks
 
 SERIES = {

@@ -10,10 +10,10 @@ from daqloom.report.figure import Text
 from daqloom.report.system import fabric_figure
 from daqloom.report.system.fabric_layout import lay_out
 from daqloom.topology import TopologyError
-from daqloom.topology.anomalies import anomalies
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Cable, End, Fabric, Node
-from daqloom.topology.load import load_fabric
+from daqloom.topology.fabric.anomalies import anomalies
+from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node
+from daqloom.topology.formats.load import load_fabric
+from daqloom.topology.shapes.clos import folded_clos
 from support.figures import marks, names, texts
 from support.repository import ROOT
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import daqloom
-from daqloom import methods
-from daqloom.output import OutputError
+from daqloom.base.output import OutputError
 from daqloom.report import style
 from daqloom.report.figure import Area, Bars, Figure, Panel, Text
 from daqloom.report.matplotlib_renderer import canvas
@@ -20,14 +19,15 @@ from daqloom.report.system import event_figure, fabric_result_figure, write_late
 from daqloom.report.system.event_figure import Event
 from daqloom.report.system.link_load import blocks, loads
 from daqloom.report.system.phase_figure import MOST_NODES, spread
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
+from daqloom.study.methods import methods
 from daqloom.system import System
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Cable, End, Fabric, Node
-from daqloom.topology.loaded import load
-from daqloom.topology.system import fabric_system
-from daqloom.topology.wiring import NONE
+from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node
+from daqloom.topology.fabric.wiring import NONE
+from daqloom.topology.shapes.clos import folded_clos
+from daqloom.topology.system.scenarios import load
+from daqloom.topology.system.system import fabric_system
 from support.command import record, refusal
 from support.figures import marks, texts, titles
 from support.small_fabrics import metrics, ring, small

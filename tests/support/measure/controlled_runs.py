@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from daqloom._engine import RunPlan
-from daqloom.measure.control import Control
-from daqloom.measure.launch import Launcher, Local
-from daqloom.measure.plan import Plan
-from daqloom.measure.states import Goal, Phase
+from daqloom.control.control import Control
+from daqloom.control.plan import Plan
+from daqloom.control.states import Goal, Phase
+from daqloom.machine.launch import Launcher, Local
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_node.py")))
 HUNG_S = 120.0

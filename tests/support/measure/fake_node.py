@@ -114,8 +114,8 @@ def make(document: Mapping[str, Any], unit: int, run: Any) -> FakeNode:
 
 
 def main() -> None:
-    from daqloom.measure import MeasureError
-    from daqloom.measure.unit_program import run_unit
+    from daqloom.control.unit_program import run_unit
+    from daqloom.results.errors import MeasureError
 
     options = argparse.ArgumentParser()
     options.add_argument("--control", required=True)

@@ -6,15 +6,15 @@ import os
 
 import grpc
 
-from daqloom.measure.admission import PROOF_KEY, Caller
-from daqloom.measure.connection import GREET, JOIN, read_certificates
-from daqloom.measure.control import Control
-from daqloom.measure.launch import ByHand
-from daqloom.measure.messages import (
+from daqloom.control.admission import PROOF_KEY, Caller
+from daqloom.control.connection import GREET, JOIN, read_certificates
+from daqloom.control.control import Control
+from daqloom.control.messages import (
     Configure,
     Hello,
     read_order,
 )
+from daqloom.machine.launch import ByHand
 from support.measure.controlled_runs import HUNG_S, plan
 
 

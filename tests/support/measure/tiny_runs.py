@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from daqloom.scenario.models import Scenario
-from daqloom.topology.loaded import override
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import HUNG_S
 
 MEASURED = {

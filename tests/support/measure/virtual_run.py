@@ -17,11 +17,11 @@ from daqloom._engine import (
     RunPlan,
     SendOrder,
 )
-from daqloom.measure import wire
-from daqloom.measure.messages import Answer, Message, Prepare, Renew, Start
-from daqloom.measure.plan import Plan
-from daqloom.measure.states import Goal, Phase, Standing
-from daqloom.measure.unit import Unit
+from daqloom.control import wire
+from daqloom.control.messages import Answer, Message, Prepare, Renew, Start
+from daqloom.control.plan import Plan
+from daqloom.control.states import Goal, Phase, Standing
+from daqloom.control.unit import Unit
 
 LATENCY_S = 0.002
 BOOT_S = 0.3

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.faults import Faults
-from daqloom.scenario.models import Scenario
+from daqloom.scenario.schema.faults import Faults
+from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.faults import Change, link_changes
-from daqloom.topology.clos import folded_clos
 from daqloom.topology.failures.plan import Outage, fault_plan
 from daqloom.topology.failures.reroute import locally, reroutings, swept
-from daqloom.topology.minimal import equal_cost, minimal, single
-from daqloom.topology.routes import trace
+from daqloom.topology.routing.minimal import equal_cost, minimal, single
+from daqloom.topology.routing.routes import trace
+from daqloom.topology.shapes.clos import folded_clos
 
 TREE = folded_clos("tree", leaves=3, spines=2, links=2, hosts_per_leaf=4, rate_bps=10**11)
 """Hosts 0 to 11, leaves 12 to 14 with hosts at ports 1 to 4 and spines at 5 to 8."""

@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daqloom import methods
 from daqloom.measure.configure import places
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.load import load
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.failures.cables import between_switches, with_broken
+from daqloom.scenario.file.load import load
+from daqloom.study.methods import methods
+from daqloom.topology.fabric.broken_cables import between_switches, with_broken
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.wiring import NONE, wire
 from daqloom.topology.failures.repair import Mended, mend, round_time
-from daqloom.topology.frames import Frames
-from daqloom.topology.max_flow import least_time
-from daqloom.topology.minimal import minimal
-from daqloom.topology.routes import Paths, trace
-from daqloom.topology.schedule import DUMMY, by_port, slots_of
-from daqloom.topology.shift_check import ShiftCheck, check_shift
-from daqloom.topology.spread import NOWHERE, spread
-from daqloom.topology.system import fabric_system
-from daqloom.topology.wiring import NONE, wire
+from daqloom.topology.routing.max_flow import least_time
+from daqloom.topology.routing.minimal import minimal
+from daqloom.topology.routing.routes import Paths, trace
+from daqloom.topology.schedule.frames import Frames
+from daqloom.topology.schedule.shift_check import ShiftCheck, check_shift
+from daqloom.topology.schedule.slots import DUMMY, by_port, slots_of
+from daqloom.topology.schedule.spread import NOWHERE, spread
+from daqloom.topology.shapes.clos import folded_clos
+from daqloom.topology.system.system import fabric_system
 
 
 def tree(leaves: int, hosts_per_leaf: int, spines: int = 10, links: int = 2) -> Fabric:

@@ -11,9 +11,9 @@ from daqloom.measure.configure import places
 from daqloom.measure.run import measure, plan_of
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate.run import simulate
-from daqloom.topology.loaded import load, override
-from daqloom.topology.schedule import DUMMY
-from daqloom.topology.system import FabricSystem, fabric_system
+from daqloom.topology.schedule.slots import DUMMY
+from daqloom.topology.system.scenarios import load, override
+from daqloom.topology.system.system import FabricSystem, fabric_system
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.regrouping import SMALL, fault, members, scenario_of, sums_up
 from support.small_fabrics import small

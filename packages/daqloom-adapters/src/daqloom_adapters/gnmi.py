@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
-from daqloom.measure.device.adapter import AdapterError, PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.words import did_you_mean, natural_key
+from daqloom.base.words import did_you_mean, natural_key
+from daqloom.device.adapter import AdapterError, PortCount
+from daqloom.device.credentials import Credentials
 from daqloom_adapters.gnmi_session import Elements, GnmiOptions, Session
 
 COUNTERS: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {

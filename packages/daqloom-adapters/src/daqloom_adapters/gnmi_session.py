@@ -23,10 +23,10 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from pydantic import AfterValidator, Field
 from pygnmi.spec.v080 import gnmi_pb2 as gnmi
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName
-from daqloom.measure.device.credentials import Credentials
+from daqloom.base.words import printable
+from daqloom.device.adapter import AdapterError, AdapterOptions, FileName
+from daqloom.device.credentials import Credentials
 from daqloom.scenario.files import read_text
-from daqloom.words import printable
 from daqloom_adapters.address import address_identity
 
 LARGEST_FILE_BYTES = 1 << 20

@@ -11,9 +11,9 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from pydantic import AfterValidator, Field
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions
-from daqloom.measure.device.credentials import Credentials
-from daqloom.words import reason_of
+from daqloom.base.words import reason_of
+from daqloom.device.adapter import AdapterError, AdapterOptions
+from daqloom.device.credentials import Credentials
 from daqloom_adapters.deadline import Deadline, within
 
 MOST_PAGE_BYTES = 16 << 20

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from daqloom.measure.device.adapter import AdapterError, PortCount
+from daqloom.device.adapter import AdapterError, PortCount
 from daqloom.scenario.quantities import PositiveSeconds
 from daqloom_adapters.deadline import Deadline
 from daqloom_adapters.http import get

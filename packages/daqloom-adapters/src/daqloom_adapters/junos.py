@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 from lxml import etree
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from daqloom.measure.device.adapter import AdapterError, PortBuffer
-from daqloom.measure.device.credentials import Credentials
+from daqloom.base.words import did_you_mean
+from daqloom.device.adapter import AdapterError, PortBuffer
+from daqloom.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveBytes
-from daqloom.words import did_you_mean
 from daqloom_adapters.netconf import Netconf, NetconfOptions, one_line
 
 EGRESS = "class-of-service shared-buffer egress"

@@ -17,10 +17,10 @@ from ncclient.operations import RaiseMode, TimeoutExpiredError
 from ncclient.transport import AuthenticationError, SessionError, SSHSession, SSHUnknownHostError
 from pydantic import BeforeValidator, Field
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
-from daqloom.measure.device.credentials import Credentials
+from daqloom.base.words import printable, reason_of
+from daqloom.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
+from daqloom.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
-from daqloom.words import printable, reason_of
 from daqloom_adapters.address import address_identity
 from daqloom_adapters.deadline import within
 

@@ -13,9 +13,9 @@ from pydantic import (
     ValidationError,
 )
 
-from daqloom.measure.device.adapter import AdapterError, PortBuffer, PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.words import printable
+from daqloom.base.words import printable
+from daqloom.device.adapter import AdapterError, PortBuffer, PortCount
+from daqloom.device.credentials import Credentials
 from daqloom_adapters.ovsdb import SCHEMA, Ovsdb, OvsdbOptions
 
 MARK = "daqloom-port"

@@ -12,9 +12,9 @@ from ovs.json import Parser, to_string
 from ovs.jsonrpc import Message
 from pydantic import AfterValidator
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
-from daqloom.measure.device.credentials import Credentials
-from daqloom.words import printable, reason_of
+from daqloom.base.words import printable, reason_of
+from daqloom.device.adapter import AdapterError, AdapterOptions, FileName, check_regular
+from daqloom.device.credentials import Credentials
 from daqloom_adapters.address import address_identity
 
 SCHEMA = "Open_vSwitch"

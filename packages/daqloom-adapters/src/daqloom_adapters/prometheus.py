@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from daqloom.measure.device.adapter import AdapterError
-from daqloom.words import did_you_mean
+from daqloom.base.words import did_you_mean
+from daqloom.device.adapter import AdapterError
 from daqloom_adapters.deadline import Deadline
 from daqloom_adapters.http import get
 from daqloom_adapters.series import Name, Sample, Series, SeriesOptions

@@ -8,9 +8,9 @@ from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import Field
 
-from daqloom.measure.device.adapter import AdapterError, PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.words import did_you_mean
+from daqloom.base.words import did_you_mean
+from daqloom.device.adapter import AdapterError, PortCount
+from daqloom.device.credentials import Credentials
 from daqloom_adapters.deadline import Deadline
 from daqloom_adapters.http import HttpOptions
 

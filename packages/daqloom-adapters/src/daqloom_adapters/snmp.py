@@ -28,9 +28,9 @@ from pysnmp.proto.errind import RequestTimedOut
 from pysnmp.proto.rfc1902 import Counter32, Counter64, OctetString
 from pysnmp.proto.rfc1905 import EndOfMibView
 
-from daqloom.measure.device.adapter import AdapterError, AdapterOptions, PortCount
-from daqloom.measure.device.credentials import Credentials
-from daqloom.words import did_you_mean, reason_of
+from daqloom.base.words import did_you_mean, reason_of
+from daqloom.device.adapter import AdapterError, AdapterOptions, PortCount
+from daqloom.device.credentials import Credentials
 from daqloom_adapters.deadline import within
 
 Oid = tuple[int, ...]

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from daqloom.measure.device.adapter import AdapterError, PortBuffer
-from daqloom.measure.device.credentials import Credentials
+from daqloom.base.words import did_you_mean, natural_key
+from daqloom.device.adapter import AdapterError, PortBuffer
+from daqloom.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
-from daqloom.words import did_you_mean, natural_key
 from daqloom_adapters.config_db import (
     Key,
     Row,

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from pygnmi.spec.v080 import gnmi_pb2 as gnmi
 
-from daqloom.measure.device.credentials import Credentials
+from daqloom.device.credentials import Credentials
 
 USER, PASSWORD, TOKEN = "daq", "correct horse", "t0ken-of-tor1"
 CREDENTIALS = Credentials(user=USER, password=PASSWORD)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from daqloom.measure import MeasureError
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.document import Matching, SwitchFile
 
 Datapath = Literal["system", "netdev"]

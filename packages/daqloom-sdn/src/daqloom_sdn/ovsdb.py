@@ -22,12 +22,12 @@ with warnings.catch_warnings():
     import ovs.stream
     from ovs.db import error, idl, schema
 
-from daqloom.measure import MeasureError
+from daqloom.base.words import printable
+from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.softswitch.status import OvsdbStatus, PortStatus
-from daqloom.words import printable
 from daqloom_sdn.supervised import Supervised
 
 SCHEMA = "Open_vSwitch"

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from daqloom.measure import MeasureError
-from daqloom.words import printable
+from daqloom.base.words import printable
+from daqloom.results.errors import MeasureError
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 """Pauses before failed work begins again, doubled with each failure before progress (s)."""

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from daqloom.base.output import write_text
+from daqloom.base.words import counted, duration
 from daqloom.faults.loss import MONTH_H, Cost, Estimate, Way
 from daqloom.faults.loss_record import notes
 from daqloom.faults.network import HOST_LINK
-from daqloom.output import write_text
 from daqloom.report import matplotlib_renderer, style
 from daqloom.report.faults.failure_figure import duration_axis
 from daqloom.report.figure import (
@@ -31,7 +32,6 @@ from daqloom.report.figure import (
     segments,
 )
 from daqloom.report.page import Section, page
-from daqloom.words import counted, duration
 
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.AMBER, style.SKY)
 MOST_BARS = 12

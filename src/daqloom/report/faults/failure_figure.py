@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.base.output import write_text
+from daqloom.base.words import TIMES_S, counted, duration, natural_key, unit_of_time
 from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.failure import Failure
 from daqloom.faults.summary import Variant, distinct
-from daqloom.output import write_text
 from daqloom.report import matplotlib_renderer, style
 from daqloom.report.figure import (
     Area,
@@ -30,7 +31,6 @@ from daqloom.report.figure import (
     row_names,
 )
 from daqloom.report.page import Section, page
-from daqloom.words import TIMES_S, counted, duration, natural_key, unit_of_time
 
 COLOURS = (style.SKY, style.ORANGE, style.BLUE)
 MOST_BARS = 20

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from daqloom.report import style
-from daqloom.study import unbounded
-from daqloom.study.axis import dimension_of_key
-from daqloom.study.bisection import Boundary
-from daqloom.study.file import Search, Study
-from daqloom.study.program import Task
+from daqloom.study.file import search_bounds as unbounded
+from daqloom.study.file.axis import dimension_of_key
+from daqloom.study.file.bisection import Boundary
+from daqloom.study.file.file import Search, Study
+from daqloom.study.run.program import Task
 
 MOST = 40
 """Lines; the report has all points."""

@@ -11,7 +11,8 @@ import numpy as np
 from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Figure, Legend, Line, Mark, Panel, dots, segments
 from daqloom.report.study import view
-from daqloom.study import StudyError, points
+from daqloom.study import StudyError
+from daqloom.study.file import points
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset

@@ -28,9 +28,9 @@ from daqloom.report.figure import (
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
-from daqloom.study.levels import USUAL, LeftOut, Levels, PointLevels, levels
-from daqloom.study.points import NEEDED, PEAK, axes_of, is_numeric, operating_point
-from daqloom.study.return_levels import describe
+from daqloom.study.conclusions.levels import USUAL, LeftOut, Levels, PointLevels, levels
+from daqloom.study.file.points import NEEDED, PEAK, axes_of, is_numeric, operating_point
+from daqloom.study.statistics.return_levels import describe
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -12,7 +12,9 @@ import numpy as np
 from daqloom.report import style
 from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, Rule, Text, dots
 from daqloom.report.study import view
-from daqloom.study import StudyError, points, unbounded
+from daqloom.study import StudyError
+from daqloom.study.file import points
+from daqloom.study.file import search_bounds as unbounded
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset

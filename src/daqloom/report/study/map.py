@@ -12,7 +12,8 @@ import numpy as np
 from daqloom.report import style
 from daqloom.report.figure import Bars, Cells, ColourBar, Figure, Mark, Panel, Scale, Text, dots
 from daqloom.report.study import view
-from daqloom.study import StudyError, points
+from daqloom.study import StudyError
+from daqloom.study.file import points
 
 if TYPE_CHECKING:
     from xarray import Dataset

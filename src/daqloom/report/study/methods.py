@@ -12,8 +12,8 @@ from daqloom.report.figure import Axis, Band, Figure, Legend, Line, Mark, Panel,
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
-from daqloom.study.agreement import LOW_LOAD, SATURATION, Agreement, Load, agreements
-from daqloom.study.points import axes_of, is_numeric, shown_variable
+from daqloom.study.conclusions.agreement import LOW_LOAD, SATURATION, Agreement, Load, agreements
+from daqloom.study.file.points import axes_of, is_numeric, shown_variable
 
 if TYPE_CHECKING:
     from xarray import Dataset

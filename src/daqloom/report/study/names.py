@@ -12,7 +12,7 @@ from daqloom.report import style
 from daqloom.report.figure import Axis, Figure, Legend, Mark, Panel, Text, dots, in_grid, row_names
 from daqloom.report.study import view
 from daqloom.report.study.table import unbounded_words
-from daqloom.study import points
+from daqloom.study.file import points
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -13,8 +13,8 @@ from daqloom.report.study import table as study_table
 from daqloom.report.study import view
 from daqloom.report.study.finding import Finding
 from daqloom.report.study.lines import search_caption
-from daqloom.study import points
-from daqloom.study.attributes import attribute
+from daqloom.study.file import points
+from daqloom.study.file.attributes import attribute
 
 if TYPE_CHECKING:
     from xarray import Dataset

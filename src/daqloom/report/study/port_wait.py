@@ -10,7 +10,7 @@ from daqloom.report import style
 from daqloom.report.figure import Axis, Figure, Legend, Line, Panel, dots
 from daqloom.report.study.finding import NOTHING, Finding
 from daqloom.report.study.view import key_name, step_text
-from daqloom.study.points import axes_of
+from daqloom.study.file.points import axes_of
 
 if TYPE_CHECKING:
     from xarray import Dataset

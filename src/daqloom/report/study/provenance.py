@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from daqloom.result import Result
-from daqloom.study.store import Store
-from daqloom.study.store_record import Session
+from daqloom.results.result import Result
+from daqloom.study.store.record import Session
+from daqloom.study.store.store import Store
 
 Rows = list[tuple[str, str]]
 

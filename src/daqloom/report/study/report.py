@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.output import write_text, written_whole
+from daqloom.base.output import write_text, written_whole
 from daqloom.report import matplotlib_renderer
 from daqloom.report.study import levels as study_levels
 from daqloom.report.study import methods as study_methods
@@ -22,8 +22,8 @@ from daqloom.report.study.map import heat_map, heat_map_caption
 from daqloom.report.study.names import axis_of_names, names, names_caption
 from daqloom.report.study.page import Reported
 from daqloom.report.study.view import key_name, roles, variable_name
-from daqloom.study.dataset import to_parquet
-from daqloom.study.points import axes_of, methods_of, plane_of, shown_variables
+from daqloom.study.file.points import axes_of, methods_of, plane_of, shown_variables
+from daqloom.study.run.dataset import to_parquet
 
 if TYPE_CHECKING:
     from xarray import Dataset

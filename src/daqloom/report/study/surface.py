@@ -13,8 +13,8 @@ from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, dots,
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
-from daqloom.study.fits import Fit, Predicted, fits, fitted_axes
-from daqloom.study.points import ABOVE, EVENT_KEYS, axes_of, operating_point
+from daqloom.study.conclusions.fits import Fit, Predicted, fits, fitted_axes
+from daqloom.study.file.points import ABOVE, EVENT_KEYS, axes_of, operating_point
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -13,8 +13,9 @@ import numpy as np
 
 from daqloom.report.study import view
 from daqloom.report.study.finding import NOTHING
-from daqloom.scenario.switches import DEFAULTS
-from daqloom.study import points, unbounded
+from daqloom.scenario.schema.switches import DEFAULTS
+from daqloom.study.file import points
+from daqloom.study.file import search_bounds as unbounded
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset

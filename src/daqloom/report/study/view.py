@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daqloom.metrics import described, label
+from daqloom.base.words import key_in_words
 from daqloom.report import style
 from daqloom.report.figure import Axis, Dash, Figure, Panel, in_grid
-from daqloom.scenario.switches import LEVELS
+from daqloom.results.metrics import described, label
+from daqloom.scenario.schema.switches import LEVELS
 from daqloom.study import StudyError
-from daqloom.study.points import axes_of, is_numeric, operating_point, spread
-from daqloom.words import key_in_words
+from daqloom.study.file.points import axes_of, is_numeric, operating_point, spread
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset

@@ -7,7 +7,7 @@ from dataclasses import replace
 from daqloom.report import style
 from daqloom.report.figure import Figure, Panel
 from daqloom.report.page import Section, page
-from daqloom.report.system import comparison
+from daqloom.report.system import buffer_table as comparison
 from daqloom.report.system.buffer_question import SHALLOW, BufferQuestion
 from daqloom.report.system.panels import latency, triangles, whole_run
 from daqloom.report.system.result_figure import panel_sections

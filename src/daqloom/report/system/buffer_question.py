@@ -7,7 +7,7 @@ from daqloom.analyse.peak import exact
 from daqloom.analyse.system import System
 from daqloom.analyse.triangles import Triangle
 from daqloom.report.style import BLUE, GREEN, ORANGE, PURPLE
-from daqloom.result import Result
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 
 

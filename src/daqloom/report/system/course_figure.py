@@ -9,14 +9,14 @@ from daqloom.report import style
 from daqloom.report.figure import Axis, Band, Figure, Line, Mark, Panel, Rule, Text
 
 if TYPE_CHECKING:
-    from daqloom.result import Result
+    from daqloom.results.result import Result
 
 MOST_NAMED = 24
 """Most faults whose names fit above the figure."""
 
 
 def figure(result: Result) -> Figure:
-    """Return the series of `daqloom.course` as a figure."""
+    """Return the series of `daqloom.results.course` as a figure."""
     throughput, members = (result.series[name] for name in ("throughput", "members"))
     until_s = max([*throughput["end_s"], *members["time_s"], 0.0])
     faults = result.series.get("faults", {})

@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom import methods
 from daqloom.analyse.system import System
-from daqloom.output import write_text
+from daqloom.base.output import write_text
 from daqloom.report import matplotlib_renderer
-from daqloom.report.system import buffer_figure, comparison
+from daqloom.report.system import buffer_figure
+from daqloom.report.system import buffer_table as comparison
 from daqloom.report.system.buffer_question import (
     DEEP,
     SHALLOW,
@@ -31,7 +31,8 @@ from daqloom.report.system.buffer_question import (
     Switch,
     regular_events,
 )
-from daqloom.topology.loaded import load, override
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daqloom.base.words import natural_key
 from daqloom.report import style
 from daqloom.report.figure import Bars, Mark, Panel, Rule
 from daqloom.report.system.phase_figure import Bar, Timeline, spread
-from daqloom.words import natural_key
 
 MOST_LANES = 64
 LANE = 7.5

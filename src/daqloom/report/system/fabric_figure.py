@@ -12,8 +12,8 @@ import numpy as np
 from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Dash, Figure, Legend, Line, Mark, Panel, Text
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
-from daqloom.topology.anomalies import Anomaly, anomalies
-from daqloom.topology.fabric import Fabric
+from daqloom.topology.fabric.anomalies import Anomaly, anomalies
+from daqloom.topology.fabric.fabric import Fabric
 
 Ends: TypeAlias = tuple[Touch, Touch]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from daqloom.topology import TopologyError
-from daqloom.topology.anomalies import Anomaly
-from daqloom.topology.fabric import End, Fabric
-from daqloom.topology.levels import tree_levels
+from daqloom.topology.fabric.anomalies import Anomaly
+from daqloom.topology.fabric.fabric import End, Fabric
+from daqloom.topology.fabric.levels import tree_levels
 
 FONT = 7.5
 LETTER = 0.64 * FONT

@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from daqloom.metrics import label, unit_of
 from daqloom.report import style
 from daqloom.report.figure import Figure, Panel, Text
 from daqloom.report.system import event_figure, link_load_map, phase_figure, write_latency
 from daqloom.report.system.link_load import loads
 from daqloom.report.system.link_load_map import plural
+from daqloom.results.metrics import label, unit_of
 from daqloom.simulate.fabric_rates import BUILT_AT_ONCE
-from daqloom.topology.levels import level_name, tree_levels
-from daqloom.topology.system import fabric_system
+from daqloom.topology.fabric.levels import level_name, tree_levels
+from daqloom.topology.system.system import fabric_system
 
 if TYPE_CHECKING:
-    from daqloom.result import Result
+    from daqloom.results.result import Result
     from daqloom.scenario import Scenario
-    from daqloom.topology.system import FabricSystem
+    from daqloom.topology.system.system import FabricSystem
 
 WIDTH = 1040.0
 MARGIN = 24.0

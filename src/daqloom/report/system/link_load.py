@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.output import OutputError
-from daqloom.result import Result
-from daqloom.topology.fabric import Cable, End, Fabric, natural_order
-from daqloom.topology.levels import HOST, level_name, node_levels
-from daqloom.topology.wiring import NONE
+from daqloom.base.output import OutputError
+from daqloom.results.result import Result
+from daqloom.topology.fabric.fabric import Cable, End, Fabric, natural_order
+from daqloom.topology.fabric.levels import HOST, level_name, node_levels
+from daqloom.topology.fabric.wiring import NONE
 
 DENSE = 0.5
 """Columns are ports or switches by name where so many of a table's cells hold a cable."""

@@ -12,10 +12,10 @@ from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Cells, Legend, Mark, Panel, Rule, Scale, Text, dots
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, shortened
 from daqloom.report.system.link_load import Block, Loads, Table, blocks
-from daqloom.topology.wiring import NONE
+from daqloom.topology.fabric.wiring import NONE
 
 if TYPE_CHECKING:
-    from daqloom.topology.fabric import Fabric
+    from daqloom.topology.fabric.fabric import Fabric
 
 Grid = NDArray[np.int32]
 """Links by row and column of a table."""

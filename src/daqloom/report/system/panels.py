@@ -14,8 +14,8 @@ from daqloom.report.figure import Area, Axis, Legend, Line, Mark, Panel, Rule
 if TYPE_CHECKING:
     from daqloom.analyse.triangles import Triangle
     from daqloom.report.system.buffer_question import Regular, Run, Switch
-    from daqloom.result import Result
-    from daqloom.study.compare import Comparison
+    from daqloom.results.result import Result
+    from daqloom.study.methods.compare import Comparison
 
 XY = tuple[NDArray[np.float64], NDArray[np.float64]]
 RTO_S = 0.2

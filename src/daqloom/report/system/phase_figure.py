@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daqloom.base.words import natural_key
 from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Legend, Mark, Panel
 from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
-from daqloom.words import natural_key
 
 MOST_NODES = 32
 ROW = 12.0

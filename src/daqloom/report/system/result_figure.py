@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.metrics import Parts
-from daqloom.output import OutputError, write_text
+from daqloom.base.output import OutputError, write_text
 from daqloom.report import matplotlib_renderer, style
 from daqloom.report.figure import Figure, Panel, in_grid
 from daqloom.report.page import Section, page
 from daqloom.report.system import course_figure
 from daqloom.report.system.buffer_question import Run, regular_events, switch_of
 from daqloom.report.system.panels import comparison, latency, triangles, whole_run
+from daqloom.results.metrics import Parts
 from daqloom.scenario import Scenario
-from daqloom.scenario.parts import parts_of
+from daqloom.scenario.schema.parts import parts_of
 
 if TYPE_CHECKING:
-    from daqloom.result import Result
-    from daqloom.study.compare import Comparison
+    from daqloom.results.result import Result
+    from daqloom.study.methods.compare import Comparison
 
 PICTURED = 1.8
 """Length of the picture of regular events, in lengths of one event: then they have settled."""

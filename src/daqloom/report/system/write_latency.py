@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daqloom.report import style
 from daqloom.report.figure import Area, Axis, Panel, Text
 from daqloom.report.system.fabric_layout import FONT
-from daqloom.result import Number
+from daqloom.results.result import Number
 
 BINS = 60
 WIDE = 100.0

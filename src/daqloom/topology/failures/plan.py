@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from daqloom.base.words import did_you_mean
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.faults import Fault, Faults
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.failures.cables import between_switches
-from daqloom.words import did_you_mean
+from daqloom.scenario.schema.faults import Fault, Faults
+from daqloom.topology.fabric.broken_cables import between_switches
+from daqloom.topology.fabric.fabric import Fabric
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.frames import Frames
-from daqloom.topology.routes import Routes, trace
-from daqloom.topology.schedule import DUMMY, Slots, hosts_of
-from daqloom.topology.shift_check import check_shift
-from daqloom.topology.spread import NOWHERE, spread
-from daqloom.topology.wiring import wire
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.wiring import wire
+from daqloom.topology.routing.routes import Routes, trace
+from daqloom.topology.schedule.frames import Frames
+from daqloom.topology.schedule.shift_check import check_shift
+from daqloom.topology.schedule.slots import DUMMY, Slots, hosts_of
+from daqloom.topology.schedule.spread import NOWHERE, spread
 
 Ints = NDArray[np.int64]
 

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from daqloom.scenario.network import Network
-from daqloom.topology.cabled import tables_of
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.failures.cables import without
+from daqloom.scenario.schema.network import Network
+from daqloom.topology.fabric.broken_cables import without
+from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.failures.plan import FaultPlan
 from daqloom.topology.failures.repair import mend
-from daqloom.topology.minimal import EqualCost, equal_cost, single
-from daqloom.topology.routing import routing
-from daqloom.topology.schedule import Slots
+from daqloom.topology.routing.by_name import routing
+from daqloom.topology.routing.minimal import EqualCost, equal_cost, single
+from daqloom.topology.schedule.slots import Slots
+from daqloom.topology.shapes.shape import tables_of
 
 
 class Order(NamedTuple):

@@ -3,11 +3,11 @@
 import numpy as np
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.models import Scenario
-from daqloom.topology.fabric import Fabric
-from daqloom.topology.placement_table import units_by_host
-from daqloom.topology.schedule import DUMMY, Slots, all_hosts, by_port, slots_of
-from daqloom.topology.wiring import Wiring, wire
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.wiring import Wiring, wire
+from daqloom.topology.formats.placement_table import units_by_host
+from daqloom.topology.schedule.slots import DUMMY, Slots, all_hosts, by_port, slots_of
 
 
 def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int) -> Slots:

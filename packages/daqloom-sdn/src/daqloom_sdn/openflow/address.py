@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from daqloom.measure import MeasureError
-from daqloom.measure.connection import is_loopback, split
+from daqloom.base.words import reason_of
+from daqloom.machine.addresses import is_loopback, split_address
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.devices import locked_as
-from daqloom.words import reason_of
 
 DEFAULT_PORT = 6653
 PROBE_S = 2.0
@@ -44,9 +44,9 @@ def address_of(text: str) -> Address:
         return Address(kind, path=rest)
     if kind in ("tcp", "ssl"):
         has_port = ":" in rest.rpartition("]")[2] if "[" in rest else ":" in rest
-        return Address(kind, *split(rest if has_port else f"{rest}:{DEFAULT_PORT}"))
+        return Address(kind, *split_address(rest if has_port else f"{rest}:{DEFAULT_PORT}"))
     number, _, host = rest.partition(":")
-    host, port = split(f"{host or '127.0.0.1'}:{number or DEFAULT_PORT}")
+    host, port = split_address(f"{host or '127.0.0.1'}:{number or DEFAULT_PORT}")
     if kind == "ptcp" and not is_loopback(host):
         raise MeasureError(
             f'control.openflow = "{text[:80]}" is reachable from other machines, and OpenFlow over '

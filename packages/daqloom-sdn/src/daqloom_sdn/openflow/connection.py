@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daqloom.measure import MeasureError
-from daqloom.measure.connection import CONTROL, joined
+from daqloom.base.words import reason_of
+from daqloom.control.connection import CONTROL
+from daqloom.machine.addresses import join_address
+from daqloom.results.errors import MeasureError
 from daqloom.softswitch.devices import process_and_user
 from daqloom.softswitch.running import RunningSwitch
-from daqloom.words import reason_of
 from daqloom_sdn.openflow.address import Address, address_of, context_of, listener_at
 from daqloom_sdn.openflow.datapath import Datapath
 from daqloom_sdn.openflow.session import HungUpError, Session
@@ -121,7 +122,7 @@ async def _listen(
                 accepted.serve, host, port, ssl=context, ssl_handshake_timeout=limit_s
             )
     except OSError as error:
-        where = address.path or joined(address.host, address.port)
+        where = address.path or join_address(address.host, address.port)
         raise MeasureError(
             f"control.openflow: the switch cannot listen at {where}: {reason_of(error)}; give "
             "another address"

@@ -1,0 +1,1 @@
+"""Closed forms of an event builder on a fabric."""

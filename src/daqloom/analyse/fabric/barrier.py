@@ -1,0 +1,124 @@
+"""The cost of a barrier, from its messages.
+
+When steps follow each other, a node that is released late enters the next barrier late. So a step
+lasts as long as the longest path from one release by the champion to the next: down the tree to a
+node, its writes, and its report up again (the cycle mean of a max-plus system with one node on all
+cycles). For N equal nodes, N a power of two, that gives
+
+    centralised    2·m + (N − 2)·o
+    tournament     2·m·⌈log₂ N⌉
+    dissemination  m·⌈log₂ N⌉
+    ideal          0
+
+Nodes that wait for their neighbours only (`neighbour`) have no step in common: only their messages
+count here.
+
+(`docs/explanation/infiniband-model.md`). The barriers are those of
+`engine/protocol/schedule/barrier.hpp`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.analyse.fabric.messages import Messages
+
+Times = NDArray[np.float64]
+Switches = Callable[[int, int], int]
+"""Switches on the path between two nodes."""
+
+
+CLOSING = "closing"
+"""`neighbour` where builder units keep all in order: the first of a group tells the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Times (s) by node, shape (nodes,), in the order of the slots."""
+
+    released_s: Times
+    """Time from the champion's release until a node learns of its own."""
+    begins_s: Times
+    """Time until its processor has forwarded releases and begins the next phase."""
+    report_s: Times
+    """Time from a node's entry, if it is the last one, until the champion can release."""
+    messages: NDArray[np.int64]
+    """Messages that a node sends and receives."""
+
+    @property
+    def cost_s(self) -> float:
+        """Time that the barrier adds to a step of equal nodes."""
+        return float((self.begins_s + self.report_s).max())
+
+
+def barriers_of(
+    kind: str, groups: Sequence[NDArray[np.intp]], messages: Messages, switches: Switches
+) -> Barrier:
+    """Return the barriers of groups of nodes, which together are all nodes, each on its own."""
+    nodes = sum(len(group) for group in groups)
+    released_s, begins_s, report_s = np.zeros((3, nodes))
+    whole = Barrier(released_s, begins_s, report_s, np.zeros(nodes, np.int64))
+    for group in groups:
+        members = group.tolist()
+
+        def between(one: int, other: int, members: list[int] = members) -> int:
+            return switches(members[one], members[other])
+
+        part = barrier(kind, len(members), messages, between)
+        whole.released_s[group] = part.released_s
+        whole.begins_s[group] = part.begins_s
+        whole.report_s[group] = part.report_s
+        whole.messages[group] = part.messages
+    return whole
+
+
+def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Barrier:
+    """Return the barrier that `building.barrier` names."""
+    if kind in ("centralised", "tournament"):
+        return _tree(kind == "centralised", nodes, messages, switches)
+    if kind == "dissemination":
+        return _dissemination(nodes, messages, switches)
+    nothing = np.zeros(nodes)
+    count = np.zeros(nodes, np.int64)
+    if kind == "neighbour" and nodes > 1:
+        count += 2
+    if kind == CLOSING and nodes > 1:
+        count[[0, -1]] = 1
+    return Barrier(nothing, nothing, nothing, count)
+
+
+def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Barrier:
+    """Reports go up, the release comes down; who has several below releases the largest subtree
+    first, o apart. Reports do not wait for each other: releases are as far apart as they."""
+    cost_s = messages.cost_s
+    parents = [0 if star else node & (node - 1) for node in range(nodes)]
+    children: list[list[int]] = [[] for _ in range(nodes)]
+    for node in range(1, nodes):
+        children[parents[node]].append(node)
+    released_s, report_s = np.zeros(nodes), np.zeros(nodes)
+    for node in range(nodes):
+        first_largest = children[node] if star else children[node][::-1]
+        for place, child in enumerate(first_largest):
+            way_s = messages.sent_s(messages.control, switches(node, child))
+            released_s[child] = released_s[node] + place * cost_s + way_s
+            report_s[child] = report_s[node] + way_s
+    below = np.array([len(each) for each in children])
+    sent = 2 * (below + 1)
+    sent[0] -= 2
+    return Barrier(released_s, released_s + below * cost_s, report_s, sent)
+
+
+def _dissemination(nodes: int, messages: Messages, switches: Switches) -> Barrier:
+    """⌈log₂ N⌉ rounds, in each of which everybody tells somebody and is told; as nodes wait for
+    each other in turn, a round takes what its messages take on average."""
+    rounds = (nodes - 1).bit_length()
+    ways_s = [
+        messages.sent_s(messages.control, switches(node, (node + (1 << k)) % nodes))
+        for k in range(rounds)
+        for node in range(nodes)
+    ]
+    nothing = np.zeros(nodes)
+    all_s = np.full(nodes, sum(ways_s) / nodes)
+    return Barrier(nothing, nothing, all_s, np.full(nodes, 2 * rounds))

@@ -1,0 +1,235 @@
+"""DAQPIPE: the rate at which the first of its parts saturates.
+
+Builders are not kept in step, so they contend for readout units, for which there is no closed
+form: these are bounds. With one credit and one parallel send, the latency of an event is the sum
+of its messages (`DaqpipeSystem.OneCredit…`), as long as there is no contention.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.analyse.answer import Answer, Condition
+from daqloom.analyse.fabric.link import OnWire
+from daqloom.analyse.fabric.messages import OFFSET_BYTES
+from daqloom.analyse.fabric.slowest import Times
+from daqloom.analyse.fabric.view import View, rates_of
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.schedule.slots import hosts_of, slots_of
+from daqloom.topology.system.system import mfp_bytes, unit_slots
+
+
+@dataclass(frozen=True)
+class Pipe(View):
+    """A scenario of DAQPIPE as the closed forms see it. An event here is a fragment of each readout
+    unit: `packing` collisions. Rates are a second, all builder units together. R readout units, B
+    builder units, c credits, s parallel sends."""
+
+    @cached_property
+    def readouts(self) -> NDArray[np.int32]:
+        """Hosts of the readout units; the event manager is with the first."""
+        return self._units[0]
+
+    @cached_property
+    def builders(self) -> NDArray[np.int32]:
+        """Hosts of the builder units. Raises ScenarioError where there is none."""
+        hosts = self._units[1]
+        if not len(hosts):
+            raise ScenarioError(
+                f"{self.scenario.name} has one node and builders.folded = false; expected at least "
+                "two, one to read out and one to build"
+            )
+        return hosts
+
+    @cached_property
+    def _units(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        readouts, builders = unit_slots(self.scenario, self.traffic.slots)
+        return slots_of(hosts_of(readouts)), slots_of(hosts_of(builders))
+
+    @cached_property
+    def fragments(self) -> NDArray[np.int64]:
+        """(readouts,): mean size of a fragment (bytes), all streams of a node together."""
+        sizes = np.array(mfp_bytes(self.scenario, len(self.traffic.hosts)), np.int64)
+        total: NDArray[np.int64] = sizes.reshape(len(self.readouts), -1).sum(axis=1)
+        return total
+
+    @cached_property
+    def remote(self) -> NDArray[np.bool_]:
+        """(builders, readouts): whether they are on different nodes."""
+        remote: NDArray[np.bool_] = self.builders[:, None] != self.readouts[None, :]
+        return remote
+
+    @cached_property
+    def on_wire(self) -> list[OnWire]:
+        """The fragments as messages."""
+        return [self.link.message(size) for size in self.fragments.tolist()]
+
+    @cached_property
+    def request(self) -> OnWire:
+        """A request, which names a place in memory."""
+        return self.link.message(self.scenario.building.control_size + OFFSET_BYTES)
+
+    @cached_property
+    def wire_s(self) -> Times:
+        """(readouts,): time of a fragment on its readout unit's link, other packets for it
+        included.
+
+        The acknowledge of the request, and updates for request and acknowledge; on a node with both
+        units also the acknowledge of a fragment, a request, and updates for what comes of these.
+        """
+        other = self.link.acknowledge.bytes + 2 * self.link.update
+        if not self.scenario.folded:
+            bare = np.array([float(fragment.bytes) for fragment in self.on_wire])
+            return 8 * (bare + other) / self.link.rate_bps
+        other += self.link.acknowledge.bytes + self.request.bytes + self.link.update
+        both = np.array([self.link.wire_s(fragment) for fragment in self.on_wire])
+        return both + self.link.bytes_s(other)
+
+    @cached_property
+    def told_s(self) -> Times:
+        """(builders,): time of an assignment or a report between a builder unit and the manager."""
+        switches = self._switches(self.readouts[:1])[:, 0]
+        told_s = self.messages.sent_s(self.messages.control, switches)
+        return np.where(self.remote[:, 0], told_s, 0.0)
+
+    @cached_property
+    def collected_s(self) -> Times:
+        """(builders,): the least time from the request for the first fragment of an event until
+        the last one is there.
+
+        Each fragment takes a request and its own way, s of them at a time. All take their time of
+        the builder unit's link, one after the other, besides what one takes before and behind it.
+        Pushed, all requests go at once, o apart. What stays within a node takes the time of a copy.
+        """
+        rate = self.scenario.hosts.local_rate
+        alone_s = self.link.bytes_s(1) * np.array([float(each.bytes) for each in self.on_wire])
+        switches = self._switches(self.readouts)
+        largest = max(self.on_wire, key=lambda each: each.bytes)
+        sent_s = self.messages.sent_s(largest, switches) + alone_s - alone_s.max()
+        copies_s = 8 * self.fragments / rate if rate else np.zeros(len(self.fragments))
+        trips_s = np.where(
+            self.remote, self.messages.sent_s(self.request, switches) + sent_s, copies_s
+        )
+        link_s = np.where(self.remote, alone_s, 0.0)
+        others_s = np.where(self.remote, trips_s - link_s, np.inf).min(axis=1)
+        all_s = np.where(np.isfinite(others_s), link_s.sum(axis=1) + others_s, copies_s.max())
+        if self.scenario.building.mode == "pull":
+            least_s: Times = trips_s.sum(axis=1) / self.scenario.building.parallel_sends
+        else:
+            posts = np.maximum(self.remote.sum(axis=1) - 1, 0)
+            least_s = posts * self.messages.cost_s + trips_s.min(axis=1)
+        longest_s: Times = np.maximum(all_s, least_s)
+        return longest_s
+
+    def busy_s(self) -> dict[str, float]:
+        """Busy time of each part per event; the longest bounds the rate.
+
+        `parallel_events` is Little's law: c events at a time of each builder unit, each for as long
+        as it takes at least; pushed, readout units have c · s fragments on their way at most. In
+        time slots an event takes R − 1 of them, the last fragment of one and the first of the next
+        share one. `fabric_link` takes all builder units to build as many events; where links are
+        not loaded alike, the event manager gives more to those that are faster.
+        """
+        link, building, hosts = self.link, self.scenario.building, self.scenario.hosts
+        rate, credits_s = self.scenario.event.rate, [*map(link.credits_s, self.on_wire)]
+        builders, away = len(self.builders), self.remote.mean(axis=0)
+        held_s = 2 * self.told_s + self.collected_s + self.scenario.builders.processing_mean
+        busy = {
+            "host_link": self._of_busiest_link(self.wire_s),
+            "fabric_link": self.traffic.busiest_s(self.readouts, self.builders, self.wire_s)
+            / builders,
+            "link_credits": self._of_busiest_link(np.array(credits_s)),
+            "processor": hosts.message_cost * self._of_busiest_node(),
+            "time_slots": max(1, len(self.readouts) - 1)
+            * building.slot
+            / (builders * building.credits),
+        }
+        if held_s.min() > 0:
+            busy["parallel_events"] = 1 / (building.credits * float((1 / held_s).sum()))
+        if hosts.pcie_rate:
+            busy["pcie"] = self._of_busiest_link(8 * self.fragments / hosts.pcie_rate)
+        if hosts.memory_rate:
+            passes_s = 8 * hosts.memory_passes * self.fragments / hosts.memory_rate
+            busy["memory"] = float(self._of_hosts(passes_s).max())
+        if building.mode == "push":
+            busy["parallel_sends"] = float((away * self._in_flight_s()).max())
+            busy["parallel_sends"] /= building.credits * building.parallel_sends
+        if rate:
+            busy["source"] = self.scenario.event.packing / rate
+        return busy
+
+    @property
+    def letters(self) -> float:
+        """Messages of an event between nodes: assignment, report, requests, fragments."""
+        return float(2 * self.remote[:, 0].mean() + 2 * self.remote.mean(axis=0).sum())
+
+    def _switches(self, hosts: NDArray[np.int32]) -> Times:
+        """(builders, hosts): switches on the path between a builder unit's node and others."""
+        leaf = self.traffic.paths.wiring.leaf[self.builders]
+        return self.traffic.switches[leaf[:, None], hosts[None, :]].astype(np.float64)
+
+    def _of_busiest_link(self, fragment_s: Times) -> float:
+        """Time per event of the most loaded host's cable, either direction."""
+        return max(float(way_s.max()) for way_s in self._ways(fragment_s))
+
+    def _of_hosts(self, fragment_s: Times) -> Times:
+        """(hosts): time per event of each host, both directions together."""
+        up_s, down_s = self._ways(fragment_s)
+        return up_s + down_s if self.scenario.folded else np.concatenate([up_s, down_s])
+
+    def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
+        """Of fragments sent by each readout unit, and had by each builder unit, in an event."""
+        up_s: Times = self.remote.mean(axis=0) * fragment_s
+        down_s: Times = self.remote @ fragment_s / len(self.builders)
+        return up_s, down_s
+
+    def _of_busiest_node(self) -> float:
+        """Messages per event of the node with most of them; those to itself do not count."""
+        readout = 2 * self.remote.mean(axis=0)  # requests taken in, fragments sent
+        readout[0] += 2 * self.remote[:, 0].mean()  # assignments sent, reports taken in
+        builder = 2 * (self.remote.sum(axis=1) + self.remote[:, 0]) / len(self.builders)
+        if not self.scenario.folded:
+            return max(float(readout.max()), float(builder.max()))
+        return float((readout + builder).max())
+
+    def _in_flight_s(self) -> Times:
+        """(readouts,): least time from a write to its completion at the sender."""
+        near = np.where(self.remote, self._switches(self.readouts), np.inf).min(axis=0)
+        near = np.where(np.isfinite(near), near, 0.0)
+        known_s = self.messages.known_s(self.on_wire[0], near) + self.messages.latency_s
+        there_s: Times = np.array([self.link.bytes_s(each.bytes) for each in self.on_wire])
+        return there_s + known_s
+
+
+def daqpipe(scenario: Scenario) -> Answer:
+    """Evaluate the closed forms of DAQPIPE. Raises ScenarioError where nodes are not connected."""
+    pipe = Pipe(scenario)
+    pipe.check_connected()
+    events, building = scenario.event.packing, scenario.building
+    bounds = pipe.rates_hz(events, pipe.busy_s())
+    rate_hz = min(bounds.values())
+    throughput_bps = 8 * int(pipe.fragments.sum()) * rate_hz / events
+    processor_s = 2 * pipe.letters * pipe.messages.cost_s
+    metrics = {
+        **rates_of(rate_hz, rate_hz, throughput_bps, len(pipe.readouts)),
+        "collection_latency_s": {"min": float((pipe.told_s + pipe.collected_s).min())},
+        "processor_share": processor_s * rate_hz / events / len(pipe.traffic.hosts),
+    }
+    slowest = min(bounds, key=lambda name: bounds[name])
+    entries = {"event": {"value_s": float(pipe.collected_s.mean()), "limit": slowest}}
+    condition = Condition(
+        "one builder unit, one at a time",
+        len(pipe.builders) == building.credits == building.parallel_sends == 1,
+        "builder units contend for readout units, and events for builder units, for which "
+        "there is no closed form: these are bounds (that of fabric_link if all builder units "
+        "build equally many events)",
+    )
+    return Answer(
+        metrics,
+        entries | pipe.of_network(int(pipe.fragments.max()), bounds),
+        {"event": [condition]},
+        [],
+    )

@@ -1,0 +1,56 @@
+"""The cost of a message between two nodes: processors, wires, and the polling delay.
+
+With o a processor's time for a message, w its way through an idle network and p the polling delay,
+it has been taken in m = 2·o + w + p after it was asked for (LogP's o and L: Culler et al., PPoPP
+1993). It is o that decides over barriers: at the master of a centralised one it counts N times.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from daqloom.analyse.fabric.link import Count, Link, OnWire
+from daqloom.analyse.fabric.slowest import delay_of
+from daqloom.scenario.schema.models import Scenario
+
+OFFSET_BYTES = 8
+"""Bytes of a size or an address in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages between nodes whose processors are otherwise idle."""
+
+    link: Link
+    cost_s: float
+    """o: processor time of a message (s)."""
+    polling_s: float
+    """p: mean wait until a polling processor sees a message (s)."""
+    latency_s: float
+    """Mean latency of software and adapter before a message's first packet."""
+    control: OnWire
+    """An empty message."""
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Self:
+        """Return the messages of a scenario."""
+        link = Link.of(scenario)
+        return cls(
+            link,
+            scenario.hosts.message_cost,
+            scenario.hosts.polling_delay,
+            delay_of(scenario.hosts.latency).mean_s,
+            link.message(scenario.building.control_size),
+        )
+
+    def sent_s(self, message: OnWire, switches: Count) -> Count:
+        """m: latency of a message, from the post until its receiver's processor has it."""
+        way_s = self.link.bytes_s(message.bytes) + self.link.way_s(message, switches)
+        return 2 * self.cost_s + self.latency_s + way_s + self.polling_s
+
+    def known_s(self, message: OnWire, switches: Count) -> Count:
+        """What it takes, besides the time on the wire and random latency, until the sender knows
+        that a write is where it belongs: the adapter of the other side acknowledges."""
+        there_s = self.cost_s + self.link.way_s(message, switches)
+        answer = self.link.acknowledge
+        back_s = self.link.way_s(answer, switches) + self.link.bytes_s(answer.bytes)
+        return there_s + back_s + self.polling_s

@@ -1,0 +1,218 @@
+"""The data of linear shifting: the flows of each node, and its control messages."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.analyse.fabric.link import OnWire
+from daqloom.analyse.fabric.messages import OFFSET_BYTES
+from daqloom.analyse.fabric.slowest import Chance, Times, delay_of
+from daqloom.analyse.fabric.view import View
+from daqloom.topology.system.system import barrier_groups, mfp_bytes
+
+EXCHANGES = 4
+"""Control messages of a node per multi-event packet: sizes and grants, sent and received."""
+READY_BYTES = 6 * OFFSET_BYTES
+"""Of the values with which a readout unit asks its builder unit to let it write, …"""
+GO_BYTES = OFFSET_BYTES
+"""… and of that in the answer."""
+ASKED = 4
+"""Messages of a node per phase in which builder units set the pace: ready and go, sent and
+received."""
+
+
+@dataclass(frozen=True)
+class Push(View):
+    """A scenario of linear shifting as the closed forms see it; arrays by node, in slot order."""
+
+    @property
+    def slots(self) -> int:
+        """S: number of phases of a round, dummies included."""
+        return len(self.traffic.slots)
+
+    @property
+    def nodes(self) -> int:
+        """N: number of nodes."""
+        return len(self.traffic.hosts)
+
+    @cached_property
+    def mfps(self) -> NDArray[np.int64]:
+        """(nodes, streams): mean bytes of an MFP."""
+        sizes = np.array(mfp_bytes(self.scenario, self.nodes), np.int64)
+        return sizes.reshape(self.nodes, self.scenario.readout.streams)
+
+    @property
+    def meps(self) -> int:
+        """Multi-event packets per phase."""
+        return self.scenario.building.meps_per_phase
+
+    @property
+    def writes(self) -> int:
+        """Writes of a node per phase: one MFP per stream and multi-event packet."""
+        return self.scenario.readout.streams * self.meps
+
+    @cached_property
+    def wire_s(self) -> Times:
+        """Time of a node's MFPs of one phase on a link of their own, while as many come the other
+        way. Of all of them but the last the acknowledges go there, too, and credits for these."""
+        others = (self.writes - 1) * (self.link.acknowledge.bytes + self.link.update)
+        return self._sum(self.link.wire_s) + self.link.bytes_s(others)
+
+    @cached_property
+    def credits_s(self) -> Times:
+        """Least time of these MFPs on the link that credits allow."""
+        return self._sum(self.link.credits_s)
+
+    @cached_property
+    def pcie_s(self) -> Times:
+        """Time of these MFPs on PCIe, with equal traffic in the other direction; 0: no limit."""
+        return self._at(self.scenario.hosts.pcie_rate, self.meps * self.mfps.sum(axis=1))
+
+    @cached_property
+    def memory_s(self) -> Times:
+        """Time in which a node's memory has them and, of the mean size, those that come meanwhile,
+        each as often as it crosses memory; 0 without limit."""
+        sent = self.meps * self.mfps.sum(axis=1)
+        hosts = self.scenario.hosts
+        return hosts.memory_passes * self._at(hosts.memory_rate, sent + sent.mean())
+
+    @property
+    def alone_s(self) -> Times:
+        """Time of a flow that shares no link."""
+        times_s: Times = np.max([self.wire_s, self.credits_s, self.pcie_s, self.memory_s], axis=0)
+        return times_s
+
+    @cached_property
+    def copy_s(self) -> Times:
+        """Time of the copies within a node, all at once."""
+        return self._at(self.scenario.hosts.local_rate, self.mfps.max(axis=1))
+
+    def transfer_s(self, flow_s: Times, switches: NDArray[np.int32]) -> Times:
+        """From a node's turn until it knows that all is written: its processor posts a write, the
+        flow takes its time of the wires, the acknowledge comes back and is noticed. What is random
+        about it, latency and jitter, is not in it: see `chance`."""
+        largest = self.link.message(int(self.mfps.max()))
+        ways_s = self.messages.known_s(largest, switches.astype(np.float64))
+        posts_s = (self.writes - 1) * self.messages.cost_s + self.wire_s / self.writes
+        time_s: Times = np.maximum(flow_s, posts_s) + ways_s  # short MFPs wait for their posts
+        return time_s
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether builder units set the pace."""
+        return self.scenario.building.pace == "builder"
+
+    @property
+    def parts_lanes(self) -> bool:
+        """Whether messages and data have service levels of their own, and virtual lanes for them;
+        on Ethernet a class for each."""
+        transport, network = self.scenario.transport, self.scenario.network
+        has_lanes = network.technology == "ethernet" or network.lanes.count > 1
+        return has_lanes and transport.control_service_level != transport.data_service_level
+
+    @property
+    def posts(self) -> int:
+        """Posts in a row before a node's data leave, each with a latency of its own: its request to
+        write, the answer, and the first write; or that one alone."""
+        return 3 if self.is_paced else 1
+
+    def asking_s(self, switches: NDArray[np.int32]) -> Times:
+        """What a node that finds its builder unit idle pays for its request to write and the
+        answer, besides latency, which is random (see `chance`); 0 where the schedule sets the
+        pace. A message within a node takes no time."""
+        count = switches.astype(np.float64)
+        time_s = np.zeros(count.shape)
+        if self.is_paced:
+            for more in (READY_BYTES, GO_BYTES):
+                said = self.link.message(self.scenario.building.control_size + more)
+                time_s += self.messages.sent_s(said, count) - self.messages.latency_s
+        return time_s
+
+    def chance(self, phases: int, remote: bool = True) -> Chance:
+        """What is random about a node's time for so many phases: jitter; and, unless all that it
+        sends stays on the node, the latency of posts and the sizes of MFPs."""
+        jitter = delay_of(self.scenario.building.jitter, phases)
+        latency = delay_of(self.scenario.hosts.latency, self.posts * phases)
+        if not remote:
+            return Chance([jitter])
+        return Chance([jitter, latency], math.sqrt(phases) * self.deviation_s)
+
+    @property
+    def deviation_s(self) -> float:
+        """Standard deviation of the time on the wire of the largest node: its MFPs are sums of
+        Poissonian sizes, so Poissonian themselves, with the variance of their mean in bytes."""
+        if self.scenario.event.fragment_sizes == "fixed":
+            return 0.0
+        return self.link.bytes_s(float(np.sqrt(self.meps * self.mfps.sum(axis=1).max())))
+
+    @property
+    def barrier(self) -> str:
+        """The kind of barrier; phases by the clock have none."""
+        building = self.scenario.building
+        return "none" if building.change == "window" else building.barrier
+
+    @property
+    def barriers(self) -> float:
+        """Barriers per round."""
+        phases = self.scenario.building.phases_per_barrier
+        return 0.0 if self.barrier == "none" else self.slots / phases
+
+    @property
+    def has_barrier_each_phase(self) -> bool:
+        """Whether nodes wait at a barrier after each phase, of all or of groups."""
+        return self.waits_at_barriers and self.scenario.building.phases_per_barrier == 1
+
+    @property
+    def waits_at_barriers(self) -> bool:
+        """Whether nodes wait at barriers at all; with slack, for their neighbours only, or where
+        they may leave step, they go on, and how often they wait nevertheless has no closed form."""
+        building = self.scenario.building
+        is_strict = building.barrier_slack == 0 and building.synchronise == "always"
+        return self.barrier not in ("none", "neighbour") and is_strict
+
+    @property
+    def in_step(self) -> bool:
+        """Whether all nodes begin each phase together."""
+        return self.has_barrier_each_phase and len(self.groups) == 1
+
+    @cached_property
+    def groups(self) -> list[NDArray[np.intp]]:
+        """The nodes that each barrier keeps in step, by their numbers."""
+        building, wiring = self.scenario.building, self.traffic.paths.wiring
+        found = barrier_groups(building.barrier_group, self.traffic.hosts.tolist(), wiring)
+        if not found:
+            return [np.arange(self.nodes)]
+        return [np.flatnonzero(np.array(found) == group) for group in dict.fromkeys(found)]
+
+    @property
+    def events(self) -> int:
+        """Events per round: each node builds as many multi-event packets as a phase has."""
+        return self.scenario.event.packing * self.nodes * self.meps
+
+    @property
+    def bytes_a_round(self) -> int:
+        """Payload that all nodes send per round: each its MFPs to each node, itself included."""
+        return int(self.mfps.sum()) * self.nodes * self.meps
+
+    @property
+    def processor_s(self) -> float:
+        """CPU time of a node per round without barriers: writes, exchanges, and requests to write
+        where builder units set the pace, sent and received."""
+        messages = 2 * self.writes + EXCHANGES * self.meps + (ASKED if self.is_paced else 0)
+        return float(messages * (self.nodes - 1) * self.messages.cost_s)
+
+    def _sum(self, time_s: Callable[[OnWire], float]) -> Times:
+        """Sum over the writes of each node in a phase."""
+        sizes, where = np.unique(self.mfps, return_inverse=True)
+        each = np.array([time_s(self.link.message(int(size))) for size in sizes])
+        total: Times = self.meps * each[where.reshape(self.mfps.shape)].sum(axis=1)
+        return total
+
+    def _at(self, rate_bps: int, count: NDArray[np.int64] | Times) -> Times:
+        """Return the time of so many bytes at a rate; 0 where it has no limit."""
+        time_s: Times = 8 * count / rate_bps if rate_bps else np.zeros(self.nodes)
+        return time_s

@@ -1,0 +1,197 @@
+"""Nodes on a ring: what linear shifting loses in step, out of step and paced by its builders.
+
+In step n node i writes to builder (i + n) mod N, after a random delay. There is no network: a
+builder receives at the rate of one link, whether from one node or from several. Shares are of the
+full rate, at which every builder receives all the time. `docs/explanation/nodes-on-a-ring.md`
+derives what follows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daqloom.analyse.fabric.push import Push
+from daqloom.analyse.fabric.slowest import Chance, Times, delay_of
+from daqloom.results.metrics import with_unit
+from daqloom.scenario.schema.distribution import Distribution
+
+TRANSFERS = 1_000_000
+"""Transfers that are played for a share that has settled: some 0.1 s."""
+MOST_TRANSFERS = 3_000_000
+"""The most that are played to the end of a run."""
+DELAYS = (1e-3, 1e2)
+"""Mean delays between which ways to shift are compared, in transfers."""
+HALVINGS = 12
+"""Of that range, on a logarithmic scale: a crossing is known within 0.3 %."""
+
+EQUAL_SHARES = 0
+"""Writers that a builder serves at a time if nothing limits them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A ring of nodes. `stretch` is a factor of the jitter, for all that takes it."""
+
+    work_s: Times
+    """(nodes,): mean time of a node's transfer to a builder that serves nobody else."""
+    deviation_s: float
+    """Its standard deviation."""
+    jitter: Distribution
+    latency: Distribution
+    posts: int = 1
+    """Latencies drawn before each transfer."""
+    certain_s: float = 0.0
+    """What else passes before it, always the same."""
+
+    @property
+    def transfer_s(self) -> float:
+        """Mean time of a transfer over all nodes."""
+        return float(self.work_s.mean())
+
+    def in_step_share(self, stretch: float = 1.0) -> float:
+        """In step, all wait for the slowest, behind a barrier that costs nothing itself."""
+        jitter = delay_of(self.jitter)
+        jitter = replace(jitter, mean_s=stretch * jitter.mean_s, spread_s=stretch * jitter.spread_s)
+        chance = Chance([jitter, delay_of(self.latency)], self.deviation_s)
+        return self.transfer_s / chance.slowest_s(self.work_s)
+
+    def out_of_step_share(self, stretch: float = 1.0) -> float:
+        """Out of step, builders with equal shares, settled: the product form of a closed network of
+        stations with equal shares (Baskett et al., J. ACM 22, 1975), in which neither the
+        distribution of transfers nor that of delays matters.
+
+        A node that comes to a builder finds there each of the others with its share of the time at
+        builders over N, and takes so many times as long. That share is taken with all nodes on the
+        ring and not, as it is exact, with one less: a difference of a share of 1/N of itself.
+        """
+        waits_s = self._waits_s(stretch)
+        takes_s = 2 * self.work_s
+        for _ in range(100):
+            here = takes_s / (takes_s + waits_s) / len(self.work_s)
+            last_s, takes_s = takes_s, self.work_s * (1 + here.sum() - here)
+            if np.allclose(takes_s, last_s, rtol=1e-9, atol=0):
+                break
+        return float((self.work_s / (takes_s + waits_s)).mean())
+
+    def paced_share(self, writers: int, stretch: float = 1.0) -> float:
+        """Out of step, builders that let so many write at a time, in the order of their arrival;
+        settled, as played."""
+        nodes = len(self.work_s)
+        steps = max(TRANSFERS // nodes, 100)
+        length_s = steps * (self.transfer_s + self._waits_s(stretch))
+        return float(np.mean(self._played(writers, length_s, stretch)[2:]))
+
+    def share_at(self, time_s: float) -> float | None:
+        """Out of step, builders with equal shares: in the last fifth of so much time from the first
+        step on; None where that is too long to be played."""
+        if len(self.work_s) * time_s > MOST_TRANSFERS * self.transfer_s:
+            return None
+        return self._played(EQUAL_SHARES, time_s)[-1]
+
+    def wins_from_s(self, share_of: Callable[[float], float]) -> float | None:
+        """The mean jitter (s) from which on shifting in another way, whose share is a function of
+        the stretch, is faster than in step; 0: at any, None: at none of `DELAYS`."""
+        unit = self.transfer_s / self.jitter.mean_s
+        low, high = (delay * unit for delay in DELAYS)
+
+        def wins(stretch: float) -> bool:
+            return share_of(stretch) > self.in_step_share(stretch)
+
+        if wins(low):
+            return 0.0
+        if not wins(high):
+            return None
+        for _ in range(HALVINGS):
+            middle = (low * high) ** 0.5
+            low, high = (low, middle) if wins(middle) else (middle, high)
+        return float((low * high) ** 0.5 * self.jitter.mean_s)
+
+    def _waits_s(self, stretch: float) -> float:
+        """Mean delay before a transfer."""
+        return stretch * self.jitter.mean_s + self.posts * self.latency.mean_s + self.certain_s
+
+    def _played(self, writers: int, time_s: float, stretch: float = 1.0) -> list[float]:
+        """The shares in each fifth of the time."""
+        from daqloom.analyse.fabric.ring_played import shares_by_fifth
+
+        delays = [(self.jitter, stretch)] + self.posts * [(self.latency, 1.0)]
+        work = self.work_s, self.deviation_s
+        return shares_by_fifth(*work, delays, self.certain_s, writers, time_s)
+
+
+def ring_of(push: Push) -> Ring | None:
+    """The ring of a scenario; None where jitter drives no nodes apart."""
+    jitter = push.scenario.building.jitter
+    if push.nodes < 2 or not delay_of(jitter).deviation_s:
+        return None
+    return Ring(push.alone_s, push.deviation_s, jitter, push.scenario.hosts.latency)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Ways to shift on a ring: their shares of the full rate, and when they beat being in step."""
+
+    ring: Ring
+    shares: dict[str, float]
+    at_end: float | None
+    """Out of step at the end of the run."""
+    wins_from_s: dict[str, float | None]
+
+    @classmethod
+    def of(cls, ring: Ring, run_s: float) -> "Comparison":
+        """Compare the ways, with one writer at a time where builders pace."""
+
+        def paced(stretch: float = 1.0) -> float:
+            return ring.paced_share(1, stretch)
+
+        shares = {
+            "in_step": ring.in_step_share(),
+            "out_of_step": ring.out_of_step_share(),
+            "builder_paced": paced(),
+        }
+        wins_from_s = {
+            "out_of_step": ring.wins_from_s(ring.out_of_step_share),
+            "builder_paced": ring.wins_from_s(paced),
+        }
+        return cls(ring, shares, ring.share_at(run_s), wins_from_s)
+
+    def metrics(self) -> dict[str, float]:
+        """The shares as metrics."""
+        at_end = {} if self.at_end is None else {"out_of_step_at_end": self.at_end}
+        return self.shares | at_end
+
+    def entry(self) -> dict[str, Any]:
+        """The entry of `analysis`."""
+        best = max(self.shares, key=lambda way: self.shares[way])
+        crossings = {
+            f"{way}_from_s": from_s
+            for way, from_s in self.wins_from_s.items()
+            if from_s is not None
+        }
+        return {"best_share": self.shares[best], "best": best} | crossings
+
+    def sentence(self) -> str:
+        """Which way wins, by how much, and where they cross."""
+        told = [f"{with_unit(share, '1')} {_WORDS[way]}" for way, share in self.shares.items()]
+        if self.at_end is not None:
+            told[1] += f" ({with_unit(self.at_end, '1')} at the end of the run)"
+        first, second, _ = sorted(self.shares, key=lambda way: -self.shares[way])
+        gain = with_unit(self.shares[first] / self.shares[second] - 1, "1")
+        crossings = [f"{_WORDS[way]} {_from(from_s)}" for way, from_s in self.wins_from_s.items()]
+        return (
+            f"analysis.ring: with these delays and without a network and the cost of messages, "
+            f"{len(self.ring.work_s)} nodes on a ring reach of the full rate {', '.join(told)}; "
+            f"{_WORDS[first]} wins, {gain} ahead of {_WORDS[second]}; in step falls behind "
+            f"{' and '.join(crossings)}"
+        )
+
+
+_WORDS = {"in_step": "in step", "out_of_step": "out of step", "builder_paced": "builder-paced"}
+
+
+def _from(delay_s: float | None) -> str:
+    if delay_s is None:
+        return "at no delay"
+    return f"from a mean delay of {with_unit(delay_s, 's')} on" if delay_s else "at any delay"

@@ -1,0 +1,54 @@
+"""Nodes on a ring, played by the engine; apart, as no closed form loads that."""
+
+from daqloom import _engine
+from daqloom.analyse.fabric.slowest import Times
+from daqloom.configuration.rules import delay_of
+from daqloom.configuration.settings import settings
+from daqloom.scenario.schema.distribution import Distribution
+
+FIFTHS = 5
+
+
+def shares_by_fifth(
+    work_s: Times,
+    deviation_s: float,
+    delays: list[tuple[Distribution, float]],
+    certain_s: float,
+    writers: int,
+    time_s: float,
+) -> list[float]:
+    """Return the share of the full rate in each fifth of `time_s`, from all in step on.
+
+    `work_s` (nodes,) and its standard deviation: a transfer that has a builder for itself; `delays`
+    before each, with a factor, and `certain_s` besides; `writers` that a builder serves at a time,
+    0: all.
+    """
+    config = settings(
+        _engine.NodeRingConfig,
+        work=[_around(mean_s, deviation_s) for mean_s in work_s.tolist()],
+        delays=[*(_stretched(delay, factor) for delay, factor in delays), _around(certain_s, 0.0)],
+        writers=writers,
+        in_step=False,
+        duration_s=time_s,
+        bins=FIFTHS,
+        seed=1,
+    )
+    return _engine.play_node_ring(config).shares
+
+
+def _around(mean_s: float, deviation_s: float) -> _engine.Delay:
+    time = _engine.Delay()
+    time.kind = _engine.DelayKind.gaussian if deviation_s else _engine.DelayKind.fixed
+    time.mean_s, time.spread_s = mean_s, deviation_s
+    return time
+
+
+def _stretched(time: Distribution, factor: float) -> _engine.Delay:
+    delay = delay_of(time)
+    if time.measured is None:
+        delay.mean_s *= factor
+        delay.spread_s *= factor
+    else:
+        values_s, counts = time.measured
+        delay.set_measured([factor * value_s for value_s in values_s], counts)
+    return delay

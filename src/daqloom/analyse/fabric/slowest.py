@@ -1,0 +1,131 @@
+"""The expected time of the slowest of many nodes with random delays."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.scenario.schema.distribution import Distribution, Kind
+
+CELLS = 1 << 12
+"""Cells of the time axis of distributions."""
+WIDE = 12.0
+"""Standard deviations that the axis reaches beyond the mean, and …"""
+TAIL = 20.0
+"""… means of an exponential delay: e^−20 are left out."""
+MOST_ADDED = 64
+"""Draws that are convolved one by one; the sum of more is taken as Gaussian."""
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A random delay, drawn `draws` times and added up; draws below zero count as zero."""
+
+    kind: Kind
+    mean_s: float
+    spread_s: float = 0.0
+    draws: int = 1
+
+    @property
+    def deviation_s(self) -> float:
+        """Standard deviation of a draw."""
+        return {
+            "fixed": 0.0,
+            "exponential": self.mean_s,
+            "gaussian": self.spread_s,
+            "uniform": self.spread_s / math.sqrt(3),
+        }[self.kind]
+
+    @property
+    def sum_mean_s(self) -> float:
+        """Mean of the sum of all draws (s)."""
+        return self.draws * self.mean_s
+
+    @property
+    def sum_deviation_s(self) -> float:
+        """Standard deviation of the sum."""
+        return math.sqrt(self.draws) * self.deviation_s
+
+    def below(self, time_s: float) -> float:
+        """Probability that a draw is below some time."""
+        if time_s <= 0:
+            return 0.0
+        if self.kind == "exponential":
+            return -math.expm1(-time_s / self.mean_s)
+        if self.kind == "uniform":
+            return min(1.0, max(0.0, 0.5 + (time_s - self.mean_s) / (2 * self.spread_s)))
+        return chance_below((time_s - self.mean_s) / self.spread_s)
+
+
+def delay_of(time: Distribution, draws: int = 1) -> Delay:
+    """A distributed time; of a histogram, a Gaussian with its mean and standard deviation."""
+    measured = time.measured
+    if measured is None:
+        return Delay(time.kind, time.mean, time.spread, draws)
+    values_s, counts = map(np.asarray, measured)
+    mean_s = float(np.average(values_s, weights=counts))
+    variance = float(np.average((values_s - mean_s) ** 2, weights=counts))
+    return Delay("gaussian", mean_s, math.sqrt(variance), draws)
+
+
+class Chance:
+    """The random part of a node's time, drawn by each node for itself: delays and noise."""
+
+    def __init__(self, delays: Sequence[Delay], deviation_s: float = 0.0) -> None:
+        """The sum of all `delays`, and Gaussian noise of a standard deviation about zero."""
+        added = [d for d in delays if d.deviation_s > 0 and d.draws <= MOST_ADDED]
+        rest = [d for d in delays if d not in added]
+        noise_s = math.hypot(deviation_s, *(delay.sum_deviation_s for delay in rest))
+        self.mean_s = sum(delay.sum_mean_s for delay in delays)
+        self._certain_s = sum(delay.sum_mean_s for delay in rest)
+        self._density = _density(added, noise_s) if added or noise_s > 0 else None
+
+    def slowest_s(self, times_s: Times) -> float:
+        """E[max over nodes of (time + random part)]; `times_s`, shape (nodes,), is certain.
+
+        E[max] = x₀ + ∫ (1 − Π_j F(x − t_j)) dx from some x₀ below all, F the distribution function
+        of the random part: a sum, so its density is a convolution, done by Fourier transform. On
+        equal times that is, of N exponential delays of mean J, J·(1 + 1/2 + … + 1/N); of uniform
+        ones mean + spread·(N − 1)/(N + 1); of Gaussian ones the extreme value that tables have,
+        1.03 σ for 4 and 2.51 σ for 100.
+        """
+        longest_s = float(times_s.max()) + self._certain_s
+        if self._density is None:
+            return longest_s
+        origin_s, step_s, density = self._density
+        logs = np.log(np.maximum(np.cumsum(density), 1e-300))
+        behind = np.round((times_s.max() - times_s) / step_s)
+        behind = behind[behind < len(logs)].astype(int)
+        # ln Π F(x − t_j): the logarithm, read so many cells further on for each node behind.
+        counts = np.bincount(behind, minlength=len(logs)).astype(np.float64)
+        spectrum = np.fft.rfft(logs, 2 * len(logs)) * np.conj(np.fft.rfft(counts, 2 * len(logs)))
+        product = np.exp(np.minimum(np.fft.irfft(spectrum)[: len(logs)], 0.0))
+        return longest_s + origin_s + step_s * float((1 - product).sum())
+
+
+def _density(delays: Sequence[Delay], deviation_s: float) -> tuple[float, float, Times]:
+    """Of the sum of delays and noise: where its axis begins (s), the width of a cell (s), and the
+    chance of each cell."""
+    mean_s = sum(delay.sum_mean_s for delay in delays)
+    wide_s = math.hypot(deviation_s, *(delay.sum_deviation_s for delay in delays))
+    tail_s = max((d.mean_s for d in delays if d.kind == "exponential"), default=0.0)
+    origin_s = -WIDE * deviation_s
+    step_s = (mean_s + WIDE * wide_s + TAIL * tail_s - origin_s) / CELLS
+    edges = (np.arange(CELLS + 1) - 0.5) * step_s
+    spectrum = np.ones(CELLS + 1, np.complex128)  # of twice as many cells: nothing comes round
+    if deviation_s > 0:
+        noise = np.diff([chance_below((edge + origin_s) / deviation_s) for edge in edges])
+        spectrum *= np.fft.rfft(noise, 2 * CELLS)
+    for delay in delays:
+        chances = np.diff([delay.below(edge) for edge in edges])
+        spectrum *= np.fft.rfft(chances, 2 * CELLS) ** delay.draws
+    return origin_s, step_s, np.maximum(np.fft.irfft(spectrum)[:CELLS], 0.0)
+
+
+def chance_below(deviations: float) -> float:
+    """Return the probability that a Gaussian number is below so many standard deviations."""
+    return 0.5 * math.erfc(-deviations / math.sqrt(2))

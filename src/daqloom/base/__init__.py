@@ -1,0 +1,1 @@
+"""Sentences, files, locks and versions: used by every other room."""

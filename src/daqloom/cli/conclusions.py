@@ -1,0 +1,282 @@
+"""The commands that draw conclusions from a study: levels, fit, compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from daqloom.cli import options
+from daqloom.cli.console.columns import print_table
+from daqloom.cli.console.store import read_study
+from daqloom.cli.console.terminal import check_figures, fail, print_json, progress
+from daqloom.cli.options import flag, option
+from daqloom.study import StudyError
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from daqloom.report.figure import Figure
+    from daqloom.study.store.store import Damage
+
+FIGURES = (".png", ".pdf", ".svg")
+DPI = 200
+
+Json = Annotated[bool, flag("Print one JSON object, numbers in SI units, and no table.", "--json")]
+Drawn = Annotated[list[Path] | None, options.figures(f"Write a figure, too: {', '.join(FIGURES)}")]
+At = Annotated[
+    list[str] | None,
+    option(
+        "AXIS=VALUE",
+        'Use only points at this step of an axis, such as event.rate="12 kHz"; may be repeated.',
+        "--at",
+    ),
+]
+
+
+def levels(
+    file: options.Study,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
+    period: Annotated[
+        list[str] | None,
+        option(
+            "PERIOD",
+            'Return period: hour, fill, day, week, year, or a time such as "8 h"; may '
+            "be repeated. By default hour, fill, day.",
+        ),
+    ] = None,
+    fill: Annotated[str, option("TIME", "Length of an LHC fill.")] = "10 h",
+    at: At = None,
+    figure: Drawn = None,
+    json: Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Estimate the peak buffer occupancy in an hour, an LHC fill, a day (return levels).
+
+    The peak of a run of seconds is an extreme value: a longer run finds a higher one. The maxima of
+    short blocks of the runs, all seeds of a point together, are fitted with the generalised extreme
+    value distribution, which gives the buffer that overflows less than once in a period, with its
+    interval. For a shared-memory switch this is the total buffer, cells and thresholds accounted
+    for; for others an ideal buffer, counted in bytes. Points that are saturated, not stationary or
+    dropped packets are left out and named.
+
+    \b
+    Examples:
+      daqloom study levels atlas-min-buffer --quick
+      daqloom study levels atlas-min-buffer --at event.rate="12 kHz" --period fill --fill "8 h"
+    """
+    check_figures(figure or (), FIGURES)
+    from daqloom.report.study import levels as study_levels
+    from daqloom.study.conclusions import as_json
+    from daqloom.study.conclusions import levels as of_study
+    from daqloom.study.file.points import axes_of, operating_point
+
+    fill_s = of_study.seconds(fill)
+    periods = [of_study.period(each, fill_s) for each in period or ("hour", "fill", "day")]
+    _, dataset, opened = read_study(file, store, quick=quick, course=True)
+    chosen = _place(dataset, at)
+    with progress("fitting", quiet=quiet) as show:
+        found = of_study.levels(
+            dataset, periods, at={axis: [step] for axis, step in chosen.items()}, progress=show
+        )
+    shown = study_levels.nearest(dataset, found, operating_point(dataset) | chosen)
+    if json:
+        _print_json(as_json.levels(dataset.attrs["study"], found), opened.damages)
+    else:
+        if shown is not None:
+            print(*study_levels.sentences(dataset, found, shown), sep="\n")
+        shown_rows = study_levels.rows(dataset, found)
+        _print_table(study_levels.head(dataset, found), shown_rows, len(axes_of(dataset)))
+    if shown is None:
+        fail("no point has a return level: all are left out", 1)
+    if figure:
+        _draw(figure, study_levels.figure(dataset, found, shown))
+
+
+def fit(
+    file: options.Study,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
+    terms: Annotated[
+        str,
+        option(
+            "TERMS",
+            "A sum of products of x (event rate) and y (event size), such as "
+            '"1 + x + x*y**2", or a name: rate-and-size, plane, bilinear, quadratic.',
+        ),
+    ] = "rate-and-size",
+    below: Annotated[
+        str | None,
+        option("LIMIT", 'Fit only points up to this value, such as "32 MB", and extrapolate.'),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        option(
+            "AXIS=VALUE",
+            'Where to read the surface, such as event.rate="12 kHz"; once for each axis. By '
+            "default the scenario's own event rate and size.",
+        ),
+    ] = None,
+    show: options.Show = None,
+    figure: Drawn = None,
+    json: Json = False,
+) -> None:
+    """Fit a surface over event rate and size, and evaluate it anywhere.
+
+    One least-squares polynomial for each method, by default of order 1 in the rate and 2 in the
+    size. Prints R², the residual scatter, cross-validation errors, and the value at the operating
+    point with its prediction interval. Places outside the points are marked as extrapolated.
+    Saturated points, and searches that found no boundary, are left out and counted.
+
+    \b
+    Examples:
+      daqloom study fit atlas-min-buffer --quick
+      daqloom study fit atlas-min-buffer --below "32 MB" --figure surface.png
+      daqloom study fit atlas-min-buffer --at event.rate="15 kHz" --at event.size="6 MB" --json
+    """
+    check_figures(figure or (), FIGURES)
+    from daqloom.report.study import surface as study_surface
+    from daqloom.study.conclusions import as_json
+    from daqloom.study.conclusions.fits import fits
+    from daqloom.study.file.points import operating_point, shown_variable
+
+    _, dataset, opened = read_study(file, store, quick=quick)
+    limit = None if below is None else _limit(dataset, shown_variable(dataset, show), below)
+    found = fits(dataset, show, terms=terms, below=limit)
+    chosen = _place(dataset, at)
+    place = {a: v for a, v in (operating_point(dataset) | chosen).items() if a in found[0].axes}
+    places = [place] if set(found[0].axes) <= place.keys() else []
+    if json:
+        _print_json(as_json.fits(dataset.attrs["study"], found, places), opened.damages)
+    else:
+        print(*study_surface.sentences(dataset, found, place, limit), sep="\n")
+        for each in found:
+            named = f"{study_surface.called(dataset, each)} = "
+            print(named + study_surface.polynomial(dataset, each))
+        print(f"({study_surface.variables(dataset, found[0])})")
+        _print_table(*study_surface.table(dataset, found, places))
+    if figure:
+        _draw(figure, study_surface.figure(dataset, found, place))
+
+
+def compare(
+    file: options.Study,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
+    tolerance: Annotated[
+        float, flag("Relative deviation from the factor within which methods agree.", min=0)
+    ] = 0.1,
+    at: At = None,
+    below: Annotated[
+        str | None,
+        option("LIMIT", 'Use only points at which no method exceeds this value, such as "32 MB".'),
+    ] = None,
+    show: options.Show = None,
+    figure: Drawn = None,
+    json: Json = False,
+) -> None:
+    """Fit one factor between two methods, and show where they disagree.
+
+    Each point has its ratio, its deviation from the factor, its load (offered rate divided by link
+    capacity) and a verdict. Saturated points are left out. `daqloom compare` runs both methods on
+    the same events of one point, and explains why they disagree there.
+
+    \b
+    Examples:
+      daqloom study compare atlas-min-buffer --quick
+      daqloom study compare atlas-min-buffer --tolerance 0.2 --figure ratio.png
+      daqloom study compare atlas-min-shared-buffer --at variant="evenly spaced events" \\
+        --show boundary_shared --below "27 MB"
+    """
+    check_figures(figure or (), FIGURES)
+    from daqloom.report.study import methods as study_methods
+    from daqloom.study.conclusions import as_json
+    from daqloom.study.conclusions.agreement import agreements
+    from daqloom.study.file.points import at_steps, axes_of, shown_variable
+
+    _, dataset, opened = read_study(file, store, quick=quick)
+    dataset = at_steps(dataset, _place(dataset, at))
+    limit = math.inf if below is None else _limit(dataset, shown_variable(dataset, show), below)
+    found = agreements(dataset, show, tolerance=tolerance, below=limit)
+    if json:
+        _print_json(as_json.agreements(dataset.attrs["study"], found), opened.damages)
+    else:
+        for each in found:
+            print(*study_methods.sentences(each), sep="\n")
+            _print_table(
+                study_methods.head(dataset, each, show),
+                study_methods.rows(dataset, each, show),
+                len(axes_of(dataset)),
+            )
+    if figure:
+        _draw(figure, study_methods.figure(dataset, found[0]))
+
+
+def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
+    """Values by axis, quantities as SI numbers. Raises StudyError."""
+    from daqloom.study.file.points import axes_of, dimension_of, is_numeric
+
+    axes, place = axes_of(dataset), {}
+    for given in options_ or ():
+        axis, equals, text = given.partition("=")
+        if not equals or axis not in axes:
+            raise StudyError(
+                f"--at {given}: expected AXIS=VALUE; the axes of this study are {', '.join(axes)}"
+            )
+        dimension = dimension_of(dataset[axis])
+        try:
+            value: Any = dimension.parse(text) if dimension else text
+            place[axis] = float(value) if is_numeric(dataset, axis) else value
+        except ValueError as error:
+            why = str(error) if dimension else "is no number"
+            raise StudyError(f'--at {axis}: "{text}" {why}') from None
+    return place
+
+
+def _limit(dataset: Dataset, variable: str, text: str) -> float:
+    """A number in the unit of `variable`. Raises StudyError."""
+    from daqloom.study.file.points import dimension_of
+
+    dimension = dimension_of(dataset[variable])
+    try:
+        return float(dimension.parse(text) if dimension else text)
+    except ValueError as error:
+        why = str(error) if dimension else "is no number"
+        raise StudyError(f'--below "{text}" {why}') from None
+
+
+def _print_json(found: dict[str, Any], damages: list[Damage]) -> None:
+    from daqloom.study.conclusions import as_json
+
+    print_json(found | {"store_damage": as_json.damages(damages)})
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> None:
+    """With `names` columns that say what a row is. Notes, which many rows share, become footnotes;
+    a verdict at the end may wrap."""
+    footnotes: dict[str, int] = {}
+    if head[-1] == "notes":
+        rows = [[*row[:-1], _footnoted(row[-1], footnotes)] for row in rows]
+    print()
+    print_table(head, rows, names=names, words=[len(head) - 1] * (head[-1] == "verdict"))
+    if footnotes:
+        print("\n" + "\n".join(f"{number}  {note}" for note, number in footnotes.items()))
+
+
+def _footnoted(notes: str, footnotes: dict[str, int]) -> str:
+    """The numbers of the notes in a cell, which new ones join; a dash stays as it is."""
+    from daqloom.report.study.finding import NOTHING
+
+    if notes == NOTHING:
+        return notes
+    numbers = {footnotes.setdefault(note, len(footnotes) + 1) for note in notes.split("; ")}
+    return ", ".join(map(str, sorted(numbers)))
+
+
+def _draw(paths: Sequence[Path], figure: Figure) -> None:
+    from daqloom.report import matplotlib_renderer
+
+    for path in paths:
+        matplotlib_renderer.save(figure, path, DPI)

@@ -1,0 +1,136 @@
+"""Tables that fit the terminal: numbers are not broken, words wrap, and columns that do not fit go
+to a further table below, beside the same names.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from daqloom.base.words import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+UNLIMITED = 10_000
+"""Characters in a line of what is no terminal, such as a pipe: there a row stays a line."""
+GAP = 3
+"""Spaces between columns."""
+FRAME = 4
+"""Characters that a frame takes beside a table."""
+SHORT = 12
+"""So many characters of a name are not wrapped, such as "12 kHz"."""
+
+Rows = Sequence[Sequence[str]]
+
+
+def width_of(console: Console) -> int:
+    """Width of a terminal, or that of COLUMNS; else `UNLIMITED`."""
+    return console.width if console.is_terminal or os.environ.get("COLUMNS") else UNLIMITED
+
+
+def plain_console() -> Console:
+    """Return standard output for `rich`, as wide as `width_of` allows."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.width = width_of(console)
+    return console
+
+
+def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layout: Any) -> None:
+    """On standard output, as wide as that is; `layout` as of `tables`."""
+    console = plain_console()
+    for place, table in enumerate(tables(head, rows, console.width, framed=framed, **layout)):
+        if place and not framed:
+            console.print()
+        console.print(table)
+
+
+def print_list(titles: Mapping[str, str]) -> None:
+    """A line each, name and title, which goes on below itself where it finds no room."""
+    width = plain_console().width
+    indent = 2 + max(map(len, titles), default=0)
+    for name, title in ((printable(name), printable(title)) for name, title in titles.items()):
+        begin, below = name.ljust(indent), " " * indent
+        print(textwrap.fill(title, width, initial_indent=begin, subsequent_indent=below))
+
+
+def tables(
+    head: Sequence[str],
+    rows: Rows,
+    width: int,
+    *,
+    names: int = 1,
+    words: Collection[int] = (),
+    numbers: Literal["left", "right"] = "right",
+    framed: bool = False,
+    styles: Sequence[str] = (),
+) -> list[Table]:
+    """As many tables of at most `width` characters as are needed, one below the other. The first
+    `names` columns say what a row is and begin each table; these and `words`, by place, may wrap.
+    All others are numbers. `framed` leaves room around a table, `styles` are the rows'. Control
+    characters are escaped."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    head = [printable(name) for name in head]
+    rows = [[printable(cell) for cell in row] for row in rows]
+    wrapping = {*range(names), *words}
+    cells = [[name, *(row[place] for row in rows)] for place, name in enumerate(head)]
+    kept = [
+        SHORT if place < names else 0 if place in words else width for place in range(len(head))
+    ]
+    least = [
+        max(_longest_word(column[0]), 1, *(_least(cell, kept[place]) for cell in column[1:]))
+        for place, column in enumerate(cells)
+    ]
+    room = width - (FRAME if framed else 0)
+    found = []
+    for places in _blocks(least, names, room):
+        table = Table(box=box.SIMPLE_HEAD, show_edge=framed, pad_edge=framed)
+        widths = {place: least[place] for place in places}
+        spare = room - sum(widths.values()) - GAP * (len(places) - 1)
+        if spare < 0:  # of a single number that is longer than a line
+            widths[places[-1]] = max(widths[places[-1]] + spare, 1)
+        for place in sorted(places, key=lambda place: place not in wrapping):
+            more = min(max(map(len, cells[place])) - widths[place], max(spare, 0))
+            widths[place] += max(more, 0)
+            spare -= max(more, 0)
+        for place in places:
+            table.add_column(
+                Text(head[place]),
+                justify="left" if place in wrapping else numbers,
+                width=widths[place],
+                overflow="fold",
+            )
+        for row, style in zip(rows, styles or [""] * len(rows), strict=True):
+            table.add_row(*(Text(row[place]) for place in places), style=style)  # none is markup
+        found.append(table)
+    return found
+
+
+def _least(cell: str, kept: int) -> int:
+    """The room that a cell needs so that no word of it is cut, nor its first `kept` characters."""
+    return max(_longest_word(cell), min(len(cell), kept))
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _blocks(least: Sequence[int], names: int, width: int) -> Iterator[list[int]]:
+    """Places of columns that find room beside each other, after the names."""
+    first = list(range(names))
+    block = list(first)
+    for place in range(names, len(least)):
+        wider = [*block, place]
+        if len(block) > names and sum(least[each] + GAP for each in wider) - GAP > width:
+            yield block
+            wider = [*first, place]
+        block = wider
+    yield block

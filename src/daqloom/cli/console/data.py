@@ -1,0 +1,194 @@
+"""How files of packets and a recording are checked, recovered and shown on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from daqloom.base.output import OutputError
+from daqloom.base.words import printable, reason_of
+from daqloom.cli.console.terminal import progress
+from daqloom.results.metrics import with_unit
+from daqloom.scenario.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from daqloom.data.check import Checked
+    from daqloom.data.coverage import EventRange
+    from daqloom.data.recording import CheckedRecording
+    from daqloom.data.recover import Recovered, Unfinished
+
+_Range = TypeVar("_Range", bound="EventRange")
+
+
+def check_paths(
+    paths: Sequence[Path], generated: bool, *, quiet: bool = False
+) -> tuple[list[Checked], CheckedRecording | None]:
+    """All files, those of folders too, and the recording that the folders are. Raises ScenarioError
+    for what is no such path, or has nothing to check."""
+    from daqloom.data.check import check_file
+    from daqloom.data.recording import check_recording
+
+    folders = [path for path in paths if path.is_dir()]
+    single = [path for path in paths if path not in folders]
+    checked: list[Checked] = []
+    recording = None
+    what = f"checking {', '.join(map(str, folders)) or f'{len(single)} files'}"
+    with progress(what, quiet=quiet) as show:
+        for file in single:
+            share = _share_of(show, len(checked), len(single) + len(folders))
+            with readable(file):
+                checked.append(check_file(file, generated=generated, progress=share))
+        if folders:
+            with readable(folders[0]):
+                recording = check_recording(folders, generated=generated, progress=show)
+            checked += recording.files
+    return checked, recording
+
+
+@contextmanager
+def readable(file: Path) -> Iterator[None]:
+    """What is no file of packets is bad input."""
+    try:
+        yield
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    except BrokenPipeError:  # of the output
+        raise
+    except OSError as error:
+        raise ScenarioError(
+            f"cannot read {file}: {reason_of(error)}; give a file of MFPs (.mfp) or MEPs (.mep)"
+        ) from None
+
+
+def _share_of(show: Callable[[float], None], done: int, count: int) -> Callable[[float], None]:
+    return lambda share: show((done + share) / count)
+
+
+def print_checked(results: list[Checked]) -> None:
+    """Where files are damaged, and how many are not."""
+    whole = [each for each in results if not each.fault_count]
+    for each in results:
+        if each.fault_count:
+            _print_damage(each)
+    generated = sum(each.is_generated for each in whole)
+    missing = sum(each.missing for each in whole)
+    print(
+        f"{len(whole)} of {len(results)} files intact: "
+        f"{sum(each.packets for each in whole):,} packets, "
+        f"{with_unit(sum(each.nbytes for each in whole), 'B')}"
+        + (f", {missing:,} MFPs missing" if missing else "")
+        + f"; generated fragments checked byte for byte in {generated}"
+    )
+
+
+def _name(file: object) -> str:
+    return printable(str(file))
+
+
+def _print_damage(checked: Checked) -> None:
+    read = f"{checked.packets:,} packets, {with_unit(checked.nbytes, 'B')}"
+    count = f"{checked.fault_count:,} {'faults' if checked.fault_count > 1 else 'fault'}"
+    print(f"{_name(checked.file)}: damaged, {count} in {read}")
+    for fault in checked.faults:
+        where = f"  byte {fault.offset}"
+        if fault.source is not None:
+            where += f", source {fault.source}, event {fault.event}"
+        print(f"{where}: {fault.reason}")
+    if checked.fault_count > len(checked.faults):
+        print(f"  and {checked.fault_count - len(checked.faults):,} more")
+    if checked.skipped:
+        places = "places" if checked.skipped > 1 else "place"
+        print(f"  skipped {checked.skipped_bytes:,} bytes in {checked.skipped:,} {places}")
+
+
+def print_recording(recording: CheckedRecording) -> None:
+    """What a recording has, what is twice and what is missing."""
+    gaps = recording.gaps
+    if recording.span is None:
+        print("no events")
+        return
+    print(
+        f"{gaps.events:,} events, {recording.span}, of {recording.sources:,} "
+        f"{'sources' if recording.sources > 1 else 'source'}: {recording.mfps:,} MFPs"
+    )
+    if not recording.duplicates:
+        print("duplicates: none")
+    else:
+        print(f"duplicates: {recording.duplicates:,} (source, event) pairs occur more than once")
+        _print_ranges(
+            recording.duplicate_examples,
+            lambda each: f"source {each.source}, again in {_name(each.file)}",
+        )
+    if recording.is_complete:
+        print("gaps: none; every source has all events in between")
+    if gaps.lost_events:
+        print(f"gaps: {gaps.lost_events:,} events are lost: no source has them")
+        _print_ranges(gaps.lost, lambda each: "")
+    if gaps.incomplete_events:
+        print(
+            f"gaps: {gaps.incomplete_events:,} events are incomplete: "
+            f"{gaps.missing:,} (source, event) pairs are missing"
+        )
+        _print_ranges(gaps.incomplete, lambda each: f"without {_sources(each.missing_sources)}")
+    if recording.unfinished:
+        count = len(recording.unfinished)
+        print(
+            f"{count:,} unfinished {'files were' if count > 1 else 'file was'} not read: "
+            f"{_name(recording.unfinished[0])}{', …' if count > 1 else ''}"
+        )
+
+
+def _print_ranges(ranges: Sequence[_Range], about: Callable[[_Range], str]) -> None:
+    for each in ranges:
+        what = about(each)
+        print(f"  {'event' if each.first == each.last else 'events'} {each}{what and ': '}{what}")
+
+
+SOURCES_SHOWN = 8
+
+
+def _sources(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:SOURCES_SHOWN]))
+    more = f" and {len(numbers) - SOURCES_SHOWN} more" if len(numbers) > SOURCES_SHOWN else ""
+    return f"{'sources' if len(numbers) > 1 else 'source'} {shown}{more}"
+
+
+def print_unfinished(found: Sequence[Unfinished | Recovered]) -> None:
+    """Unfinished files of a recording, or what has become of them."""
+    for each in found:
+        print(f"{_name(each.file)}: {_told(each)}")
+    if not found:
+        print("no unfinished files")
+
+
+def _told(done: Unfinished | Recovered) -> str:
+    from daqloom.data.recover import Unfinished
+
+    size = with_unit(done.nbytes, "B")
+    if isinstance(done, Unfinished):
+        return f"{size}, in use by a unit" if done.in_use else size
+    match done.outcome:
+        case "finished":
+            cut = done.nbytes - done.kept_bytes
+            rest = f", {with_unit(cut, 'B')} cut off" if cut else ""
+            return f"finished as {done.finished_as}, {done.packets:,} packets of {size}{rest}"
+        case "dropped":
+            return f"deleted, {size}"
+        case "in use":
+            return f"left alone, {size}: a unit still writes it; stop the run first"
+    return f"left alone, {size}: {done.finished_as} already exists; move it away first"
+
+
+@contextmanager
+def changeable(folder: Path) -> Iterator[None]:
+    """What is no folder is bad input; what cannot be changed is a failure."""
+    if not folder.is_dir():
+        raise ScenarioError(f"{folder} is not a folder; give one with the recording of a run")
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot recover {error.filename or folder}: {reason_of(error)}"
+        ) from None

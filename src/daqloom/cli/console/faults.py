@@ -1,0 +1,115 @@
+"""What `daqloom faults log` prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from daqloom.base.words import counted, duration
+from daqloom.cli.console.columns import print_table
+from daqloom.faults.errors import DOWNED, RECOVERY, SYMBOL
+
+if TYPE_CHECKING:
+    from daqloom.faults.errors import LinkErrors
+    from daqloom.faults.summary import Variant
+
+MOST_LINKS = 10
+"""Links that fail most."""
+MOST_COUNTED = 40
+"""Links in the table of counters."""
+
+
+def print_failures(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> None:
+    """Print a column for each way to count that differs, and the links that fail most."""
+    from daqloom.faults.summary import distinct
+
+    kinds = distinct(kinds)
+    rows = [(name, *cells) for name, cells in _rows(kinds, time_outs_s).items()]
+    print_table(("failures of links", *kinds), rows)
+    last = list(kinds.values())[-1]
+    worst = [
+        (total.link, f"{total.failures}", duration(total.down_s), total.causes_in_words)
+        for total in last.totals[:MOST_LINKS]
+    ]
+    if worst:
+        print()
+        print_table(("link", "failures", "down", "causes"), worst)
+
+
+def print_counters(errors: Sequence[LinkErrors]) -> None:
+    """Print a row for each link with errors, a column for each counter that any of them has."""
+    names = dict.fromkeys(name for name in (DOWNED, SYMBOL, RECOVERY) if _any(errors, name))
+    names |= dict.fromkeys(name for each in errors for name in each.counts)
+    if not errors:
+        print("counters of links: no errors")
+        return
+    rows = [
+        (each.link, *(f"{each.counts[n]:,}" if n in each.counts else "" for n in names))
+        for each in errors[:MOST_COUNTED]
+    ]
+    print_table(("counters of links", *names), rows)
+    if (more := len(errors) - MOST_COUNTED) > 0:
+        print(f"and {counted(more, 'link')} more with fewer errors; --json has them all")
+
+
+def _any(errors: Sequence[LinkErrors], name: str) -> bool:
+    return any(name in each.counts for each in errors)
+
+
+def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[str, list[str]]:
+    from daqloom.faults.by_link import NO_CAUSE, most_of
+    from daqloom.faults.summary import MOST_SHARE
+
+    each = list(kinds.values())
+    rows = {
+        "number": [f"{len(kind.failures):,}" for kind in each],
+        "a day": ["" if kind.per_day is None else f"{kind.per_day:.3g}" for kind in each],
+        "links that failed": [f"{len(kind.totals):,}" for kind in each],
+        "links that make half of them": [f"{most_of(kind.totals, MOST_SHARE):,}" for kind in each],
+        "downtime of all links": [duration(sum(t.down_s for t in kind.totals)) for kind in each],
+        "median duration": [_median(kind) for kind in each],
+    }
+    for time_out_s in time_outs_s:
+        shares = [kind.durations.outlasting(time_out_s) for kind in each]
+        rows[f"last longer than {duration(time_out_s)}"] = [
+            f"{found[0]:.1%} ({found[1]:.1%} to {found[2]:.1%})" if found else ""
+            for found in shares
+        ]
+    rows |= _between(each)
+    if any(kind.dispersion for kind in each):
+        rows["variance over mean of links"] = [
+            f"{kind.dispersion.index:.3g} (p {_p(kind.dispersion.p_value)})"
+            if kind.dispersion
+            else ""
+            for kind in each
+        ]
+    causes = sorted({cause for kind in each for cause in kind.causes})
+    if causes != [NO_CAUSE]:
+        rows |= {
+            f"cause: {cause}": [f"{kind.causes[cause]:,}" for kind in each] for cause in causes
+        }
+    return {name: cells for name, cells in rows.items() if any(cells)}
+
+
+def _between(each: Sequence[Variant]) -> dict[str, list[str]]:
+    rows: dict[str, list[str]] = {}
+    for place, name in enumerate(("exponential", "Weibull")):
+        cells = []
+        for kind in each:
+            fits = kind.intervals.fits
+            if not fits:
+                cells.append("")
+                continue
+            shape = f", shape {fits[place].shape:.3g}" if place else ""
+            cells.append(f"{duration(fits[place].scale_s)}{shape} (p {_p(fits[place].p_value)})")
+        rows[f"between failures, {name}"] = cells
+    return rows if any(map(any, rows.values())) else {}
+
+
+def _median(kind: Variant) -> str:
+    median_s = kind.median_s
+    return "" if median_s is None else duration(median_s)
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"

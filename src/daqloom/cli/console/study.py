@@ -1,0 +1,143 @@
+"""How a study is shown on the terminal: its plan, its progress, its end."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from daqloom.base.words import counted, unit_of_time
+from daqloom.cli.console.store import damage_told
+from daqloom.cli.console.terminal import bar, note
+from daqloom.report.study.answers import answers
+from daqloom.study.file import search_bounds as unbounded
+from daqloom.study.file.file import Study
+from daqloom.study.run.executor import executor_for
+from daqloom.study.run.plan import Plan
+from daqloom.study.run.runner import Progress, Report, run
+from daqloom.study.store.store import Store
+
+SPOKEN_EVERY_S = 5.0
+ANNOUNCED_FROM_S = 2.0
+"""What takes longer than this by its plan is announced, for its first run may take long, too."""
+
+
+def print_plan(study: Study, plan: Plan, store: Path) -> None:
+    """One paragraph on standard output."""
+    axes = " × ".join(f"{len(axis)} {axis.name}" for axis in study.axes) or "1 point"
+    print(f"{study.title}: {study.base.name}, {', '.join(study.methods)}")
+    print(f"  points    {axes} = {study.points}, seeds {len(study.seeds)}")
+    if study.search:
+        search = study.search
+        print(f"  search    {search.find} {search.key} where {search.where}")
+    print(f"  answers   {plan.tasks_done} of {plan.tasks} complete in {store}")
+    most = "at most " if study.search and plan.cells_left else ""
+    longest = study.equilibrium.longest_s if study.equilibrium and plan.cells_left else 0.0
+    extended = longest > study.base.run.duration
+    longer = ", and longer ones where they do not settle" if extended else ""
+    print(f"  runs      {plan.cells_done} done, {most}{plan.cells_left} to do{longer}")
+    print(f"  time      about {duration(plan.cpu_s)} on one core")
+    if plan.refused:
+        print(f"  refused   {plan.refused} points; the first: {plan.first_refusal}")
+
+
+@contextmanager
+def watch(study: Study, *, quiet: bool = False) -> Iterator[Report]:
+    """Shows progress on standard error, failures at once: a bar on a terminal, else a line every
+    few seconds."""
+    shown = bar(words_last=True) if sys.stderr.isatty() and not quiet else None
+    told, spoken, announced = 0, time.monotonic(), False
+
+    def say(sentence: str) -> None:
+        if shown is None:
+            print(sentence, file=sys.stderr, flush=True)
+        else:
+            shown.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+
+    def report(progress: Progress) -> None:
+        nonlocal told, spoken, announced
+        for task, sentence in progress.failures[told:]:
+            point = [f"{key} = {value}" for key, value in study.steps(task.index).items()]
+            where = ", ".join([task.method, f"seed {task.seed}", *point])
+            say(f"daqloom: {where}: {sentence}")
+        told = len(progress.failures)
+        now = time.monotonic()
+        is_due = now - spoken >= SPOKEN_EVERY_S
+        if shown is not None:
+            done, total = progress.finished, progress.tasks
+            shown.update(shown.tasks[0].id, completed=done, total=total, description=line(progress))
+        elif not quiet and (is_due or (not announced and progress.ahead_s > ANNOUNCED_FROM_S)):
+            spoken, announced = now, True
+            say(line(progress))
+
+    try:
+        yield report
+    finally:
+        if shown is not None:
+            shown.stop()
+
+
+@contextmanager
+def computation(
+    study: Study,
+    store: Path,
+    workers: int,
+    scheduler: str | None = None,
+    share: tuple[int, int] = (0, 1),
+    *,
+    quiet: bool = False,
+) -> Iterator[tuple[Progress, Store]]:
+    """Compute the results that a store lacks, with progress; gives what was done, and the store."""
+    with damage_told(Store.open(store, create=True)) as opened:
+        opened.prepare()
+        executor = executor_for(study, opened, workers, scheduler, note)
+        try:
+            with watch(study, quiet=quiet) as report:
+                progress = run(study, opened, executor, report, share)
+        finally:
+            executor.close()
+        yield progress, opened
+
+
+def line(progress: Progress) -> str:
+    """How far a study is, in one line."""
+    left = ""
+    if progress.left_s is not None:
+        left = f", about {duration(progress.left_s)} left"
+    elif progress.ahead_s > 0:
+        left = f", about {duration(progress.ahead_s)} on one core ahead"
+    failed = f", {len(progress.failures)} failed" if progress.failures else ""
+    pace = f" ({_count(progress.per_minute)} a minute)" if progress.per_minute else ""
+    return (
+        f"{progress.finished} of {progress.tasks}: {progress.computed} runs computed{pace}, "
+        f"{progress.reused} reused{failed}{left}"
+    )
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def print_summary(study: Study, progress: Progress) -> None:
+    """What was done, and what the searches found, on standard output."""
+    if study.search:
+        low, high = map(str, study.search.bounds)
+        statuses = Counter[str](boundary.status for boundary in progress.boundaries.values())
+        told = unbounded.sentence(statuses, study.search.find, low, high)
+        if told:
+            print(f"daqloom: {told}", file=sys.stderr)
+    failed = f", {len(progress.failures)} failed" if progress.failures else ""
+    count = progress.finished - len(progress.failures)
+    print(
+        f"{study.title}: {counted(count, 'answer')} from {counted(progress.computed, 'run')} "
+        f"computed and {progress.reused} reused{failed}"
+    )
+    for told in answers(study, progress.boundaries):
+        print(told)
+
+
+def duration(seconds: float) -> str:
+    """Return a time (s) for people: 90 is "1.5 min"."""
+    length, unit = unit_of_time(seconds)
+    return f"{seconds / length:.1f} {unit}" if unit != "s" else f"{seconds:.0f} s"

@@ -1,0 +1,139 @@
+"""A software switch as tables for terminals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daqloom.base.words import counted
+from daqloom.cli.console.columns import tables as fitted
+from daqloom.scenario.quantities import RATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Group
+    from rich.table import Table
+
+    from daqloom.softswitch.status import RingStatus, SwitchStatus
+
+MOST_ROWS = 40
+BAR = 20
+"""Characters of a depth bar."""
+
+
+def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
+    """Ports, and rings in use, with all that has been counted since the start."""
+    head = ["port", "link", "in", "out", "flooded", "dropped", "missed", "buffers out"]
+    rows = [
+        [
+            port.name,
+            "up" if port.is_up else "down",
+            f"{port.frames['packets']:,}",
+            f"{port.device_counts['sent']:,}",
+            f"{port.frames['flooded']:,}",
+            f"{port.dropped:,}",
+            f"{port.device_counts['missed']:,}",
+            f"{port.device_counts['no_buffers']:,}",
+        ]
+        for port in status.ports
+    ]
+    yield from fitted(head, rows, width)
+    head = ["ring", "port", "pace", "holds", "peak", "of", "in", "dropped"]
+    rows = [
+        [
+            ring.name,
+            ring.port,
+            _pace(ring),
+            f"{ring.packets:,}",
+            f"{ring.counts['peak_packets']:,}",
+            f"{ring.most_packets:,}",
+            f"{ring.counts['packets']:,}",
+            f"{ring.dropped:,}",
+        ]
+        for ring in _first(status)
+    ]
+    yield from fitted(head, rows, width, names=2)
+    if status.openflow:
+        names = ("controllers", "entries", "meters")
+        head = ["controllers", "flow entries", "meters"]
+        yield from fitted(head, [[f"{status.openflow[name]:,}" for name in names]], width)
+
+
+def sentences(status: SwitchStatus) -> Iterator[str]:
+    """State and failures of OpenFlow and OVSDB, a sentence each."""
+    if status.openflow_failure:
+        yield f"OpenFlow: {status.openflow_failure}"
+    if (database := status.ovsdb) is not None:
+        again = f" (begun again {counted(database.restarts, 'time')})" if database.restarts else ""
+        yield f"OVSDB: {database.state}{again}"
+        if database.failure:
+            yield f"OVSDB: {database.failure}"
+        yield from (f"OVSDB: {each}" for each in database.refusals)
+
+
+def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Group:
+    """Rates since `before`, depths as bars, and drops."""
+    from rich.console import Group
+    from rich.text import Text
+
+    took_s = now.time_s - before.time_s if before else now.time_s
+    took_s = took_s or 1.0
+    ports = []
+    for number, port in enumerate(now.ports):
+        old = before.ports[number] if before else None
+        came = port.frames["bytes"] - (old.frames["bytes"] if old else 0)
+        left = port.device_counts["sent_bytes"] - (old.device_counts["sent_bytes"] if old else 0)
+        frames = port.frames["packets"] - (old.frames["packets"] if old else 0)
+        ports.append(
+            [
+                port.name,
+                "up" if port.is_up else "down",
+                _rate(came, took_s),
+                _rate(left, took_s),
+                f"{frames / took_s:,.0f}",
+                f"{port.dropped:,}",
+            ]
+        )
+    rings = []
+    for ring in _first(now):
+        rings.append(
+            [
+                ring.name,
+                _pace(ring),
+                _bar(ring),
+                f"{ring.packets:,}",
+                f"{ring.counts['peak_packets']:,}",
+                f"{ring.dropped:,}",
+            ]
+        )
+    state = "drains" if now.stopping else "runs"
+    return Group(
+        Text(f"{now.title or 'switch'}: {state} since {now.time_s:,.0f} s"),
+        *(Text(sentence) for sentence in sentences(now)),
+        *fitted(["port", "link", "in", "out", "frames/s", "dropped"], ports, width),
+        *fitted(["ring", "pace", "depth", "holds", "peak", "dropped"], rings, width),
+    )
+
+
+def _first(status: SwitchStatus) -> list[RingStatus]:
+    """As many rings as are shown: those that drop and hold most first, then in their order."""
+    order = {ring.name: place for place, ring in enumerate(status.rings)}
+    found = sorted(status.rings, key=lambda ring: (-ring.dropped, -ring.counts["peak_packets"]))
+    return sorted(found[:MOST_ROWS], key=lambda ring: order[ring.name])
+
+
+def _pace(ring: RingStatus) -> str:
+    pace = RATE.format(ring.rate_bps) if ring.rate_bps else "-"
+    return f"{pace} (OVSDB)" if ring.rate_owner else pace
+
+
+def _rate(size: int, took_s: float) -> str:
+    return f"{8 * size / took_s / 1e9:.3f} Gb/s"
+
+
+def _bar(ring: RingStatus) -> str:
+    share = ring.packets / ring.most_packets
+    full = min(BAR, round(share * BAR))
+    if ring.packets and not full:
+        full = 1
+    return "█" * full + "·" * (BAR - full)

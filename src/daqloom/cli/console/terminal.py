@@ -1,0 +1,288 @@
+"""Terminal output of commands: tables, progress, one sentence for each failure."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from daqloom.base.output import OutputError
+from daqloom.base.words import printable, reason_of
+from daqloom.cli.console.columns import print_list, print_table
+from daqloom.faults import FaultsError
+from daqloom.results.errors import MeasureError
+from daqloom.results.metrics import with_unit
+from daqloom.results.result import FORM_HEAD, METRIC_HEAD, StoppedError, form_rows, metric_rows
+from daqloom.scenario.errors import ScenarioError
+from daqloom.simulate import SimulationError
+from daqloom.study import StudyFailure
+
+if TYPE_CHECKING:
+    from daqloom.results.result import Result
+
+FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""Exit code that a shell shows for a program ended by SIGPIPE."""
+
+FILE_SUFFIXES = {".html", ".htm", ".pdf", ".png", ".svg", ".jpg", ".json", ".csv", ".parquet"}
+"""Endings that no folder for results has."""
+SILENT_S = 2.0
+"""Progress is shown for runs longer than this (s)."""
+SPOKEN_EVERY_S = 10.0
+
+
+def unwritable(error: OSError) -> NoReturn:
+    """Exit where nothing more can be printed, as on a full disk; raises any other error."""
+    if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    fail(f"cannot write the output: {(error.strerror or 'disk full').lower()}", FAILED)
+
+
+@contextmanager
+def plain_failures(saved: str) -> Iterator[None]:
+    """Turn expected failures into one sentence and an exit code.
+
+    A programming error keeps its traceback.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (ScenarioError, FaultsError) as error:
+        fail("\n".join([str(error), *getattr(error, "__notes__", ())]), BAD_INPUT)
+    except (SimulationError, MeasureError, StudyFailure, OutputError) as error:
+        fail(str(error), FAILED)
+    except KeyboardInterrupt:
+        fail(f"interrupted; {saved}", INTERRUPTED)
+    except BrokenPipeError:
+        _end_of_reader()
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # as rich ends the program
+            _end_of_reader()
+        raise
+    except MemoryError:
+        fail("out of memory; use a smaller scenario or a shorter run.duration", FAILED)
+    except OSError as error:
+        unwritable(error)
+    except Exception as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        fail(f"interrupted; {saved}", INTERRUPTED)  # in a serializer, where pydantic wraps it
+
+
+def _end_of_reader() -> NoReturn:
+    """Exit as other programs do whose reader went away, such as `head`."""
+    # The interpreter must not flush into the pipe again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(PIPE_CLOSED)
+
+
+def whole_or_stopped(run: Callable[[], Result]) -> Result:
+    """The result of `run`, or what it had found when Ctrl-C ended it or it failed; another Ctrl-C
+    ends the program at once. Exits where there is nothing yet."""
+    try:
+        return run()
+    except StoppedError as error:
+        if error.result is None:
+            fail(str(error), INTERRUPTED)
+        return error.result
+    except MeasureError as error:
+        if error.result is None:
+            raise
+        return error.result
+
+
+def present(result: Result, *, json: bool, quiet: bool = False, series: Sequence[str] = ()) -> None:
+    """Prints a result, if `quiet` without notes, as JSON with some of its series; exits if it is
+    that of an interrupted run, or of one that has failed."""
+    print(result.to_json(series=series)) if json else print_result(result, quiet=quiet)
+    if result.interrupted:
+        sys.stdout.flush()
+        fail("interrupted; the result covers the time until then", INTERRUPTED)
+    end_if_failed(result)
+
+
+def end_if_failed(*results: Result) -> None:
+    """Exit if checks of a result failed, or if events of its recording are missing."""
+    from daqloom.control.warnings import failures
+
+    if sentences := [sentence for result in results for sentence in failures(result)]:
+        sys.stdout.flush()
+        fail("; ".join(sentences), FAILED)
+
+
+def print_json(record: Any) -> None:
+    """Print a record for programs."""
+    from json import dumps
+
+    print(dumps(record, indent=2, allow_nan=False))
+
+
+def present_list(kind: str, titles: Mapping[str, str], *, json: bool) -> None:
+    """Names and their titles: for people, or as one object with the list `kind`."""
+    if json:
+        listed = [{"name": name, "title": title} for name, title in titles.items()]
+        print_json({"schema": 1, kind: listed})
+    else:
+        print_list(titles)
+
+
+def note(sentence: str) -> None:
+    """Print one sentence on standard error."""
+    print(f"daqloom: {_lines(sentence)}", file=sys.stderr, flush=True)
+
+
+def fail(sentence: str, code: int) -> NoReturn:
+    """Print one sentence on standard error and exit."""
+    print(f"daqloom: {_lines(sentence)}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _lines(text: str) -> str:
+    """The text without what a terminal would obey, but for the ends of its lines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def check_figures(paths: Sequence[Path], suffixes: tuple[str, ...]) -> None:
+    """`check_writable` for each --figure."""
+    for path in paths:
+        check_writable(path, "--figure", suffixes)
+
+
+def check_folder(path: Path, option: str, page: str) -> None:
+    """Refuse the name of a file for a folder, and a folder in which `page` cannot be written;
+    raises ScenarioError."""
+    if path.suffix.lower() in FILE_SUFFIXES and not path.is_dir():
+        raise ScenarioError(
+            f"{option} {path} is the name of a file; expected a folder, which gets {page} and the "
+            f'figures as files of their own, such as "{path.with_suffix("")}"'
+        )
+    check_writable(path / page, option)
+
+
+def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse a file that cannot be written before hours are spent on it; raises ScenarioError."""
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise ScenarioError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
+    try:
+        if path.is_dir():
+            raise ScenarioError(f"{option} {path} is a folder; expected a file to write")
+        folder = next(p for p in path.absolute().parents if p.exists())
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise ScenarioError(
+            f"{option} {path} cannot be written: {reason_of(error)}; give a file in another folder"
+        ) from None
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
+    """Gives a function that takes the share done, 0 to 1, and shows it once that takes long."""
+    with spoken(what, quiet=quiet) as say:
+        yield lambda share: say(share)
+
+
+class Say(Protocol):
+    """Takes the share done, what to say of it, and the stage that it is in."""
+
+    def __call__(self, share: float, how: str = "", stage: str = "") -> None:
+        """Shows it, where it is time to."""
+
+
+@contextmanager
+def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say]:
+    """The same, of a function that also takes what to say of it.
+
+    A terminal shows a bar: from the start with `at_once`, else as soon as the run has taken long. A
+    log has a line now and then, and one for each new stage.
+    """
+    what, started = printable(what), time.monotonic()
+    last, spoken_of = started, None
+    shown: Any = None
+    terminal = sys.stderr.isatty()
+    if terminal and at_once and not quiet:
+        shown = bar(f"{what}, {at_once}")
+
+    def show(share: float, how: str = "", stage: str = "") -> None:
+        nonlocal shown, last, spoken_of
+        now = time.monotonic()
+        if quiet or (shown is None and now - started < SILENT_S):
+            return
+        how = f", {how}" if how else ""
+        if not terminal:
+            if now - last >= SPOKEN_EVERY_S or stage != spoken_of:
+                print(f"{what}: {share:.0%}{how}", file=sys.stderr, flush=True)
+                last, spoken_of = now, stage
+            return
+        if shown is None:
+            shown = bar(what)
+        shown.update(shown.tasks[0].id, completed=share, description=what + how)
+
+    try:
+        yield show
+    finally:
+        if shown is not None:
+            shown.stop()
+
+
+def bar(what: str = "", *, words_last: bool = False) -> Any:
+    """Start a bar on standard error, of `rich.progress`, with words before or behind it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.table import Column
+
+    said = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
+    done = (BarColumn(bar_width=20), TaskProgressColumn())
+    columns = (*done, said) if words_last else (said, *done)
+    started = Progress(*columns, console=Console(stderr=True), transient=True)
+    started.add_task(what, total=None if words_last else 1.0)
+    started.start()
+    return started
+
+
+MEMORY_PARTS = ("connection", "packet", "message", "event")
+
+
+def print_result(result: Result, *, quiet: bool = False) -> None:
+    """Print a result as tables for people; `--json` is for programs."""
+    from rich.console import Console
+
+    from daqloom.control.warnings import checked, fates
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
+    console.print("" if result.seed is None else f", seed {result.seed}")
+    if result.analysis:
+        print_table(FORM_HEAD, form_rows(result.analysis), words=[2], numbers="left", framed=True)
+    if result.metrics:
+        rows = metric_rows(result.method, result.metrics)
+        print_table(METRIC_HEAD, rows, numbers="left", framed=True)
+    for sentence in (*checked(result), *fates(result)):
+        console.print(sentence)
+    if quiet:
+        return
+    for warning in result.warnings:
+        console.print(f"note: {warning}", markup=False)
+    if result.assumed:
+        console.print(assumed(result), markup=False)
+    rate = result.engine.get("packet_hops_per_cpu_s")
+    if rate:
+        cpu = with_unit(result.engine["cpu_s"], "s")
+        console.print(f"{cpu} of CPU time, {rate / 1e6:.1f} M packet hops per second")
+        sizes = {part: result.engine[f"{part}_memory_bytes"] for part in MEMORY_PARTS}
+        most = max(sizes, key=lambda part: sizes[part])
+        peak = with_unit(result.engine["peak_rss_bytes"], "B")
+        console.print(f"peak memory {peak}, of which {most}s {with_unit(sizes[most], 'B')}")
+
+
+def assumed(result: Result) -> str:
+    """What the scenario leaves out, on one line."""
+    return "assumed: " + ", ".join(f"{key} = {value}" for key, value in result.assumed.items())

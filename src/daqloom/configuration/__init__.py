@@ -1,0 +1,1 @@
+"""The engine's configurations, made from a scenario."""

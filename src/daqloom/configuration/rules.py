@@ -1,0 +1,70 @@
+"""The engine's rules of the building protocols, and its delays."""
+
+from daqloom import _engine
+from daqloom.configuration.settings import engine_delay, settings
+from daqloom.scenario.schema.building import Building
+from daqloom.scenario.schema.distribution import Distribution
+from daqloom.scenario.schema.event import Event
+from daqloom.scenario.schema.models import Scenario
+
+
+def shift_rules(building: Building, groups: list[int]) -> _engine.ShiftRules:
+    """Return the rules of linear shifting; `groups`: the barrier's, of the readout units in the
+    order of their slots, as `FabricSystem.barrier_groups`."""
+    return settings(
+        _engine.ShiftRules,
+        building,
+        leaves_step=building.synchronise == "adaptive",
+        barrier_groups=groups,
+        keeps_dummies=building.dummy_phases == "kept",
+    )
+
+
+def daqpipe_rules(building: Building) -> _engine.DaqpipeRules:
+    """Return the rules of DAQPIPE."""
+    return settings(_engine.DaqpipeRules, building, is_push=building.mode == "push")
+
+
+def pull_rules(scenario: Scenario) -> _engine.PullRules:
+    """Return the rules of pull building: events, assignment, requests, delays."""
+    event = scenario.event
+    return settings(
+        _engine.PullRules,
+        scenario.building,
+        scenario.readout,
+        arrivals=_arrivals(event),
+        event_size=_event_size(event),
+        share=() if event.share == "equal" else event.share,
+        processing=[delay_of(stage) for stage in scenario.builders.processing],
+    )
+
+
+def _arrivals(event: Event) -> _engine.Arrivals:
+    lhc = event.lhc
+    return settings(
+        _engine.Arrivals,
+        lhc,
+        kind=event.arrivals,
+        rate_hz=event.rate,
+        filling_scheme=list(lhc.pattern),
+        simple_dead_time_bx=lhc.simple_dead_time,
+        complex_dead_time=[(bucket.triggers, bucket.window) for bucket in lhc.complex_dead_time],
+        trace_times_s=list(event.arrival_times or ()),
+    )
+
+
+def _event_size(event: Event) -> _engine.EventSize:
+    bins = zip(*event.histogram, strict=True) if event.histogram is not None else ()
+    return settings(
+        _engine.EventSize,
+        kind=event.size_distribution,
+        mean=event.size,
+        spread_bytes=event.size_spread * event.size,
+        quantum=event.size_quantum,
+        histogram=[(value, value, weight) for value, weight in bins],
+    )
+
+
+def delay_of(time: Distribution) -> _engine.Delay:
+    """Return the engine's delay with a distribution."""
+    return engine_delay(_engine.Delay, time)

@@ -1,0 +1,1 @@
+"""The run control and its units: gRPC, processes, counters, certificates."""

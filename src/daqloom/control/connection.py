@@ -1,0 +1,118 @@
+"""How processes of a run connect to the run control: gRPC, its limits and TLS."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from daqloom.base.words import reason_of
+from daqloom.control.messages import LARGEST_ORDER_BYTES
+from daqloom.machine.addresses import is_loopback, split_address
+from daqloom.results.errors import MeasureError
+from daqloom.scenario.files import open_regular
+
+SERVICE = "daqloom.Run"
+JOIN = f"/{SERVICE}/Join"
+"""Call of a unit: it streams reports and receives a stream of orders."""
+STEER = f"/{SERVICE}/Steer"
+"""Call of an operator: one request, one answer."""
+GREET = f"/{SERVICE}/Greet"
+"""Call before either of them, in which both sides prove who they are."""
+
+CONTROL = "daqloom control"
+UNIT = "daqloom unit"
+"""Common names of certificates. Only the holder of the first may steer a run off loopback."""
+
+SOCKET = "unix:"
+"""Begins the address of a run control at a socket in the file system of its machine."""
+
+Option = tuple[str, int | str]
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """The certificate and key of a process, and the authority by which it knows the others; PEM."""
+
+    authority: bytes
+    certificate: bytes
+    key: bytes
+
+
+def read_certificates(folder: Path, who: str) -> Certificates:
+    """Read the certificates of `who`, "control" or "unit". Raises MeasureError."""
+    parts = []
+    for name in ("ca.pem", f"{who}.pem", f"{who}.key"):
+        try:
+            with open_regular(folder / name) as file:
+                parts.append(file.read(1 << 20))
+        except OSError as error:
+            raise MeasureError(
+                f"{folder / name} cannot be read: {reason_of(error)}; "
+                f"`daqloom control certificates {folder}` makes certificates"
+            ) from None
+    return Certificates(*parts)
+
+
+def is_here(address: str) -> bool:
+    """Return whether only processes of this machine reach the run control at `address`."""
+    return address.startswith(SOCKET) or is_loopback(split_address(address)[0])
+
+
+def quiet() -> None:
+    """Stop gRPC from writing to standard error at each connection that ends; call before its first
+    use."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
+def channel(address: str, certificates: Certificates | None, patience_s: float) -> Any:
+    """Open a channel to the run control. Raises MeasureError off loopback without certificates."""
+    quiet()
+    if certificates is None and not is_here(address):
+        raise MeasureError(
+            f"{address} is another machine's address, and no certificates are given; "
+            "`daqloom control certificates` makes them, --certificates names their folder"
+        )
+    options = limits() + keep_alive(patience_s)
+    if certificates is None or address.startswith(SOCKET):
+        return grpc.insecure_channel(address, options)
+    credentials = grpc.ssl_channel_credentials(
+        certificates.authority, certificates.key, certificates.certificate
+    )
+    return grpc.secure_channel(address, credentials, options)
+
+
+def limits() -> list[Option]:
+    """Return gRPC's own limits; ours are narrower, so that what breaks them is counted."""
+    most = LARGEST_ORDER_BYTES + 4096
+    return [
+        ("grpc.max_receive_message_length", most),
+        ("grpc.max_send_message_length", most),
+        ("grpc.max_metadata_size", 16 * 1024),
+        ("grpc.enable_http_proxy", 0),  # an address of a site's own network
+        ("grpc.enable_retries", 0),
+    ]
+
+
+def keep_alive(patience_s: float) -> list[Option]:
+    """Return the keep-alive options: how soon the connection of a dead machine ends."""
+    half_ms = max(1000, round(patience_s * 500))
+    return [
+        ("grpc.keepalive_time_ms", half_ms),
+        ("grpc.keepalive_timeout_ms", half_ms),
+        ("grpc.keepalive_permit_without_calls", 0),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+
+
+def refusals() -> tuple[Any, ...]:
+    """Return the status codes by which the run control refuses for good."""
+    code = grpc.StatusCode
+    return (
+        code.UNAUTHENTICATED,
+        code.PERMISSION_DENIED,
+        code.INVALID_ARGUMENT,
+        code.ALREADY_EXISTS,
+        code.UNIMPLEMENTED,
+    )

@@ -1,0 +1,353 @@
+"""Connects the run control to connections, processes and the clock: one asyncio loop, no locks.
+
+>>> async with Control(plan, launcher) as control:  # doctest: +SKIP
+...     control.want(Goal.RUNNING)
+...     await control.until(lambda: control.run.phase is Phase.RUNNING)
+"""
+
+import asyncio
+import secrets
+import socket
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from daqloom._engine import (
+    DropConnection,
+    KillProcess,
+    LaunchProcess,
+    RunControl,
+    SendOrder,
+    UnitView,
+)
+from daqloom.control import wire
+from daqloom.control.arrivals import ArrivalLog
+from daqloom.control.connection import SOCKET, Certificates
+from daqloom.control.messages import (
+    Answer,
+    ConnectionRow,
+    Heartbeat,
+    Hello,
+    Message,
+    StageRow,
+    Trace,
+)
+from daqloom.control.pages import Pages
+from daqloom.control.plan import Plan
+from daqloom.control.run_log import RunEvent, logged
+from daqloom.control.service import Orders, Service
+from daqloom.control.states import Goal, Phase, Refused, ReportRefusal, State
+from daqloom.control.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus, read_request
+from daqloom.machine.addresses import join_address
+from daqloom.machine.launch import Launcher
+from daqloom.machine.machine import Machine
+from daqloom.machine.processes import Processes
+from daqloom.results.errors import MeasureError
+
+TICKS_PER_HEARTBEAT = 2
+_EVERYWHERE = ("0.0.0.0", "::")
+GOALS = {
+    "configure": Goal.READY,
+    "start": Goal.RUNNING,
+    "stop": Goal.READY,
+    "exit": Goal.ENDED,
+}
+"""Goals that requests of an operator set."""
+
+
+@dataclass
+class _Guest:
+    """The process connected as a unit."""
+
+    session: int
+    orders: Orders
+    host: str
+    pid: int
+
+
+class Control:
+    """A run: an asynchronous context that owns the run's processes.
+
+    It listens for units at `socket_file` as well, if there is one. `on_event` is called with each
+    entry of the run's log, `on_count` with each unit that has reported its counters. Raises
+    MeasureError on entering where it cannot listen.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        launcher: Launcher,
+        *,
+        folder: Path,
+        name: str = "",
+        bind: str = "127.0.0.1",
+        port: int = 0,
+        socket_file: Path | None = None,
+        certificates: Certificates | None = None,
+        on_event: Callable[[RunEvent], None] | None = None,
+        on_count: Callable[[int], None] | None = None,
+    ) -> None:
+        self.token = secrets.token_bytes(16)
+        self.steering = secrets.token_bytes(16)
+        """The secret that an operator needs on loopback."""
+        self.address = ""
+        """Its address, host:port."""
+        self._socket = f"{SOCKET}{socket_file.absolute()}" if socket_file else ""
+        """Address for units that do not reach the other one."""
+        self.refused: Counter[str] = Counter()
+        self._began_s = time.monotonic()
+        self.began_ns = time.time_ns()
+        """When the run control began, as wall-clock time (since 1970)."""
+        self.plan = plan
+        self.run = RunControl(plan.rules)
+        self._name = name
+        self._launcher = launcher
+        self._bind, self._port = bind, port
+        self._certificates = certificates
+        self._on_event = on_event or (lambda event: None)
+        self._on_count = on_count or (lambda unit: None)
+        self.events: list[RunEvent] = []
+        """The log."""
+        self._guests: dict[int, _Guest] = {}
+        self._sessions = 0
+        self.stages: dict[int, deque[StageRow]] = {}
+        """The last stages of each unit, if the plan asks for any."""
+        self.arrivals = ArrivalLog(plan.trace_arrivals)
+        self.connections: dict[tuple[int, int], ConnectionRow] = {}
+        """What the kernel told last of the connection from a unit to another one, over TCP."""
+        self._changed = asyncio.Event()
+        self._clock: asyncio.Task[None] | None = None
+        self._pages = Pages(plan.run)
+        self.processes = Processes(folder, self.token, self._exited)
+        self._service = Service(
+            self,
+            steering=self.steering,
+            certificates=certificates,
+            refused=self.refused,
+            desk=self,
+            token=self.token,
+        )
+
+    async def __aenter__(self) -> Self:
+        port = await self._service.listen(self._bind, self._port, self._socket)
+        host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
+        self.address = join_address(host, port)
+        self._clock = asyncio.create_task(self._tick())
+        self.run.launch(self.now_s())
+        self._act()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the run if it has not ended, at once if it was cancelled; no process is left."""
+        try:
+            self.want(Goal.ENDED)
+            rules = self.plan.rules
+            timeout_s = 6 * rules.fault_timeout_s + 5 + rules.finish_timeout_s
+            if kind is asyncio.CancelledError:
+                timeout_s = 0.0
+            with suppress(TimeoutError):
+                ended = self.until(lambda: self.run.phase is Phase.ENDED)
+                await asyncio.wait_for(ended, timeout_s)
+        finally:
+            if self._clock:
+                self._clock.cancel()
+            await self._service.close()
+            await self.processes.end()
+
+    def now_s(self) -> float:
+        """Return the time of the run control (s)."""
+        return time.monotonic() - self._began_s
+
+    # ---- the operator ------------------------------------------------------------------------
+
+    def want(self, goal: Goal) -> None:
+        """Set the goal of the run."""
+        self.run.want(self.now_s(), goal)
+        self._act()
+
+    def reset(self, unit: int) -> None:
+        """Bring a unit back."""
+        self.run.reset(self.now_s(), unit)
+        self._act()
+
+    def injected(self, text: str) -> None:
+        """Log that something is broken on purpose, or mended."""
+        self.run.injected(self.now_s(), text)
+        self._act()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until `holds()` is true; it is called whenever something may have changed."""
+        while not holds():
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def until_running(self) -> None:
+        """Wait until the run is running. Raises MeasureError if it is in error instead."""
+        await self.until(lambda: self.run.phase in (Phase.RUNNING, Phase.ERROR, Phase.ENDED))
+        if self.run.phase is not Phase.RUNNING:
+            raise MeasureError(self.failure())
+
+    def failure(self) -> str:
+        """Return why the run is in error, with the last output of the units concerned."""
+        sentence = self.run.failure or "the run has ended"
+        lines = [
+            f"unit {unit.number}: {line}"
+            for unit in self.run.units
+            if unit.reason
+            for line in self.processes.last_lines(unit.number, 2)
+        ]
+        return sentence + (f" (last lines: {' | '.join(lines[:6])})" if lines else "")
+
+    def status(self) -> Status:
+        """Return the state of the run and of all its units."""
+        run, members = self.run, self.run.members
+        return Status(
+            run=self.plan.run,
+            scenario=self._name,
+            time_s=self.now_s(),
+            phase=run.phase,
+            goal=run.goal,
+            epoch=run.epoch,
+            first_mep=run.first_mep,
+            failure=run.failure[:1000],
+            units=tuple(self._unit_status(unit, unit.number in members) for unit in run.units),
+            events=tuple((event.time_s, event.text) for event in self.events[-MOST_EVENTS_TOLD:]),
+            counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
+        )
+
+    def steer(self, body: bytes) -> bytes:
+        """Answer a request of an operator: see `Steered`."""
+        return self.obey(read_request(body)).encode()
+
+    def obey(self, request: Request) -> Status:
+        """Carry out a request of an operator."""
+        if goal := GOALS.get(request.command):
+            self.want(goal)
+        elif request.unit is not None and request.unit < self.plan.rules.units:
+            self.reset(request.unit)
+        return self.status()
+
+    # ---- what the world says -----------------------------------------------------------------
+
+    def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
+        """Take in a process that wants to join: see `Desk`."""
+        run, unit, units = self.run, hello.unit, self.plan.rules.units
+        if unit is None:
+            unit = next((each for each in range(units) if run.is_free(each)), units)
+        if unit >= units:
+            return Refused.UNKNOWN_UNIT
+        if not run.is_free(unit):
+            return Refused.OCCUPIED
+        self._sessions += 1
+        before = self._guests.get(unit)
+        self._guests[unit] = _Guest(self._sessions, orders, hello.host, hello.pid)
+        run.joined(self.now_s(), unit, self._sessions)
+        if before:
+            before.orders.put_nowait(None)
+        self._act()
+        return unit, self._sessions
+
+    def report(
+        self, unit: int, session: int, report: Heartbeat | Answer | Trace
+    ) -> ReportRefusal | None:
+        """Take in a report of a unit: see `Desk`."""
+        if isinstance(report, Trace):
+            return self._keep(unit, session, report)
+        self._look(unit, report)
+        refusal = self.run.reported(self.now_s(), unit, session, wire.report(report))
+        self._on_count(unit)
+        self._act()
+        return refusal
+
+    def _keep(self, unit: int, session: int, report: Trace) -> ReportRefusal | None:
+        if session != self.run.unit(unit).session:
+            return ReportRefusal.SESSION
+        if report.arrivals:
+            self.arrivals.add(report.arrivals)
+        kept = self.stages.setdefault(unit, deque(maxlen=self.plan.trace_stages))
+        kept.extend(report.stages)
+        units = self.run.plan.units
+        self.connections |= {(unit, row.to): row for row in report.connections if row.to < units}
+        return None
+
+    def read_last(self, unit: int) -> None:
+        """Count what a unit of this machine that has ended counted up to its end."""
+        if counted := self._pages.last(unit):
+            self.run.counted(unit, counted)
+            self._on_count(unit)
+
+    def _look(self, unit: int, report: Heartbeat | Answer) -> None:
+        """Read the counters of a unit of this machine, as long as they are the same ones."""
+        if report.counters and self.run.unit(unit).tally.begins_anew(report.counted):
+            self.read_last(unit)
+        guest = self._guests.get(unit)
+        if guest and not self._pages.watches(unit):
+            state = report.pulse.state if isinstance(report, Heartbeat) else report.state
+            if state in (State.READY, State.RUNNING):
+                self._pages.watch(unit, guest.pid)
+
+    def leave(self, unit: int, session: int) -> None:
+        """Take in that a connection has ended: see `Desk`."""
+        if (guest := self._guests.get(unit)) and guest.session == session:
+            del self._guests[unit]
+        self.run.left(self.now_s(), unit, session)
+        if self.processes.stands_for_several(unit) and self.run.unit(unit).session == 0:
+            self.run.exited(self.now_s(), unit, "its task has ended")  # nobody else would tell
+        self._act()
+
+    def _exited(self, units: tuple[int, ...], how: str) -> None:
+        for unit in units:
+            self.read_last(unit)
+            if self.run.unit(unit).process:
+                self.run.exited(self.now_s(), unit, how)
+        self._act()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self.plan.rules.heartbeat_s / TICKS_PER_HEARTBEAT)
+            self.run.tick(self.now_s())
+            self._act()
+
+    # ---- what the run control wants ----------------------------------------------------------
+
+    def _act(self) -> None:
+        outputs = self.run.take()
+        if launched := [output.unit for output in outputs if isinstance(output, LaunchProcess)]:
+            for task in self._launcher.tasks(launched, self._socket or self.address):
+                self.processes.start(task)
+        for output in outputs:
+            match output:
+                case SendOrder(unit=unit, session=session):
+                    self._put(unit, session, wire.message(output, self.plan))
+                case DropConnection(unit=unit, session=session):
+                    self._put(unit, session, None)
+                case KillProcess(unit=unit) if self.processes.stands_for_several(unit):
+                    self._put(unit, self.run.unit(unit).session, None)
+                case KillProcess(unit=unit):
+                    self.processes.kill(unit)
+        for event in self.run.events_from(len(self.events)):
+            self.events.append(logged(event, Machine()))
+            self._on_event(self.events[-1])
+        self._changed.set()
+
+    def _put(self, unit: int, session: int, order: Message | None) -> None:
+        guest = self._guests.get(unit)
+        if guest and guest.session == session:
+            guest.orders.put_nowait(order)
+
+    def _unit_status(self, unit: UnitView, is_member: bool) -> UnitStatus:
+        guest = self._guests.get(unit.number)
+        return UnitStatus(
+            unit=unit.number,
+            standing=unit.standing,
+            state=unit.state,
+            member=is_member,
+            host=guest.host if guest else "",
+            pid=guest.pid if guest else 0,
+            reason=unit.reason[:1000],
+            counters=unit.tally.totals.numbers,
+        )

@@ -1,0 +1,33 @@
+"""The reference of the counters of a unit.
+
+The engine describes them, once; `docs/reference/operations.md` has the table
+(`python -m daqloom.control.counters`).
+"""
+
+import sys
+from pathlib import Path
+
+from daqloom._engine import known_counters
+
+BEGIN = "<!-- counters: written by `make docs` -->\n"
+END = "<!-- end of counters -->\n"
+
+
+def table() -> str:
+    """Return the counters as a Markdown table."""
+    rows = [f"| `{each.name}` | {each.meaning} |" for each in known_counters()]
+    return "\n".join(["| counter | meaning |", "|---|---|", *rows, ""])
+
+
+def written_into(page: str) -> str:
+    """Return the page with the table between its marks. Raises ValueError where it has none."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"the page has no lines {BEGIN.strip()} and {END.strip()}")
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    page = Path(sys.argv[1])
+    page.write_text(written_into(page.read_text()))

@@ -1,0 +1,49 @@
+"""An operator asks a run control, or a switch, of this machine or another."""
+
+from pathlib import Path
+
+import grpc
+
+from daqloom.control.admission import Metadata, greeted
+from daqloom.control.connection import STEER, channel, read_certificates
+from daqloom.control.registry import RUN, Kind, find_run
+from daqloom.machine.addresses import is_loopback, split_address
+from daqloom.results.errors import MeasureError
+
+PATIENCE_S = 10.0
+
+
+def ask(
+    request: bytes,
+    address: str | None,
+    certificates: Path | None = None,
+    kind: Kind = RUN,
+    patience_s: float = PATIENCE_S,
+) -> bytes:
+    """Return the answer of what listens at `address` (None: the only one of this user on this
+    machine). Raises MeasureError."""
+    secret = b""
+    if certificates is None and (address is None or is_loopback(split_address(address)[0])):
+        address, secret = find_run(address, kind)
+    if address is None:
+        raise MeasureError("--certificates requires --address, host:port")
+    shown = read_certificates(certificates, "control") if certificates else None
+    try:
+        with channel(address, shown, patience_s) as connection:
+            # A certificate says who an operator is; without one, the secret does.
+            metadata: Metadata = ()
+            if secret:
+                metadata = greeted(connection, address, STEER, secret, patience_s)
+            call = connection.unary_unary(STEER)
+            answer: bytes = call(request, timeout=patience_s, metadata=metadata)
+    except grpc.RpcError as error:
+        raise MeasureError(
+            f"the {kind.listener} at {address} does not answer: {_reason(error)}"
+        ) from None
+    return answer
+
+
+def _reason(error: object) -> str:
+    if isinstance(error, grpc.Call):
+        return (error.details() or str(error.code()))[:300]
+    return str(error)[:300]

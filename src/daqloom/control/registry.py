@@ -1,0 +1,128 @@
+"""Runs and switches of this user on this machine, for an operator in another terminal to find.
+
+The files hold the secrets that steer them, so only the user may read the folder.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from socket import AF_UNIX, SOCK_NONBLOCK, SOCK_STREAM
+from socket import socket as Socket  # noqa: N812
+
+from daqloom.base.claims import claimed_file, is_claimed, remove_abandoned
+from daqloom.base.words import reason_of
+from daqloom.machine.addresses import split_address
+from daqloom.results.errors import MeasureError
+from daqloom.scenario.files import read_text
+
+LARGEST_FILE_BYTES = 1 << 12
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What can be steered."""
+
+    name: str
+    listener: str
+    """What listens for operators."""
+    suffix: str
+    """Of the file with its secret."""
+    command: str
+    """That starts one."""
+
+
+RUN = Kind("run", "run control", ".steer", "daqloom control SCENARIO")
+
+
+def runs_folder() -> Path:
+    """Return the folder, made if necessary. Raises MeasureError where others could read it."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(base, "daqloom") if base else Path(f"/tmp/daqloom-{_user()}")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise MeasureError(
+            f"cannot make {folder}: {reason_of(error)}; set XDG_RUNTIME_DIR to a folder of yours"
+        ) from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise MeasureError(
+            f"{folder} is accessible to other users; remove it, or set XDG_RUNTIME_DIR to a "
+            "folder of your own"
+        )
+    return folder
+
+
+def _user() -> int:
+    """Return the number of this user, who in a user namespace of his own has another one."""
+    user = os.getuid()
+    with suppress(OSError):
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            inside, outside, count = (int(word) for word in line.split())
+            if inside <= user < inside + count:
+                return outside + user - inside
+    return user
+
+
+@contextmanager
+def published(
+    address: str,
+    steering: bytes,
+    token: bytes | None = None,
+    kind: Kind = RUN,
+    socket: str = "",
+) -> Iterator[Path]:
+    """Publish what listens at `address`, and at a `socket` of this machine if there is one; yield
+    the file with the token of units, if it has any."""
+    port = split_address(address)[1]
+    folder = runs_folder()
+    _remove_abandoned(folder)
+    secrets = {folder / f"{port}{kind.suffix}": steering}
+    if token is not None:
+        secrets[folder / f"{port}.token"] = token
+    with ExitStack() as stack:
+        for path, secret in secrets.items():
+            told = (secret.hex(), socket or address, str(os.getpid()))
+            text = "\n".join(told if path.suffix == kind.suffix else told[:1])
+            stack.enter_context(claimed_file(path, text))
+        yield folder / f"{port}.token"
+
+
+def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
+    """Return the address of what can be steered on this machine, the only one unless given, and
+    the secret to do so. Raises MeasureError."""
+    folder = runs_folder()
+    if address is None:
+        files = [path for path in sorted(folder.glob(f"*{kind.suffix}")) if is_claimed(path)]
+        if len(files) != 1:
+            ports = ", ".join(path.stem for path in files[:10])
+            raise MeasureError(
+                f"there are {len(files)} {kind.name}s, on ports {ports}; choose one with --address"
+                if files
+                else f"you have no {kind.name} on this machine; `{kind.command}` starts one, "
+                "--address names one on another machine"
+            )
+        path = files[0]
+    else:
+        path = folder / f"{split_address(address)[1]}{kind.suffix}"
+    try:
+        secret, known, _ = read_text(path, LARGEST_FILE_BYTES).split()
+        return address or known, bytes.fromhex(secret)
+    except ValueError:
+        raise MeasureError(
+            f"you have no {kind.name} on port {path.stem} of this machine; `{kind.command}` starts "
+            "one"
+        ) from None
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove secrets and sockets of processes that were killed."""
+    remove_abandoned(folder.glob("[0-9]*.*"))
+    for path in folder.glob("*.socket"):
+        with suppress(OSError), Socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK) as asking:
+            if asking.connect_ex(str(path)) == errno.ECONNREFUSED:  # no listener
+                path.unlink()

@@ -1,0 +1,99 @@
+"""Requests of an operator to a run control, and its answers."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from daqloom.control.messages import Count, Counting, Message, Text, UnitNumber, read
+from daqloom.control.operator import ask
+from daqloom.control.states import Goal, Phase, Standing, State
+from daqloom.results.errors import MeasureError
+
+MOST_EVENTS_TOLD = 100
+LARGEST_REQUEST_BYTES = 4096
+POLL_S = 0.1
+REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY}
+"""The state in which a run has done what it was asked for."""
+
+
+class Request(Message):
+    """Request of an operator."""
+
+    command: Literal["status", "configure", "start", "stop", "reset", "exit"]
+    unit: UnitNumber | None = None
+    """Reset: the unit."""
+
+    @model_validator(mode="after")
+    def _reset_names_a_unit(self) -> Self:
+        if (self.command == "reset") != (self.unit is not None):
+            raise ValueError("reset has to name a unit, and no other request may")
+        return self
+
+
+class UnitStatus(Counting):
+    """Status of one unit."""
+
+    unit: UnitNumber
+    standing: Standing
+    state: State
+    member: bool
+    host: Text = ""
+    pid: Count = 0
+    reason: Text = ""
+    """Why it was last lost."""
+
+
+class Status(Message):
+    """Status of a run."""
+
+    run: Text
+    scenario: Text
+    time_s: float
+    """Time since the start of the run control (s)."""
+    phase: Phase
+    goal: Goal
+    epoch: Count
+    first_mep: Count
+    failure: Text
+    units: tuple[UnitStatus, ...]
+    events: tuple[tuple[float, str], ...]
+    """The last entries of the log: time (s), text."""
+    counts: Annotated[dict[str, int], Field(max_length=100)]
+
+
+_REQUEST = TypeAdapter(Request)
+
+
+def read_request(body: bytes) -> Request:
+    """Read a request. Raises MalformedError."""
+    return read(_REQUEST, body, LARGEST_REQUEST_BYTES)
+
+
+def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
+    """Return the answer of the run control at `address` (None: the only one of this user on this
+    machine). Raises MeasureError."""
+    return Status.model_validate_json(ask(request.encode(), address, certificates))
+
+
+def steer_until(
+    request: Request, address: str | None, certificates: Path | None, timeout_s: float
+) -> Status:
+    """Ask the run control for a goal, and return its status when the run has reached it. Raises
+    MeasureError where it does not within `timeout_s`, or cannot any more."""
+    ends_s, wanted = time.monotonic() + timeout_s, REACHED[request.command]
+    now = steer(request, address, certificates)
+    goal = now.goal
+    while now.phase is not wanted:
+        if now.phase in (Phase.ERROR, Phase.ENDING, Phase.ENDED) or now.goal is not goal:
+            why = now.failure or f"its goal is {now.goal} by now"
+            raise MeasureError(f"the run is {now.phase} and will not be {wanted}: {why}")
+        if (left_s := ends_s - time.monotonic()) <= 0:
+            raise MeasureError(
+                f"the run is {now.phase} and not {wanted} after {timeout_s:g} s; raise --timeout, "
+                "or look at `daqloom control status`"
+            )
+        time.sleep(min(POLL_S, left_s))
+        now = steer(Request(command="status"), address, certificates)
+    return now

@@ -1,0 +1,95 @@
+"""The file of a device: which ports of which switch it has, how these are set and read, and what a
+measurement may not exceed."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError, model_validator
+
+from daqloom.scenario.addresses import IpNetwork
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file.explain import refused
+from daqloom.scenario.names import NodeName
+from daqloom.scenario.quantities import BitRateOrNone, Seconds
+from daqloom.scenario.schema.part import Part
+from daqloom.scenario.toml import read_toml
+
+LARGEST_FILE_BYTES = 1 << 20
+MOST_PORTS = 1024
+T = TypeVar("T", bound=Part)
+
+
+class Limits(Part):
+    """What keeps a network safe that others use too."""
+
+    rate: BitRateOrNone = 0
+    """Most that all sources together may send; "0 b/s": no such limit. Then `measure.pacing` has to
+    be given: it is what holds the sources to it (b/s)."""
+    addresses: tuple[IpNetwork, ...] = Field(default=(), max_length=256, strict=False)
+    """Networks of the addresses that units may have; none: any."""
+
+
+class DeviceFile(Part):
+    """A device under test."""
+
+    title: str = Field(default="", max_length=200)
+    """One line about it."""
+    level: Literal["core", "tor", "leaf", "spine"] = "tor"
+    """Which switch of the scenario's network it is; its buffer is what `network.switch.LEVEL`
+    says."""
+    ports: tuple[NodeName, ...] = Field(min_length=1, max_length=MOST_PORTS, strict=False)
+    """Ports whose buffers are set and whose counters are read, by the device's own names."""
+    settle: Annotated[Seconds, Field(le=3600)] = 1.0
+    """How long the device takes from a change until it is in effect (s)."""
+    credentials: str = Field(default="", max_length=4096)
+    """File of mode 0600 with user, password, token or key_file; without it they are taken from
+    DAQLOOM_DEVICE_USER and so on."""
+    configure: dict[str, Any] = Field(default_factory=dict)
+    """Adapter by which the buffers are set, and its keys; none: they are as they are."""
+    count: dict[str, Any] = Field(default_factory=dict)
+    """Adapter by which counters are read, and its keys."""
+    limits: Limits = Field(default_factory=Limits)
+    """What a measurement may not exceed."""
+
+    @property
+    def tables(self) -> list[dict[str, Any]]:
+        """The tables of adapters that the file has."""
+        return [table for table in (self.configure, self.count) if table]
+
+    @model_validator(mode="after")
+    def _check(self) -> "DeviceFile":
+        if len(set(self.ports)) < len(self.ports):
+            raise ValueError("ports: a port is named twice")
+        for name in ("configure", "count"):
+            table = getattr(self, name)
+            if table and not isinstance(table.get("adapter"), str):
+                raise ValueError(f'{name} has no adapter; expected one such as adapter = "linux"')
+        if not self.configure and not self.count:
+            raise ValueError(
+                "neither configure nor count is given; with neither nothing is to be done"
+            )
+        return self
+
+
+def load_device(path: str | PathLike[str]) -> DeviceFile:
+    """Read the file of a device. Raises ScenarioError."""
+    found = build(DeviceFile, read_toml(Path(path), LARGEST_FILE_BYTES), str(path))
+    folder = Path(path).parent.absolute()
+    if found.credentials:
+        found.__dict__["credentials"] = str(folder / found.credentials)
+    return found
+
+
+def build(
+    model: type[T], document: Mapping[str, Any], source: str, folder: Path | None = None
+) -> T:
+    """Return the table that a document describes, whose files are named from `folder` on. Raises
+    ScenarioError."""
+    try:
+        return model.model_validate(dict(document), context={"folder": folder})
+    except ValidationError as error:
+        raise refused(error, source, {}, "", model) from None
+    except RecursionError:
+        raise ScenarioError(f"{source}: values are nested too deeply") from None

@@ -1,0 +1,58 @@
+"""Writes docs/reference/device.md from the models: `python -m daqloom.device.reference`."""
+
+import sys
+from collections.abc import Iterator
+
+from daqloom.device.adapter import Adapter
+from daqloom.device.desired_state import KEYS
+from daqloom.device.document import DeviceFile
+from daqloom.device.registry import adapter_type, names
+from daqloom.scenario.file.reference import sections
+
+HEAD = """\
+# The file of a device under test
+
+<!-- Written by `python -m daqloom.device.reference`; edit its folder instead. -->
+
+`measure.device` in a scenario names a TOML file with these keys: a switch, the ports of it that are
+under test, and how they are set and read. Such a file is a program: `through` runs with the rights
+of the user who measures, and secrets go to the address that it names. `daqloom measure SCENARIO
+--dry-run` prints the commands of the file and runs none, `daqloom lab show FILE` shows what the
+ports have, `daqloom lab plan SCENARIO` what would be done to them
+([measure on a site](../how-to/measure-on-a-site.md)).
+"""
+ADAPTERS = """\
+## Adapters
+
+`[configure]` and `[count]` name an adapter each, such as `adapter = "linux"`, and have its keys
+besides. Of `network.switch.LEVEL` those keys are set that the scenario gives; one that the adapter
+cannot set is refused. All but `linux` and `software-switch` come with the package
+[daqloom-adapters](../../packages/daqloom-adapters/README.md); other packages add adapters by entry
+points named `daqloom.adapters` ([how](../contributing/add-an-adapter.md)).
+"""
+
+
+def reference() -> str:
+    """Return the text of the page."""
+    return "\n".join([HEAD, *sections(DeviceFile), ADAPTERS, *_adapters()])
+
+
+def _adapters() -> Iterator[str]:
+    for name in names():
+        kind = adapter_type(name)
+        told = (sys.modules[kind.__module__].__doc__ or "").partition("\n\n")[0]
+        yield f"### `{name}`\n\n{' '.join(told.split())} {does(kind)}.\n"
+        yield from list(sections(kind.Options))[1:]
+
+
+def does(kind: type[Adapter]) -> str:
+    """Return what an adapter does, in words."""
+    keys = [KEYS[field] for field in KEYS if field in getattr(kind, "settable", ())]
+    found = [f"sets {', '.join(keys)}"] if keys else []
+    return " and ".join(
+        [*found, *(["reads counters"] if hasattr(kind, "read") else [])]
+    ).capitalize()
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

@@ -1,0 +1,53 @@
+"""The metrics of the ports of a device, under the names that a simulation gives them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from daqloom.device.adapter import PortCount
+from daqloom.device.under_test import DeviceUnderTest
+from daqloom.results.errors import MeasureError
+
+
+class DeviceWatch:
+    """What a device counts from now on."""
+
+    def __init__(self, device: DeviceUnderTest) -> None:
+        """Begin. Raises MeasureError."""
+        self._device, self._begin = device, device.begin()
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the time until now. Raises MeasureError."""
+        return device_metrics(self._begin, self._device.read(), self._device.file.level)
+
+
+def device_metrics(
+    begin: Mapping[str, PortCount], end: Mapping[str, PortCount], level: str
+) -> dict[str, Any]:
+    """Return the metrics of ports between two counts; none where nothing is counted. The peak of
+    the switch is the sum of its ports', and thus at least what it was. Raises MeasureError where a
+    counter has fallen."""
+    if not end:
+        return {}
+    dropped = {port: _since(port, begin[port].dropped, end[port].dropped) for port in end}
+    sent = sum(_since(port, begin[port].sent, end[port].sent) for port in end)
+    drops = sum(dropped.values())
+    found: dict[str, Any] = {
+        "packets_dropped": drops,
+        "drops_by_port": {port: count for port, count in dropped.items() if count},
+    }
+    if drops + sent:
+        found["drop_fraction"] = drops / (drops + sent)
+    peaks = [count.peak_bytes for count in end.values()]
+    known = [peak for peak in peaks if peak is not None]
+    if len(known) == len(peaks):
+        found["buffer_peak_bytes"] = {level: sum(known)}
+    return found
+
+
+def _since(port: str, before: int, now: int) -> int:
+    if now < before:
+        raise MeasureError(
+            f"{port}: a counter of the device fell from {before} to {now} during the measurement; "
+            "somebody has cleared it, or the device has restarted"
+        )
+    return now - before

@@ -1,0 +1,151 @@
+"""Configurations of devices before a measurement: written before the first change and removed once
+restored, so that `daqloom lab restore` can repair the devices after a crash.
+
+One file per device, in $XDG_STATE_HOME/daqloom/devices, readable by its user alone and named by the
+identity that the device reports. A measuring process holds the lock of its device.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from pydantic import ValidationError
+
+from daqloom.base.output import OutputError, written_whole
+from daqloom.base.words import reason_of
+from daqloom.device.document import DeviceFile
+from daqloom.results.errors import MeasureError
+from daqloom.scenario.files import read_text
+
+LARGEST_FILE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """Configuration of a device before a measurement."""
+
+    source: str
+    """Name of the device's file, as given."""
+    device: DeviceFile
+    configuration: Mapping[str, Any]
+    """Result of the adapter's `save`."""
+    at: str
+    """Time of saving, ISO 8601 in UTC."""
+
+
+def folder() -> Path:
+    """Return the folder, made if necessary. Raises MeasureError."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    found = Path(base, "daqloom", "devices")
+    try:
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeasureError(
+            f"cannot make {found}: {reason_of(error)}; what a device has is saved there before it "
+            "is changed: set XDG_STATE_HOME to a folder of yours"
+        ) from None
+    return found
+
+
+def file_of(identity: str) -> Path:
+    """Return the file for the configuration of the device with an identity: one per switch, for
+    all its ports. Raises MeasureError."""
+    return folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+
+
+@contextmanager
+def exclusive(identity: str, source: str) -> Iterator[Path]:
+    """Lock a device; yield the file for its configuration. Raises MeasureError if another process
+    has locked the device, or has left it changed."""
+    path = file_of(identity)
+    with locked(path, source):
+        if path.exists():
+            raise MeasureError(
+                f"{source}: an earlier measurement has changed this device and not set it back; "
+                "run `daqloom lab restore` first"
+            )
+        yield path
+
+
+def write(path: Path, saved: SavedState) -> None:
+    """Write a configuration to the disk. Raises MeasureError."""
+    document = {
+        "schema": 1,
+        "source": saved.source,
+        "device": saved.device.model_dump(mode="json", exclude_unset=True),
+        "configuration": saved.configuration,
+        "at": saved.at,
+    }
+    try:
+        with written_whole(path) as scratch, scratch.open("w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            json.dump(document, file)
+            file.flush()
+            os.fsync(file.fileno())
+    except OutputError as error:
+        raise MeasureError(f"{error}; nothing was changed") from None
+
+
+def read(path: Path) -> SavedState:
+    """Read a configuration. Raises MeasureError."""
+    try:
+        document = json.loads(read_text(path, LARGEST_FILE_BYTES))
+        device = DeviceFile.model_validate(document["device"])
+        configuration, source = document["configuration"], document["source"]
+        if not isinstance(configuration, dict) or not isinstance(source, str):
+            raise ValueError
+        return SavedState(source, device, configuration, str(document["at"]))
+    except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        raise MeasureError(
+            f"{path} is damaged, and no longer lists what a device had; set the device back by "
+            "hand, and remove the file"
+        ) from None
+
+
+def leftovers() -> list[Path]:
+    """Return the files of unlocked devices that were not restored, the newest first: of two files
+    of one device, the older one has the first configuration. Raises MeasureError."""
+    found = []
+    for path in sorted(folder().glob("*.json")):
+        with suppress(MeasureError), locked(path, ""):
+            found.append((_saved_at(path), path))
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def _saved_at(path: Path) -> datetime:
+    """Return the time in a file, or that of its last change if it is damaged."""
+    with suppress(MeasureError, ValueError, OSError):
+        return datetime.fromisoformat(read(path).at).astimezone(UTC)
+    with suppress(OSError):
+        return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def now() -> str:
+    """Return the present time, as files contain it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+@contextmanager
+def locked(path: Path, source: str) -> Iterator[TextIO]:
+    """Hold the lock of a device's file. Raises MeasureError if another process holds it."""
+    # Lock files stay: after a removal, two processes could lock two files of one name.
+    try:
+        handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise MeasureError(f"cannot write {path.parent}: {reason_of(error)}") from None
+    with os.fdopen(handle, "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise MeasureError(
+                f"{source}: another measurement has this device; wait until it has ended"
+            ) from None
+        yield file

@@ -1,0 +1,139 @@
+"""The lines by which `ip`, `bridge` and `tc` make a network of a laboratory.
+
+A port of a switch is the end of a veth cable with a token bucket as the wire and a FIFO as its
+buffer. A bucket of b bytes lets b bytes go that a wire would still be sending; the FIFO is shorter
+by as much, so that what is in bucket and FIFO together is what a port holds, the frame on the wire
+included: see `Queue.buffer_bytes`. Where the scenario has a shaper, not a wire, the bucket is the
+shaper's, and the port's buffer is the FIFO.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from daqloom.lab.network import (
+    CHECK_SEQUENCE_BYTES,
+    Host,
+    LabNetwork,
+    Queue,
+    full_frame_bytes,
+)
+from daqloom.machine.namespace import NETWORK
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
+
+BURST_S = 50e-6
+"""What a bucket of a fast link holds, as timers are late by that much anyway."""
+UNSEEN_BYTES = CHECK_SEQUENCE_BYTES + WIRE_OVERHEAD_BYTES
+"""Of a frame on the wire: what the kernel does not count of it."""
+UNLIMITED_BYTES = 1_000_000_000
+BUCKET, FIFO = 1, 0x10
+"""Handles of the two queueing disciplines of a port."""
+
+
+def burst_frames(queue: Queue, mtu_bytes: int) -> float:
+    """Return how many full frames the bucket of a port holds."""
+    if queue.bucket_bytes:
+        return 8 * queue.bucket_bytes / _wire_bits(mtu_bytes)
+    return max(queue.bucket_frames, math.ceil(BURST_S * queue.rate_bps / _wire_bits(mtu_bytes)))
+
+
+def ahead_frames(queue: Queue, mtu_bytes: int) -> float:
+    """Return how many full frames of a port's buffer its bucket has let go when something waits."""
+    return 0.0 if queue.bucket_bytes else burst_frames(queue, mtu_bytes)
+
+
+def bucket_s(queue: Queue, mtu_bytes: int) -> float:
+    """Return how late a timer may be until the rate of a port is not kept (s)."""
+    return burst_frames(queue, mtu_bytes) * _wire_bits(mtu_bytes) / queue.rate_bps
+
+
+def _wire_bits(mtu_bytes: int) -> int:
+    return 8 * (full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES)
+
+
+def cables(network: LabNetwork, holders: Sequence[int | str]) -> Iterator[str]:
+    """Lines of `ip`, in the namespace of the switches: these and all cables. `holders` are the
+    processes that hold the namespaces of hosts."""
+    yield "link set lo up"  # on which software switches listen
+    bridges = network.bridges
+    for number in bridges:
+        yield f"link add name s{number} type bridge stp_state 0 mcast_snooping 0"
+        yield f"link set s{number} mtu {network.mtu_bytes} up"
+    for cable in network.cables:
+        (a, b), at = (cable.a, cable.b), cable.hosts
+        if at[0] >= 0:
+            a, b, at = b, a, (at[1], at[0])
+        far = f"name {b.device}"
+        if at[1] >= 0:
+            hardware = network.hosts[at[1]].hardware_address
+            far += f" netns {holders[at[1]]} address {hardware}"
+        yield f"link add name {a.device} mtu {network.mtu_bytes} type veth peer {far}"
+        for queue in (a, b):
+            if queue.switch >= 0:
+                yield _port(queue, is_bridged=queue.switch in bridges)
+
+
+def _port(queue: Queue, *, is_bridged: bool) -> str:
+    # One segment a packet: no packet of the kernel's is a burst on the wire.
+    master = f" master s{queue.switch}" if is_bridged else ""
+    return f"link set {queue.device} gso_max_segs 1{master} up"
+
+
+def forwarding(network: LabNetwork) -> Iterator[str]:
+    """Lines of `bridge`: forwarding tables, and switches that neither learn nor flood."""
+    for switch in network.bridges:
+        for queue in network.queues_of(switch):
+            device = f"link set dev {queue.device}"
+            yield f"{device} learning off flood off mcast_flood off bcast_flood off"
+        for host, device in zip(network.hosts, network.towards[switch], strict=True):
+            if device:
+                yield f"fdb add {host.hardware_address} dev {device} master static"
+
+
+def own(network: LabNetwork, host: Host) -> Iterator[str]:
+    """Lines of `ip`, in the namespace of a host."""
+    yield "link set lo up"
+    yield f"address add {host.address}/16 dev eth0 noprefixroute"
+    yield f"link set eth0 mtu {network.mtu_bytes} gso_max_segs 1 up"
+    yield f"route add {NETWORK} dev eth0 {network.route}"
+    for other in network.hosts:
+        if other is not host:
+            address = f"lladdr {other.hardware_address}"
+            yield f"neigh add {other.address} {address} dev eth0 nud permanent"
+
+
+def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
+    """Lines of `tc`: the rates and the buffers of ports, or of a host's one port."""
+    for queue in queues:
+        device = f"qdisc add dev {queue.device}"
+        frame = full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES
+        burst = round(burst_frames(queue, mtu_bytes) * frame)
+        if burst < frame:
+            raise ScenarioError(
+                f"measure.lab: the shaper of {queue.link.name} has a bucket of {burst} B; expected "
+                f"a full frame at least, which is {frame} B on the wire"
+            )
+        yield (
+            f"{device} root handle {BUCKET:x}: tbf rate {queue.rate_bps}bit burst {burst} "
+            f"limit {UNLIMITED_BYTES} overhead {UNSEEN_BYTES} linklayer ethernet"
+        )
+        yield f"{device} parent {BUCKET:x}:1 handle {FIFO:x}: {fifo(queue, mtu_bytes)}"
+
+
+def fifo(queue: Queue, mtu_bytes: int) -> str:
+    """Return the FIFO of a port. Raises ScenarioError where its buffer is less than the bucket."""
+    frame = full_frame_bytes(mtu_bytes)
+    burst = ahead_frames(queue, mtu_bytes)
+    limits = [queue.buffer_bytes // frame] if queue.buffer_bytes else []
+    limits += [queue.packets] if queue.packets else []
+    if not limits:
+        return f"bfifo limit {UNLIMITED_BYTES}"
+    if (frames := min(limits)) <= burst:
+        raise ScenarioError(
+            f"measure.lab: the port of {queue.link.name} has a buffer of {frames} full frames, "
+            f"and its rate is kept by {burst:g}; give it a larger buffer"
+        )
+    if frames == queue.packets:
+        return f"pfifo limit {frames - math.floor(burst)}"
+    room = queue.buffer_bytes - round(burst * frame)
+    return f"bfifo limit {room - CHECK_SEQUENCE_BYTES * (room // frame)}"

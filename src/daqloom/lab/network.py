@@ -1,0 +1,237 @@
+"""What a scenario's network is made of in the laboratory: hosts, switches and cables, and the queue
+at each end of a cable. Nothing is made here."""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from daqloom.lab.hosts import route, settings
+from daqloom.machine.namespace import NETWORK
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.quantities import TIME
+from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.switches import Switch
+from daqloom.topology.fabric.fabric import End
+from daqloom.topology.fabric.links import LinkName, buckets_bytes, delays_s
+from daqloom.topology.system.system import FabricSystem, fabric_system
+
+LONGEST_DELAY_S = 20e-6
+"""What a packet takes through a cable and the kernel anyway; nothing adds a longer delay."""
+MOST_HOSTS = 250
+CHECK_SEQUENCE_BYTES = 4
+"""Of a frame; the kernel counts frames without it."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What waits at an end of a cable until it is sent."""
+
+    device: str
+    link: LinkName
+    """The directed link that begins here."""
+    rate_bps: int
+    switch: int = -1
+    """The switch, by its place; -1: a host."""
+    buffer_bytes: int = 0
+    """Frames with headers and check sequence; 0: not limited by bytes."""
+    packets: int = 0
+    """0: not limited by packets."""
+    bucket_frames: float = 2
+    """Of a wire: what the bucket that stands for it holds at least, in full frames."""
+    bucket_bytes: int = 0
+    """The link is a shaper with that bucket; 0: a wire."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host with a unit."""
+
+    name: str
+    address: str
+    hardware_address: str
+
+
+@dataclass(frozen=True)
+class Cable:
+    """Two queues, either of which sends to the other end; a host's device is in its namespace."""
+
+    a: Queue
+    b: Queue
+    hosts: tuple[int, int]
+    """The host at either end, by its place; -1: a switch."""
+
+
+@dataclass(frozen=True)
+class Rings:
+    """A software switch: a ring for each of some hosts."""
+
+    switch: int
+    hosts: tuple[int, ...]
+    buffer: Switch
+    """What it has, or the switch with a memory of all ports for which it stands in."""
+
+
+@dataclass(frozen=True)
+class LabNetwork:
+    """The network of a laboratory."""
+
+    hosts: tuple[Host, ...]
+    """By unit."""
+    switches: tuple[str, ...]
+    levels: tuple[str, ...]
+    """Of each switch."""
+    cables: tuple[Cable, ...]
+    towards: tuple[tuple[str, ...], ...]
+    """By switch and host: the device that leads there; empty: none."""
+    software: tuple[Rings, ...]
+    """Of the switches that are software switches; the others are bridges."""
+    mtu_bytes: int
+    settings: Mapping[str, str]
+    """Of the hosts' kernels, by their places below /proc/sys/net."""
+    route: str
+    """Attributes of the route to other hosts."""
+
+    @property
+    def queues(self) -> Iterator[Queue]:
+        """The queues of switches."""
+        for cable in self.cables:
+            yield from (queue for queue in (cable.a, cable.b) if queue.switch >= 0)
+
+    def queues_of(self, switch: int) -> list[Queue]:
+        """Return the queues of one switch."""
+        return [queue for queue in self.queues if queue.switch == switch]
+
+    @property
+    def bridges(self) -> list[int]:
+        """The switches that are bridges."""
+        software = {rings.switch for rings in self.software}
+        return [number for number in range(len(self.switches)) if number not in software]
+
+
+def lab_network(scenario: Scenario) -> LabNetwork:
+    """Return the network of a scenario. Raises ScenarioError for what cannot be made here."""
+    network = scenario.network
+    if network.technology != "ethernet" or scenario.transport.kind != "tcp":
+        raise ScenarioError(
+            'measure.lab makes Ethernets that carry TCP: network.technology = "ethernet" and '
+            'transport.kind = "tcp" are needed'
+        )
+    system = fabric_system(scenario)
+    units = {host: unit for unit, host in enumerate(system.hosts)}
+    if len(units) > MOST_HOSTS:
+        raise ScenarioError(
+            f"measure.lab: {len(units)} hosts are more than the {MOST_HOSTS} that it makes; use "
+            "fewer units"
+        )
+    buffers = [system.switch_at(number) for number in range(len(system.fabric.switches))]
+    for level, buffer in zip(system.levels, buffers, strict=True):
+        _check(level, buffer)
+    for link, delay_s in zip(system.links[::2], delays_s(network, system.fabric), strict=True):
+        if delay_s > LONGEST_DELAY_S:
+            raise ScenarioError(
+                f"measure.lab adds no delays: {link.name} has {TIME.format(delay_s)}, more than "
+                f"the {TIME.format(LONGEST_DELAY_S)} that the kernel's own way takes; simulate "
+                "the system, or shorten the cable"
+            )
+    subnet = ipaddress.ip_network(NETWORK)
+    hosts = tuple(
+        Host(
+            system.fabric.hosts[host].name,
+            str(subnet[unit + 1]),
+            f"02:00:00:00:{unit >> 8:02x}:{unit & 255:02x}",
+        )
+        for host, unit in units.items()
+    )
+    ports = system.ways.first(system.fabric).ports
+    towards = tuple(
+        tuple(
+            _device(system, End(system.fabric.switch_node(switch), int(port))) if port else ""
+            for port in ports[switch, list(units)]
+        )
+        for switch in range(len(buffers))
+    )
+    return LabNetwork(
+        hosts,
+        tuple(switch.name for switch in system.fabric.switches),
+        tuple(system.levels),
+        tuple(_cables(system, buffers, units, scenario.measure.bucket_frames)),
+        towards,
+        tuple(_rings(system, buffers, units)),
+        network.mtu,
+        settings(scenario),
+        route(scenario),
+    )
+
+
+def _rings(system: FabricSystem, buffers: list[Switch], units: dict[int, int]) -> Iterator[Rings]:
+    for number, of in enumerate(buffers):
+        if of.architecture == "software":
+            hosts = tuple(units[host] for host in system.with_rings(of) if host in units)
+            yield Rings(number, hosts, of)
+        elif of.architecture == "shared-memory":
+            yield Rings(number, tuple(units.values()), of)
+
+
+def _check(level: str, buffer: Switch) -> None:
+    key = f"network.switch.{level}"
+    if buffer.architecture not in ("infinite", "drop-tail", "software", "shared-memory"):
+        raise ScenarioError(
+            f'measure.lab has no switch of {key}.model = "{buffer.model}"; expected "infinite", '
+            '"drop-tail", "software" or "shared-memory"'
+        )
+    for what, is_given in (
+        ("ecn_threshold", buffer.ecn_threshold > 0),
+        ("scheduling", buffer.scheduling != "fifo"),
+        ("queues that share a buffer", buffer.architecture == "drop-tail" and buffer.buffer > 0),
+        ("pause_at", buffer.pause_at > 0),
+        ("cores beside one", buffer.architecture == "software" and buffer.cores > 1),
+    ):
+        if is_given:
+            raise ScenarioError(
+                f"measure.lab has no switch with {what}, and {key} has one; leave it out"
+            )
+
+
+def _cables(
+    system: FabricSystem, buffers: list[Switch], units: dict[int, int], bucket_frames: float
+) -> Iterator[Cable]:
+    hosts = len(system.fabric.hosts)
+    shapers = buckets_bytes(system.network, system.fabric)
+    for number, cable in enumerate(system.fabric.cables):
+        ends = (cable.a, cable.b)
+        if any(end.node < hosts and end.node not in units for end in ends):
+            continue  # of a host without unit
+        queues = [
+            replace(
+                _queue(system, end, system.links[2 * number + way], cable.rate_bps, buffers),
+                bucket_frames=bucket_frames,
+                bucket_bytes=shapers[number],
+            )
+            for way, end in enumerate(ends)
+        ]
+        at = [units[end.node] if end.node < hosts else -1 for end in ends]
+        yield Cable(queues[0], queues[1], (at[0], at[1]))
+
+
+def _queue(
+    system: FabricSystem, end: End, link: LinkName, rate_bps: int, buffers: list[Switch]
+) -> Queue:
+    switch = end.node - len(system.fabric.hosts)
+    device = _device(system, end)
+    if switch < 0:
+        return Queue(device, link, rate_bps)
+    buffer = buffers[switch]
+    if buffer.architecture in ("software", "shared-memory"):  # what waits, waits in rings
+        return Queue(device, link, rate_bps, switch)
+    return Queue(device, link, rate_bps, switch, buffer.port_limit, buffer.queue_packets)
+
+
+def _device(system: FabricSystem, end: End) -> str:
+    switch = end.node - len(system.fabric.hosts)
+    return f"s{switch}p{end.port}" if switch >= 0 else "eth0"
+
+
+def full_frame_bytes(mtu_bytes: int) -> int:
+    """Size of a full frame in a buffer."""
+    return mtu_bytes + FRAME_OVERHEAD_BYTES

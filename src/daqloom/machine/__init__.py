@@ -1,0 +1,1 @@
+"""One computer: its cards, cores, processes, namespaces, and what its hosts cost."""

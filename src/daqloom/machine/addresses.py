@@ -1,0 +1,68 @@
+"""Addresses of this machine, and host:port."""
+
+import ipaddress
+import socket
+
+from daqloom.base.words import reason_of
+from daqloom.results.errors import MeasureError
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only processes of this machine reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Split host:port. Raises MeasureError."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise MeasureError(f'"{address[:80]}" is not an address; expected host:port')
+    return host.strip("[]"), int(port)
+
+
+def join_address(host: str, port: int) -> str:
+    """Return host:port, as gRPC takes it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+ANY_PORT = 9
+"""An arbitrary port: nothing is sent, the system only looks up the route."""
+
+
+def own_address(control: str, network: str = "", *, for_others: bool = False) -> str:
+    """Return the address with which this machine reaches the run control at `control` (host:port),
+    or `network`. Raises MeasureError where there is none, or where it is loopback although other
+    machines have to reach it (`for_others`)."""
+    if not network:
+        target = split_address(control)[0]
+    else:
+        known = ipaddress.ip_network(network)
+        target = str(known[1] if known.num_addresses > 1 else known[0])
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(target, ANY_PORT, type=socket.SOCK_DGRAM)[
+            0
+        ]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            own = str(probe.getsockname()[0])
+    except OSError as error:
+        raise MeasureError(
+            f"no route from here to {network or control}: {reason_of(error)}"
+        ) from None
+    if network and ipaddress.ip_address(own) not in ipaddress.ip_network(network):
+        raise MeasureError(
+            f"measure.network = {network}: this machine has no address in this network; it "
+            f"reaches it from {own}"
+        )
+    if for_others and ipaddress.ip_address(own.partition("%")[0]).is_loopback:
+        raise MeasureError(
+            f"{control} is a loopback address on this machine, which units of other machines "
+            "cannot reach; set measure.bind to this machine's address, or measure.network to its "
+            "network"
+        )
+    return own

@@ -1,0 +1,416 @@
+"""What a machine lacks for event building, and how to mend it."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from daqloom.base.words import counted
+from daqloom.machine.cards import CardSettings, cards_of, examine_card, settings_of
+from daqloom.machine.machine import Machine
+from daqloom.machine.open_files import raise_to
+
+OLDEST_KERNEL = (5, 3)
+"""First kernel with pidfd_open(2), which reports the end of a unit's process."""
+SMALL_SOCKET_BUFFER = 4 << 20
+"""Bytes that a connection at 10 Gb/s has in flight within 3 ms."""
+PACED = frozenset({"bbr", "bbr2", "bbr3"})
+CLOCK_KEEPERS = frozenset(
+    {"chronyd", "ntpd", "ntpsec", "ptp4l", "phc2sys", "timemaster", "systemd-timesyn"}
+)
+SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "pit"})
+
+QUIET = 0.5
+"""Load of each core up to which a machine counts as quiet."""
+
+State = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The finding of one check."""
+
+    check: str
+    state: State
+    """warn: events are built, but more slowly or less steadily; fail: they cannot be built, or
+    hardly."""
+    means: str
+    """One sentence: what is there and what follows from it."""
+    fix: str = ""
+    """The remedy; empty where none is needed."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The resources that a scenario needs on this machine."""
+
+    transport: str
+    open_files: int
+    """Open files of the process that has most."""
+    units_here: int
+    memory_bytes: int
+    """Size of the buffers of this machine's units."""
+    windows: bool
+    """Whether phases change by time."""
+    hosts: int
+    spinning: bool
+    pinned: bool
+
+    @property
+    def registers(self) -> bool:
+        """Whether buffers are registered with a network card."""
+        return "verbs" in self.transport or "efa" in self.transport
+
+
+def examine(
+    machine: Machine,
+    transports: Sequence[str],
+    needs: Needs | None = None,
+    settings: Callable[[str], CardSettings] = settings_of,
+) -> list[Finding]:
+    """Run all checks; without a scenario, those of its needs are left out.
+
+    `transports`: see `transports_here`; `settings`: of a network card, by its name."""
+    found = {check: look(machine, needs) for check, look in CHECKS.items()}
+    found["transport"] = _transport(needs, transports)
+    found["RDMA"] = _rdma(machine, needs)
+    for card in cards_of(machine):
+        for each in examine_card(machine, card, settings(card)):
+            found[each.check] = ("ok" if each.is_well else "warn", each.means, each.fix)
+    return [Finding(check, *verdict) for check, verdict in found.items()]
+
+
+def transports_here() -> list[str]:
+    """Return the values that measure.transport can have on this machine."""
+    from daqloom._engine import transport_names
+
+    return list(transport_names())
+
+
+Verdict = tuple[State, str, str]
+"""State, meaning and remedy, as in a finding."""
+
+
+# ---- processors ---------------------------------------------------------------------------------
+
+
+def _cores(machine: Machine, needs: Needs | None) -> Verdict:
+    cores = len(machine.allowed_cores())
+    if needs is None or needs.units_here <= cores:
+        return "ok", f"{cores} cores are available.", ""
+    shared = (
+        f"{needs.units_here} {'busy-polling ' if needs.spinning else ''}units share {cores} cores"
+    )
+    if needs.spinning:
+        fix = 'Set measure.waiting = "adaptive", or use fewer units.'
+        return "fail", f"{shared}: each waits while others run.", fix
+    return (
+        "warn",
+        f"{shared}: the scheduler alternates them, and a barrier lasts as long as its time slices.",
+        "Use fewer units, or more machines (measure.hosts).",
+    )
+
+
+def _load(machine: Machine, needs: Needs | None) -> Verdict:
+    load, cores = machine.load()
+    means = f"Load {load:.1f} on {counted(cores, 'core')}"
+    if load <= QUIET * cores:
+        return "ok", f"{means}.", ""
+    return (
+        "warn",
+        f"{means}: other programs run, and real-time measurements lose units.",
+        "Let nothing else run, or raise measure.fault_timeout.",
+    )
+
+
+ISOLATE = (
+    "Boot with isolcpus=LIST nohz_full=LIST rcu_nocbs=LIST and set measure.cores = LIST; leave the "
+    "first core to the system."
+)
+
+
+def _isolated(machine: Machine) -> set[int]:
+    return set(machine.cores("sys/devices/system/cpu/isolated"))
+
+
+def _isolated_cores(machine: Machine, needs: Needs | None) -> Verdict:
+    if isolated := _isolated(machine):
+        return "ok", f"{len(isolated)} cores run only what is pinned to them.", ""
+    return "warn", "None: other programs can interrupt data threads for milliseconds.", ISOLATE
+
+
+def _tickless_cores(machine: Machine, needs: Needs | None) -> Verdict:
+    tickless = set(machine.cores("sys/devices/system/cpu/nohz_full"))
+    if tickless and _isolated(machine) <= tickless:
+        return "ok", f"{len(tickless)} cores have no timer tick.", ""
+    return "warn", "The timer interrupts data threads 100 to 1000 times a second.", ISOLATE
+
+
+def _interrupts(machine: Machine, needs: Needs | None) -> Verdict:
+    interrupted = {
+        core
+        for irq in machine.names("proc/irq")
+        if irq.isdigit()
+        for core in machine.cores(f"proc/irq/{irq}/smp_affinity_list")
+    }
+    disturbed = sorted(interrupted & _isolated(machine))
+    if not disturbed:
+        return "ok", "No device interrupts isolated cores.", ""
+    return (
+        "warn",
+        f"Devices may interrupt isolated cores: {', '.join(map(str, disturbed[:8]))}.",
+        "Write the other cores to /proc/irq/N/smp_affinity_list, and stop irqbalance or ban these "
+        "cores (IRQBALANCE_BANNED_CPULIST).",
+    )
+
+
+def _clock_rate(machine: Machine, needs: Needs | None) -> Verdict:
+    folder = "sys/devices/system/cpu"
+    governors = {
+        machine.text(f"{folder}/{core}/cpufreq/scaling_governor")
+        for core in machine.names(folder)
+        if re.fullmatch(r"cpu\d+", core)
+    } - {""}
+    if governors <= {"performance"}:
+        what = "performance" if governors else "fixed by the firmware or the virtual machine"
+        return "ok", f"The governor is {what}.", ""
+    return (
+        "warn",
+        f"The governor is {', '.join(sorted(governors))}: cores start slowly after idling.",
+        "Run `cpupower frequency-set -g performance`.",
+    )
+
+
+def _numa(machine: Machine, needs: Needs | None) -> Verdict:
+    nodes = machine.cores("sys/devices/system/node/online")
+    if len(nodes) <= 1 or (needs and needs.pinned):
+        means = f"{max(len(nodes), 1)} NUMA node(s), units are pinned or need not be."
+        return "ok", means, ""
+    return (
+        "warn",
+        f"{len(nodes)} NUMA nodes: a unit that moves between them reaches its buffers more slowly.",
+        'Set measure.cores = "auto", or the cores of the node that the network card is on.',
+    )
+
+
+# ---- memory -------------------------------------------------------------------------------------
+
+
+def _memory(machine: Machine, needs: Needs | None) -> Verdict:
+    free = machine.memory("MemAvailable") or 0
+    free_gb = f"{free / 1e9:.1f} GB"
+    if needs is None:
+        return "ok", f"{free_gb} are free.", ""
+    taken = f"Buffers of {needs.units_here} units take {needs.memory_bytes / 1e9:.1f}"
+    if needs.memory_bytes <= free:
+        return "ok", f"{taken} of the {free_gb} that are free.", ""
+    return (
+        "fail",
+        f"{taken} GB, and {free_gb} are free: the kernel kills a unit that runs out of memory.",
+        "Reduce measure.stream_buffer and measure.output_buffer, or use fewer units.",
+    )
+
+
+def _hugepages(machine: Machine, needs: Needs | None) -> Verdict:
+    shared = machine.chosen("sys/kernel/mm/transparent_hugepage/shmem_enabled")
+    if shared in ("always", "within_size", "force"):
+        return "ok", f"Shared memory uses huge pages ({shared}).", ""
+    return (
+        "warn",
+        "Shared memory is mapped in pages of 4 KiB: mapping buffers takes longer, and copies miss "
+        "the TLB.",
+        "echo within_size > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+    )
+
+
+def _reserved_pages(machine: Machine, needs: Needs | None) -> Verdict:
+    size, free = machine.memory("Hugepagesize"), machine.memory("HugePages_Free")
+    if size and free:
+        return (
+            "ok",
+            f"{free} free pages of {size >> 20} MiB for the software switch, "
+            f"{free * size / 1e6:.0f} MB.",
+            "",
+        )
+    return (
+        "ok",
+        "None is reserved; only the software switch needs them, or runs.huge_pages = false, with "
+        "which it is slower (echo 512 > /proc/sys/vm/nr_hugepages reserves 1 GiB).",
+        "",
+    )
+
+
+def _locked_memory(machine: Machine, needs: Needs | None) -> Verdict:
+    limit = machine.limit("Max locked memory")
+    wanted = needs.memory_bytes / needs.units_here if needs and needs.registers else 0
+    if limit is None or limit >= max(wanted, 1 << 30):
+        return "ok", "The limit allows registering buffers with a network card.", ""
+    return (
+        "fail" if limit < wanted else "warn",
+        f"A process may lock {limit / 1e6:.0f} MB: too little to register buffers with an RDMA "
+        "card; other transports do not need it.",
+        "Put `* - memlock unlimited` into /etc/security/limits.d/daqloom.conf and log in anew "
+        "(Slurm: PropagateResourceLimitsExcept=MEMLOCK).",
+    )
+
+
+def _dev_shm(machine: Machine, needs: Needs | None) -> Verdict:
+    size = machine.size_of_tmpfs("/dev/shm")
+    if size is None or size >= 1 << 30:
+        return "ok", "/dev/shm is large enough, or as large as memory allows.", ""
+    return (
+        "warn",
+        f"/dev/shm holds {size / 1e6:.0f} MB: daqloom's own buffers are elsewhere, but those of "
+        "libfabric:shm and Open MPI are in it.",
+        "mount -o remount,size=4G /dev/shm (containers: --shm-size 4g).",
+    )
+
+
+# ---- network ------------------------------------------------------------------------------------
+
+
+def _congestion_control(machine: Machine, needs: Needs | None) -> Verdict:
+    control = machine.text("proc/sys/net/ipv4/tcp_congestion_control")
+    if control not in PACED:
+        return "ok", f"{control or 'the default'}.", ""
+    return (
+        "warn",
+        f"{control} paces its sending: on loopback and within a data centre its throughput is a "
+        "fifth to a half below that of cubic.",
+        "sysctl -w net.ipv4.tcp_congestion_control=cubic; or for one route: ip route change ROUTE "
+        'congctl cubic; or, less effective, measure.congestion = "cubic".',
+    )
+
+
+SOCKET_BUFFERS = ("core.rmem_max", "core.wmem_max", "ipv4.tcp_rmem", "ipv4.tcp_wmem")
+
+
+def _socket_buffers(machine: Machine, needs: Needs | None) -> Verdict:
+    small = []
+    for name in SOCKET_BUFFERS:
+        limits = machine.text(f"proc/sys/net/{name.replace('.', '/')}").split()
+        if limits and int(limits[-1]) < SMALL_SOCKET_BUFFER:
+            small.append(f"net.{name}")
+    if not small:
+        return "ok", "They may grow to 4 MiB and more.", ""
+    return (
+        "warn",
+        f"{', '.join(small)} below 4 MiB: one connection cannot saturate a fast network with a "
+        "long round-trip time.",
+        "sysctl -w net.core.rmem_max=67108864 net.core.wmem_max=67108864 "
+        "net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'",
+    )
+
+
+def _transport(needs: Needs | None, transports: Sequence[str]) -> Verdict:
+    if needs and not _is_there(needs.transport, transports):
+        return (
+            "fail",
+            f"{needs.transport} is not available; this machine has {', '.join(transports)}.",
+            "Set measure.transport to one of these, or install libfabric's provider.",
+        )
+    if any(name.startswith("libfabric:") for name in transports):
+        return "ok", f"{', '.join(transports)}.", ""
+    fix = (
+        "Install the library (Debian and Ubuntu: libfabric1); if daqloom was built without "
+        "libfabric-dev, install that and build daqloom again."
+    )
+    return "warn", f"{', '.join(transports)}; no libfabric, which RDMA needs.", fix
+
+
+def _is_there(transport: str, transports: Sequence[str]) -> bool:
+    """Return whether a transport is available; as in libfabric, a name includes providers layered
+    on it."""
+    return any(name == transport or name.startswith(f"{transport};") for name in transports)
+
+
+def _rdma(machine: Machine, needs: Needs | None) -> Verdict:
+    folder = "sys/class/infiniband"
+    ports = [
+        f"{folder}/{card}/ports/{port}"
+        for card in machine.names(folder)
+        for port in machine.names(f"{folder}/{card}/ports")
+    ]
+    active = [port for port in ports if "ACTIVE" in machine.text(f"{port}/state")]
+    wanted = bool(needs and "verbs" in needs.transport)
+    if active:
+        kinds = {machine.text(f"{port}/link_layer") or "unknown" for port in active}
+        return "ok", f"{len(active)} active port(s): {', '.join(sorted(kinds))}.", ""
+    if ports:
+        return (
+            "fail" if wanted else "warn",
+            f"None of {len(ports)} ports is active.",
+            "Check cables and the subnet manager (`ibstat`).",
+        )
+    absent = "There is no RDMA card: libfabric:verbs cannot be used."
+    if wanted:
+        return "fail", absent, "Load the card's driver (rdma-core), or use another transport."
+    return "ok", absent, ""
+
+
+# ---- the system ---------------------------------------------------------------------------------
+
+
+def _kernel(machine: Machine, needs: Needs | None) -> Verdict:
+    release = machine.text("proc/sys/kernel/osrelease")
+    found = re.match(r"(\d+)\.(\d+)", release)
+    if found and (int(found[1]), int(found[2])) < OLDEST_KERNEL:
+        means = f"{release} lacks pidfd, which reports the end of a unit's process."
+        return "fail", means, "Use Linux 5.3 or later."
+    return "ok", f"{release or 'unknown'}: it has futex, memfd and pidfd.", ""
+
+
+def _open_files(machine: Machine, needs: Needs | None) -> Verdict:
+    limit = machine.limit("Max open files", hard=True)  # which every process of a run asks for
+    wanted = needs.open_files if needs else 1024
+    if limit is None or limit >= wanted:
+        return "ok", "A process may open as many files as it needs.", ""
+    return (
+        "fail" if needs else "warn",
+        f"A process may open {limit:.0f} files, and a run may need {wanted}.",
+        raise_to(wanted).capitalize() + ".",
+    )
+
+
+def _clock(machine: Machine, needs: Needs | None) -> Verdict:
+    source = machine.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
+    if source not in SLOW_CLOCKS:
+        return "ok", f"{source or 'unknown'}.", ""
+    return (
+        "warn",
+        f"{source}: reading the clock takes a system call, and data threads read it often.",
+        "Boot with tsc=reliable clocksource=tsc where the processor's counter is invariant.",
+    )
+
+
+def _synchronisation(machine: Machine, needs: Needs | None) -> Verdict:
+    if keepers := sorted(machine.programs() & CLOCK_KEEPERS):
+        return "ok", f"{', '.join(keepers)} synchronises the clock.", ""
+    return (
+        "fail" if needs and needs.windows and needs.hosts > 1 else "warn",
+        "No program seems to synchronise the clock: time windows over several machines "
+        '(building.change = "window") drift apart, and so do timelines.',
+        "Run chronyd, or ptp4l and phc2sys where windows are shorter than a millisecond.",
+    )
+
+
+CHECKS: dict[str, Callable[[Machine, Needs | None], Verdict]] = {
+    "cores": _cores,
+    "load": _load,
+    "isolated cores": _isolated_cores,
+    "tickless cores": _tickless_cores,
+    "interrupts": _interrupts,
+    "clock rate": _clock_rate,
+    "NUMA": _numa,
+    "memory": _memory,
+    "hugepages": _hugepages,
+    "reserved huge pages": _reserved_pages,
+    "locked memory": _locked_memory,
+    "/dev/shm": _dev_shm,
+    "TCP congestion control": _congestion_control,
+    "socket buffers": _socket_buffers,
+    "kernel": _kernel,
+    "open files": _open_files,
+    "clock": _clock,
+    "clock synchronisation": _synchronisation,
+}

@@ -1,0 +1,78 @@
+"""Reads /proc and /sys of a machine."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from daqloom.scenario.schema.measure import cores
+
+MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine's /proc and /sys below `root`; tests give a folder other than /."""
+
+    root: Path = Path("/")
+
+    def text(self, path: str) -> str:
+        """Return a file's text, stripped; empty where it cannot be read."""
+        try:
+            with (self.root / path).open("rb") as file:
+                return file.read(MOST_BYTES).decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    def chosen(self, path: str) -> str:
+        """Return the choice in brackets, as in "always [madvise] never"."""
+        found = re.search(r"\[([^\]]+)\]", self.text(path))
+        return found[1] if found else ""
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a folder, sorted."""
+        try:
+            return sorted(entry.name for entry in (self.root / path).iterdir())
+        except OSError:
+            return []
+
+    def cores(self, path: str) -> list[int]:
+        """Return the cores of a list such as "0-3,8"."""
+        return cores(self.text(path))
+
+    def memory(self, key: str) -> int | None:
+        """Return a value of /proc/meminfo: bytes, or pages where it counts these."""
+        found = re.search(rf"^{re.escape(key)}:\s+(\d+)( kB)?$", self.text("proc/meminfo"), re.M)
+        return int(found[1]) * (1024 if found[2] else 1) if found else None
+
+    def limit(self, name: str, *, hard: bool = False) -> float | None:
+        """Return a limit of this process, such as "Max open files": the soft or the hard one;
+        infinite: unlimited."""
+        pattern = rf"^{re.escape(name)}\s+(\S+)\s+(\S+)"
+        found = re.search(pattern, self.text("proc/self/limits"), re.M)
+        if not found:
+            return None
+        given = found[2 if hard else 1]
+        return float("inf") if given == "unlimited" else float(given)
+
+    def allowed_cores(self) -> list[int]:
+        """Return the cores that this process may use."""
+        status = self.text("proc/self/status")
+        found = re.search(r"^Cpus_allowed_list:\s+(\S+)$", status, re.M)
+        return cores(found[1]) if found else []
+
+    def load(self) -> tuple[float, int]:
+        """Return the mean number of programs that run or wait to run, over a minute (0.0 where it
+        is unknown), and the number of cores of the machine (at least 1)."""
+        first = self.text("proc/loadavg").partition(" ")[0]
+        number = float(first) if re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", first) else 0.0
+        return number, max(1, len(self.cores("sys/devices/system/cpu/online")))
+
+    def programs(self) -> set[str]:
+        """Return the names of running programs, their first 15 characters."""
+        return {self.text(f"proc/{n}/comm") for n in self.names("proc") if n.isdigit()}
+
+    def size_of_tmpfs(self, place: str) -> int | None:
+        """Return the size of the tmpfs mounted there; None: unknown."""
+        pattern = rf"^\S+ {re.escape(place)} tmpfs \S*?\bsize=(\d+)([kmg]?)\b"
+        found = re.search(pattern, self.text("proc/mounts"), re.M)
+        return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]] if found else None

@@ -1,0 +1,118 @@
+"""The processes that the run control starts; the output of each goes to a file."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from daqloom.machine.launch import Task
+
+MOST_SHOWN_BYTES = 4096
+_CPUCLOCK_SCHED = 2
+"""Of the clock that clock_getcpuclockid(3) makes from a process's number."""
+
+
+class Processes:
+    """Runs tasks in `folder`; `on_exit(units, how)` is called when one has ended."""
+
+    def __init__(
+        self, folder: Path, token: bytes, on_exit: Callable[[tuple[int, ...], str], None]
+    ) -> None:
+        self._folder = folder
+        self._token = token
+        self._on_exit = on_exit
+        self._ending = False
+        self._running: dict[asyncio.subprocess.Process, tuple[int, ...]] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+
+    def start(self, task: Task) -> None:
+        """Start the process; a failure to start is reported as its end."""
+        watcher = asyncio.get_running_loop().create_task(self._run(task))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+
+    def stands_for_several(self, unit: int) -> bool:
+        """Return whether one local process, such as srun, stands for this unit's and others."""
+        return any(unit in units and len(units) > 1 for units in self._running.values())
+
+    def kill(self, unit: int) -> None:
+        """Kill the unit's process."""
+        self.signal(unit, signal.SIGKILL)
+
+    def signal(self, unit: int, number: signal.Signals) -> None:
+        """Send a signal to the unit's process and to all that it started."""
+        for process, units in self._running.items():
+            if units == (unit,):
+                _signal(process, number)
+
+    def cpu_s(self, unit: int) -> float | None:
+        """Return the CPU time of the unit's process (s); None if it has none."""
+        for process, units in self._running.items():
+            if units == (unit,):
+                with suppress(OSError):  # it has just ended
+                    return time.clock_gettime(~process.pid << 3 | _CPUCLOCK_SCHED)
+        return None
+
+    async def end(self) -> None:
+        """End all processes, those being started included."""
+        self._ending = True
+        for process in list(self._running):
+            _signal(process, signal.SIGKILL)
+        await asyncio.gather(*self._watchers, return_exceptions=True)
+
+    def log(self, unit: int) -> Path:
+        """Return the file of the unit's output."""
+        return self._folder / f"unit-{unit}.log"
+
+    def last_lines(self, unit: int, count: int = 5) -> list[str]:
+        """Return the last lines of the unit's output."""
+        with suppress(OSError), self.log(unit).open("rb") as file:
+            file.seek(max(0, os.path.getsize(self.log(unit)) - MOST_SHOWN_BYTES))
+            lines = file.read(MOST_SHOWN_BYTES).decode(errors="replace").splitlines()
+            return [line for line in lines if line.strip()][-count:]
+        return []
+
+    async def _run(self, task: Task) -> None:
+        first = task.units[0]
+        try:
+            with self.log(first).open("ab") as output:
+                process = await asyncio.create_subprocess_exec(
+                    *task.command,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,  # Ctrl-C is for the run control, which ends units
+                )
+        except OSError as error:
+            self._on_exit(task.units, f"{task.command[0]}: {(error.strerror or '').lower()}")
+            return
+        self._running[process] = task.units
+        if self._ending:
+            _signal(process, signal.SIGKILL)
+        assert process.stdin is not None
+        with suppress(OSError):
+            process.stdin.write(self._token.hex().encode() + b"\n")
+            await process.stdin.drain()
+            if not task.input_stays_open:
+                process.stdin.close()
+        code = await process.wait()
+        process.stdin.close()
+        del self._running[process]
+        self._on_exit(task.units, _how(code))
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)  # it leads a session of its own
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    with suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"signal {-code}"

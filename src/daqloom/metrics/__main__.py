@@ -1,5 +1,0 @@
-"""Print `docs/reference/metrics.md`."""
-
-from daqloom.metrics.reference import reference
-
-print(reference(), end="")

@@ -1,0 +1,146 @@
+"""The table that answers the buffer question: closed forms and simulated switches side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from daqloom.base.words import counted
+from daqloom.report import style
+from daqloom.report.system.buffer_question import BufferQuestion, Run, Switch
+from daqloom.results.metrics import label
+from daqloom.results.result import Result
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NOTHING = "–"
+
+
+def head(question: BufferQuestion) -> list[str]:
+    """Names of the columns."""
+    return ["", "formula", *(_column(run.switch) for run in question.runs)]
+
+
+def rows(question: BufferQuestion) -> list[list[str]]:
+    """Name, formula and simulations as text, a dash where a method cannot give the number. Names
+    are short, so that 80 columns hold the table."""
+    analysis, runs = question.analysis, question.runs
+    published = analysis.analysis["published"]["value_bytes"]
+    worst = analysis.analysis["back_to_back"]["value_bytes"]
+    bound = analysis.metric("event_rate_bound_hz")
+    least = analysis.metric("collection_latency_s.min")
+
+    def each(path: str, form: Callable[[float], str]) -> list[str]:
+        values = [run.result.metric(path) for run in runs]
+        return [NOTHING if value is None else form(value) for value in values]
+
+    latency = "collection_latency_s"
+    peak = style.megabytes(question.regular.peak_bytes)
+    return [
+        ["switch buffer", NOTHING, *map(_capacity, runs)],
+        ["peak occupancy", peak, *each("buffer_peak_bytes.tor", style.megabytes)],
+        [" published formula", style.megabytes(published), *[NOTHING] * len(runs)],
+        [" for any arrivals", style.megabytes(worst), *[NOTHING] * len(runs)],
+        [
+            label("event_rate_hz"),
+            f"≤ {_kilohertz(bound)}" if bound else NOTHING,
+            *each("event_rate_hz", _kilohertz),
+        ],
+        [label("packets_dropped"), NOTHING, *each("packets_dropped", _count)],
+        ["TCP RTO timeouts", NOTHING, *each("retransmission_timeouts", _count)],
+        [
+            "latency, mean",
+            f"≥ {style.seconds(least)}" if least else NOTHING,
+            *each(f"{latency}.mean", style.seconds),
+        ],
+        ["latency, 99 %", NOTHING, *each(f"{latency}.p99", style.seconds)],
+        ["latency, slowest", NOTHING, *each(f"{latency}.max", style.seconds)],
+        ["relative cost", NOTHING, *(f"{c:g}" if (c := r.switch.cost) else NOTHING for r in runs)],
+        ["hops per CPU s", NOTHING, *(_hop_rate(run.result) for run in runs)],
+    ]
+
+
+def table(question: BufferQuestion) -> Table:
+    """Return the comparison as a table for a terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    shown = Table(
+        title=question.title,
+        title_style="bold",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+    )
+    for index, name in enumerate(head(question)):
+        shown.add_column(name, justify="right" if index else "left")
+    for row in rows(question):
+        shown.add_row(*row)
+    return shown
+
+
+def verdict(question: BufferQuestion) -> Iterator[str]:
+    """Yield sentences on what the numbers mean."""
+    exact = question.regular.peak_bytes
+    peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
+    if peak is not None:
+        yield (
+            f"Regular events need {style.megabytes(exact)} of buffer; random events arrive closer "
+            f"together at times and need {style.megabytes(peak)}."
+        )
+    for run in question.runs[1:]:
+        switch, result = run.switch, run.result
+        rate = result.metric("event_rate_hz")
+        if rate is None:
+            continue
+        outcome = f"builds {_kilohertz(rate)} of {_kilohertz(question.scenario.event.rate)}"
+        drops = result.metric("packets_dropped")
+        timeouts = result.metric("retransmission_timeouts")
+        if drops:
+            outcome += f": {drops:,} packets were dropped"
+            if timeouts:
+                outcome += f", with {counted(int(timeouts), 'TCP retransmission timeout')}"
+            elif timeouts == 0:
+                outcome += ", without a TCP retransmission timeout"
+        elif drops == 0:
+            outcome += " without packet loss"
+        slow = result.metric("collection_latency_s.p99")
+        if slow is not None:
+            outcome += f"; the 99th percentile of the latency is {style.seconds(slow)}"
+        yield f"The {switch.label} (cost {switch.cost:g}) {outcome}."
+    if any(run.switch.transport for run in question.runs):
+        yield (
+            "No RACK: TCP without the fast loss detection of RFC 8985 (RACK and tail-loss "
+            "probes), so that retransmission often waits for a timeout of 200 ms."
+        )
+
+
+def _column(switch: Switch) -> str:
+    """A narrow heading: what follows a comma goes to the next line."""
+    return "simulated\n" + switch.label.replace(", ", "\n")
+
+
+def _capacity(run: Run) -> str:
+    size = run.switch.buffer_bytes
+    if size is None:
+        return "unlimited"
+    return f"{size / 1e9:g} GB" if size >= 1e9 else f"{size / 1e6:g} MB"
+
+
+def _hop_rate(result: Result) -> str:
+    rate = result.engine.get("packet_hops_per_cpu_s")
+    if rate is None:
+        hops, cpu_s = result.engine.get("packet_hops"), result.engine.get("cpu_s")
+        rate = hops / cpu_s if hops and cpu_s else None
+    return NOTHING if rate is None else f"{rate / 1e6:.1f} M"
+
+
+def _kilohertz(value: float) -> str:
+    return f"{value / 1e3:.1f} kHz"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"

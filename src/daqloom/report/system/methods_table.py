@@ -1,0 +1,182 @@
+"""The methods side by side: a table, and why they disagree."""
+
+from collections.abc import Iterator
+
+from daqloom.base.words import listed
+from daqloom.control.warnings import checked, fates
+from daqloom.report import style
+from daqloom.results.metrics import for_people, label
+from daqloom.results.result import Result
+from daqloom.scenario.quantities import RATE
+from daqloom.scenario.schema.switches import LEVELS
+from daqloom.study.methods.all_methods import Beside
+from daqloom.topology.system.system import fabric_system
+
+NOTHING = "–"
+ROWS = (
+    "event_rate_hz",
+    "event_rate_bound_hz",
+    "written_event_rate_hz",
+    "throughput_bps",
+    "node_throughput_bps",
+    "phase_s",
+    "barrier_share",
+    "barrier_s.whole",
+    "barrier_s.waiting",
+    "barrier_s.releasing",
+    "idle_share",
+    "waiting_share.source",
+    "waiting_share.builder",
+    "waiting_share.network",
+    "collection_latency_s.mean",
+    "collection_latency_s.p50",
+    "collection_latency_s.p99",
+    "write_latency_s.mean",
+    "link_utilisation.host.up",
+    "link_utilisation.access.down",
+    *(f"buffer_peak_bytes.{level}" for level in LEVELS),
+    "packets_dropped",
+    "retransmission_timeouts",
+    "events_built",
+    "events_incomplete",
+    "events_discarded",
+    "events_checked",
+    "events_wrong",
+    "events_repeated",
+    "units_lost",
+    "host_pressure",
+    "host_lateness",
+)
+"""Metrics with the same meaning in all methods."""
+OF_FAULTS = ("faults_begun", "faults_detected", "faults_recovered")
+OF_EACH_FAULT = ("fault_detection_s", "fault_recovery_s", "fault_events_lost")
+
+
+def head(found: Beside) -> list[str]:
+    """Names of the columns."""
+    return ["", *(result.method for result in found.results)]
+
+
+def rows(found: Beside) -> list[list[str]]:
+    """Cells as text; a dash where a method cannot give the number."""
+    told = [["time counted", *(_counted(found, result) for result in found.results)]]
+    injected = found.scenario.faults.injected
+    of_each = (f"{metric}.{name}" for metric in OF_EACH_FAULT for name in injected)
+    for path in (*ROWS, *OF_FAULTS, *of_each):
+        values = [value_of(result, path) for result in found.results]
+        known = [value for value in values if value is not None]
+        if not known or (path.partition(".")[0].endswith("share") and not any(known)):
+            continue
+        cells = [NOTHING if value is None else for_people(path, value) for value in values]
+        told.append([label(path), *cells])
+    return told
+
+
+def value_of(result: Result, path: str) -> float | None:
+    """A metric of the table; a barrier is the sum of its parts where only these are known."""
+    value = result.metric(path)
+    if value is not None or path != "barrier_s.whole":
+        return value
+    parts = [result.metric(f"barrier_s.{part}") for part in ("waiting", "releasing")]
+    return sum(part for part in parts if part is not None) if any(parts) else None
+
+
+def title(found: Beside) -> str:
+    """Return the title of the table, the figure and the page."""
+    scenario = found.scenario
+    return scenario.title or scenario.name
+
+
+def verdict(found: Beside) -> Iterator[str]:
+    """Yield sentences on what the numbers mean."""
+    system = fabric_system(found.scenario)
+    analysed, simulated, measured = (found.of(name) for name in ("analyse", "simulate", "measure"))
+    links = f"{system.nodes} nodes{_rates(found)}"
+    hosts = found.scenario.hosts
+    if simulated and (hosts.message_cost or hosts.send_rate or hosts.receive_rate):
+        only = f"The analysis models only the network, {links}; the" if analysed else "The"
+        ratio = _ratio(simulated, "simulation", analysed, "closed-form") if analysed else ""
+        yield f"{only} simulation has the time, too, that hosts take by [hosts]{ratio}."
+    elif analysed and simulated:
+        yield (
+            f"Analysis and simulation model only the network, {links}; hosts make and check data "
+            f"infinitely fast{_ratio(simulated, 'simulation', analysed, 'closed-form')}."
+        )
+    elif simulated or analysed:
+        one = "The simulation" if simulated else "The analysis"
+        yield (
+            f"{one} models only the network, {links}; hosts make and check data infinitely fast."
+        )
+    if found.failure:
+        yield f"The measurement has no result: {found.failure}."
+    if measured is None:
+        return
+    reference, named = (simulated, "simulated") if simulated else (analysed, "closed-form")
+    units, cores = (int(measured.engine[name]) for name in ("units", "cores"))
+    yield (
+        f"The measurement is of {_machines(found)}: {_work(found, units, cores)}"
+        f"{_ratio(measured, 'measurement', reference, named) if reference else ''}."
+    )
+    if (
+        units > cores
+        and found.scenario.measure.launch == "local"
+        and not found.scenario.measure.has_lab
+        and value_of(measured, "barrier_s.whole")
+    ):
+        yield (
+            f"A measured barrier lasts until each of the {units} units has been scheduled on a "
+            "core: its length is that of the system's scheduling, not of the barrier protocol."
+        )
+    yield from checked(measured)
+    yield from fates(measured)
+
+
+def _rates(found: Beside) -> str:
+    """The rates of links, where they are one number: of racks they are three."""
+    rate = found.scenario.network.links.rate
+    return f" at {RATE.format(rate)} each" if rate else ""
+
+
+def _machines(found: Beside) -> str:
+    measure = found.scenario.measure
+    if measure.has_lab:
+        return "the same network, made of namespaces and queues of this machine"
+    if measure.launch == "local":
+        return "this machine, its memory and its cores"
+    return "the machines that it ran on, and the network between them"
+
+
+def _work(found: Beside, units: int, cores: int) -> str:
+    measure = found.scenario.measure
+    way = (
+        "copy fragments from one process's memory into another's"
+        if measure.shares_memory
+        else f"send fragments over {measure.transport}"
+    )
+    works = [way]
+    if measure.source == "generator" and measure.content == "every":
+        works.insert(0, "generate every fragment")
+    if measure.sink == "check":
+        works.append("check every byte")
+    if measure.sink == "file":
+        works.append("write files")
+    where = f" on {cores} cores" if measure.launch == "local" else ""
+    return f"{units} units{where} {listed(works)}"
+
+
+def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
+    mine, theirs = one.metric("event_rate_hz"), other.metric("event_rate_hz")
+    if not mine or not theirs:
+        return ""
+    return f"; the {named} reaches {100 * mine / theirs:.3g} % of the {other_named} rate"
+
+
+def _counted(found: Beside, result: Result) -> str:
+    """How long the events that a method counts took; a closed form holds for the long run."""
+    run = found.scenario.run
+    if result.method == "analyse":
+        return NOTHING
+    if result.method == "simulate":
+        return f"{style.seconds(run.duration - run.warmup)}, virtual"
+    rate, events = result.metric("event_rate_hz"), result.metric("events_built")
+    return f"{style.seconds(events / rate)}, real" if rate and events else NOTHING

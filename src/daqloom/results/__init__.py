@@ -1,0 +1,1 @@
+"""The record that every method returns: metrics, series, warnings."""

@@ -1,0 +1,158 @@
+"""The course of a run against time, and what its faults cost: the same series and metrics of a
+simulated and of a measured run.
+
+Times are seconds from when the run first builds events.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from daqloom.results.recovery import Bin, Ending, Members, recovery
+
+MOST_BINS = 20_000
+LOST = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
+"""Fates of events that were not built whole: see `events_accounted`."""
+
+
+@dataclass
+class Break:
+    """One thing that breaks once."""
+
+    name: str
+    """That of its [faults.injected.NAME]."""
+    what: str
+    which: str
+    """The thing that breaks: "2", a unit; "leaf0 port 3", a cable."""
+    how: str
+    begin_s: float
+    lost_before: int = 0
+    """Events that the run had lost when it broke."""
+    detected_s: float | None = None
+    """When it is known to be broken: its unit is declared lost, both ends of its link are down."""
+    end_s: float | None = None
+    """When it was mended; None: not during the run, or, of a killed unit, by nobody."""
+
+
+class Bins:
+    """An amount against time, in bins of equal width. This doubles before there are more than
+    `MOST_BINS`."""
+
+    def __init__(self, width_s: float) -> None:
+        self.width_s = width_s
+        self._amounts: list[float] = []
+
+    def add(self, begin_s: float, end_s: float, amount: float) -> None:
+        """Add an amount, spread evenly over a time that is not before 0."""
+        while end_s > MOST_BINS * self.width_s:
+            self._amounts.extend([0.0] * (len(self._amounts) % 2))
+            self._amounts = list(map(sum, zip(*[iter(self._amounts)] * 2, strict=True)))
+            self.width_s *= 2
+        first, last = int(begin_s / self.width_s), int(end_s / self.width_s)
+        self._amounts.extend([0.0] * (last + 1 - len(self._amounts)))
+        if end_s <= begin_s:
+            self._amounts[last] += amount
+            return
+        for place in range(first, last + 1):
+            begin, end = place * self.width_s, (place + 1) * self.width_s
+            share = max(0.0, min(end, end_s) - max(begin, begin_s)) / (end_s - begin_s)
+            self._amounts[place] += share * amount
+
+    def rates(self, until_s: float, factor: float = 1.0) -> list[Bin]:
+        """Return the whole bins until `until_s`, with `factor` times their amount per second."""
+        whole = int(until_s / self.width_s + 1e-9)
+        amounts = (self._amounts + [0.0] * whole)[:whole]
+        return [
+            Bin(place * self.width_s, (place + 1) * self.width_s, factor * amount / self.width_s)
+            for place, amount in enumerate(amounts)
+        ]
+
+
+def series(
+    breaks: Iterable[Break], bins: Sequence[Bin], members: Members
+) -> dict[str, dict[str, object]]:
+    """Return the series `throughput`, `members` and, if there were any, `faults`."""
+    found: dict[str, dict[str, object]] = {
+        "throughput": {name: [getattr(each, name) for each in bins] for name in Bin._fields},
+        "members": {
+            "time_s": [time_s for time_s, _ in members],
+            "members": [count for _, count in members],
+        },
+    }
+    told = [
+        (time_s, each, change)
+        for each in breaks
+        for time_s, change in (
+            (each.begin_s, "begins"),
+            (each.detected_s, "detected"),
+            (each.end_s, "ends"),
+        )
+        if time_s is not None
+    ]
+    told.sort(key=lambda row: row[0])
+    if told:
+        found["faults"] = {
+            "time_s": [time_s for time_s, _, _ in told],
+            **{
+                name: [getattr(each, name) for _, each, _ in told]
+                for name in ("name", "what", "which", "how")
+            },
+            "change": [change for _, _, change in told],
+        }
+    return found
+
+
+def fault_metrics(
+    breaks: Sequence[Break],
+    bins: Sequence[Bin],
+    members: Members,
+    end_s: float,
+    lost: int,
+    endings: Sequence[Ending] = (),
+) -> dict[str, int | Mapping[str, float]]:
+    """Return the metrics of faults of a run that ended at `end_s` and lost `lost` events. `breaks`
+    are in the order of their beginning."""
+    detection_s, recovery_s = (
+        defaultdict[str, list[float]](list),
+        defaultdict[str, list[float]](list),
+    )
+    cost = dict.fromkeys((each.name for each in breaks), 0)
+    counted = set()
+    settled_s: dict[float, float] = {}
+    """When the run had recovered from a fault, by the beginning of the fault."""
+    for each in breaks:
+        if each.detected_s is not None:
+            detection_s[each.name].append(each.detected_s - each.begin_s)
+        following = next((other for other in breaks if other.begin_s > each.begin_s), None)
+        until_s = following.begin_s if following else end_s
+        since_s = max((end for begin, end in settled_s.items() if begin < each.begin_s), default=0)
+        recovered_s = recovery(
+            each.begin_s,
+            until_s,
+            bins,
+            members,
+            since_s=since_s,
+            detected_s=each.detected_s,
+            mended_s=each.end_s,
+            endings=endings,
+        )
+        settled_s[each.begin_s] = until_s if recovered_s is None else each.begin_s + recovered_s
+        if recovered_s is not None:
+            recovery_s[each.name].append(recovered_s)
+        if (each.name, each.begin_s) not in counted:  # several of a fault break together
+            counted.add((each.name, each.begin_s))
+            after = following.lost_before if following else lost
+            # A unit that comes back may tell of events that had been taken for lost.
+            cost[each.name] += max(0, after - each.lost_before)
+    found: dict[str, int | Mapping[str, float]] = {
+        "faults_begun": len(breaks),
+        "faults_detected": sum(map(len, detection_s.values())),
+        "faults_recovered": sum(map(len, recovery_s.values())),
+    }
+    for name, times_s in (("fault_detection_s", detection_s), ("fault_recovery_s", recovery_s)):
+        if times_s:
+            found[name] = {fault: fmean(of_it) for fault, of_it in times_s.items()}
+    if cost:
+        found["fault_events_lost"] = cost
+    return found

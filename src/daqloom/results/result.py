@@ -1,0 +1,275 @@
+"""The result that every method returns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from daqloom.base import notebook
+from daqloom.base.version import installed
+from daqloom.results.metrics import (
+    described,
+    flatten,
+    for_people,
+    unknown,
+    unknown_sentence,
+    with_unit,
+)
+
+SCHEMA = 1
+METHODS = ("analyse", "simulate", "measure")
+
+Number = int | float
+Numbers = Mapping[str, Number | Mapping[str, Number]]
+
+_MAX_TEXT = 256 * 1024 * 1024
+
+
+class ResultError(ValueError):
+    """A result is invalid. The message is one sentence."""
+
+
+class StoppedError(KeyboardInterrupt):
+    """A run that Ctrl-C or SIGTERM ended early. The message is one sentence. `result` holds what
+    the run had found by then, with `interrupted` set; None where it had not begun to count."""
+
+    def __init__(self, message: str, result: Result | None = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The result of one method for one scenario.
+
+    `metrics` holds the numbers described in `daqloom.results.metrics`, nested one level at most; a
+    number that is not known is left out. `assumed`: keys of the scenario left at a guessed default,
+    and their values as text; see `Scenario.assumed`. `analysis`
+    holds the closed forms, from `analyse` only. `series`
+    holds equally long columns (lists or arrays) under one name each, such as
+    `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; it stays out of JSON unless asked for.
+
+    Raises `ResultError` for a name that is not described or a number that is not finite.
+    """
+
+    scenario: str
+    scenario_hash: str
+    method: str
+    metrics: Numbers
+    engine: Mapping[str, Number] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    analysis: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    series: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int | None = None
+    fingerprint: str = ""
+    """Hash of the events of a simulation, in order; empty for other methods."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended the run early; a warning says when."""
+    failure: str = ""
+    """Why a measurement failed before its end; the numbers cover the time until then."""
+    version: str = field(default_factory=installed)
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ResultError(f"method {self.method!r} is none of {', '.join(METHODS)}")
+        for name in unknown(self.metrics):
+            raise ResultError(f"metrics.{name} is not a metric of schema {SCHEMA}")
+        for block, numbers in (("metrics", self.metrics), ("engine", self.engine)):
+            for name, value in flatten(numbers).items():
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise ResultError(f"{block}.{name} is {value!r}, expected a number")
+                if not math.isfinite(value):
+                    raise ResultError(f"{block}.{name} is {value}: a number not known is left out")
+
+    def metric(self, path: str) -> Number | None:
+        """The number under a dotted name such as `buffer_peak_bytes.tor`; None if not given here.
+        Raises `ResultError` for a name that no result has, with the nearest that there is."""
+        value = flatten(self.metrics).get(path)
+        if value is None and described(path) is None:
+            raise ResultError(unknown_sentence(path))
+        return value if isinstance(value, int | float) else None
+
+    def _repr_html_(self) -> str:
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        title = f"{self.method}{seed}" + (", interrupted" if self.interrupted else "")
+        parts = [notebook.heading(self.scenario, title)]
+        if self.analysis:
+            parts.append(notebook.table(FORM_HEAD, form_rows(self.analysis)))
+        parts.append(notebook.table(METRIC_HEAD, metric_rows(self.method, self.metrics)))
+        return "\n".join([*parts, *notebook.notes(self.warnings)])
+
+    def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
+        """The record in the order in which people read it; empty blocks are left out. `series` says
+        whether to tell the series, or which."""
+        told = self.series if series is True else series or ()
+        record: dict[str, Any] = {
+            "schema": SCHEMA,
+            "scenario": self.scenario,
+            "scenario_hash": self.scenario_hash,
+            "method": self.method,
+            "seed": self.seed,
+            "fingerprint": self.fingerprint or None,
+            "interrupted": self.interrupted or None,
+            "failure": self.failure or None,
+            "version": self.version,
+            "metrics": self.metrics,
+            "analysis": self.analysis or None,
+            "engine": self.engine,
+            "warnings": list(self.warnings),
+            "assumed": dict(self.assumed) or None,
+            "series": {name: self.series[name] for name in told if name in self.series} or None,
+        }
+        return {name: value for name, value in record.items() if value is not None}
+
+    def to_json(self, *, series: bool | Sequence[str] = False, indent: int | None = 2) -> str:
+        """One JSON object without NaN; `series` adds time series and histograms, all or some."""
+        return json.dumps(
+            self.to_dict(series=series), indent=indent, allow_nan=False, default=_plain
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Result:
+        """Reads what `to_json` wrote. Raises `ResultError` with one sentence for anything else."""
+        if len(text) > _MAX_TEXT:
+            raise ResultError(f"a result has at most {_MAX_TEXT} characters, this has {len(text)}")
+        try:
+            record = json.loads(text, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise ResultError(f"not a result: {error}") from None
+        return cls.from_dict(record)
+
+    @classmethod
+    def from_dict(cls, record: object) -> Result:
+        """The inverse of `to_dict`. Raises `ResultError`."""
+        if not isinstance(record, dict):
+            raise ResultError(f"a result is an object, found {type(record).__name__}")
+        if record.get("schema") != SCHEMA:
+            raise ResultError(f"schema is {record.get('schema')!r}, expected {SCHEMA}")
+        given = {name: value for name, value in record.items() if name != "schema"}
+        for name in given.keys() - _FIELDS.keys():
+            raise ResultError(f"{name!r} is not a field of a result")
+        for name in ("scenario", "scenario_hash", "method", "version", "metrics"):
+            if name not in given:
+                raise ResultError(f"{name!r} is missing from the result")
+        for name, value in given.items():
+            _check_type(name, value, _FIELDS[name])
+        for sentence in given.get("warnings", []):
+            _check_type("warnings", sentence, str)
+        for name, value in given.get("assumed", {}).items():
+            _check_type(f"assumed.{name}", value, str)
+        for block in ("analysis", "series"):
+            for name, value in given.get(block, {}).items():
+                _check_type(f"{block}.{name}", value, dict)
+        return cls(**given)
+
+
+_FIELDS: dict[str, type] = {
+    "scenario": str,
+    "scenario_hash": str,
+    "method": str,
+    "seed": int,
+    "fingerprint": str,
+    "interrupted": bool,
+    "failure": str,
+    "version": str,
+    "metrics": dict,
+    "analysis": dict,
+    "engine": dict,
+    "warnings": list,
+    "assumed": dict,
+    "series": dict,
+}
+
+
+def _check_type(name: str, value: object, expected: type) -> None:
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
+        raise ResultError(f"{name} is {type(value).__name__}, expected {expected.__name__}")
+
+
+def _no_constant(name: str) -> float:
+    raise ResultError(f"{name} is not a number that a result may carry")
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's scalars and arrays as Python's numbers and lists, without importing numpy."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+METRIC_HEAD = ("metric", "value")
+FORM_HEAD = ("closed form", "value", "applies")
+
+
+def metric_rows(method: str, metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of each metric of a method's result, with its unit."""
+    return [
+        (name, for_people(name, value))
+        for name, value in _few(flatten(_for_table(method, metrics)))
+    ]
+
+
+_UNITS = {"bytes": "B", "s": "s", "hz": "Hz", "bps": "bit/s", "share": "1"}
+"""Unit of a number of a closed form, by the end of its name."""
+
+
+def form_rows(analysis: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Name, value and validity of each closed form."""
+    return list(_forms(analysis))
+
+
+def _for_table(method: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a measurement without what a sentence tells better, and without causes that did not
+    happen."""
+    shown: dict[str, Any] = dict(metrics)
+    if method != "measure":
+        return shown
+    shown.pop("events_accounted", None)
+    if not shown.get("idle_share"):
+        shown.pop("idle_share", None)
+    waiting = {why: share for why, share in shown.get("waiting_share", {}).items() if share}
+    return {**shown, "waiting_share": waiting} if "waiting_share" in shown else shown
+
+
+MOST_OF_A_KIND = 8
+"""Most metrics of numbered links or ports that a table shows; a rack has hundreds of them."""
+
+
+def _few(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    counts = Counter(root for root, numbered in map(_kind, metrics) if numbered)
+    for name, value in metrics.items():
+        root, numbered = _kind(name)
+        if not numbered or counts[root] <= MOST_OF_A_KIND:
+            yield name, value
+
+
+def _kind(name: str) -> tuple[str, bool]:
+    root, *parts = name.split(".")
+    return root, any(part.isdigit() for part in parts)
+
+
+def _forms(analysis: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    for name, entry in analysis.items():
+        if _unit(name):  # one number each for several places
+            for place, value in entry.items():
+                yield f"{name}.{place}", with_unit(value, _unit(name)), ""
+            continue
+        main = "value_bytes" if "value_bytes" in entry else next(iter(entry))
+        holds = ""
+        if "valid" in entry:
+            holds = "yes" if entry["valid"] else f"no: {entry.get('failing', '')}"
+        if "satisfied" in entry:
+            size = entry.get("buffer_bytes")
+            buffer = "a buffer without limit" if size is None else with_unit(size, "B")
+            verdict = "safe" if entry["satisfied"] else "at risk"
+            holds += f" · windows − BDP: {verdict} in {buffer}"
+        yield name, with_unit(entry[main], _unit(main)), holds
+
+
+def _unit(name: str) -> str:
+    return _UNITS.get(name.rpartition("_")[2], "")

@@ -1,0 +1,206 @@
+"""Timelines of event building: what every node did when, as series and for ui.perfetto.dev."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from daqloom.base.output import written_whole
+from daqloom.scenario.schema.building import Building
+from daqloom.topology.schedule.slots import DUMMY, hosts_of
+from daqloom.topology.system.system import FabricSystem
+
+Stage = tuple[float, int, int, str]
+"""Begin (s), step, node, what it does."""
+Collected = tuple[float, float, int, int]
+"""Assigned (s), built (s), builder, event."""
+Assigned = tuple[float, int, int]
+"""Assigned (s), builder, event."""
+Sent = tuple[float, float, int, int]
+"""Posted (s), arrived (s), source, flow."""
+_SILENT = ("entering", "finished")
+MOST_KEPT = 200_000
+"""Spans or events in a result's series; of more, the last ones."""
+
+
+class Span(NamedTuple):
+    """What a node did from `begin_s` to `end_s`."""
+
+    node: int
+    """Among those with a readout unit, in the order of their slots."""
+    step: int
+    """Phases since the start, through all rounds."""
+    what: str
+    """sending, asking (until its builder unit lets it write), idle (the partner is a dummy),
+    waiting or releasing (in the barrier, before or after the last of those that the node waits for
+    has entered it)."""
+    to: int
+    """The host that is the node's partner in this step, or `DUMMY`."""
+    begin_s: float
+    end_s: float
+
+
+Partner = Callable[[int, int], int]
+"""From a node and a step to the host that the node sends to, or `DUMMY`."""
+
+
+def scheduled(system: FabricSystem) -> Partner:
+    """The partners of a schedule that stays as it is."""
+    slot_of = [slot for slot, host in enumerate(system.readouts.tolist()) if host != DUMMY]
+    builders = system.builders.tolist()
+    return lambda node, step: int(builders[(slot_of[node] + step) % len(builders)])
+
+
+class Waits(NamedTuple):
+    """For whom nodes wait in barriers."""
+
+    whom: Mapping[int, frozenset[int]]
+    """By node: those that have to have entered a barrier, the node among them."""
+    slack: int
+    """Phases that these may be behind."""
+
+
+def barrier_waits(building: Building, groups: Sequence[int], nodes: Collection[int]) -> Waits:
+    """Return for whom `nodes` wait, in `FabricSystem.barrier_groups`."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for node in sorted(nodes):
+        members[groups[node] if groups else 0].append(node)
+    whom: dict[int, frozenset[int]] = {}
+    for group in members.values():
+        if building.barrier == "neighbour":
+            follows = zip(group, [*group[1:], group[0]], strict=True)
+            whom |= {node: frozenset((node, following)) for node, following in follows}
+            if building.keeps_order:
+                whom |= {node: frozenset((node,)) for node in group[:-1]}
+        else:
+            whom |= dict.fromkeys(group, frozenset(group))
+    return Waits(whom, building.barrier_slack * building.phases_per_barrier)
+
+
+def spans(
+    stages: Sequence[Stage], end_s: float, nodes: Collection[int], partner: Partner, waits: Waits
+) -> list[Span]:
+    """What every node does in which phase, by the time at which it is over. `stages` are in the
+    order of their time, and `nodes` those that take part."""
+    entered_s = {
+        (node, step): begin_s for begin_s, step, node, what in stages if what == "in_barrier"
+    }
+    first = min((step for _, step, _, _ in stages), default=0)
+
+    @cache
+    def full_s(whom: frozenset[int], step: int) -> float:
+        """Return when the last of them entered the barrier behind a step."""
+        return max(entered_s.get((node, step), end_s) for node in whom)
+
+    found: list[Span] = []
+    last: dict[int, Stage] = {}
+    for stage in [*stages, *((end_s, 0, node, "finished") for node in nodes)]:
+        if stage[2] in last and last[stage[2]][3] not in _SILENT:
+            begin_s, step, node, what = last[stage[2]]
+            to = partner(node, step)
+            if what == "in_barrier":
+                awaited = step - waits.slack
+                full = full_s(waits.whom[node], awaited) if awaited >= first else begin_s
+                full = min(max(full, begin_s), stage[0])
+                found.append(Span(node, step, "waiting", to, begin_s, full))
+                found.append(Span(node, step, "releasing", to, full, stage[0]))
+            else:
+                found.append(Span(node, step, what, to, begin_s, stage[0]))
+        last[stage[2]] = stage
+    return found
+
+
+def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[object]]:
+    """The series `phases`: names of the node and of its partner, and the rest of `Span`."""
+    names = _names(hosts_of(system.readouts), system)
+    kept = found[-MOST_KEPT:]
+    return {
+        "node": [names[span.node] for span in kept],
+        "step": [span.step for span in kept],
+        "what": [span.what for span in kept],
+        "to": [_partner(span.to, system) for span in kept],
+        "begin_s": [span.begin_s for span in kept],
+        "end_s": [span.end_s for span in kept],
+    }
+
+
+def event_columns(
+    built: list[Collected], under_way: list[Assigned], end_s: float, names: list[str]
+) -> dict[str, list[object]]:
+    """The series `events`: who collects which, from when until when, and whether it is whole then;
+    those that are not are under way at the end of the run."""
+    all_of_them = [(*each, True) for each in built]
+    all_of_them += [(at_s, end_s, builder, event, False) for at_s, builder, event in under_way]
+    kept = all_of_them[-MOST_KEPT:]
+    return {
+        "builder": [names[builder] for _, _, builder, _, _ in kept],
+        "event": [event for _, _, _, event, _ in kept],
+        "assigned_s": [assigned_s for assigned_s, *_ in kept],
+        "until_s": [until_s for _, until_s, *_ in kept],
+        "whole": [whole for *_, whole in kept],
+    }
+
+
+def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
+    """Linear shifting: what every node does in which phase. Raises OutputError where the file
+    cannot be written."""
+    events = _tracks(_names(hosts_of(system.readouts), system))
+    events += [_slice(span, system) for span in found]
+    _write(path, events)
+
+
+def write_events(path: Path, built: list[Collected], names: list[str]) -> None:
+    """DAQPIPE: the events that each builder unit collected, several at a time, from assignment to
+    last fragment. Raises OutputError where the file cannot be written."""
+    events = _tracks(names)
+    for assigned_s, built_s, builder, event in built:
+        same = {"cat": "event", "name": f"event {event}", "pid": 1, "tid": builder, "id": event}
+        events.append({"ph": "b", "ts": 1e6 * assigned_s, **same})
+        events.append({"ph": "e", "ts": 1e6 * built_s, **same})
+    _write(path, events)
+
+
+def _names(hosts: Iterable[int], system: FabricSystem) -> list[str]:
+    return [system.fabric.hosts[host].name for host in hosts]
+
+
+def _partner(to: int, system: FabricSystem) -> str:
+    return "dummy" if to == DUMMY else system.fabric.hosts[to].name
+
+
+def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: list[str]) -> None:
+    """Flows: the messages of each host, several at a time, from post to arrival. Raises
+    OutputError where the file cannot be written."""
+    events = _tracks(hosts)
+    for number, (posted_s, arrived_s, source, flow) in enumerate(arrived):
+        same = {"cat": "message", "name": flows[flow], "pid": 1, "tid": source, "id": number}
+        events.append({"ph": "b", "ts": 1e6 * posted_s, **same})
+        events.append({"ph": "e", "ts": 1e6 * arrived_s, **same})
+    _write(path, events)
+
+
+def _tracks(names: list[str]) -> list[dict[str, object]]:
+    return [
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": unit, "args": {"name": name}}
+        for unit, name in enumerate(names)
+    ]
+
+
+def _write(path: Path, events: list[dict[str, object]]) -> None:
+    with written_whole(path) as scratch:
+        scratch.write_text(json.dumps({"traceEvents": events}))
+
+
+def _slice(span: Span, system: FabricSystem) -> dict[str, object]:
+    return {
+        "ph": "X",
+        "name": f"to {_partner(span.to, system)}" if span.what == "sending" else span.what,
+        "cat": span.what,
+        "pid": 1,
+        "tid": span.node,
+        "ts": 1e6 * span.begin_s,
+        "dur": 1e6 * (span.end_s - span.begin_s),
+        "args": {"phase": span.step % len(system.readouts), "step": span.step},
+    }

@@ -1,0 +1,222 @@
+"""Sentences on what is wrong with a scenario: key, value, what was expected."""
+
+import functools
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from daqloom.base.words import closest
+from daqloom.scenario import synonyms
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file.show import toml_value
+from daqloom.scenario.quantities import Dimension, dimension_of
+from daqloom.scenario.schema.choices import named_tables, table_of
+from daqloom.scenario.schema.models import Scenario
+
+
+def refused(
+    error: ValidationError,
+    source: str,
+    overridden: Collection[str],
+    option: str = "",
+    system: type[BaseModel] = Scenario,
+) -> ScenarioError:
+    """Return the error whose text is a sentence on the first mistake: where, key, value, what to
+    do; one on each other mistake is a note of the error. Where: `source`, or `option` for a key in
+    `overridden`."""
+    mistakes = mistakes_of(error)
+    of_keys: dict[str, list[str]] = {}  # a key with several kinds of value has a mistake of each
+    for each in mistakes:
+        key = _key_at(each["loc"], system)
+        if _is_across_keys(each):  # a table may have several
+            key += f": {each['ctx']['error']}"
+        if key not in of_keys:
+            of_keys[key] = [
+                _sentence(one, source, overridden, option, system) for one in _apart(each)
+            ]
+    first, *others = (text for texts in of_keys.values() for text in texts)
+    return ScenarioError(first, *others)
+
+
+def mistakes_of(error: ValidationError) -> list[ErrorDetails]:
+    """Return the mistakes of an error, without missing keys of tables with a misspelt one."""
+    mistakes = error.errors(include_url=False)
+    tables = {each["loc"][:-1] for each in mistakes if each["type"] == "extra_forbidden"}
+    return [e for e in mistakes if e["type"] != "missing" or e["loc"][:-1] not in tables]
+
+
+def _is_across_keys(mistake: ErrorDetails) -> bool:
+    """Return whether a mistake is one of a whole table; its sentence begins with a key."""
+    return mistake["type"] == "value_error" and isinstance(mistake["input"], dict | BaseModel)
+
+
+def _key_at(place: Sequence[str | int], system: type[BaseModel]) -> str:
+    """Return the dotted name of the key that a place is in."""
+    names = [str(part) for part in place]
+    paths = (".".join(names[:length]) for length in range(1, len(names)))
+    return next((path for path in paths if knows(path, system)), ".".join(names))
+
+
+def _apart(mistake: ErrorDetails) -> Iterator[ErrorDetails]:
+    """Return a mistake, and those that the notes of its error are on."""
+    yield mistake
+    for note in getattr(mistake.get("ctx", {}).get("error"), "__notes__", ()):
+        yield {**mistake, "ctx": {"error": note}}
+
+
+def _sentence(
+    first: ErrorDetails,
+    source: str,
+    overridden: Collection[str],
+    option: str,
+    system: type[BaseModel],
+) -> str:
+    path = ".".join(str(part) for part in first["loc"])
+    kind, context = first["type"], first.get("ctx", {})
+    is_overridden = any(path == key or path.startswith(f"{key}.") for key in overridden)
+    if _is_across_keys(first):
+        named = str(context["error"]).split(" ", 1)[0]
+        is_overridden |= f"{path}.{named}".lstrip(".") in overridden
+    where = option if is_overridden else f"{source}: " if source else ""
+    if kind == "missing":
+        inside, _, key = path.rpartition(".")
+        entries = f"has too few entries; expected at least {int(key) + 1}" if key.isdigit() else ""
+        return f"{where}{inside} = {_quote(first['input'])} {entries or f'lacks the key {key}'}"
+    if kind == "extra_forbidden":
+        return f'{where}unknown key "{path[:80]}"{nearest(path, system)}'
+    if kind == "value_error":
+        message = str(context["error"])
+        if isinstance(first["input"], dict | BaseModel):
+            return f"{where}{path}: {message}" if path else f"{where}{message}"
+        return f"{where}{path} = {_quote(first['input'])} {message}"
+    value, dimension = first["input"], dimension_at(first["loc"], system)
+    if dimension and kind in _BOUNDS:  # pydantic compares and reports the bare SI number
+        value = value if isinstance(value, str) else dimension.format(value)
+        context = {bound: dimension.format(limit) for bound, limit in context.items()}
+    expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
+    hint = (
+        meant(value, re.findall("'([^']*)'", str(context["expected"])))
+        if kind == "literal_error"
+        else ""
+    )
+    return f"{where}{path} = {_quote(value)} {expected}{hint}"
+
+
+def meant(value: object, known: Collection[str]) -> str:
+    """Return the end of a sentence about an unknown value: the known one that it may mean."""
+    if not isinstance(value, str):
+        return ""
+    if absent := synonyms.NOT_SIMULATED.get(value.lower()):
+        return f"; {absent}"
+    other_name = next((v for v in synonyms.VALUES.get(value.lower(), ()) if v in known), "")
+    # Longer than the known one: "linear-shift", "tcp cubic".
+    inside = max((v for v in known if len(v) > 3 and v in value.lower()), key=len, default="")
+    close = other_name or closest(value.lower(), known) or inside
+    return f'; did you mean "{close}"?' if close else ""
+
+
+def dimension_at(path: Sequence[str | int], system: type[BaseModel] = Scenario) -> Dimension | None:
+    """Return the dimension of the quantity at a place in the scenario, if it is one."""
+    field = system.model_fields.get(str(path[0])) if path else None
+    if field is None or len(path) == 1:
+        return dimension_of(field) if field else None
+    if named := named_tables(field):
+        return dimension_at(path[2:], named)
+    if inner := table_of(field):
+        return dimension_at(path[1:], inner)
+    return None
+
+
+_BOUNDS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
+_EXPECTED = {
+    "greater_than": "is too small; it must be more than {gt}",
+    "greater_than_equal": "is too small; it must be at least {ge}",
+    "less_than": "is too large; it must be less than {lt}",
+    "less_than_equal": "is too large; it must be at most {le}",
+    "literal_error": "is not known; expected {expected}",
+    "int_type": "is not a whole number; write it without a point, a unit or quotes",
+    "float_type": "is not a number; write it without a unit or quotes",
+    "bool_type": "is neither true nor false",
+    "string_type": "is not text; put it in quotes",
+    "model_type": "is not a table; give its keys one by one",
+    "tuple_type": "is not a list; write it in square brackets",
+    "string_too_long": "is too long; at most {max_length} characters",
+    "string_too_short": "is too short",
+    "string_pattern_mismatch": "may hold only letters, digits, dots, dashes and underscores",
+    "too_long": "has too many entries; at most {max_length}",
+    "finite_number": "is not finite",
+}
+
+
+def _quote(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else toml_value(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
+    """Return the end of a sentence about an unknown key: the most similar known one."""
+    known = [named_as(path, key) for key in known_keys(system) if _is_beside(path, key)]
+    tables = {name.rpartition(".")[0] for name in known} - {""}
+    table, _, last = path.rpartition(".")
+    if system is Scenario and (absent := synonyms.NOT_SIMULATED.get(last.lower())):
+        return f"; {absent}"
+    beside = (name if "." in name else f"{table}.{name}" for name in synonyms.KEYS.get(last, ()))
+    close = next((name for name in beside if knows(name, system)), "")
+    close = close or _most_similar(path, known, tables)
+    if not close:
+        parts = set(path.split("."))
+        alike = (name for name in known if name.rpartition(".")[2] == last)
+        close = max(alike, key=lambda name: len(parts & set(name.split("."))), default="")
+    everything = "; `daqloom show` prints every key" if system is Scenario else ""
+    return f'; did you mean "{close}"?' if close else everything
+
+
+def _most_similar(path: str, known: Sequence[str], tables: Collection[str]) -> str:
+    """Return the key or table most like a path; empty without one. In a table that is known the
+    last part decides: the table's name would make any of its keys similar."""
+    everything = (*known, *sorted(tables))
+    table, _, last = path.rpartition(".")
+    if table not in tables:
+        whole = next((name for name in everything if name.endswith(f".{path}")), "")
+        return whole or closest(path, everything)
+    beside = {name.removeprefix(f"{table}."): name for name in everything}
+    names = {name: key for name, key in beside.items() if name != key and "." not in name}
+    return names.get(closest(last, names), "")
+
+
+def _is_beside(path: str, key: str) -> bool:
+    """Return whether `path` may mean `key`, which in a table by name begins like it."""
+    return "*" not in key or path.split(".")[0] == key.split(".")[0]
+
+
+def named_as(path: str, key: str) -> str:
+    """Return `key` with its wildcards replaced by the names in `path`."""
+    given = path.split(".")
+    parts = enumerate(key.split("."))
+    return ".".join(given[i] if part == "*" and i < len(given) else part for i, part in parts)
+
+
+def knows(path: str, system: type[BaseModel] = Scenario) -> bool:
+    """Return whether a file or an override may set the dotted name."""
+    plain, by_name = _sorted_out(system)
+    return path in plain or any(named_as(path, key) == path for key in by_name)
+
+
+@functools.cache
+def _sorted_out(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys, and those of tables by name."""
+    by_name = frozenset(key for key in known_keys(model) if "*" in key)
+    return frozenset(known_keys(model)) - by_name, by_name
+
+
+def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[str]:
+    """Return all dotted names that a file or an override may set; `*` stands for any one name."""
+    for name, field in model.model_fields.items():
+        if table := table_of(field):
+            yield from known_keys(table, f"{prefix}{name}.")
+        elif named := named_tables(field):
+            yield from known_keys(named, f"{prefix}{name}.*.")
+        else:
+            yield prefix + name

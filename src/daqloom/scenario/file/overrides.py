@@ -1,0 +1,125 @@
+"""Overrides of a scenario's keys, such as `event.size=2 MB`."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from daqloom.scenario.document import forget, given, look, put
+from daqloom.scenario.dumps import shipped_fabrics
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file.explain import known_keys, knows, named_as, nearest
+from daqloom.scenario.filling import is_scheme
+from daqloom.scenario.schema.choices import Choices, deciding
+from daqloom.scenario.schema.models import FILES, Scenario
+from daqloom.scenario.schema.switches import COMMON_KEYS, LEVELS, OF_A_PRODUCT, USUAL, Switch
+from daqloom.scenario.toml import IntegerError, TomlError, parse_toml
+
+FILE_KEYS = FILES.keys() | {
+    "measure.certificates",
+    "measure.source_files",
+    "measure.sink_files",
+}
+"""Keys that name a file or a folder."""
+
+Overrides = Iterable[str] | Mapping[str, Any]
+
+
+def option_of(overrides: Overrides) -> str:
+    """Return the beginning of a sentence about one of the keys: only text is typed after --set."""
+    return "" if isinstance(overrides, Mapping) else "--set "
+
+
+def parse(overrides: Overrides, system: type[BaseModel] = Scenario) -> dict[str, Any]:
+    """Return the overrides as dotted path → value; raises ScenarioError for an unknown path."""
+    option = option_of(overrides)
+    if isinstance(overrides, str):
+        overrides = [overrides]
+    if not isinstance(overrides, Mapping):
+        overrides = dict(_split(text) for text in overrides)
+    for path in overrides:
+        if knows(path, system):
+            continue
+        known = [named_as(path, key) for key in known_keys(system)]
+        inside = [name for name in known if name.startswith(path + ".")]
+        if inside:
+            raise ScenarioError(
+                f'{option}{path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
+            )
+        shown = path[:80]
+        raise ScenarioError(f'{option}{shown}: unknown key "{shown}"{nearest(path, system)}')
+    return {path: _from_here(path, value) for path, value in overrides.items()}
+
+
+def _from_here(path: str, value: Any) -> Any:
+    """Return the path of a file in an override, relative to the working folder."""
+    if path not in FILE_KEYS or not isinstance(value, str) or not value:
+        return value
+    return value if is_scheme(value) or value in shipped_fabrics() else os.path.abspath(value)
+
+
+def _split(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not (equals and path.strip()):
+        raise ScenarioError(
+            f'--set {text[:80]}: expected dotted.path=value, such as "event.size=2 MB"'
+        )
+    value = value.strip()
+    try:
+        parsed = parse_toml(f"value = {value}")
+    except IntegerError:
+        raise ScenarioError(
+            f"--set {path.strip()[:80]} is a whole number of more than 64 bits"
+        ) from None
+    except TomlError:
+        parsed = {}  # text without quotes
+    # More than the one key means that the text smuggled in a line of its own.
+    return path.strip(), parsed["value"] if parsed.keys() == {"value"} else value
+
+
+def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Put `changes` (dotted path → value) into a scenario's `document`, and remove what means
+    nothing beside choices that they change."""
+    _forget_replaced_models(document, changes)
+    for path, value in changes.items():
+        put(document, path, value)  # where there is no such table, validation will say so
+    if deciding(Scenario) & changes.keys():
+        for path, _ in list(Choices(document, Scenario).without_meaning()):
+            if path not in changes:
+                forget(document, path)
+
+
+def meaningless(scenario: Scenario, changes: Mapping[str, Any]) -> dict[str, str]:
+    """Return those of `changes` that mean nothing beside the choices of `scenario` and the other
+    changes: dotted path → a sentence on it."""
+    document = scenario.model_dump(mode="json", exclude_unset=True)
+    merge(document, changes)
+    choices = Choices(document, Scenario)
+    found = dict(choices.without_meaning())
+    sentences = {path: choices.refusal(path, found[path]) for path in changes if path in found}
+    for table in (f"network.switch.{level}" for level in LEVELS):
+        given_keys = look(document, table)
+        if isinstance(given_keys, dict):
+            for key, refusal in Switch.foreign_keys(given_keys).items():
+                if f"{table}.{key}" in changes:
+                    sentences.setdefault(f"{table}.{key}", f"{table}.{refusal}")
+    return sentences
+
+
+def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Remove the numbers of a switch model that an override replaces."""
+    for table in (f"network.switch.{level}" for level in LEVELS):
+        if _is_replaced(document, changes, f"{table}.model", "infinite"):
+            for key in look(document, table).keys() - COMMON_KEYS:
+                forget(document, f"{table}.{key}")
+    if _is_replaced(document, changes, "network.switch.model", USUAL):
+        for path in OF_A_PRODUCT & set(given(document)):
+            forget(document, path)
+
+
+def _is_replaced(
+    document: dict[str, Any], changes: Mapping[str, Any], model: str, usual: str
+) -> bool:
+    table, new = look(document, model.rpartition(".")[0]), changes.get(model)
+    return isinstance(table, dict) and new is not None and new != table.get("model", usual)

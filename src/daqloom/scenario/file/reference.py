@@ -1,0 +1,217 @@
+"""Writes docs/reference/scenario.md: `python -m daqloom.scenario.file.reference`."""
+
+from collections.abc import Iterator
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from daqloom.scenario.file.load import presets
+from daqloom.scenario.quantities import dimension_of
+from daqloom.scenario.schema.choices import Key, keys_of, named_tables, table_of
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.part import Assumed, meanings
+from daqloom.scenario.schema.switches import ARCHITECTURES, DEFAULTS, Switch
+
+HEAD = """\
+# Scenario keys
+
+<!-- Written by `python -m daqloom.scenario.file.reference`; edit src/daqloom/scenario instead. -->
+
+A scenario is a TOML file that describes one event-building system by five choices: what there is to
+build (`[event]`), how (`[building]`), who does it (`[readout]`, `[builders]`, `[hosts]`), how bytes
+travel (`[transport]`), and over what (`[network]`). All methods take the same file. A scenario is
+given by name
+({names})
+or by the path of its file. `daqloom show NAME` prints one with every default. `--set
+event.size="2 MB"` overrides any key below.
+
+Quantities are strings with a unit: sizes in bytes (`"5 MB"`, `"64 KiB"`), rates in bits per second
+(`"25 Gb/s"`), times in seconds (`"170 ns"`, also `"2 min"`, `"1 h"`), frequencies in hertz
+(`"12 kHz"`). Prefixes are decimal; `Ki`, `Mi`, `Gi` are binary. A number without a unit may be a
+share in per cent (`"20 %"`, which is 0.2). A quantity without a unit, a
+negative one and one of another dimension are refused, and so is a key that is not listed here.
+Files are text, relative to the scenario's folder (to the working folder in `--set`); `#` starts a
+comment in them.
+
+A default with a star is a guess at your system, not a neutral one (which switches something off, or
+is what a standard or Linux has). Where such a key bears on the system and is not given, `daqloom
+show` and the result of each method list it as assumed.
+
+A key with an entry in the column *with* means something beside these choices only: elsewhere it is
+refused. `--set` of a choice drops the file's keys that mean nothing beside it.
+
+A **multi-fragment packet (MFP)** has consecutive fragments of one source, `event.packing` of them.
+The MFPs of all sources with the same number are a **multi-event packet (MEP)**: it goes to one
+builder unit, which builds that many events at once. An event builder is **folded** if each host has
+both a readout unit and a builder unit.
+"""
+
+SWITCH = """
+`[network.switch.core]` is between the readout units and the uplinks, `[network.switch.tor]` in
+front of the builder units. Both have the same keys. The defaults of `buffer` and related keys
+depend on `model`; a dash means that the model does not have the key and refuses it. Overriding
+`model` drops the file's numbers for the model that it replaces.
+"""
+
+
+def reference() -> str:
+    """Return the text of the page."""
+    names = ", ".join(f"`{name}`" for name in presets())
+    return "\n".join([HEAD.format(names=names), *sections(Scenario), ""])
+
+
+def sections(model: type[BaseModel], path: str = "") -> Iterator[str]:
+    """Yield a section with the keys of a table, and of each table in it."""
+    if any(not table_of(each) and not named_tables(each) for each in model.model_fields.values()):
+        yield f"## `[{path}]`" if path else "## At the top of the file"
+        yield from ["", *_rows(model, path), ""]
+    for key, field in model.model_fields.items():
+        inner = f"{path}.{key}" if path else key
+        if inner == "network.switch.core":
+            yield from _switch_section()
+        elif (table := table_of(field)) and table is not Switch:
+            yield from sections(table, inner)
+        elif named := named_tables(field):
+            yield from sections(named, f"{inner}.NAME")
+
+
+def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
+    yield "| key | default | with | values | meaning |"
+    yield "|---|---|---|---|---|"
+    keys, told = keys_of(Scenario), meanings(model)
+    for name, field in model.model_fields.items():
+        if table_of(field) or named_tables(field):
+            continue
+        key = keys.get(f"{path}.{name}" if path else name)
+        yield (
+            f"| `{name}` | {_default(field, key)} | {_with(key)} | {_values(field)} "
+            f"| {_sentence(field, told[name])} |"
+        )
+        if entry := _entry(field):
+            of_entry = meanings(entry)
+            for inner, each in entry.model_fields.items():
+                yield (
+                    f"| `{name}[].{inner}` | {_default(each)} | | {_values(each)} "
+                    f"| {_sentence(each, of_entry[inner])} |"
+                )
+
+
+def _entry(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the table of each entry, where a key is a list of tables."""
+    of = (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None
+    return of if isinstance(of, type) and issubclass(of, BaseModel) else None
+
+
+def _with(key: Key | None) -> str:
+    """Return the choices beside which a key means something."""
+    if key is None:
+        return ""
+    told = []
+    for condition in key.conditions:
+        name = condition.key.rpartition(".")[2]
+        among = ", ".join(each or "none" for each in condition.among)
+        told.append(f"{name} {among}" if among else name)
+        if condition.or_with:
+            told[-1] += f", or {condition.or_with.rpartition('.')[2]}"
+    return "; ".join(told)
+
+
+def _switch_section() -> Iterator[str]:
+    fields, told = Switch.model_fields, meanings(Switch)
+    yield "## `[network.switch.core]`, `[network.switch.tor]`"
+    yield SWITCH
+    yield "| key | values | meaning |"
+    yield "|---|---|---|"
+    for key, field in fields.items():
+        yield f"| `{key}` | {_values(field)} | {_sentence(field, told[key])} |"
+    yield ""
+    yield "| default of | " + " | ".join(f"`{model}`" for model in DEFAULTS) + " |"
+    yield "|---|" + "---|" * len(DEFAULTS)
+    for key, field in fields.items():
+        if key == "model":
+            shown = [f"is {ARCHITECTURES[model]}" for model in DEFAULTS]
+        elif any(key in known for known in DEFAULTS.values()) and key != "cost":
+            shown = [f"`{known[key]}`" if key in known else "–" for known in DEFAULTS.values()]
+        else:
+            own = _default(field)
+            shown = [f"`{known[key]}`" if key in known else own for known in DEFAULTS.values()]
+        yield f"| `{key}` | " + " | ".join(shown) + " |"
+    yield ""
+
+
+def _default(field: FieldInfo, key: Key | None = None) -> str:
+    if field.is_required():
+        return "required"
+    if field.default_factory is not None:
+        return "none"
+    extra = field.json_schema_extra
+    if isinstance(extra, dict) and "default" in extra:
+        return str(extra["default"])
+    if key and (by := key.default_with):
+        told = [f"`{_plain(value)}` ({choice})" for choice, value in by.values.items()]
+        return ", ".join([*told, f"else `{_shown(field)}`"]) + _mark(field)
+    if key and key.guessed:
+        return f"`{key.guessed.default}` ({key.guessed.where}) *, else `{_shown(field)}`"
+    shown = _shown(field)
+    return f"`{shown}`{_mark(field)}" if shown else "none"
+
+
+def _shown(field: FieldInfo) -> str:
+    dimension = dimension_of(field)
+    return dimension.format(field.default) if dimension else _plain(field.default)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value in ("", (), None) else str(value)
+
+
+def _mark(field: FieldInfo) -> str:
+    return " *" if any(isinstance(item, Assumed) for item in field.metadata) else ""
+
+
+def _without_none(annotation: Any) -> Any:
+    """Return the type of a value that may be absent."""
+    either = get_args(annotation)
+    if NoneType not in either or len(either) != 2:
+        return annotation
+    of = next(each for each in either if each is not NoneType)
+    return get_args(of)[0] if get_origin(of) is Annotated else of
+
+
+def _values(field: FieldInfo) -> str:
+    dimension = dimension_of(field)
+    if dimension:
+        return f"{dimension.name} ({dimension.unit})"
+    annotation = _without_none(field.annotation)
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(annotation))
+    if field.default == "equal":
+        return "`equal`, or list of numbers"
+    if int in (either := get_args(annotation)):
+        words = [f"`{word}`" for kind in either if kind is not int for word in get_args(kind)]
+        if words:
+            return f"{', '.join(words)}, or whole number"
+    names: dict[Any, str] = {
+        int: "whole number",
+        float: "number",
+        bool: "`true`, `false`",
+        str: "text",
+        int | str: "whole number or text",
+    }
+    return names.get(annotation, "list")
+
+
+def _sentence(field: FieldInfo, meaning: str) -> str:
+    text = meaning.replace("|", "\\|")
+    dimension = dimension_of(field)
+    if dimension:
+        text = text.removesuffix(f" ({dimension.unit})")  # `values` says it
+    return text[:1].upper() + text[1:]
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

@@ -1,0 +1,222 @@
+"""The choices of a scenario, and which keys go with them."""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from daqloom.scenario.document import ABSENT, copy_of, given, look, put
+from daqloom.scenario.quantities import dimension_of
+from daqloom.scenario.schema.part import ASSUMED, Assumed, DefaultWith, GuessedWhere, Part, When
+from daqloom.scenario.synonyms import NOT_SIMULATED
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a table, or a table, and its marks."""
+
+    path: str
+    field: FieldInfo
+    conditions: tuple[When, ...]
+    """Those of the tables around it among them; keys are dotted from the root."""
+    default_with: DefaultWith | None
+    assumed: Assumed | None
+    guessed: GuessedWhere | None
+
+
+def table_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the model of a table; None for a key, and for tables by name."""
+    annotation = field.annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def named_tables(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the model of the tables that a field holds by name, if it holds any."""
+    if get_origin(field.annotation) is not dict:
+        return None
+    model = get_args(field.annotation)[1]
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+@functools.cache
+def keys_of(model: type[BaseModel]) -> dict[str, Key]:
+    """Return all keys and tables of a scenario by their dotted names, tables by name left out."""
+    return {key.path: key for key in _keys(model, "", ())}
+
+
+def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iterator[Key]:
+    for name, field in model.model_fields.items():
+        marks = [_from_root(mark, prefix) for mark in field.metadata]
+        conditions = around + tuple(mark for mark in marks if isinstance(mark, When))
+        default = next((mark for mark in marks if isinstance(mark, DefaultWith)), None)
+        assumed = next((mark for mark in marks if isinstance(mark, Assumed)), None)
+        guessed = next((mark for mark in marks if isinstance(mark, GuessedWhere)), None)
+        yield Key(prefix + name, field, conditions, default, assumed, guessed)
+        if table := table_of(field):
+            yield from _keys(table, f"{prefix}{name}.", conditions)
+
+
+def _from_root(mark: Any, prefix: str) -> Any:
+    """Return the mark of a key in the table `prefix` with dotted names from the root."""
+    if isinstance(mark, When):
+        return replace(mark, key=_name(mark.key, prefix), or_with=_name(mark.or_with, prefix))
+    if isinstance(mark, DefaultWith):
+        when = None if mark.when is None else _from_root(mark.when, prefix)
+        return replace(mark, key=_name(mark.key, prefix), when=when)
+    if isinstance(mark, Assumed):
+        when = tuple(_from_root(each, prefix) for each in mark.when)
+        return replace(mark, unless_given=_name(mark.unless_given, prefix), when=when)
+    return mark
+
+
+def _name(key: str, prefix: str) -> str:
+    return prefix + key[1:] if key.startswith(".") else key
+
+
+class Choices:
+    """The choices of a document, and which of its keys mean something beside them."""
+
+    def __init__(self, document: Mapping[str, Any], model: type[BaseModel]) -> None:
+        self._document = document
+        self._keys = keys_of(model)
+        self._failing: dict[When, When | None] = {}
+        """Most conditions are those of many keys."""
+
+    def value(self, path: str) -> Any:
+        """Return the value of a key, or its default."""
+        value = look(self._document, path)
+        return self.default(self._keys[path]) if value is ABSENT else value
+
+    def default(self, key: Key) -> Any:
+        """Return the default of a key beside these choices."""
+        if mark := key.default_with:
+            choice = self.value(mark.key)
+            holds = mark.when is None or self.fails(mark.when) is None
+            if holds and isinstance(choice, str) and choice in mark.values:
+                return mark.values[choice]
+        if key.guessed and key.guessed.holds(self.value):
+            return key.guessed.default
+        return {} if named_tables(key.field) else key.field.get_default(call_default_factory=False)
+
+    def unmet(self, path: str) -> When | None:
+        """Return a condition of a key that does not hold; None if it applies."""
+        found = map(self.fails, self._keys[path].conditions)
+        return next((condition for condition in found if condition is not None), None)
+
+    def fails(self, condition: When) -> When | None:
+        """Return the condition that does not hold: this one, or one of its choice; None if all
+        do."""
+        if condition not in self._failing:
+            self._failing[condition] = self._fails(condition)
+        return self._failing[condition]
+
+    def _fails(self, condition: When) -> When | None:
+        if condition.or_with and is_something(self.value(condition.or_with)):
+            return None
+        if (above := self.unmet(condition.key)) is not None:
+            return None if condition.or_without else above
+        value = self.value(condition.key)
+        annotation = self._keys[condition.key].field.annotation
+        if get_origin(annotation) is Literal and value not in get_args(annotation):
+            return None  # the mistake is in the choice
+        holds = value in condition.among if condition.among else is_something(value)
+        return None if holds else condition
+
+    def without_meaning(self) -> Iterator[tuple[str, When]]:
+        """Return the keys that the document gives and that mean nothing, and why."""
+        for path in given(self._document):
+            if path in self._keys and (condition := self.unmet(path)) is not None:
+                yield path, condition
+
+    def refusal(self, path: str, condition: When) -> str:
+        """Return a sentence on a key that means nothing."""
+        if absent := NOT_SIMULATED.get(str(self.value(path)).lower()):
+            return f"{path} means nothing here: {absent}; leave it out"
+        value = self.value(condition.key)
+        shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+        wanted = " or ".join(f'"{each}"' for each in condition.among)
+        return (
+            f"{path} means nothing with {condition.key} = {shown}; leave it out, or set "
+            f"{condition.key}{' to ' if wanted else ''}{wanted}"
+        )
+
+    def with_defaults(self) -> tuple[dict[str, Any], list[str]]:
+        """Return the document with the defaults that depend on choices, and the keys of these."""
+        whole = copy_of(self._document)
+        filled = []
+        for path, key in self._keys.items():
+            if (
+                not (key.default_with or key.guessed)
+                or look(whole, path) is not ABSENT
+                or self.unmet(path)
+            ):
+                continue
+            value = self.default(key)
+            if value != key.field.default and put(whole, path, value):
+                filled.append(path)
+        return whole, filled
+
+
+def is_something(value: object) -> bool:
+    """Return whether a value, as a file has it, is neither 0 nor empty."""
+    if isinstance(value, str):  # "0 B", "0 b/s"
+        return value.strip() not in ("", "0") and not value.strip().startswith(("0 ", "0.0 "))
+    return bool(value)
+
+
+@functools.cache
+def deciding(model: type[BaseModel]) -> frozenset[str]:
+    """Return the keys on which others depend."""
+    return frozenset(
+        mark.key
+        for key in keys_of(model).values()
+        for mark in (*key.conditions, *((key.default_with,) if key.default_with else ()))
+    )
+
+
+def assumptions(scenario: Part) -> Iterator[tuple[str, str]]:
+    """Return key and value, as text, of each marked default of `scenario` that is used."""
+    document = scenario.model_dump(mode="json", exclude_unset=True)
+    told, choices = set(given(document)), Choices(document, type(scenario))
+    for path, key in keys_of(type(scenario)).items():
+        if named_tables(key.field):
+            table, name = _place(scenario, path)
+            yield from _of_named(path, getattr(table, name))
+        guessed = key.guessed and key.guessed.holds(choices.value)
+        mark = ASSUMED if guessed else key.assumed
+        if mark is None or {path, mark.unless_given} & told:
+            continue
+        if choices.unmet(path) is None and not any(map(choices.fails, mark.when)):
+            table, name = _place(scenario, path)
+            yield path, _text(table, name)
+
+
+def _of_named(path: str, tables: dict[str, Part]) -> Iterator[tuple[str, str]]:
+    for name, table in tables.items():
+        for key, field in type(table).model_fields.items():
+            if any(isinstance(mark, Assumed) for mark in field.metadata) and (
+                key not in table.model_fields_set
+            ):
+                yield f"{path}.{name}.{key}", _text(table, key)
+
+
+def _place(scenario: Part, path: str) -> tuple[BaseModel, str]:
+    """Return the table of a key, and the key's name in it."""
+    *tables, name = path.split(".")
+    table: Any = scenario
+    for each in tables:
+        table = getattr(table, each)
+    return table, name
+
+
+def _text(table: BaseModel, key: str) -> str:
+    value = getattr(table, key)
+    dimension = dimension_of(type(table).model_fields[key])
+    if dimension:
+        return dimension.format(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,71 @@
+"""A distribution of a time: of latency, response, jitter, processing or acknowledges."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+
+from daqloom.scenario import inputs
+from daqloom.scenario.quantities import Seconds
+from daqloom.scenario.schema.part import Part, When
+
+Kind = Literal["fixed", "exponential", "gaussian", "uniform", "histogram"]
+
+
+class Distribution(Part):
+    """A time with a mean, or as it was measured."""
+
+    kind: Kind = "fixed"
+    """Distribution of the time."""
+    mean: Annotated[Seconds, When(".kind", ("fixed", "exponential", "gaussian", "uniform"))] = 0.0
+    """Mean time (s)."""
+    spread: Annotated[Seconds, When(".kind", ("gaussian", "uniform"))] = 0.0
+    """Standard deviation (gaussian; a negative time counts as zero) or half width (uniform) (s)."""
+    file: Annotated[str, When(".kind", ("histogram",))] = Field(default="", max_length=4096)
+    """File of the histogram: one time in microseconds a line, or a time and a count, or the output
+    of `ib_write_lat` with -U or -H; relative to the scenario's folder."""
+    less: Annotated[Seconds, When(".kind", ("histogram",))] = 0.0
+    """Time subtracted from each of the file, such as that of the link; the result is at least 0
+    (s)."""
+
+    _measured: tuple[array[float], array[float]] | None = PrivateAttr(default=None)
+
+    @property
+    def measured(self) -> tuple[list[float], list[float]] | None:
+        """Return the times of the file (s), less `less`, and the count of each; None for a
+        distribution other than a histogram."""
+        if self._measured is None:
+            return None
+        values_s, counts = self._measured
+        return [max(0.0, each - self.less) for each in values_s], counts.tolist()
+
+    @property
+    def mean_s(self) -> float:
+        """Mean time (s), of a histogram too."""
+        measured = self.measured
+        if measured is None:
+            return self.mean
+        values_s, counts = measured
+        total = sum(value * count for value, count in zip(values_s, counts, strict=True))
+        return total / sum(counts)
+
+    def digest(self) -> str:
+        """The digest of what was measured; empty where nothing was."""
+        return inputs.digest(*(self._measured or ()))
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        if self.kind == "uniform" and self.spread > self.mean:
+            raise ValueError(
+                "spread is larger than mean; a uniform time lies between mean - spread and "
+                "mean + spread and cannot be negative"
+            )
+        if self.kind == "histogram":
+            if not self.file:
+                raise ValueError('kind = "histogram" requires a file')
+            folder = inputs.folder_of(info)
+            self._measured = inputs.latencies(self.file, folder)
+            self.__dict__["file"] = str(inputs.resolve(self.file, folder))
+        return self

@@ -1,0 +1,210 @@
+"""[event]: what there is to build: sizes and arrivals of events, and the fragments of sources."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
+
+from daqloom.scenario import inputs
+from daqloom.scenario.filling import is_scheme, pattern_of, resolved
+from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
+from daqloom.scenario.schema.building import BUILT, PACKED, PULL
+from daqloom.scenario.schema.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
+
+SizeDistribution = Literal["fixed", "gaussian", "gamma", "poisson", "histogram"]
+Arrivals = Literal["poisson", "deterministic", "lhc", "trace"]
+
+
+def _read_share(value: object) -> object:
+    if isinstance(value, list | tuple):
+        if all(isinstance(w, int | float) and 0 < w < math.inf for w in value):
+            return tuple(float(weight) for weight in value)
+        raise ValueError("has a weight that is not a positive number")
+    if value != "equal":
+        raise ValueError('is not known; expected "equal" or a list of one weight per source')
+    return value
+
+
+Share = Annotated[Literal["equal"] | tuple[float, ...], BeforeValidator(_read_share)]
+
+WIDEST_GAUSSIAN = 1 / 3
+"""Zero is then three standard deviations below the mean: cutting there does not shift it."""
+SHORTEST_BUNCH_SPACING_S = 1e-9
+LONGEST_BUNCH_SPACING_S = 1e-6
+
+NOMINAL_FILLING = "3(2(3(72b 8e) 30e) 4(72b 8e) 31e) 3(3(72b 8e) 30e) 81e"
+
+
+class LeakyBucket(Part):
+    """One complex dead time. A bucket that ATLAS writes X/R (X triggers, one leaks every R
+    crossings) has X triggers and a window of X · R."""
+
+    triggers: int = Field(ge=1, le=1_000_000)
+    """Triggers that the bucket holds."""
+    window: int = Field(ge=1, le=1_000_000_000)
+    """Bunch crossings in which it drains from full to empty, evenly."""
+
+
+class Lhc(Part):
+    """[event.lhc]: the accelerator's bunch pattern and the trigger's dead times."""
+
+    filling: Annotated[str, ASSUMED] = Field(
+        default=NOMINAL_FILLING, min_length=1, max_length=10_000
+    )
+    """Filling scheme as run lengths of bunches (b) and empty crossings (e), groups repeated by a
+    number before a bracket, such as "3(72b 8e) 30e"; or a file with such a scheme; or the JSON
+    (beam1, beam2: 3564 slots or 35640 buckets) or CSV (filled buckets) of the accelerator's tool,
+    with the collision point: "scheme.json:IP8" (IP1, the default, IP2, IP5 or IP8). The pattern
+    repeats for ever. Default: the nominal 2808 bunches in 3564 crossings (LHC Design Report,
+    25 ns)."""
+    bunch_spacing: Annotated[PositiveSeconds, ASSUMED] = Field(
+        default=25e-9, ge=SHORTEST_BUNCH_SPACING_S, le=LONGEST_BUNCH_SPACING_S
+    )
+    """Time between two bunch crossings (s)."""
+    simple_dead_time: Annotated[int, ASSUMED] = Field(default=4, ge=0, le=1_000_000_000)
+    """Bunch crossings vetoed after each trigger."""
+    complex_dead_time: tuple[LeakyBucket, ...] = Field(default=(), strict=False, max_length=16)
+    """Leaky buckets, such as [{triggers = 15, window = 5550}]: while one of them is full, crossings
+    are vetoed."""
+
+    _pattern: bytes = PrivateAttr(default=b"")
+
+    @property
+    def pattern(self) -> bytes:
+        """One byte per crossing of the filling scheme: 1 with colliding bunches, 0 empty."""
+        return self._pattern
+
+    @model_validator(mode="after")
+    def _expand_filling(self, info: ValidationInfo) -> Self:
+        folder = inputs.folder_of(info)
+        self._pattern = pattern_of(self.filling, folder)
+        if not is_scheme(self.filling):
+            self.__dict__["filling"] = resolved(self.filling, folder)
+        return self
+
+
+class Group(Part):
+    """A group of sources with equal mean fragment sizes."""
+
+    sources: int = Field(ge=1, le=1_000_000)
+    """Number of sources in the group."""
+    share: Number
+    """Share of the group in the event's size; relative to other groups."""
+
+
+class Event(Part):
+    """[event]: sizes, arrivals, and the share of every source."""
+
+    size: Annotated[
+        PositiveBytes,
+        PULL,
+        When(".size_distribution", ("fixed", "gaussian", "gamma", "poisson")),
+        ASSUMED,
+    ] = Field(default=5_000_000, le=inputs.LARGEST_SIZE_BYTES)
+    """Mean payload of an event, all sources together (B)."""
+    size_distribution: Annotated[SizeDistribution, PULL] = "fixed"
+    """Distribution of the size of events."""
+    size_spread: Annotated[Number, When(".size_distribution", ("gaussian", "gamma")), ASSUMED] = (
+        Field(default=0.2, le=10)
+    )
+    """Standard deviation of the size relative to its mean, for gaussian (at most 1/3) and gamma; an
+    event has at least one byte."""
+    size_quantum: Annotated[PositiveBytes, When(".size_distribution", ("poisson",)), ASSUMED] = (
+        10_000
+    )
+    """Chunk of the poisson distribution: the size is a Poisson number of such chunks (B)."""
+    size_histogram: Annotated[str, When(".size_distribution", ("histogram",))] = Field(
+        default="", max_length=4096
+    )
+    """File of the histogram distribution, relative to the scenario's folder: a size (B) and a
+    weight a line, or both edges of a bin, which counts with its middle, and a weight; bins do not
+    overlap. A head line may name the unit, such as `size_kB,count`. `size` is then replaced by
+    their mean."""
+    fragment_size: Annotated[PositiveBytes, PACKED, ASSUMED] = 133
+    """Mean size of one source's fragment of one event (B)."""
+    fragment_sizes: Annotated[Literal["poisson", "fixed"], PACKED, ASSUMED] = "poisson"
+    """Distribution of fragment sizes."""
+    packing: Annotated[int, PACKED, ASSUMED] = Field(default=30_000, ge=1, le=10_000_000)
+    """Packing factor: consecutive fragments of a source that are sent as one multi-fragment packet
+    (MFP); the MFPs of all sources with the same number are a multi-event packet (MEP)."""
+    groups: Annotated[tuple[Group, ...], PACKED] = Field(default=(), strict=False, max_length=64)
+    """Groups of sources with larger and smaller fragments, in the order of the sources;
+    `fragment_size` stays the mean over all."""
+    rate: Annotated[
+        FrequencyOrNone,
+        BUILT,
+        DefaultWith("building.protocol", {"pull": "12 kHz"}),
+        Assumed(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
+    ] = 0.0
+    """Mean event rate. For lhc the rate after dead time, or the highest rate that the dead times
+    permit; "0 Hz", not for pull: as fast as the event builder takes them (Hz)."""
+    arrivals: Annotated[Arrivals, PULL, ASSUMED] = "poisson"
+    """Arrivals of events: at random (poisson), evenly spaced, on the LHC's bunch crossings with
+    dead time, or at the times of a file."""
+    lhc: Annotated[Lhc, When(".arrivals", ("lhc",))] = Field(default_factory=Lhc)
+    """Bunches and dead times, for arrivals = lhc."""
+    trace: Annotated[str, When(".arrivals", ("trace",))] = Field(default="", max_length=4096)
+    """File of the trace arrivals: one arrival time in seconds a line, not decreasing, relative to
+    the scenario's folder; `rate` is then replaced by their mean rate."""
+    share: Annotated[Share, PULL] = "equal"
+    """Share of each source in an event: equal, or a list of one weight per source."""
+
+    _histogram: tuple[array[int], array[float]] | None = PrivateAttr(default=None)
+    _trace: array[float] | None = PrivateAttr(default=None)
+
+    @property
+    def histogram(self) -> tuple[array[int], array[float]] | None:
+        """Return sizes (B) and weights of `size_histogram`; None for another distribution."""
+        return self._histogram
+
+    @property
+    def arrival_times(self) -> array[float] | None:
+        """Return the arrival times (s) of `trace`; None for other arrivals."""
+        return self._trace
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        folder = inputs.folder_of(info)
+        if self.size_distribution in ("gaussian", "gamma") and self.size_spread == 0:
+            raise ValueError(
+                'size_spread is zero; for constant sizes use size_distribution = "fixed"'
+            )
+        if self.size_distribution == "gaussian" and self.size_spread > WIDEST_GAUSSIAN:
+            raise ValueError(
+                f"size_spread = {self.size_spread:g} makes many gaussian sizes negative; "
+                'use at most 1/3, or size_distribution = "gamma"'
+            )
+        if self.size_distribution == "poisson" and self.size_quantum > self.size:
+            raise ValueError(
+                "size_quantum is larger than size; a poisson size is a number of whole chunks"
+            )
+        if self.size_distribution == "histogram":
+            if not self.size_histogram:
+                raise ValueError(
+                    'size_distribution = "histogram" requires a file in size_histogram'
+                )
+            self._histogram = inputs.histogram(self.size_histogram, folder)
+            self.__dict__["size_histogram"] = str(inputs.resolve(self.size_histogram, folder))
+            self.__dict__["size"] = _weighted_mean(*self._histogram)
+        if self.arrivals == "trace":
+            if not self.trace:
+                raise ValueError('arrivals = "trace" requires a file in trace')
+            self._trace = inputs.trace(self.trace, folder)
+            self.__dict__["trace"] = str(inputs.resolve(self.trace, folder))
+            self.__dict__["rate"] = len(self._trace) / self._trace[-1]
+        if self.arrivals == "lhc":
+            filled = self.lhc.pattern.count(1) / len(self.lhc.pattern) / self.lhc.bunch_spacing
+            if self.rate > filled:
+                raise ValueError(
+                    f"rate = {self.rate:g} Hz is more than the {filled:g} Hz of filled bunch "
+                    "crossings in lhc.filling; lower the rate or fill more bunches"
+                )
+        return self
+
+
+def _weighted_mean(sizes: array[int], weights: array[float]) -> int:
+    total = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
+    return round(total / sum(weights))

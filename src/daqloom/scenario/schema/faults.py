@@ -1,0 +1,162 @@
+"""[faults]: what is broken, and what breaks during a run."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.quantities import TIME, BitRateOrNone, PositiveSeconds, Seconds
+from daqloom.scenario.schema.flows import FlowName
+from daqloom.scenario.schema.part import ASSUMED, CABLED, Part, When
+
+MOST_INJECTED = 256
+MOST_REPEATS = 10_000
+
+
+class Kind(NamedTuple):
+    """A kind of thing that can break."""
+
+    ways: tuple[str, ...]
+    """How it can break."""
+    breaks: Literal["links", "host", "node"] = "links"
+    """What is broken with it: links of the network, a host with its links, or a part of a node."""
+    unmeasured: str = ""
+    """Reason why a measurement cannot break it, and what can be broken instead; empty: it can."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "cable": Kind(("down", "one-way", "degraded")),
+    "port": Kind(("down",)),
+    "switch": Kind(("down",)),
+    "host": Kind(("down",), "host"),
+    "unit": Kind(("down", "stopped", "slow"), "node"),
+    "card": Kind(
+        ("down",),
+        "node",
+        'nothing makes a live source hold back its acknowledgements; use what = "unit"',
+    ),
+}
+
+_INJECTED = When(".injected")
+T = TypeVar("T")
+
+
+def _named(value: object) -> object:
+    """Take the number of a node for its name."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class Fault(Part):
+    """[faults.injected.NAME]: something that breaks during the run."""
+
+    what: Literal["cable", "port", "switch", "host", "unit", "card"] = "cable"
+    """What breaks: a cable between switches (or one that `which` names), a port of a switch or of a
+    host with its cable, a switch, a host, the units of a node, or the card of a readout unit."""
+    which: Annotated[str, BeforeValidator(_named)] = Field(default="", max_length=100)
+    """The one that breaks: a cable or a port as "leaf0 port 3", a switch or host by its name, units
+    and cards by the number of the node; empty: drawn by faults.seed."""
+    count: int = Field(default=1, ge=1, le=100_000)
+    """How many different ones are drawn where `which` is empty."""
+    how: Literal["down", "one-way", "degraded", "stopped", "slow"] = "down"
+    """How it breaks: down (units are killed, a card acknowledges nothing); a cable also one-way,
+    towards its end `which` or the second, or degraded; units also stopped or slow."""
+    at: Seconds = 0.0
+    """When, from the beginning of the run: measured, from when all units first build (s)."""
+    lasts: Seconds = 0.0
+    """For how long; "0 s": to the end of the run; a killed unit comes back when the run control
+    starts it again (s)."""
+    repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
+    """How many times it breaks (flapping): again every `period`."""
+    period: Seconds = 0.0
+    """From one break to the next; longer than `lasts` (s)."""
+    rate: BitRateOrNone = 0
+    """Of a degraded cable: its rate; "0 b/s": as before (b/s)."""
+    bit_error_rate: float = Field(default=0.0, ge=0, le=0.01, strict=False)
+    """Of a degraded cable: the share of bits with an error; their packets are lost, or sent once
+    more if there is a `link_retry`."""
+    link_retry: Seconds = 0.0
+    """Of a degraded cable: how much later a packet with an error arrives where the link itself
+    sends it again; "0 s": it does not (s)."""
+    factor: float = Field(default=2.0, gt=1, le=1e6, strict=False)
+    """Of slow units: how many times longer they take for what their processor does."""
+
+    def times(self) -> list[tuple[float, float]]:
+        """Return when it breaks and when it is mended (s); infinity: never."""
+        length = self.lasts or float("inf")
+        begins = (self.at + number * self.period for number in range(self.repeats))
+        return [(begin, begin + length) for begin in begins]
+
+    @property
+    def kind(self) -> Kind:
+        """Properties of the kind of thing that breaks."""
+        return KINDS[self.what]
+
+    @property
+    def loses_units(self) -> bool:
+        """Whether units are lost, if their run control notices."""
+        return self.what == "host" or (self.what == "unit" and self.how in ("down", "stopped"))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        ways = self.kind.ways
+        if self.how not in ways:
+            raise ValueError(
+                f'how = "{self.how}" means nothing for what = "{self.what}"; expected '
+                f"{' or '.join(ways)}"
+            )
+        degrades = bool(self.rate or self.bit_error_rate)
+        if degrades != (self.how == "degraded"):
+            raise ValueError(
+                'how = "degraded" requires a rate or a bit_error_rate, and these require it'
+            )
+        if self.link_retry and not self.bit_error_rate:
+            raise ValueError("link_retry requires a bit_error_rate above 0")
+        if self.which and self.count > 1:
+            raise ValueError(
+                f'which = "{self.which}" and count = {self.count}; give one of them: one that you '
+                "name, or a number to be drawn"
+            )
+        if self.repeats > 1 and (not self.lasts or self.period <= self.lasts):
+            raise ValueError(
+                f"repeats = {self.repeats} requires lasts above 0 and a longer period; they are "
+                f"{TIME.format(self.lasts)} and {TIME.format(self.period)}"
+            )
+        return self
+
+
+class Faults(Part):
+    """[faults]: what is broken all the time, and what breaks during a run."""
+
+    cables: Annotated[int, CABLED] = Field(default=0, ge=0, le=100_000)
+    """Number of cables between switches that are broken all the time, drawn at random; the tables
+    are those of what is left. Without network.routing, or with imported tables, they are those of
+    minimal:balanced: OpenSM's minhop, to which its ftree falls back when a cable is missing."""
+    seed: Annotated[int, replace(CABLED, or_with=".injected")] = Field(default=1, ge=0, lt=1 << 63)
+    """Seed of what is drawn, whatever run.seed is."""
+    injected: Annotated[dict[FlowName, Fault], Field(max_length=MOST_INJECTED)] = Field(
+        default_factory=dict
+    )
+    """What breaks during the run, by name."""
+    routing: Annotated[Literal["none", "local", "sweep"], _INJECTED, ASSUMED] = "sweep"
+    """What finds other ways around what breaks during the run: nothing; each switch for itself,
+    which takes its next port towards the host as it detects that one is down (on Ethernet: the port
+    leaves its ECMP group); or a sweep of the subnet manager, which computes all tables anew."""
+    detection: Annotated[PositiveSeconds, _INJECTED, ASSUMED] = 1e-3
+    """From a break until both ends of the link have detected it and drop what waits for it (s)."""
+    sweep: Annotated[Seconds, _INJECTED, ASSUMED] = 0.1
+    """From the detection until the subnet manager's new tables are in all switches; OpenSM takes
+    0.04 s for 72 hosts, 0.1 s for 360 and 0.25 s for 800 (s)."""
+
+    def drawn(self, name: str, among: Sequence[T]) -> list[T]:
+        """Return those of `among` that the fault `name` breaks, if it names none: by the seed, none
+        twice, and whatever other faults there are. Raises ScenarioError where they are too few."""
+        count = self.injected[name].count
+        if count > len(among):
+            raise ScenarioError(
+                f"faults.injected.{name}: count = {count}, and there are {len(among)} to be drawn "
+                f"from; give {len(among)} at most"
+            )
+        return random.Random(f"{self.seed} {name}").sample(among, count)

@@ -1,0 +1,133 @@
+"""[network.links]: the cables."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from daqloom.scenario.link_rates import PortRate
+from daqloom.scenario.names import NodeName
+from daqloom.scenario.quantities import BitRate, Bytes, PositiveSeconds, Seconds
+from daqloom.scenario.schema.part import (
+    ASSUMED,
+    CABLED,
+    ETHERNET,
+    RACKS,
+    REGULAR,
+    Assumed,
+    DefaultWith,
+    Part,
+)
+
+FRAME_OVERHEAD_BYTES = 18
+"""Ethernet header (14) and frame check sequence (4): buffered with the frame."""
+WIRE_OVERHEAD_BYTES = 20
+"""Preamble (8) and inter-frame gap (12): they take time on the wire and are never buffered."""
+
+
+MOST_BUCKET = 1 << 30
+MOST_NAMED = 20_000
+MOST_CABLES = 20_000
+MOST_PORTS = 1023
+"""Ports of a switch."""
+
+
+class RackLink(Part):
+    """Links of a kind in a rack or farm."""
+
+    rate: Annotated[BitRate, ASSUMED]
+    """Rate of each link, each direction (b/s)."""
+    delay: Annotated[Seconds, ASSUMED] = 1e-6
+    """Propagation delay (s)."""
+    bucket: Bytes = Field(default=0, le=MOST_BUCKET)
+    """Token-bucket depth of a shaper in bytes on the wire, preambles and gaps included; "0 B": no
+    shaping (B)."""
+
+
+class SourceLink(RackLink):
+    """[network.links.source]: the link of each source to the core switch."""
+
+    rate: Annotated[BitRate, ASSUMED] = 100_000_000_000
+
+
+class Uplink(RackLink):
+    """[network.links.uplink]: core switch to top-of-rack (ToR) switch."""
+
+    rate: Annotated[BitRate, ASSUMED] = 800_000_000_000
+    count: int = Field(default=1, ge=1, le=1024)
+    """Number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow."""
+
+
+class AccessLink(RackLink):
+    """[network.links.access]: ToR switch to each builder."""
+
+    rate: Annotated[BitRate, ASSUMED] = 25_000_000_000
+
+
+class LevelLink(Part):
+    """[network.links.host], …: cables of a level, where they differ from the others."""
+
+    rate: PortRate = 0
+    """Data rate; "0 b/s": as without this table (b/s)."""
+    delay: Seconds = 0.0
+    """Delay of a cable; "0 s": as without this table (s)."""
+
+
+class NamedLink(LevelLink):
+    """An entry of `network.links.named`: one cable."""
+
+    end: NodeName
+    """One of its ends, a port of a switch as "leaf0 port 3", or a host by its name."""
+
+
+class Cable(Part):
+    """An entry of `network.cables`: one cable, or several alike side by side."""
+
+    ends: tuple[NodeName, NodeName] = Field(strict=False)
+    """The two nodes, a switch as "leaf0" (its next free port) or "leaf0 port 3", a host by its
+    name."""
+    count: int = Field(default=1, ge=1, le=1024)
+    """Cables side by side, each at a free port."""
+    rate: PortRate = 0
+    """Data rate; "0 b/s": that of network.links.rate (b/s)."""
+
+
+class Links(Part):
+    """[network.links]: on racks, source NIC – core – ToR – builder NIC; elsewhere, each cable."""
+
+    source: Annotated[SourceLink, RACKS] = Field(default_factory=SourceLink)
+    """Source to core."""
+    uplink: Annotated[Uplink, RACKS] = Field(default_factory=Uplink)
+    """Core to ToR."""
+    access: Annotated[AccessLink, RACKS] = Field(default_factory=AccessLink)
+    """ToR to builder."""
+    rate: Annotated[
+        PortRate,
+        CABLED,
+        DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=REGULAR),
+        Assumed(unless_given="network.switch.model", when=(REGULAR,)),
+    ] = 0
+    """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of four lanes;
+    by default that of the switch; imported: "0 b/s" takes the rates of the dumps; cables: of those
+    without a rate of their own (b/s)."""
+    delay: Annotated[PositiveSeconds, CABLED, ASSUMED] = 170e-9
+    """Delay of a cable with its transceivers and error correction (s)."""
+    bucket: Annotated[Bytes, CABLED, ETHERNET] = Field(default=0, le=MOST_BUCKET)
+    """Token-bucket depth of a shaper in bytes on the wire, preambles and gaps included; "0 B": no
+    shaping (B)."""
+    host: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
+    """Between hosts and switches."""
+    spine: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
+    """Between leaves and spines."""
+    core: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
+    """Between spines and cores."""
+    named: Annotated[tuple[NamedLink, ...], CABLED] = Field(
+        default=(), strict=False, max_length=MOST_NAMED
+    )
+    """Single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which differ from those
+    of their level."""
+
+    @property
+    def are_alike(self) -> bool:
+        """Return whether no cable differs from the others by a table or an entry."""
+        plain = LevelLink()
+        return not self.named and self.host == self.spine == self.core == plain

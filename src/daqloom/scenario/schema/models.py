@@ -1,0 +1,124 @@
+"""The scenario: a system, described once for every method."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from pydantic import ModelWrapValidatorHandler, model_validator
+from pydantic_core import PydanticSerializationError
+
+from daqloom.scenario import inputs
+from daqloom.scenario.document import copy_of, forget, given, put, without_empty_tables
+from daqloom.scenario.schema.check import check
+from daqloom.scenario.schema.choices import Choices, assumptions
+from daqloom.scenario.schema.switches import LEVELS
+from daqloom.scenario.schema.tables import Tables
+from daqloom.scenario.validation import validated
+
+
+class Scenario(Tables):
+    """An event-building system, as a scenario file describes it to all methods: five choices, each
+    of which goes with each as far as the methods can.
+
+    Values are SI numbers: whole bytes, bits per second, seconds, hertz. The lengths of a run that
+    the file does not give are those of `daqloom.topology.system.scenarios.settled`.
+    """
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """See pydantic, which takes Ctrl-C in the middle for a mistake of ours."""
+        try:
+            return super().model_dump(**options)
+        except PydanticSerializationError as error:
+            if KeyboardInterrupt.__name__ in str(error):
+                raise KeyboardInterrupt from None
+            raise
+
+    def document(self) -> dict[str, Any]:
+        """Return the keys that apply, as JSON and as a file would have them."""
+        document = self.model_dump(mode="json")
+        switches, given = document["network"]["switch"], self.network.switch
+        for name in LEVELS:
+            switches[name] = given.of(name).of_its_model(switches[name])
+        switches["named"] = [
+            each.of_its_model(table)
+            for each, table in zip(given.named, switches["named"], strict=True)
+        ]
+        for path, _ in list(Choices(document, type(self)).without_meaning()):
+            forget(document, path)
+        return without_empty_tables(document)
+
+    def content(self) -> dict[str, Any]:
+        """Return all that affects a result, as JSON: all keys except name, title, description and
+        seed; files by the digest of their content."""
+        content = self.document()
+        for key in ("name", "title", "description"):
+            content.pop(key, None)
+        del content["run"]["seed"]
+        for path in set(given(content)) & FILES.keys():
+            put(content, path, FILES[path](self))
+        if not (measure := self.measure.bearing()):
+            del content["measure"]  # the same scenario whether measured or not
+        else:
+            content["measure"] = measure
+        return content
+
+    def hash(self) -> str:
+        """SHA-256 of `content`; results give the seed separately."""
+        canonical = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def assumed(self) -> dict[str, str]:
+        """Return keys that affect a result, were not given and have no neutral default: key → value
+        as text, such as `{"network.links.uplink.rate": "800 Gb/s"}`."""
+        return dict(assumptions(self))
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_choices(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, dict):
+            return handler(data)
+        choices = Choices(data, cls)
+        foreign = dict(choices.without_meaning())
+        refusals = [choices.refusal(*each) for each in foreign.items()]
+        if foreign:
+            data = copy_of(data)
+            for path in foreign:
+                forget(data, path)
+            choices = Choices(data, cls)
+        document, filled = choices.with_defaults()
+        scenario = validated(handler, document, refusals)
+        # What the choices filled in was not set by the user: others may replace it.
+        for path in filled:
+            _unset(scenario, path, data)
+        return scenario
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check(self)
+        return self
+
+
+FILES: dict[str, Callable[[Scenario], str]] = {
+    "event.size_histogram": lambda s: inputs.digest(*(s.event.histogram or ())),
+    "event.trace": lambda s: inputs.digest(s.event.arrival_times or b""),
+    "event.lhc.filling": lambda s: inputs.digest(s.event.lhc.pattern),
+    "network.dumps": lambda s: s.network.digest(),
+    "hosts.latency.file": lambda s: s.hosts.latency.digest(),
+    "readout.response.file": lambda s: s.readout.response.digest(),
+    "readout.card.acknowledge.file": lambda s: s.readout.card.acknowledge.digest(),
+    "readout.card.spike.file": lambda s: s.readout.card.spike.digest(),
+    "building.jitter.file": lambda s: s.building.jitter.digest(),
+}
+"""Keys that name a file that affects a result, and the digest of its content."""
+
+
+def _unset(scenario: Scenario, path: str, document: Mapping[str, Any]) -> None:
+    """Let a key, and tables around it that `document` does not have, count as not given."""
+    part: Any = scenario
+    table: Any = document
+    for name in path.split("."):
+        table = table.get(name) if isinstance(table, Mapping) else None
+        if table is None:
+            part.model_fields_set.discard(name)
+        part = getattr(part, name)

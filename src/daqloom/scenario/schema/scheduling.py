@@ -1,0 +1,39 @@
+"""How a port of Ethernet shares its wire among classes of frames."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from daqloom.scenario.schema.part import ETHERNET, Part, When
+
+CLASSES = 8
+"""Service levels below this are the classes of Ethernet frames (802.1p, 802.1Q)."""
+MOST_WEIGHT = 1000
+
+
+class Scheduling(Part):
+    """Keys of all that has ports: switches, by level or name, and hosts."""
+
+    scheduling: Annotated[Literal["fifo", "strict", "weighted"], ETHERNET] = "fifo"
+    """Order in which a port sends frames: as they come (fifo), those of the highest class first
+    (strict), or each class its share of the wire (weighted); the class is the service level of the
+    message."""
+    weights: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=MOST_WEIGHT)], ...],
+        When(".scheduling", ("weighted",)),
+    ] = Field(default=(), strict=False, max_length=CLASSES)
+    """Shares of classes 0, 1, … in the wire; a class with 0, or not listed, has strict priority
+    over those with a share."""
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> Self:
+        if self.scheduling == "weighted" and not any(self.weights):
+            raise ValueError(
+                'scheduling = "weighted" requires weights, such as [4, 1] for classes 0 and 1'
+            )
+        if self.scheduling != "weighted" and self.weights:
+            raise ValueError(
+                f'weights mean nothing with scheduling = "{self.scheduling}"; leave them out, or '
+                'set scheduling to "weighted"'
+            )
+        return self

@@ -1,0 +1,401 @@
+"""[network.switch]: the switches; of Ethernet, the packet buffers of each level.
+
+A model is an architecture of the buffer; products are models with their numbers filled in.
+Sources: "Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ModelWrapValidatorHandler, model_validator
+
+from daqloom.scenario.names import NodeName
+from daqloom.scenario.quantities import (
+    RATE,
+    SIZE,
+    BitRateOrNone,
+    Bytes,
+    PositiveBytes,
+    PositiveSeconds,
+    Seconds,
+)
+from daqloom.scenario.schema.links import MOST_PORTS
+from daqloom.scenario.schema.part import (
+    ASSUMED,
+    CABLED,
+    ETHERNET,
+    FAT_TREE,
+    INFINIBAND,
+    RACKS,
+    Assumed,
+    DefaultWith,
+    Number,
+    Part,
+    When,
+)
+from daqloom.scenario.schema.scheduling import Scheduling
+from daqloom.scenario.validation import validated
+
+Model = Literal[
+    "infinite", "shared-memory", "voq", "drop-tail", "software", "qfx5120-48y", "acx7100-48l"
+]
+Architecture = Literal["infinite", "shared-memory", "voq", "drop-tail", "software"]
+
+ARCHITECTURES: dict[str, Architecture] = {
+    "infinite": "infinite",
+    "shared-memory": "shared-memory",
+    "qfx5120-48y": "shared-memory",
+    "voq": "voq",
+    "acx7100-48l": "voq",
+    "drop-tail": "drop-tail",
+    "software": "software",
+}
+
+_SHARED_MEMORY: dict[str, Any] = {
+    "buffer": "32 MB",
+    "dedicated": "0 B",
+    "alpha": 1.0,
+    "port_limit": "0 B",
+    "cell_size": "256 B",
+    "cell_metadata": "64 B",
+    "ports": 0,
+}
+_VOQ: dict[str, Any] = {"buffer": "8 GB", "port_limit": "0 B"}
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "infinite": {},
+    "shared-memory": _SHARED_MEMORY,
+    # 48 × 25 GbE and 8 × 100 GbE; 5 MB dedicated, 27 MB shared. Alpha is not in the paper: 1 is
+    # our assumption.
+    "qfx5120-48y": _SHARED_MEMORY | {"dedicated": "5 MB", "ports": 56, "cost": 1.0},
+    "voq": _VOQ,
+    "acx7100-48l": _VOQ | {"cost": 2.5},
+    "drop-tail": {"buffer": "0 B", "port_limit": "0 B", "queue_packets": 1000},
+    # Costs of one core of a virtual server by `daqloom switch costs`: 28 and 20 ns with buffers in
+    # the caches, 50 and 110 ns with buffers from memory; these are between the two.
+    "software": {
+        "queue_packets": 4096,
+        "rings": "builders",
+        "pace": "0 b/s",
+        "pace_counts": "wire",
+        "cores": 1,
+        "packet_cost": "40 ns",
+        "batch_cost": "100 ns",
+        "descriptors": 512,
+        "memory_bandwidth": "0 B/s",
+        "pause_at": 0,
+    },
+}
+"""The buffer keys that each model uses, with their defaults."""
+
+COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold", "name", *Scheduling.model_fields})
+
+USUAL = "hdr-40"
+OF_A_PRODUCT = frozenset(
+    {
+        "network.switch.radix",
+        "network.switch.latency",
+        "network.switch.buffer",
+        "network.links.rate",
+    }
+)
+"""Keys whose defaults are those of an InfiniBand switch product. Sources: ports and rates by data
+sheet; 64 KiB for each port and virtual lane is what the flit-level study measured on the SB7700,
+and is assumed of the other. Latencies are those of data sheets, from port to port."""
+
+
+def _keys_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the keys of the model of a table, with their defaults; None if there is no such
+    model."""
+    model = table.get("model", "infinite")
+    return DEFAULTS.get(model) if isinstance(model, str) else None
+
+
+class PacketBuffer(Part):
+    """The packet buffer of an output-queued switch."""
+
+    model: Model = "infinite"
+    """How the buffer is shared: infinite (records its peak), shared-memory (dedicated and shared
+    cells, dynamic threshold), voq (deep buffer, a virtual output queue per ingress and egress
+    pair), drop-tail (a FIFO per output), software (a software switch: a server with a paced ring
+    for each destination); or a product: qfx5120-48y is shared-memory, acx7100-48l is voq, with
+    their numbers."""
+    buffer: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory", "voq")),))] = 0
+    """Total packet buffer, dedicated part included; the rest is the shared pool. Only drop-tail may
+    have "0 B": limited by its queues alone (B)."""
+    dedicated: Bytes = 0
+    """Part of the buffer spread evenly over the ports (B)."""
+    alpha: Annotated[Number, Assumed(when=(When(".model", ("shared-memory", "qfx5120-48y")),))] = (
+        Field(default=1.0, gt=0, le=1e6)
+    )
+    """Dynamic threshold: an output may hold alpha × the free shared pool, besides its dedicated
+    part; 1e6 is in effect no threshold. SONiC's dynamic_th n is 2^n, Junos' dynamic-threshold n is
+    2^(n - 7): see `daqloom topology buffers`."""
+    port_limit: Bytes = 0
+    """Largest occupancy of one output (voq: of one virtual output queue); "0 B" = no such limit
+    (B)."""
+    cell_size: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = 0
+    """Packets occupy whole cells of this size; "0 B" = counted by the byte (B)."""
+    cell_metadata: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = 0
+    """Metadata in the first cell of each packet (B)."""
+    ports: int = Field(default=0, ge=0, le=10_000)
+    """Ports that share the dedicated part; 0 = those that the scenario connects."""
+    queue_packets: Annotated[int, Assumed(when=(When(".model", ("drop-tail",)),))] = Field(
+        default=0, ge=0, le=1_000_000_000
+    )
+    """Largest number of packets in one drop-tail queue, or one ring of a software switch; 0 = no
+    such limit (drop-tail)."""
+    rings: Literal["builders", "hosts"] = "builders"
+    """Which destinations have a ring of their own in a software switch: the hosts of builder units,
+    or all; frames for others go through one ring of their output."""
+    pace: BitRateOrNone = 0
+    """Pace at which a software switch sends from the ring of a destination; "0 b/s" = as fast as
+    the link (b/s)."""
+    pace_counts: Literal["wire", "ip"] = "wire"
+    """Bits to which the pace refers: those on the wire, preamble and gap included, or those of IP
+    packets."""
+    cores: Annotated[int, Assumed(when=(When(".model", ("software",)),))] = Field(
+        default=1, ge=1, le=1024
+    )
+    """Cores of a software switch; each serves its share of the ports."""
+    packet_cost: Annotated[
+        Seconds, Field(le=1.0), Assumed(when=(When(".model", ("software",)),))
+    ] = 0.0
+    """Time that a core of a software switch takes for a packet (s)."""
+    batch_cost: Annotated[
+        Seconds, Field(le=1.0), Assumed(when=(When(".model", ("software",)),))
+    ] = 0.0
+    """Time that it takes for each batch of at most 32 packets from an input or to an output,
+    besides (s)."""
+    descriptors: Annotated[int, Assumed(when=(When(".model", ("software",)),))] = Field(
+        default=512, ge=1, le=1_000_000
+    )
+    """Descriptors of each port of a software switch in each direction: packets in the network card,
+    before and behind the rings."""
+    memory_bandwidth: BitRateOrNone = 0
+    """Bandwidth of the memory of a software switch, which each byte crosses twice; "0 B/s" = no
+    limit."""
+    pause_at: int = Field(default=0, ge=0, le=1_000_000)
+    """Packets in a ring of a software switch above which it pauses the ports by which more come, by
+    pause frames of IEEE 802.3, and at half of which these may go on; 0 = never. Needs one core."""
+    ecn_threshold: Bytes = 0
+    """ECN threshold: a packet is marked with congestion experienced if more than this is queued at
+    its output; "0 B" = never (B)."""
+    cost: Number = 1.0
+    """Price relative to the qfx5120-48y, for comparisons."""
+
+    @property
+    def architecture(self) -> Architecture:
+        """The buffer architecture of `model`, which may be that of a product."""
+        return ARCHITECTURES[self.model]
+
+    @property
+    def shared(self) -> int:
+        """Size of the shared pool (B)."""
+        return self.buffer - self.dedicated
+
+    def holds(self, frame_bytes: int, connected_ports: int) -> bool:
+        """Return whether a frame fits at one output of a shared memory that is otherwise empty."""
+        cell = self.cell_size or 1
+        dedicated = self.dedicated // (self.ports or connected_ports) // cell
+        room = dedicated + self.shared // cell
+        if self.port_limit:
+            room = min(room, self.port_limit // cell)
+        return -(-(frame_bytes + self.cell_metadata) // cell) <= room
+
+    @classmethod
+    def foreign_keys(cls, table: Mapping[str, Any]) -> dict[str, str]:
+        """Return the keys of a table that its model does not have: key → a sentence on it."""
+        known, model = _keys_of(table), table.get("model", "infinite")
+        own = table.keys() if known is None else known.keys()
+        foreign = table.keys() & cls.model_fields.keys() - COMMON_KEYS - own
+        refusals = {}
+        for key in (key for key in table if key in foreign):
+            users = ", ".join(name for name, keys in DEFAULTS.items() if key in keys)
+            refusals[key] = (
+                f'{key} is not a key of model = "{model}"; leave it out, or choose a model '
+                f"that has it: {users}"
+            )
+        return refusals
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _fill_in_model(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, dict):
+            return handler(data)
+        known = _keys_of(data)
+        if known is None:
+            return handler(data)
+        foreign = cls.foreign_keys(data)
+        data = {key: value for key, value in data.items() if key not in foreign}
+        switch = validated(handler, {**known, **data}, foreign.values())
+        # What the model filled in was not set by the user: another model may replace it.
+        switch.model_fields_set.intersection_update(data)
+        return switch
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        size = SIZE.format
+        if self.architecture in ("shared-memory", "voq") and self.buffer == 0:
+            raise ValueError('buffer is zero; for a switch that never drops use model = "infinite"')
+        if self.dedicated > self.buffer:
+            raise ValueError(
+                f"dedicated = {size(self.dedicated)} is more than the whole buffer of "
+                f"{size(self.buffer)}"
+            )
+        if self.cell_size > self.buffer:
+            raise ValueError(
+                f"cell_size = {size(self.cell_size)} is larger than the buffer of "
+                f"{size(self.buffer)}; a buffer holds at least one cell"
+            )
+        if self.cell_metadata and self.cell_metadata >= self.cell_size:
+            raise ValueError(
+                f"cell_metadata = {size(self.cell_metadata)} leaves no space for data in a cell of "
+                f"{size(self.cell_size)}"
+            )
+        if self.architecture == "software" and self.queue_packets == 0:
+            raise ValueError("queue_packets is zero; a ring holds at least one packet")
+        if self.pause_at and self.cores > 1:
+            raise ValueError(
+                f"pause_at = {self.pause_at} needs one core, as another one may have the port that "
+                f"is to pause, and cores = {self.cores}; leave one of them out"
+            )
+        if self.architecture == "drop-tail" and not (
+            self.buffer or self.port_limit or self.queue_packets
+        ):
+            raise ValueError(
+                "drop-tail has no limit; set queue_packets, port_limit or buffer, or choose "
+                'model = "infinite"'
+            )
+        return self
+
+
+class Switch(Scheduling, PacketBuffer):
+    """[network.switch.core], …: each output-queued switch of a level."""
+
+    @model_validator(mode="after")
+    def _check_scheduling(self) -> Self:
+        if self.architecture == "software" and self.scheduling == "weighted":
+            raise ValueError(
+                'scheduling = "weighted" is not for model = "software", whose classes are served '
+                'strictly; set scheduling to "strict" or "fifo"'
+            )
+        return self
+
+    def of_its_model(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return of a table of such a switch the keys that this model has."""
+        used = COMMON_KEYS | DEFAULTS[self.model].keys()
+        unused = {"weights"} if self.scheduling != "weighted" else set()
+        return {key: value for key, value in table.items() if key in used - unused}
+
+
+class NamedSwitch(Switch):
+    """An entry of `network.switch.named`: one output-queued switch."""
+
+    name: NodeName
+    """Its name in the network."""
+
+
+LEVELS = ("core", "tor", "leaf", "spine")
+"""Of Ethernet switches."""
+
+
+def _may_drop(value: Callable[[str], object]) -> bool:
+    """Return whether a switch of an Ethernet may drop packets; `value` returns that of a key."""
+    named = value("network.switch.named")
+    models = [value(f"network.switch.{level}.model") for level in LEVELS]
+    if isinstance(named, list | tuple):
+        models += [each.get("model") for each in named if isinstance(each, dict)]
+    drops = any(ARCHITECTURES.get(str(model), "infinite") != "infinite" for model in models)
+    return drops and not _is_shaped(value)
+
+
+def _is_shaped(value: Callable[[str], object]) -> bool:
+    """Return whether links are slower than 1 Gb/s: a laboratory's shapers, whose frames take far
+    longer than any delay of a host."""
+    racks = value("network.shape") in ("rack", "farm")
+    rate = value(f"network.links{'.source' if racks else ''}.rate")
+    try:
+        bps = RATE.parse(rate)
+    except ValueError:
+        return False  # of imported dumps, or a name such as EDR
+    return 0 < bps < 10**9
+
+
+MAY_DROP = (_may_drop, "a switch may drop, 1 Gb/s or more")
+"""Test for `GuessedWhere`: Ethernets whose hosts are assumed not to keep a phase."""
+
+
+class InfinibandSwitch(Part):
+    """[network.switch]: all switches of an InfiniBand network; products fill in numbers."""
+
+    model: Annotated[Literal["sb7700", "hdr-40"], INFINIBAND] = "hdr-40"
+    """Switch product, whose radix, links.rate, latency and buffer apply where these keys are not
+    given."""
+    radix: Annotated[
+        int,
+        FAT_TREE,
+        DefaultWith(".model", {"sb7700": 36, "hdr-40": 40}),
+        Assumed(unless_given=".model"),
+    ] = Field(default=40, ge=2, le=MOST_PORTS)
+    """Ports of a switch; where neither this nor the model is given, as many as the tree needs."""
+    latency: Annotated[
+        PositiveSeconds,
+        INFINIBAND,
+        DefaultWith(".model", {"sb7700": "90 ns", "hdr-40": "130 ns"}),
+        Assumed(unless_given=".model"),
+    ] = 130e-9
+    """Delay from a flit's arrival at a switch until it can leave (s)."""
+    buffer: Annotated[PositiveBytes, INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
+    """Input buffer of a port for each virtual lane (B)."""
+    input_queue: Annotated[Literal["virtual-output", "fifo"], INFINIBAND] = "virtual-output"
+    """Queues at an input: one per output, or one for all outputs."""
+    crossbar_speedup: Annotated[int, INFINIBAND, ASSUMED] = Field(default=2, ge=1, le=64)
+    """Packets that one input may send at a time; with 1, a small message can wait for the end of a
+    data stream."""
+    crossbar_arbiter: Annotated[Literal["round-robin", "islip"], INFINIBAND] = "round-robin"
+    """How free inputs and outputs find each other: one output after the other takes its next input,
+    so that none is idle that need not be, or by iSLIP: all outputs grant at once, inputs accept."""
+    crossbar_iterations: Annotated[
+        int, INFINIBAND, When(".crossbar_arbiter", ("islip",)), ASSUMED
+    ] = Field(default=1, ge=1, le=4)
+    """Iterations of a matching by iSLIP; one output may stay idle beside a free input that has
+    packets for it, the less often the more iterations."""
+    credit_release: Annotated[Literal["at-tail", "per-block"], INFINIBAND] = "at-tail"
+    """How a packet's buffer is freed: with its last byte, or block by block."""
+    credit_update_interval: Annotated[Seconds, INFINIBAND] = 0.0
+    """Least time between two credit updates of a lane (s)."""
+    credit_update_size: Annotated[PositiveBytes, INFINIBAND] = Field(default=8, le=64)
+    """Size of a credit update on the wire (B)."""
+    head_of_queue_lifetime: Annotated[Seconds, INFINIBAND] = 0.0
+    """Head-of-queue lifetime: a packet that has been first in its queue in a switch for this time
+    is discarded; "0 s": never (s)."""
+
+
+class Switches(InfinibandSwitch):
+    """[network.switch]: the switches."""
+
+    core: Annotated[Switch, ETHERNET] = Field(default_factory=Switch)
+    """Racks: between readout units and uplinks; elsewhere: above the spines."""
+    tor: Annotated[Switch, ETHERNET, RACKS] = Field(default_factory=Switch)
+    """Top of rack, before the builder units."""
+    leaf: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
+    """With hosts."""
+    spine: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
+    """Between leaves."""
+
+    named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = Field(
+        default=(), strict=False, max_length=1024
+    )
+    """Single switches, such as [{name = "leaf0", model = "voq"}], in place of those of their
+    level."""
+
+    def of(self, level: str) -> Switch:
+        """Return the buffers of an Ethernet switch of a level: core, tor, leaf or spine."""
+        switch: Switch = getattr(self, level)
+        return switch
+
+    @property
+    def all_of_ethernet(self) -> list[Switch]:
+        """The switches of each level, and single ones."""
+        return [*map(self.of, LEVELS), *self.named]

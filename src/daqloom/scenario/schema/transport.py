@@ -1,0 +1,153 @@
+"""[transport]: how bytes travel: TCP, or RDMA over reliable connections."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.schema.part import (
+    ASSUMED,
+    PER_CENT,
+    RDMA,
+    DefaultWith,
+    GuessedWhere,
+    Number,
+    Part,
+    When,
+)
+from daqloom.scenario.schema.switches import MAY_DROP
+
+IP_TCP_HEADER_BYTES = 40
+TIMESTAMP_OPTION_BYTES = 12
+BLOCK_BYTES = 64
+"""Size (bytes) of the blocks in which flow control counts buffers."""
+LARGEST_MTU_BYTES = 4096
+HEADER_BYTES = 8 + 12 + 4 + 2
+"""Header bytes of each packet: local route header, base transport header, two CRCs."""
+ROCE_HEADER_BYTES = 20 + 8 + 12 + 4
+"""Of an IP packet of RoCEv2: IPv4, UDP, base transport header, check of the payload."""
+ADDRESS_BYTES = 16
+"""Further header bytes of the first packet of an RDMA write."""
+IMMEDIATE_BYTES = 4
+"""Further header bytes of its last packet."""
+WRITE_BYTES = ADDRESS_BYTES + IMMEDIATE_BYTES
+"""Further header bytes of an RDMA write."""
+ACKNOWLEDGE_BYTES = HEADER_BYTES + 4
+"""Size of the packet that acknowledges a message."""
+LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
+"""Header bytes of the packet of a single-packet RDMA write with immediate data."""
+
+_TCP = When(".kind", ("tcp",))
+_RETRIED = When(".connection", ("reliable",))
+
+
+class Kind(Part):
+    """Which transport, on which the other keys depend."""
+
+    kind: Annotated[
+        Literal["tcp", "rdma"], DefaultWith("network.technology", {"infiniband": "rdma"})
+    ] = "tcp"
+    """TCP, or RDMA over reliable connections with go-back-N."""
+
+
+class Tcp(Part):
+    """TCP: one persistent connection between any two units that speak."""
+
+    congestion: Annotated[Literal["newreno", "cubic", "dctcp", "static"], _TCP] = "cubic"
+    """Congestion control; static = none, the window is always static_window."""
+    static_window: Annotated[PositiveBytes, When(".congestion", ("static",)), ASSUMED] = 65_536
+    """Window per connection for congestion = static (B)."""
+    initial_window: Annotated[int, _TCP] = Field(default=10, ge=1, le=65_535)
+    """Window of a new or restarted connection (segments)."""
+    receive_window: Annotated[PositiveBytes, _TCP] = Field(default=6 << 20, le=1 << 30)
+    """Largest receive window; it is not tuned automatically (B)."""
+    timestamps: Annotated[bool, _TCP] = True
+    """TCP timestamps, 12 B in each segment: MSS = MTU - 52 B instead of MTU - 40 B."""
+    overhead: Annotated[bool, _TCP] = True
+    """Count headers in the closed forms; false = payload only, as the paper's example does.
+    Simulated frames have headers in any case."""
+    rto_min: Annotated[PositiveSeconds, _TCP] = 0.2
+    """Smallest retransmission timeout (RTO) beyond the round-trip time (s)."""
+    rto_max: Annotated[PositiveSeconds, _TCP] = 120.0
+    """Largest retransmission timeout, after doubling at repeated timeouts (s)."""
+    timer_tick: Annotated[Seconds, _TCP] = 0.0
+    """Tick of the hosts' timers, which expire one tick late on average; "0 s" = exact timers, "4
+    ms" = Linux at 250 Hz (s)."""
+    delayed_ack: Annotated[Seconds, _TCP] = 0.04
+    """Longest delay of an acknowledgement (delayed ACK); "0 s" = at once (s)."""
+    ack_every: Annotated[int, _TCP] = Field(default=2, ge=1, le=1000)
+    """Full-sized segments after which an acknowledgement is due."""
+    quick_acks: Annotated[bool, _TCP] = True
+    """Acknowledge without delay where no answer is expected to carry the ACK: at the end of a
+    message, and for 16 segments after a pause or a duplicate, as Linux does (quick ACK)."""
+    rack: Annotated[bool, _TCP] = True
+    """Detect losses by time (RACK, RFC 8985); without it, three selectively acknowledged segments
+    beyond a hole signal a loss (RFC 6675)."""
+    tail_loss_probe: Annotated[bool, _TCP] = True
+    """Tail-loss probe (TLP) before the timeout (RFC 8985)."""
+    hystart: Annotated[bool, _TCP] = True
+    """CUBIC leaves slow start when delays rise, before losses (HyStart)."""
+    tso_burst: Annotated[Bytes, _TCP] = Field(default=0, le=1 << 20)
+    """Smallest burst to send at once while acknowledgements are due, or a third of the window if
+    that is less, as with segmentation offload (TSO); it is no upper limit: all that the windows
+    allow is sent together; "0 B" = no waiting (B)."""
+    restart_after_idle: Annotated[bool, _TCP] = True
+    """Halve the window for each retransmission timeout in which the connection is idle, down to the
+    initial window (RFC 2861); not for static."""
+    dctcp_g: Annotated[
+        float, Field(strict=False, gt=0, le=1), PER_CENT, When(".congestion", ("dctcp",))
+    ] = 0.0625
+    """Weight of a new sample in DCTCP's estimate of marked packets."""
+
+    @property
+    def header_bytes(self) -> int:
+        """IP and TCP headers of a data segment (B)."""
+        return IP_TCP_HEADER_BYTES + (TIMESTAMP_OPTION_BYTES if self.timestamps else 0)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.rto_min <= self.rto_max:
+            raise ValueError("rto_min is larger than rto_max")
+        return self
+
+
+class Rdma(Part):
+    """RDMA: writes over connections between hosts."""
+
+    mtu: Annotated[
+        PositiveBytes, RDMA, DefaultWith("network.technology", {"ethernet": "1024 B"})
+    ] = Field(default=4096, ge=256, le=LARGEST_MTU_BYTES)
+    """Payload of a full packet (B)."""
+    connection: Annotated[Literal["reliable", "unreliable"], RDMA] = "reliable"
+    """Unreliable: no acknowledges are sent; a write is complete when it has arrived."""
+    retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
+    """Retransmission timeout, from the departure of a message's last packet; "0 s": no
+    retransmission (s)."""
+    retry_spread: Annotated[
+        Number, _RETRIED, When(".retry_timeout"), GuessedWhere(*MAY_DROP, 2.0)
+    ] = Field(default=1.0, ge=1, le=4)
+    """Longest retransmission timeout, as a multiple of retry_timeout: each is drawn between the
+    two, as InfiniBand allows."""
+    retry_count: Annotated[int, _RETRIED] = Field(default=7, ge=0, le=7)
+    """Timeouts in a row after which a connection fails."""
+
+    def write_bytes(self, size: int, header_bytes: int = HEADER_BYTES) -> int:
+        """Return the bytes on the wire of an RDMA write of `size` bytes, by default on InfiniBand;
+        payloads fill whole words. `header_bytes` are those of each packet, gaps included."""
+        full, rest = divmod(size, self.mtu)
+        payload = full * (-(-self.mtu // 4) * 4) + -(-rest // 4) * 4
+        return payload + (full + (rest > 0)) * header_bytes + WRITE_BYTES
+
+
+class Levels(Part):
+    """Service levels, which networks map to classes or virtual lanes."""
+
+    data_service_level: int = Field(default=0, ge=0, le=15)
+    """Service level of multi-fragment packets and fragments."""
+    control_service_level: int = Field(default=0, ge=0, le=15)
+    """Service level of all other messages, such as requests and barriers. Over RDMA each level has
+    queue pairs of its own, also on the same lane or class: a message does not wait for data."""
+
+
+class Transport(Levels, Rdma, Tcp, Kind):
+    """[transport]: its kind, and the keys of each."""

@@ -1,0 +1,89 @@
+"""[readout] and [builders]: who builds: the units at both ends."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
+from daqloom.scenario.schema.building import BUILT, PACKED, PULL, SHIFT
+from daqloom.scenario.schema.distribution import Distribution
+from daqloom.scenario.schema.hosts import BY_RULE
+from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith, Part, When
+
+
+class Card(Part):
+    """[readout.card]: the readout card of each stream, whose acknowledges have latency spikes."""
+
+    buffer: Annotated[Bytes, SHIFT] = 0
+    """Buffer of the card for a stream; when it is full, the trigger stops for all; requires
+    event.rate; "0 B": no limit (B)."""
+    acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
+    """Acknowledge latency, from the end of an MFP until the card knows that it is in the host's
+    memory."""
+    spike_probability: Annotated[
+        float, Field(strict=False, ge=0, le=1), PER_CENT, When(".buffer")
+    ] = 0.0
+    """Probability of a latency spike instead, 0 to 1."""
+    spike: Annotated[Distribution, When(".spike_probability")] = Field(default_factory=Distribution)
+    """Length of a spike."""
+
+
+class Readout(Part):
+    """[readout]: the readout units (RO servers, ROSes), which hold the fragments."""
+
+    units: Annotated[
+        int,
+        BUILT,
+        BY_RULE,
+        DefaultWith("building.protocol", {"pull": 48}),
+        Assumed(when=(PULL,)),
+    ] = Field(default=0, ge=0, le=50_000)
+    """Number of readout units; 0, not for pull: on all hosts of the network."""
+    streams: Annotated[int, PACKED, ASSUMED] = Field(default=3, ge=1, le=8)
+    """Sources (data streams) of a unit."""
+    response: Annotated[Distribution, PULL] = Field(default_factory=Distribution)
+    """Time from a request to the answer."""
+    message_cost: Annotated[Seconds, PULL] = 0.0
+    """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
+    buffer: Annotated[PositiveBytes, SHIFT] = 10**12
+    """Host buffer for the MFPs of a stream (B)."""
+    card: Annotated[Card, SHIFT] = Field(default_factory=Card)
+    """The readout card of a stream."""
+
+
+class Builders(Part):
+    """[builders]: the builder units (EF nodes, DCMs), which collect whole events."""
+
+    units: Annotated[
+        int,
+        BUILT,
+        BY_RULE,
+        DefaultWith("building.protocol", {"pull": 32}),
+        Assumed(when=(PULL,)),
+    ] = Field(default=0, ge=0, le=10_000)
+    """Number of builder units, on a farm of each rack; 0, not for pull: as many as readout
+    units."""
+    folded: Annotated[
+        bool,
+        BUILT,
+        BY_RULE,
+        DefaultWith("building.protocol", dict.fromkeys(PACKED.among, True)),
+        Assumed(when=(PACKED,)),
+    ] = False
+    """Folded event builder: each builder unit shares a host with a readout unit; false: unfolded,
+    hosts have one or the other (without pull alternating by port)."""
+    buffer: Annotated[PositiveBytes, SHIFT] = 10**12
+    """Builder unit's buffer for multi-event packets (MEPs) (B)."""
+    processing: Annotated[tuple[Distribution, ...], BUILT] = Field(
+        default=(), strict=False, max_length=64
+    )
+    """Delays that follow one another once an event is built, such as [{kind = "exponential", mean =
+    "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in the output buffer)
+    meanwhile."""
+    message_cost: Annotated[Seconds, PULL] = 0.0
+    """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
+
+    @property
+    def processing_mean(self) -> float:
+        """Mean time (s) of all processing; a histogram's among it."""
+        return sum(stage.mean_s for stage in self.processing)

@@ -1,0 +1,302 @@
+"""A simulated run in which something breaks: its throughput against time, and what faults cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+from daqloom import _engine
+from daqloom.results.course import LOST, Bins, Break, fault_metrics, series
+from daqloom.results.recovery import Bin, Ending
+from daqloom.scenario.quantities import TIME
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.parts import regroups
+from daqloom.simulate.flow_traffic import flow_sources
+from daqloom.topology.system.system import FabricSystem
+
+BINS = 100
+"""Number of bins of a run."""
+GIVES_UP = f"{_engine.RunPhase.ERROR.name.lower()}: "
+"""Beginning of an entry of the log: see `RunPhase`."""
+BEFORE_S = 1e-12
+"""The engine counts from the warm-up on; what was counted before is read so much earlier."""
+
+
+class Engine(Protocol):
+    """A simulated system."""
+
+    def run(self, progress: Callable[[float], None] | None, until_s: float) -> None:
+        """Simulate until a time (s)."""
+
+    def report(self) -> _engine.RunReport:
+        """Return what was counted."""
+
+
+@runtime_checkable
+class RegroupingEngine(Protocol):
+    """A simulated system whose units regroup."""
+
+    def accounts(self) -> _engine.RunAccounts:
+        """Return the fates of all MEPs of the run until now."""
+
+    def members(self) -> _engine.MembersFrom:
+        """Return how many units build, and from when on."""
+
+    def losses(self) -> list[tuple[float, int]]:
+        """Return when units were declared lost (s), and their hosts."""
+
+    def run_log(self) -> list[tuple[float, str]]:
+        """Return the log of the run control: times (s) and texts."""
+
+
+class _Counter:
+    """A counter of the engine against time, which begins anew after the warm-up."""
+
+    def __init__(self, duration_s: float) -> None:
+        self.bins = Bins(duration_s / BINS)
+        self.total = 0
+        self._before = 0
+
+    def add(self, begin_s: float, end_s: float, count: int, *, begins_anew: bool) -> None:
+        """Add what was counted until `end_s`; after that, the counter begins anew or goes on."""
+        self.bins.add(begin_s, end_s, count - self._before)
+        self.total += count - self._before
+        self._before = 0 if begins_anew else count
+
+
+class _Flow:
+    """The bytes of a flow against time, and when it has delivered all its messages."""
+
+    def __init__(self, duration_s: float, messages: int) -> None:
+        self.messages = messages
+        """Messages of all its sources; 0: unlimited."""
+        self.bytes, self._done = _Counter(duration_s), _Counter(duration_s)
+        self.ended_s: float | None = None
+
+    def add(
+        self, begin_s: float, end_s: float, count: _engine.FlowCount, *, begins_anew: bool
+    ) -> None:
+        """See `_Counter.add`."""
+        self.bytes.add(begin_s, end_s, count.bytes, begins_anew=begins_anew)
+        self._done.add(begin_s, end_s, count.messages + count.lost, begins_anew=begins_anew)
+        if self.ended_s is None and 0 < self.messages <= self._done.total:
+            self.ended_s = end_s
+
+
+class Course:
+    """What is written against time, while the engine runs bin by bin; of a system whose units
+    regroup also who builds, and what became of every event."""
+
+    def __init__(self, scenario: Scenario, system: FabricSystem) -> None:
+        self._scenario, self._system = scenario, system
+        duration_s = scenario.run.duration
+        self._flows = [
+            _Flow(duration_s, len(senders) * scenario.flows[name].messages)
+            for name, senders in flow_sources(scenario, system).items()
+            if scenario.building.protocol == "none"  # else events are what counts
+        ]
+        self._outages = system.fault_plan.outages
+        self._written = _Counter(duration_s)
+        self._end_s = 0.0
+        self._regrouped: Regrouped | None = None
+
+    def run(self, engine: Engine, progress: Callable[[float], None] | None) -> None:
+        """Simulate to the end of the run."""
+        run = self._scenario.run
+        edges = [run.duration * number / BINS for number in range(1, BINS + 1)]
+        warm_s = run.warmup - BEFORE_S
+        if run.warmup > 0:
+            edges = sorted({*edges, warm_s} - {run.warmup})
+        if isinstance(engine, RegroupingEngine) and regroups(self._scenario):
+            self._regrouped = Regrouped(self._scenario, self._system, engine)
+            begins_s = {each.begin_s - BEFORE_S for each in self._outages}
+            edges = sorted({*edges, *(at_s for at_s in begins_s if 0 < at_s < run.duration)})
+        for edge_s in edges:
+            engine.run(progress, edge_s)
+            if self._regrouped:
+                self._regrouped.look(edge_s)
+            counted, is_warm = engine.report(), edge_s == warm_s
+            self._written.add(self._end_s, edge_s, _written(counted), begins_anew=is_warm)
+            for flow, count in zip(self._flows, counted.flows, strict=False):
+                flow.add(self._end_s, edge_s, count, begins_anew=is_warm)
+            self._end_s = edge_s
+
+    def series(self) -> dict[str, Any]:
+        """Return the series of `daqloom.results.course`."""
+        found: dict[str, Any] = series(self._breaks(), self._rates(), self._members())
+        return found | (self._regrouped.series() if self._regrouped else {})
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of faults, and of units that regroup the fates of events."""
+        lost = self._regrouped.events_lost() if self._regrouped else 0
+        metrics: dict[str, Any] = fault_metrics(
+            self._breaks(), self._rates(), self._members(), self._end_s, lost, self._endings()
+        )
+        if self._regrouped:
+            return metrics | self._regrouped.metrics()
+        metrics.pop("fault_events_lost", None)
+        return metrics
+
+    def warnings(self) -> list[str]:
+        """Return a warning if the run control has given up."""
+        return self._regrouped.warnings() if self._regrouped else []
+
+    def _rates(self) -> list[Bin]:
+        return self._written.bins.rates(self._end_s, 8.0)
+
+    def _endings(self) -> list[Ending]:
+        return [
+            Ending(flow.ended_s, flow.bytes.bins.rates(self._end_s, 8.0))
+            for flow in self._flows
+            if flow.ended_s is not None
+        ]
+
+    def _members(self) -> list[tuple[float, int]]:
+        return self._regrouped.members() if self._regrouped else [(0.0, self._system.nodes)]
+
+    def _breaks(self) -> list[Break]:
+        found = [
+            Break(
+                outage.name,
+                outage.fault.what,
+                outage.which,
+                outage.fault.how,
+                outage.begin_s,
+                0,
+                outage.detected_s,
+                outage.end_s if outage.end_s < self._end_s else None,
+            )
+            for outage in self._outages
+            if outage.begin_s < self._end_s
+        ]
+        return self._regrouped.told(found) if self._regrouped else found
+
+
+class Regrouped:
+    """What the run control of a simulated system knows."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        system: FabricSystem,
+        engine: RegroupingEngine,
+    ) -> None:
+        self._scenario, self._system, self._engine = scenario, system, engine
+        self._lost_at: dict[float, int] = {}
+        """Events lost until a time."""
+
+    def look(self, now_s: float) -> None:
+        """Note what has been lost until now, as the clock of the run says."""
+        self._lost_at[now_s] = self.events_lost()
+
+    def events_lost(self) -> int:
+        """Return how many events are lost until now, without those in flight."""
+        all_of = self._engine.accounts()
+        lost: int = sum(getattr(all_of, fate) for fate in LOST)
+        return self._scenario.packing * lost
+
+    def members(self) -> list[tuple[float, int]]:
+        """Return how many units build, from which time on."""
+        found = self._engine.members()
+        return list(zip(found.at_s.tolist(), found.members.tolist(), strict=True))
+
+    def told(self, breaks: list[Break]) -> list[Break]:
+        """Return the breaks as the run control saw them: when each unit was declared lost. Who was
+        lost already when it was to be killed did not break."""
+        # To the picosecond, as the engine has them: 0.4 s from it is the number below 0.4.
+        losses = [(round(at_s, 12), lost) for at_s, lost in self._engine.losses()]
+        names = self._names()
+        found = []
+        for each in breaks:
+            if each.what == "host" or (each.what == "unit" and each.how in ("down", "stopped")):
+                host = names.get(each.which)
+                begins_s = [
+                    other.begin_s
+                    for other in breaks
+                    if names.get(other.which) == host and other.begin_s > each.begin_s
+                ]
+                until_s = min(begins_s, default=float("inf"))
+                detected_s = next(
+                    (
+                        at_s
+                        for at_s, lost in losses
+                        if lost == host and each.begin_s <= at_s < until_s
+                    ),
+                    None,
+                )
+                is_killed = each.what == "unit" and each.how == "down"
+                if is_killed and detected_s is None:
+                    continue
+                end_s = None if is_killed else each.end_s
+                each = replace(each, detected_s=detected_s, end_s=end_s)
+            lost_before = self._lost_at.get(each.begin_s - BEFORE_S, 0)
+            found.append(replace(each, lost_before=lost_before))
+        return found
+
+    def _names(self) -> dict[str, int]:
+        """Return hosts by what faults call them and their units."""
+        system = self._system
+        by_unit = {str(node): host for node, host in enumerate(system.hosts)}
+        return by_unit | {system.fabric.hosts[host].name: host for host in system.hosts}
+
+    def metrics(self) -> dict[str, Any]:
+        """Return what has become of all events, and how often units were lost."""
+        all_of, packing = self._engine.accounts(), self._scenario.packing
+        fates = ("begun", "built", *LOST, "in_flight")
+        return {
+            "events_accounted": {fate: packing * getattr(all_of, fate) for fate in fates},
+            "units_lost": all_of.units_lost,
+            "regroupings": all_of.regroupings,
+        }
+
+    def warnings(self) -> list[str]:
+        """Return a warning if the run control has given up."""
+        return [
+            f"nothing is built from {TIME.format(at_s)} on: {text.removeprefix(GIVES_UP)}"
+            for at_s, text in self._engine.run_log()
+            if text.startswith(GIVES_UP)
+        ]
+
+    def series(self) -> dict[str, Any]:
+        """Return the log of the run control, as that of a measured run."""
+        log = self._engine.run_log()
+        return {
+            "run_events": {
+                "time_s": [time_s for time_s, _ in log],
+                "text": [text for _, text in log],
+            }
+        }
+
+
+def incomplete(scenario: Scenario, events: int) -> dict[str, int]:
+    """Return the metric of events delivered with fragments missing: without a unit that can be lost
+    there are none."""
+    return {"events_incomplete": events} if regroups(scenario) else {}
+
+
+def _written(counted: _engine.RunReport) -> int:
+    """Return the bytes of data at their destinations: fragments written, where units push them or
+    are written to, else events built, or messages of flows."""
+    for name in ("bytes_written", "bytes_built"):
+        if (found := getattr(counted, name, None)) is not None:
+            return int(found)
+    return sum(flow.bytes for flow in counted.flows)
+
+
+def losses(scenario: Scenario, counted: _engine.RunReport) -> dict[str, int]:
+    """Return the packets lost to faults, by cause."""
+    if scenario.network.technology == "ethernet":
+        return {"on_wire": counted.cut}
+    return {
+        "on_wire": sum(counted.ports.cut.tolist()),
+        "link_down": sum(counted.ports.dropped.tolist()),
+        "no_route": counted.unrouted,
+    }
+
+
+def packets_lost(counted: _engine.RunReport) -> int:
+    """Return the packets that were lost in the network, by whatever cause."""
+    ports = counted.ports
+    on_infiniband = sum(map(sum, (c.tolist() for c in (ports.discards, ports.cut, ports.dropped))))
+    return on_infiniband + counted.unrouted + counted.drops + counted.cut

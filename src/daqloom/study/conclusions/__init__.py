@@ -1,0 +1,1 @@
+"""Return levels, fits and the agreement of methods, concluded from a dataset."""

@@ -1,0 +1,238 @@
+"""Two methods over all points of a study: one factor between them, and where they part.
+
+The ATLAS study finds laboratory and models apart by a constant k ≈ 1.5, except at low load and near
+saturation (section 4, figs. 4 to 6).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daqloom.study import StudyError
+from daqloom.study.file.points import ABOVE, Answer, answers, axes_of, load
+from daqloom.study.statistics.gev import Array
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+TOLERANCE = 0.1
+"""Relative distance from the factor within which two methods agree."""
+
+LOW_LOAD = 0.2
+"""Utilisation below which bursts seldom meet, and chance decides when they do."""
+
+SATURATION = 0.9
+"""Utilisation above which queues have no time to empty: the mean grows as 1 / (1 - load)."""
+
+METHOD_NAMES = {
+    "analyse": "the formula",
+    "simulate": "the simulation",
+    "measure": "the measurement",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """b = k · a, fitted through the origin."""
+
+    k: float
+    error: float
+    """Standard error of k."""
+    residuals: Array
+    """b - k a, in units of b, shape (n,)."""
+
+    def interval(self) -> tuple[float, float]:
+        """k ± its error times Student's t with n - 1 degrees of freedom (95 %)."""
+        from scipy.stats import t
+
+        half = float(t.ppf(0.975, self.residuals.size - 1)) * self.error
+        return self.k - half, self.k + half
+
+
+class Load(Enum):
+    """Where on the way to saturation a point lies."""
+
+    LOW = "low load"
+    MEDIUM = "medium load"
+    SATURATED = "near saturation"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How two methods compare in one point."""
+
+    ratio: float
+    """b / a; inf where only a is zero, 1 where both are."""
+    parts: bool
+    """Whether the ratio is farther from the factor than the tolerance; zeros do not part."""
+    load: Load
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How the second method compares with the first: second ≈ k · first."""
+
+    methods: tuple[str, str]
+    scale: Scale
+    at: list[dict[str, Any]]
+    """The steps of each point that both methods give, n of them."""
+    first: Array
+    second: Array
+    """Means over seeds in the variable's unit, shape (n,)."""
+    load: Array
+    """Offered rate over what the system can carry, shape (n,); NaN where it is not known."""
+    verdicts: list[Verdict | None]
+    """None where the load is not known."""
+    tolerance: float
+    left_out: Counter[str]
+
+    @property
+    def ratio(self) -> Array:
+        """second / first, shape (n,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.second / self.first
+
+    @property
+    def parting(self) -> int:
+        """Points whose ratio is farther from k than the tolerance."""
+        return sum(verdict.parts for verdict in self.verdicts if verdict)
+
+
+def agreements(
+    dataset: Dataset,
+    variable: str | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    below: float = math.inf,
+) -> list[Agreement]:
+    """Every pair of methods that give `variable`, in the order of the study.
+
+    Left out are saturated points, boundaries that a search did not find, and points at which one
+    of the methods gives more than `below`, in the variable's unit. The factor weighs all
+    points alike in the variable's unit, so that large values decide; a verdict says of each point
+    whether its ratio is within `tolerance` of the factor, and what its load makes likely.
+    Raises StudyError where no two methods share two points.
+    """
+    pairs = itertools.combinations(answers(dataset, variable), 2)
+    found = [
+        pair for one, other in pairs if (pair := _agreement(dataset, one, other, tolerance, below))
+    ]
+    if not found:
+        raise StudyError(
+            "no two methods of this study have two points in common; give both in methods, such as "
+            '["analyse", "simulate"]'
+        )
+    return found
+
+
+def _agreement(
+    dataset: Dataset, one: Answer, other: Answer, tolerance: float, below: float
+) -> Agreement | None:
+    axes = axes_of(dataset)
+    both = np.isfinite(one.values.values) & np.isfinite(other.values.values)
+    above = both & (np.fmax(one.values.values, other.values.values) > below)
+    both &= ~above
+    if both.sum() < 2:
+        return None
+    places = np.argwhere(both)
+    at = [
+        {axis: dataset[axis].values[step].item() for axis, step in zip(axes, place, strict=True)}
+        for place in places
+    ]
+    first, second = one.values.values[both], other.values.values[both]
+    offered = load(dataset)
+    loads = np.full(first.shape, np.nan) if offered is None else offered.values[both]
+    scale = fit_scale(first, second)
+    names = METHOD_NAMES[one.method], METHOD_NAMES[other.method]
+    return Agreement(
+        methods=(one.method, other.method),
+        scale=scale,
+        at=at,
+        first=first,
+        second=second,
+        load=loads,
+        verdicts=[
+            verdict(*point, tolerance, scale.k, names) if np.isfinite(point[2]) else None
+            for point in zip(first.tolist(), second.tolist(), loads.tolist(), strict=True)
+        ],
+        tolerance=tolerance,
+        left_out=+((one.left_out | other.left_out) + Counter({ABOVE: int(above.sum())})),
+    )
+
+
+def fit_scale(a: ArrayLike, b: ArrayLike) -> Scale:
+    """The k of b = k · a by least squares through the origin; a, b have shape (n,), n at least 2.
+
+    All points weigh alike and the scatter sets the error (Taylor, An Introduction to Error
+    Analysis, chapter 8). `a` counts as exact. Raises StudyError.
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    length = float(np.sum(first**2))
+    if first.size < 2 or length == 0:
+        raise StudyError(
+            "scale: one factor and its error require at least two points, not all of them zero;"
+            " compare over more points"
+        )
+    k = float(np.sum(first * second)) / length
+    residuals = second - k * first
+    variance = float(np.sum(residuals**2)) / (first.size - 1)
+    return Scale(k, math.sqrt(variance / length), residuals)
+
+
+def verdict(
+    one: float,
+    other: float,
+    utilisation: float,
+    tolerance: float,
+    factor: float,
+    names: tuple[str, str],
+) -> Verdict:
+    """Whether other = factor · one within a relative `tolerance`, at a utilisation (load over
+    capacity) of 0 to 1 or above. `names` are those of the two methods in the sentence."""
+    ratio, load = _ratio(one, other), _load(utilisation)
+    parts = abs(other - factor * one) > tolerance * abs(factor * one)
+    expected = "" if factor == 1 else f" where {factor:.3g} is usual"
+    said = (
+        f"At {_percent(utilisation)} of capacity {names[1]} gives {ratio:.3g} times the value of"
+        f" {names[0]}{expected}"
+    )
+    if not parts:
+        return Verdict(ratio, parts, load, f"{said}: they agree within {_percent(tolerance)}.")
+    return Verdict(ratio, parts, load, f"{said}: {_why(load, utilisation)}.")
+
+
+def _ratio(one: float, other: float) -> float:
+    if one == 0:
+        return 1.0 if other == 0 else math.copysign(math.inf, other)
+    return other / one
+
+
+def _load(utilisation: float) -> Load:
+    if utilisation < LOW_LOAD:
+        return Load.LOW
+    return Load.SATURATED if utilisation > SATURATION else Load.MEDIUM
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _why(load: Load, utilisation: float) -> str:
+    if load is Load.LOW:
+        return "at low load bursts seldom overlap, and the peak depends on single events"
+    if utilisation >= 1:
+        return "above capacity queues grow with the length of the run, and values do not converge"
+    if load is Load.SATURATED:
+        return (
+            "near saturation queues grow with the length of the run, and averages do not converge"
+        )
+    return "the load does not explain it; look for an effect that only one of them models"

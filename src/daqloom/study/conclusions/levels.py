@@ -1,0 +1,267 @@
+"""Return levels of a study: what the peak of every point exceeds once an hour, a day, a fill.
+
+The peak of a point is the buffer that its simulated switch needed, where that is known, as of
+shared memory: cells and thresholds are accounted for. Else it is what was held: an ideal buffer,
+which is counted by the byte and which any output may fill.
+
+The seeds of a point are pooled. The slices of a run's course are its blocks; neighbouring slices
+are merged into longer blocks where shorter ones are alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.base.words import TIMES_S
+from daqloom.simulate.course import SLICES
+from daqloom.study import StudyError
+from daqloom.study.file.points import NEEDED, PEAK, axes_of, drifting, saturated, steps
+from daqloom.study.run.dataset import COURSE
+from daqloom.study.statistics.gev import Array
+from daqloom.study.statistics.return_levels import (
+    LEAST_BLOCKS,
+    LEAST_REGULAR,
+    GevFit,
+    Level,
+    block_maxima,
+    fit_gev,
+    return_level,
+    too_short_blocks,
+)
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+FILL_S = 36_000.0
+"""Length of a fill of the LHC unless another is given: 10 h of collisions."""
+
+_TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
+
+
+@dataclass(frozen=True)
+class Period:
+    """How often is seldom enough. `often` is for sentences: "once an hour"."""
+
+    name: str
+    length_s: float
+    often: str
+
+
+PERIODS = {
+    each.name: each
+    for each in (
+        Period("second", 1.0, "once a second"),
+        Period("minute", 60.0, "once a minute"),
+        Period("hour", 3600.0, "once an hour"),
+        Period("day", 86400.0, "once a day"),
+        Period("week", 604800.0, "once a week"),
+        Period("year", 365.25 * 86400.0, "once a year"),
+    )
+}
+
+
+def period(text: str, fill_s: float = FILL_S) -> Period:
+    """ "hour", "day", "fill" or another of PERIODS, or a time such as "8 h". Raises StudyError."""
+    if text == "fill":
+        return Period(text, fill_s, f"once a fill of {fill_s / 3600:g} h")
+    if text in PERIODS:
+        return PERIODS[text]
+    return Period(text.strip(), seconds(text), f"once in {text.strip()}")
+
+
+def seconds(text: str) -> float:
+    """ "8 h" → 28800.0; in s, min, h or d. Raises StudyError."""
+    match = _TIME.fullmatch(text[:64])
+    if match is None or not float(match[1]) > 0:
+        raise StudyError(
+            f'"{text[:64]}" is not a period; expected a time such as "8 h" (s, min, h, d), or one '
+            f"of fill, {', '.join(PERIODS)}"
+        )
+    return float(match[1]) * TIMES_S[match[2]]
+
+
+USUAL = tuple(map(period, ("hour", "fill", "day")))
+
+
+@dataclass(frozen=True, eq=False)
+class PointLevels:
+    """One point's fit and levels, in the unit of the metric. `at` are the steps of the axes."""
+
+    method: str
+    at: dict[str, Any]
+    metric: str
+    """NEEDED where the point's switch has it, else PEAK, that of an ideal buffer."""
+    fit: GevFit
+    block_s: float
+    observed_s: float
+    """Time observed, all seeds together (s)."""
+    levels: tuple[Level, ...]
+    """In the order of the periods asked for."""
+
+    @property
+    def limit(self) -> float | None:
+        """Upper end at which the maxima saturate; None if there is none. There a limit of the
+        system, not chance, sets the peaks, and a longer run is no higher as long as the limit
+        stands."""
+        return _limit(self.fit)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings of the fit and of all levels, each once."""
+        told = itertools.chain.from_iterable(level.warnings for level in self.levels)
+        return tuple(dict.fromkeys((*self.fit.warnings, *told)))
+
+
+def _limit(fit: GevFit) -> float | None:
+    if fit.scale == 0:
+        return fit.location
+    return fit.location - fit.scale / fit.shape if fit.shape < LEAST_REGULAR else None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A point without levels, and why."""
+
+    method: str
+    at: dict[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Return levels of all points of a study that were asked for."""
+
+    periods: tuple[Period, ...]
+    points: list[PointLevels]
+    left_out: list[LeftOut]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics of the points, each once: NEEDED first, then PEAK."""
+        found = {one.metric for one in self.points}
+        return tuple(metric for metric in (NEEDED, PEAK) if metric in found)
+
+
+def levels(
+    dataset: Dataset,
+    periods: Sequence[Period] = USUAL,
+    *,
+    at: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] = (),
+    replicas: int = 0,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Levels:
+    """What the peak of the top-of-rack switch exceeds once in each period, at every point: of the
+    buffer needed where the point's switch has it, else of what was held.
+
+    `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, such as
+    `{"event.rate": [12e3]}`; of several such choices each point is taken that is in any. A point
+    whose runs are saturated, were still drifting, dropped packets (its buffer cut the peaks off) or
+    lack a course is left out and named. `replicas` are those of `fit_gev`.
+    Raises StudyError where no point has a course, and for a period no longer than a block.
+    """
+    _check_course(dataset)
+    axes = axes_of(dataset)
+    choices = [at] if isinstance(at, Mapping) else list(at) or [{}]
+    indices: dict[tuple[int, ...], None] = {}
+    for choice in choices:
+        places = [steps(dataset, axis, choice.get(axis)) for axis in axes]
+        indices |= dict.fromkeys(itertools.product(*places))
+    found = Levels(tuple(periods), [], [])
+    held = dataset[COURSE + PEAK]
+    methods = [str(m) for m in held["by"].values if held.sel({"by": m}).notnull().any()]
+    chosen = [(method, index) for method in methods for index in sorted(indices)]
+    for count, (method, index) in enumerate(chosen):
+        place = dict(zip(axes, index, strict=True))
+        names = {axis: dataset[axis].values[step].item() for axis, step in place.items()}
+        reason = _untrusted(dataset, method, place)
+        if reason:
+            found.left_out.append(LeftOut(method, names, reason))
+        else:
+            metric, series = _course(dataset, method, place)
+            run_s = dataset["run_s"].sel({"by": method}).isel(place).values
+            known = np.isfinite(series).all(axis=1)
+            fit, block_s = fit_blocks(series[known], run_s[known], replicas)
+            found_levels = tuple(return_level(fit, block_s, each.length_s) for each in periods)
+            observed_s = float(run_s[known].sum())
+            found.points.append(
+                PointLevels(method, names, metric, fit, block_s, observed_s, found_levels)
+            )
+        progress((count + 1) / len(chosen))
+    return found
+
+
+def _check_course(dataset: Dataset) -> None:
+    """Raises StudyError where no run has peaks over time, or a search moved the peak."""
+    if "boundary" in dataset:
+        raise StudyError(
+            "return levels require runs at fixed points, and this study searches "
+            f"{dataset['boundary'].attrs.get('key', 'a key')}; give its axes one value each instead"
+        )
+    if COURSE + PEAK not in dataset or not bool(dataset[COURSE + PEAK].notnull().any()):
+        raise StudyError(
+            "return levels require the peak occupancy of a top-of-rack switch over time, which "
+            "simulated racks record, and there is none; compute the study with `daqloom study run "
+            "FILE` if that is not yet done (in Python open it with course=True)"
+        )
+
+
+def _course(dataset: Dataset, method: str, place: Mapping[str, int]) -> tuple[str, Array]:
+    """The metric of a point, and its peak in each slice, shape (seeds, slices)."""
+    held, needed = (
+        dataset[COURSE + metric].sel({"by": method}).isel(place).values
+        if COURSE + metric in dataset
+        else np.empty((0, 0))
+        for metric in (PEAK, NEEDED)
+    )
+    has_needed = needed.size and not (np.isfinite(held) & ~np.isfinite(needed)).any()
+    return (NEEDED, needed) if has_needed else (PEAK, held)
+
+
+def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
+    """Why a point has no return level; empty where it has."""
+    if bool(saturated(dataset).isel(place)):
+        return "saturated"
+    if bool(drifting(dataset, method).isel(place)):
+        return "drifting"
+    dropped = dataset.get("packets_dropped")
+    if dropped is not None and bool((dropped.sel({"by": method}).isel(place) > 0).any()):
+        return "dropped packets"
+    held = dataset[COURSE + PEAK].sel({"by": method}).isel(place)
+    return "" if bool(held.notnull().all("slice").any()) else "not computed"
+
+
+def fit_blocks(series: Array, run_s: Array, replicas: int = 0) -> tuple[GevFit, float]:
+    """The fit with the shortest blocks that need not be longer, and their length in seconds.
+
+    `series`, shape (seeds, slices), are maxima of equal slices of runs of `run_s`, shape (seeds,).
+    At least LEAST_BLOCKS blocks are kept; where even the longest are too short, its warnings say
+    so. Runs of different length give blocks as nearly equal as whole slices allow; the length given
+    is their mean.
+    """
+    fit, block_s = None, math.nan
+    for maxima, length_s in _blocks(series, run_s):
+        fit, block_s = fit_gev(maxima, replicas), length_s
+        # Longer blocks saturate more.
+        if _limit(fit) is not None or not too_short_blocks(fit):
+            break
+    assert fit is not None  # 80 slices are enough for one seed
+    return fit, block_s
+
+
+def _blocks(series: Array, run_s: Array) -> Iterator[tuple[Array, float]]:
+    """Maxima of all seeds, in ever longer blocks, and the mean length of these."""
+    slice_s = run_s / SLICES
+    for merged in (n for n in range(1, SLICES + 1) if SLICES % n == 0):
+        sizes = np.maximum(1, np.rint(merged * slice_s.max() / slice_s)).astype(int)
+        counts = SLICES // sizes
+        if counts.sum() < LEAST_BLOCKS:
+            return
+        parts = [block_maxima(run, int(n)) for run, n in zip(series, counts, strict=True)]
+        yield np.concatenate(parts), float((sizes * slice_s * counts).sum() / counts.sum())

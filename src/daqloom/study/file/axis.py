@@ -1,0 +1,256 @@
+"""The values that a study gives to a key of the scenario."""
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from daqloom.scenario import Scenario
+from daqloom.scenario.document import ABSENT, look
+from daqloom.scenario.file.explain import dimension_at, knows, nearest
+from daqloom.scenario.quantities import Dimension
+from daqloom.study import StudyError
+
+LARGEST_NUMBER = 1e15
+MOST_VALUES = 100_000
+LONGEST_LABEL = 60
+VARIANT = "variant"
+"""Name of the axis that has named steps."""
+
+Value = str | int | float | bool
+
+_is_key = functools.cache(knows)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Keys that change together, and what each step sets them to. A cartesian axis has one key, a
+    zipped one has several; that of variants has steps with names, which may set different keys."""
+
+    name: str
+    steps: tuple[Mapping[str, Any], ...]
+    labels: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that any step sets."""
+        return tuple(dict.fromkeys(key for step in self.steps for key in step))
+
+    def overrides(self, step: int) -> dict[str, Any]:
+        """Return the keys that a step sets, and their values."""
+        return dict(self.steps[step])
+
+    def coordinates(self, key: str, base: Scenario) -> list[Value]:
+        """The values of one key, quantities as SI numbers, lists as JSON; `base` has those that no
+        step sets."""
+        dimension, of_base = dimension_of_key(key), look(base.content(), key)
+        if of_base is ABSENT:  # it means nothing beside the choices of the base: its default
+            of_base = value_of(base, {}, key)
+        values = [step.get(key, of_base) for step in self.steps]
+        if dimension:
+            return [dimension.parse(v) if isinstance(v, str) else v for v in values]
+        return [v if isinstance(v, str | int | float | bool) else _text(v) for v in values]
+
+
+def cartesian(key: str, values: object) -> Axis:
+    """An axis of one key from `[…]`, `{from, to, step}` or `{from, to, count, spacing}`."""
+    require_key(key)
+    steps = _values(key, values)
+    if _repeats(steps):
+        raise StudyError(f"{key} has a value twice; each point is computed only once")
+    return Axis(key, tuple({key: value} for value in steps))
+
+
+def zipped(table: Mapping[str, object]) -> Axis:
+    """An axis of several keys whose lists run side by side, named by the first without repeats."""
+    for key in table:
+        require_key(key)
+    columns = {key: _values(key, values) for key, values in table.items()}
+    lengths = {key: len(values) for key, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        named = ", ".join(f"{key} has {n}" for key, n in lengths.items())
+        raise StudyError(f"zip: {named} values; zipped lists must be equally long")
+    name = next((key for key, values in columns.items() if not _repeats(values)), None)
+    if name is None:
+        raise StudyError(
+            f"zip: each of {', '.join(columns)} names a value twice, so that no key names the "
+            "steps; name them with [variants] instead"
+        )
+    rows = zip(*columns.values(), strict=True)
+    return Axis(name, tuple(dict(zip(columns, row, strict=True)) for row in rows))
+
+
+def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
+    """An axis of named steps: what each of them sets, which may be nothing."""
+    steps = []
+    for label, changes in table.items():
+        flat = flatten(changes)
+        for key in flat:
+            require_key(key)
+        steps.append({key: _written(key, value) for key, value in flat.items()})
+        if not 0 < len(label) <= LONGEST_LABEL:
+            raise StudyError(
+                f'variants: the name "{label[:80]}" must have 1 to {LONGEST_LABEL} characters'
+            )
+    return Axis(VARIANT, tuple(steps), tuple(table))
+
+
+@functools.cache
+def dimension_of_key(key: str) -> Dimension | None:
+    """The kind of quantity that a key of a scenario holds, if it is one."""
+    return dimension_at(key.split("."))
+
+
+def require_key(key: str, where: str = "") -> None:
+    """Raises StudyError, which begins with `where`, if a scenario has no such key."""
+    if not _is_key(key):
+        raise StudyError(f'{where}unknown key "{key[:80]}"{nearest(key)}')
+
+
+def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """`{"event": {"rate": …}}` as `{"event.rate": …}`: TOML reads a bare dotted key as tables."""
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        path = prefix + name
+        inside = isinstance(value, Mapping) and not _is_key(path)
+        flat |= flatten(value, path + ".") if inside and not _is_range(value) else {path: value}
+    return flat
+
+
+def _is_range(value: Mapping[str, Any]) -> bool:
+    return "from" in value and "to" in value
+
+
+def _values(key: str, values: object) -> list[Any]:
+    if isinstance(values, Mapping):
+        found = _range(key, values)
+    elif isinstance(values, Sequence) and not isinstance(values, str):
+        found = [_written(key, value) for value in values]
+    else:
+        raise StudyError(
+            f"{key} = {str(values)[:80]!r}: expected a list of values, or a range such as "
+            '{ from = "1 kHz", to = "20 kHz", step = "1 kHz" }'
+        )
+    if not found:
+        raise StudyError(f"{key} has no values; give at least one")
+    if len(found) > MOST_VALUES:
+        raise StudyError(f"{key} has {len(found)} values; at most {MOST_VALUES} are allowed")
+    return found
+
+
+def _text(value: object) -> str:
+    """Of a list; whether it makes sense is for the scenario to say."""
+    return json.dumps(value, default=str)
+
+
+def _repeats(values: Sequence[Any]) -> bool:
+    """Whether two are equal; values may be lists, which have no hash."""
+    return len({repr(v) if isinstance(v, list) else v for v in values}) < len(values)
+
+
+def _written(key: str, value: Any) -> Any:
+    """A value as the resolved scenario has it: quantities in one notation; lists as they are."""
+    if not isinstance(value, str | int | float | bool | list):
+        raise StudyError(f"{key}: {str(value)[:80]!r} is neither a single value nor a list")
+    dimension = dimension_of_key(key)
+    if dimension is None:
+        return value
+    try:
+        return dimension.format(dimension.parse(value))
+    except ValueError as error:
+        raise StudyError(f'{key} = "{str(value)[:80]}" {error}') from None
+
+
+def _range(key: str, table: Mapping[str, Any]) -> list[Value]:
+    unknown = table.keys() - {"from", "to", "step", "count", "spacing"}
+    if unknown or not _is_range(table) or ("step" in table) == ("count" in table):
+        raise StudyError(
+            f"{key}: a range requires from, to, and step or count (and may have spacing)"
+        )
+    first, last = (_number(key, table[end]) for end in ("from", "to"))
+    if last < first:
+        raise StudyError(f"{key}: the range ends below its start")
+    if "step" in table:
+        numbers = _stepped(key, first, last, _number(key, table["step"]))
+    else:
+        numbers = _counted(key, first, last, table["count"], table.get("spacing", "linear"))
+    dimension = dimension_of_key(key)
+    if dimension is None:
+        whole = all(number == int(number) for number in numbers)
+        return [int(number) if whole else float(number) for number in numbers]
+    exact = [round(number) if dimension.whole else float(number) for number in numbers]
+    return [dimension.format(dimension.parse(dimension.format(value))) for value in exact]
+
+
+def _number(key: str, value: object) -> Decimal:
+    dimension = dimension_of_key(key)
+    if dimension is None:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise StudyError(f"{key}: {str(value)[:80]!r} is not a number")
+        if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+            raise StudyError(
+                f"{key}: a range has numbers up to {LARGEST_NUMBER:g}, found {value:g}"
+            )
+        return Decimal(repr(value))
+    try:
+        return Decimal(repr(dimension.parse(value)))
+    except ValueError as error:
+        raise StudyError(f'{key}: "{str(value)[:80]}" {error}') from None
+
+
+def _stepped(key: str, first: Decimal, last: Decimal, step: Decimal) -> list[Decimal]:
+    if step <= 0:
+        raise StudyError(f"{key}: the step of a range must be more than 0")
+    count = int((last - first) / step) + 1
+    if count > MOST_VALUES:
+        raise StudyError(f"{key} has {count} values; at most {MOST_VALUES} are allowed")
+    return [first + step * i for i in range(count)]
+
+
+def _counted(key: str, first: Decimal, last: Decimal, count: Any, spacing: Any) -> list[Decimal]:
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_VALUES:
+        raise StudyError(f"{key}: count is {count!r}; expected 2 to {MOST_VALUES}")
+    if spacing not in ("linear", "log") or (spacing == "log" and first <= 0):
+        raise StudyError(f'{key}: spacing is "linear", or "log" for a range above 0')
+    if spacing == "linear":
+        return [first + (last - first) * i / (count - 1) for i in range(count)]
+    ratio = float(last / first)
+    inner = [first * Decimal(repr(ratio ** (i / (count - 1)))) for i in range(1, count - 1)]
+    return [first, *inner, last]
+
+
+def value_of(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
+    """What `key` of `base` is with `changes`, as it is given; builds no scenario."""
+    if key in changes:
+        return changes[key]
+    found: Any = base
+    for part in key.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
+    """The same as a number in SI units."""
+    given = value_of(base, changes, key)
+    return _parsed(key, given) if isinstance(given, str) else float(given)
+
+
+def text(key: str, value: float) -> str:
+    """The inverse: `value` as a scenario writes it."""
+    return _quantity(key).format(value)
+
+
+@functools.lru_cache(maxsize=100_000)
+def _parsed(key: str, value: str) -> float:
+    return _quantity(key).parse(value)
+
+
+def _quantity(key: str) -> Dimension:
+    dimension = dimension_of_key(key)
+    assert dimension is not None
+    return dimension

@@ -1,0 +1,126 @@
+"""The keys of [set]: those that mean nothing beside the choices of a point are left out there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from daqloom.scenario import ScenarioError
+from daqloom.scenario.file.overrides import meaningless
+from daqloom.scenario.schema.choices import deciding, is_something, keys_of
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.switches import LEVELS
+from daqloom.study import StudyError
+from daqloom.study.file.axis import VARIANT, Axis, dimension_of_key
+from daqloom.topology.system.scenarios import load
+
+DECIDING = {
+    *deciding(Scenario),
+    *(mark.or_with for key in keys_of(Scenario).values() for mark in key.conditions),
+    *(f"network.switch.{level}.model" for level in LEVELS),
+} - {""}
+"""Keys, and tables of keys by name, beside some of whose values other keys mean nothing."""
+
+
+@dataclass(frozen=True)
+class CommonKeys:
+    """The keys of [set] that the points set, as `base` does not have them at every point."""
+
+    base: Scenario
+    values: Mapping[str, Any]
+    axes: Sequence[Axis]
+
+    @cached_property
+    def _left_out(self) -> dict[tuple[object, ...], Mapping[str, str]]:
+        return {}
+
+    def left_out(self, changes: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the keys that mean nothing beside what the axes set, each with a sentence on it.
+        Looked up once for every combination of choices."""
+        label = tuple((key, _choice(key, changes[key])) for key in changes if _decides(key))
+        if label not in self._left_out:
+            found = meaningless(self.base, {**self.values, **changes})
+            self._left_out[label] = {key: found[key] for key in self.values if key in found}
+        return self._left_out[label]
+
+    def at(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keys that a point sets beside `changes`, those of its axes."""
+        if not self.values:
+            return {}
+        left_out = self.left_out(changes)
+        return {key: value for key, value in self.values.items() if key not in left_out}
+
+    def notes(self) -> Iterator[str]:
+        """Return a sentence on each key that is left out at some points. Raises StudyError for a
+        key that means nothing at any point."""
+        if not self.values:
+            return
+        combinations = [self.left_out(changes) for changes in _combinations(self.axes)]
+        for key in self.values:
+            why = [found[key] for found in combinations if key in found]
+            if len(why) == len(combinations):
+                raise StudyError(f"[set] {why[0]}")
+            if why:
+                yield f"[set] {key} is left out at some points: {why[0].partition(';')[0]}"
+
+
+def load_common(scenario: str, values: Mapping[str, Any], axes: Sequence[Axis]) -> CommonKeys:
+    """Load a scenario with the keys of [set]: all of them where that is a system, else as many as
+    are one, perhaps together with the first values of axes. Raises ScenarioError."""
+    try:
+        base = load(scenario, values)
+        return CommonKeys(base, values if any(map(_decides, _keys(axes))) else {}, axes)
+    except ScenarioError as error:
+        first = error
+    try:
+        bare = load(scenario)
+    except ScenarioError:
+        raise first from None
+    for changes in _candidates(values, axes):
+        try:
+            inapt = meaningless(bare, changes)
+            base = load(scenario, {key: changes[key] for key in changes if key not in inapt})
+            return CommonKeys(base, values, axes)
+        except ScenarioError:
+            continue
+    raise first
+
+
+def _candidates(values: Mapping[str, Any], axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
+    """Return [set], with the first step of an axis or of all, then without one of its keys. The
+    steps of variants are not among them, as others of its steps may not set their keys."""
+    steps = [axis.overrides(0) for axis in axes if axis.name != VARIANT]
+    yield dict(values)
+    yield from ({**values, **step} for step in steps)
+    yield dict(values) | {key: value for step in steps for key, value in step.items()}
+    yield from ({key: value for key, value in values.items() if key != one} for one in values)
+
+
+def _keys(axes: Sequence[Axis]) -> set[str]:
+    return {key for axis in axes for key in axis.keys}
+
+
+def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
+    """Return a combination of steps for each combination of choices."""
+    distinct = []
+    for axis in axes:
+        steps = [{k: v for k, v in step.items() if _decides(k)} for step in axis.steps]
+        by_choice = {tuple((k, _choice(k, v)) for k, v in step.items()): step for step in steps}
+        distinct.append(list(by_choice.values()))
+    for combination in itertools.product(*distinct):
+        yield {key: value for step in combination for key, value in step.items()}
+
+
+@cache
+def _decides(key: str) -> bool:
+    """Return whether other keys may mean nothing beside a value of this one, or without it."""
+    return any(f"{key}.".startswith(f"{each}.") for each in DECIDING)
+
+
+def _choice(key: str, value: object) -> object:
+    """Return the value where it is a word; of a number whether it is 0."""
+    is_word = isinstance(value, str | bool) and dimension_of_key(key) is None
+    return value if is_word else is_something(value)

@@ -1,0 +1,113 @@
+"""Writes docs/reference/study.md from the models: `python -m daqloom.study.file.reference`."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from daqloom.scenario.schema.part import meanings
+from daqloom.study.file.file import TABLES, StudyFile
+
+HEAD = """\
+# Study files
+
+<!-- Written by `python -m daqloom.study.file.reference`; edit
+     src/daqloom/study/file/file.py instead. -->
+
+A study is a TOML file: a scenario, methods, and what varies. `daqloom study plan FILE` says what it
+would compute, `daqloom study run FILE` computes what the store does not hold yet. Quantities are
+written as in a scenario. Every key that is not listed here or in [scenario.md](scenario.md) is
+refused.
+"""
+
+VALUES = """
+## `[set]`, `[grid]`, `[[zip]]`, `[variants]`
+
+`[set]` changes keys of the scenario at all points. A key that means nothing beside the values of
+the axes at some points, such as the buffer of a switch beside `model = "infinite"`, is left out
+there; one that means nothing at any point is refused. `[grid]` gives a key several values,
+and every axis is combined with every other; `[[zip]]` gives several keys lists that run side by
+side, one axis for each such table. `[variants]` is an axis of named steps, which may set different
+keys or none:
+
+```toml
+[variants]
+"as it is" = {}
+"least busy builder" = { "building.assignment" = "least-busy" }
+"LHC arrivals, 9000 B" = { "event.arrivals" = "lhc", "network.mtu" = "9000 B" }
+```
+
+Values are
+
+- a list: `"event.size" = ["1 MB", "5 MB"]`; of lists where the key takes one,
+- a range by step: `{ from = "1 kHz", to = "20 kHz", step = "1 kHz" }`, the end included if a step
+  falls on it,
+- a range by count: `{ from = "1 MB", to = "8 MB", count = 4, spacing = "log" }`; spacing is
+  `linear` if left out.
+
+## `[quick]`
+
+Tables and keys that replace those above when `--quick` is given, key by key: `[quick.set]`,
+`[quick.grid]`, `[quick.search]`, `[quick.repeat]`; `[quick.variants]` replaces all variants.
+"""
+
+
+SENTENCES = {
+    "search": "Each point is searched by bisection, once per seed.",
+    "equilibrium": "A saturated point is never stationary: its runs are cut short instead.",
+    "repeat": "A seed is one repetition; methods without random numbers run once.",
+    "report": "The metrics that `daqloom report` shows; `--show METRIC` shows another.",
+}
+
+
+def reference() -> str:
+    """Return the text of the reference page of study files."""
+    lines = [HEAD, "## At the top of the file", "", *_rows(StudyFile, {"scenario", "methods"})]
+    lines += [*_rows(StudyFile, {"title", "description", "figure"}, head=False), VALUES]
+    for name, sentence in SENTENCES.items():
+        model = TABLES[name]
+        lines += [f"## `[{name}]`", "", sentence, "", *_rows(model, set(model.model_fields)), ""]
+    return "\n".join(lines)
+
+
+def _rows(model: type[BaseModel], keys: set[str], *, head: bool = True) -> Iterator[str]:
+    if head:
+        yield "| key | default | values | meaning |"
+        yield "|---|---|---|---|"
+    told = meanings(model)
+    for key, field in model.model_fields.items():
+        if key in keys:
+            text = told[key].replace("|", "\\|")
+            meaning = text[:1].upper() + text[1:]
+            yield f"| `{key}` | {_default(field)} | {_values(field, text)} | {meaning} |"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    if value == "" or value == ():
+        return "none"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value)
+    return f"`{value}`"
+
+
+def _values(field: FieldInfo, meaning: str) -> str:
+    annotation: Any = field.annotation
+    if get_origin(annotation) is tuple and get_origin(get_args(annotation)[0]) is Literal:
+        return "list of " + ", ".join(f"`{v}`" for v in get_args(get_args(annotation)[0]))
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(annotation))
+    if annotation is str:
+        return "text"
+    if annotation == tuple[str, ...]:
+        return "list of texts"
+    if annotation is int:
+        return "whole number"
+    return "number or list of numbers" if "seeds" in meaning else "quantity"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

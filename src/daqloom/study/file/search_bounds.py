@@ -1,0 +1,44 @@
+"""What is said of searches whose bounds hold no boundary: they are kept and flagged."""
+
+from collections.abc import Mapping
+
+from daqloom.study.file.bisection import Find
+
+_WORDS: dict[tuple[str, str], tuple[str, str]] = {
+    ("smallest", "below"): ("{low} or less", "it holds even at {low}"),
+    ("smallest", "never"): ("never up to {high}", "it does not hold even at {high}"),
+    ("smallest", "reversed"): (
+        "reversed",
+        'it holds at {low} and fails at {high}, as if the "largest" were meant',
+    ),
+    ("largest", "above"): ("{high} or more", "it holds even at {high}"),
+    ("largest", "never"): ("never from {low} on", "it does not hold even at {low}"),
+    ("largest", "reversed"): (
+        "reversed",
+        'it fails at {low} and holds at {high}, as if the "smallest" were meant',
+    ),
+}
+"""By what is sought and the status of a Boundary: for a table, and for a sentence."""
+
+
+def word(status: str, find: Find, low: str, high: str) -> str:
+    """For a table's cell: "60 kHz or more". `low` and `high` are the bounds with their unit."""
+    return _WORDS[find, status][0].format(low=low, high=high)
+
+
+def sentence(statuses: Mapping[str, int], find: Find, low: str, high: str) -> str:
+    """ "2 of 9 searches found no boundary within 6 MB to 400 MB: at 2 it holds even at 6 MB; …".
+
+    `statuses` counts all searches by status, those that found one among them. Empty where all did.
+    """
+    ended = {status: n for status, n in statuses.items() if n and status != "found"}
+    if not ended:
+        return ""
+    reasons = "; ".join(
+        f"at {n} {_WORDS[find, status][1].format(low=low, high=high)}"
+        for status, n in sorted(ended.items())
+    )
+    return (
+        f"{sum(ended.values())} of {sum(statuses.values())} searches found no boundary within "
+        f"{low} to {high}: {reasons}. They are kept and flagged; use wider bounds to find one."
+    )

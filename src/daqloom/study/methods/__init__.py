@@ -1,0 +1,1 @@
+"""The three methods by name, one beside the other."""

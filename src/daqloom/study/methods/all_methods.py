@@ -1,0 +1,93 @@
+"""One event builder by every method: analysed, simulated and measured, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from daqloom.results.result import Result
+from daqloom.scenario.errors import ScenarioError
+from daqloom.study.methods import methods as apply
+from daqloom.topology.system.system import fabric_system
+
+if TYPE_CHECKING:
+    from daqloom.measure.run import Progress
+    from daqloom.results.errors import MeasureError
+    from daqloom.scenario import Scenario
+
+Method = Literal["analyse", "simulate", "measure"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+MOST_UNITS_UNASKED = 16
+"""With more, so many processes on this machine are started only for those who name the method."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What each method gives of one scenario, in the order of `METHODS`."""
+
+    scenario: Scenario
+    results: tuple[Result, ...]
+    failure: MeasureError | None = None
+    """Why the measurement, which was asked for, has no result."""
+
+    def of(self, method: Method) -> Result | None:
+        """Return the result of a method, None where it was not applied."""
+        return next((result for result in self.results if result.method == method), None)
+
+
+def usual_methods(scenario: Scenario) -> tuple[Method, ...]:
+    """All that a machine like this can be asked for without being told to. Raises ScenarioError
+    where `scenario` describes no event builder."""
+    if scenario.building.protocol == "none":
+        return ("simulate",)
+    if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_UNITS_UNASKED:
+        return ("analyse", "simulate")
+    return METHODS
+
+
+def chosen_methods(names: str) -> tuple[Method, ...]:
+    """From "simulate, measure". Raises ScenarioError."""
+    wanted = {name.strip() for name in names.split(",")}
+    if unknown := sorted(wanted - set(METHODS)):
+        raise ScenarioError(
+            f'--methods = "{names}": there is no method "{unknown[0]}"; expected some of '
+            f"{', '.join(METHODS)}"
+        )
+    return tuple(method for method in METHODS if method in wanted)
+
+
+def beside(
+    scenario: Scenario,
+    methods: Iterable[Method],
+    *,
+    simulated: Callable[[float], None] | None = None,
+    measured: Callable[[Progress], None] | None = None,
+) -> Beside:
+    """Run `methods`; `simulated` and `measured` are called with the progress of their runs. A
+    measurement that fails leaves the results of the others, and its reason. Raises what the
+    methods raise, a MeasureError only if no other method has a result; StoppedError after Ctrl-C.
+    """
+    from daqloom.results.errors import MeasureError
+
+    def by(method: Method) -> Result:
+        if method == "analyse":
+            return apply.analyse(scenario)
+        if method == "simulate":
+            return apply.simulate(scenario, progress=simulated)
+        return apply.measure(scenario, progress=measured)
+
+    results: list[Result] = []
+    failure = None
+    for method in methods:
+        try:
+            results.append(by(method))
+        except MeasureError as error:
+            if error.result is not None:
+                results.append(error.result)
+            elif not results:
+                raise
+            else:
+                failure = error
+    return Beside(scenario, tuple(results), failure)

@@ -1,0 +1,134 @@
+"""Formula and simulation on the same events: where the two part, and which of them moved.
+
+The published formula knows regular events only. Here the triangles are summed at the very instants
+at which the simulated events come, so that what the arrivals do and what the network does can be
+told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from daqloom.analyse.bounds import first_byte_s
+from daqloom.analyse.peak import exact
+from daqloom.analyse.system import System
+from daqloom.analyse.triangles import in_turn, occupancy
+from daqloom.base.claims import claimed_folder
+from daqloom.results.result import Result
+from daqloom.scenario import Scenario
+from daqloom.scenario.quantities import FREQUENCY, TIME
+from daqloom.study import StudyError
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import override
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FEWEST_EVENTS = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Occupancy of the top-of-rack switch by both methods, from an empty network on.
+
+    `times_s`, `formula_bytes`: corners of the summed triangles, shape (n,), linear between them.
+    `simulated` is the run; its series `tor_occupancy` has the same time axis. Peaks in bytes:
+    `regular_peak` of regular events at the same rate, `formula_peak` of these events.
+    """
+
+    times_s: NDArray[np.float64]
+    formula_bytes: NDArray[np.float64]
+    simulated: Result
+    regular_peak: float
+    formula_peak: float
+    simulated_peak: float
+
+    @property
+    def arrivals_factor(self) -> float:
+        """What these arrivals do: the formula on them by the formula on regular ones."""
+        return self.formula_peak / self.regular_peak
+
+    @property
+    def network_factor(self) -> float:
+        """What the network does: the simulation by the formula on the same arrivals."""
+        return self.simulated_peak / self.formula_peak
+
+
+def compare(
+    scenario: Scenario,
+    duration_s: float,
+    *,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Both methods on the same arrivals, for `duration_s` from an empty network on. Raises
+    StudyError where the arrivals cannot be drawn outside the simulator (LHC) or are too few."""
+    import numpy as np
+
+    arrivals = _arrivals(scenario, duration_s, seed)
+    system = System(scenario)
+    times, held = occupancy(
+        system.triangle, in_turn(system.triangle, arrivals + first_byte_s(system))
+    )
+    within = times <= duration_s
+    simulated = _simulated(scenario, arrivals, duration_s, seed, progress)
+    return Comparison(
+        times_s=times[within],
+        formula_bytes=held[within],
+        simulated=simulated,
+        regular_peak=exact(system.triangle, system.rate_hz, scenario.builders.units).peak_bytes,
+        formula_peak=float(np.max(held[within])),
+        simulated_peak=float(simulated.metric("buffer_peak_bytes.tor") or 0.0),
+    )
+
+
+def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.float64]:
+    import numpy as np
+
+    rate_hz = scenario.event.rate
+    expected = rate_hz * duration_s
+    if expected < FEWEST_EVENTS:
+        raise StudyError(
+            f"{TIME.format(duration_s)} at event.rate = {FREQUENCY.format(rate_hz)} are "
+            f"{expected:.3g} events; compare "
+            f"at least {FEWEST_EVENTS}, over a longer --duration"
+        )
+    if scenario.event.arrivals == "deterministic":
+        return np.arange(1, int(expected) + 1) / rate_hz
+    if scenario.event.arrivals == "trace":
+        known = np.asarray(scenario.event.arrival_times, dtype=np.float64)
+        return known[known <= duration_s]
+    if scenario.event.arrivals == "poisson":
+        # Given their number, the instants of a Poisson process are uniform.
+        random = np.random.default_rng(seed)
+        count = random.poisson(expected)
+        return np.sort(random.uniform(0.0, duration_s, count))
+    raise StudyError(
+        f'event.arrivals = "{scenario.event.arrivals}" cannot be compared event by event; set '
+        "poisson, deterministic or trace"
+    )
+
+
+def _simulated(
+    scenario: Scenario,
+    arrivals: NDArray[np.float64],
+    duration_s: float,
+    seed: int,
+    progress: Callable[[float], None] | None,
+) -> Result:
+    with claimed_folder() as folder:
+        trace = folder / "arrivals.txt"
+        trace.write_text("".join(f"{instant!r}\n" for instant in arrivals.tolist()))
+        same = override(
+            scenario,
+            {
+                "event.arrivals": "trace",
+                "event.trace": str(trace),
+                "run.duration": f"{duration_s!r} s",
+                "run.warmup": "0 s",
+            },
+        )
+        return methods.simulate(same, seed=seed, progress=progress)

@@ -1,0 +1,87 @@
+"""The three methods, each for any scenario: what the choices made call for is picked here."""
+
+from dataclasses import replace
+from typing import Any
+
+from daqloom.results.metrics import Parts
+from daqloom.results.result import Result
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file.unused import unused_warnings
+from daqloom.scenario.schema.building import PACKED
+from daqloom.scenario.schema.check import check_possible
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.parts import parts_of
+
+
+def analyse(scenario: Scenario) -> Result:
+    """Evaluate the closed forms of the parts that the system has; a warning says where there are
+    none."""
+    check_possible(scenario)
+    parts = parts_of(scenario)
+    if Parts.INCAST in parts:
+        from daqloom.analyse import analyse as analyse_rack
+
+        return _with_unused(analyse_rack(scenario), scenario)
+    if not parts & Parts.ANALYSED:
+        return _without_closed_form(scenario)
+    from daqloom.analyse.fabric.analyse import analyse_fabric
+
+    return _with_unused(analyse_fabric(scenario), scenario)
+
+
+def _with_unused(result: Result, scenario: Scenario) -> Result:
+    ignored = unused_warnings(scenario, "analyse")
+    return replace(result, warnings=[*result.warnings, *ignored])
+
+
+def _without_closed_form(scenario: Scenario) -> Result:
+    protocol, network = scenario.building.protocol, scenario.network
+    hint = ""
+    if protocol in PACKED.among and scenario.transport.kind == "rdma" and not scenario.flows:
+        hint = ', or fix its paths, as by network.routing = "d-mod-k"'
+    what = f'building.protocol = "{protocol}" has'
+    if protocol == "none":
+        what = "flows have"
+    elif scenario.flows:
+        what = f'building.protocol = "{protocol}" beside [flows] has'
+    return Result(
+        scenario=scenario.name,
+        scenario_hash=scenario.hash(),
+        assumed=scenario.assumed(),
+        method="analyse",
+        metrics={},
+        warnings=[
+            f'{what} no closed form with transport.kind = "{scenario.transport.kind}" over '
+            f'network.technology = "{network.technology}" and network.shape = "{network.shape}": '
+            f"simulate the system{hint}"
+        ],
+    )
+
+
+def simulate(scenario: Scenario, **options: Any) -> Result:
+    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the options. The warnings
+    say where the closed forms contradict a rate, or explain a timeout."""
+    from daqloom.analyse.resonance import beyond, resonating
+    from daqloom.simulate import run
+
+    check_possible(scenario)
+    result = run.simulate(scenario, **options)
+    notes = resonating(scenario, result) if Parts.INCAST in parts_of(scenario) else []
+    exceeding = beyond(result, _bound_hz(scenario))
+    ignored = unused_warnings(scenario, "simulate")
+    return replace(result, warnings=[*result.warnings, *exceeding, *notes, *ignored])
+
+
+def _bound_hz(scenario: Scenario) -> float | None:
+    """Return the highest event rate by the closed forms; None of a system without any."""
+    try:
+        return analyse(scenario).metric("event_rate_bound_hz")
+    except ScenarioError:
+        return None
+
+
+def measure(scenario: Scenario, **options: Any) -> Result:
+    """Build events with real processes; see `daqloom.measure.run.measure` for the options."""
+    from daqloom.measure import run
+
+    return run.measure(scenario, **options)

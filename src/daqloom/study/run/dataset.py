@@ -1,0 +1,220 @@
+"""A study's results as a labelled array: `daqloom.open_study(path)`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.base.words import key_in_words
+from daqloom.results.metrics import flatten, label, unit_of
+from daqloom.scenario import ScenarioError
+from daqloom.simulate.course import COURSES, SLICES
+from daqloom.study.file.attributes import as_text
+from daqloom.study.file.axis import dimension_of_key
+from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.kinds import operating_point
+from daqloom.study.run.program import Outcome, Run, Task
+from daqloom.study.run.runner import replay
+from daqloom.study.store.store import Store
+
+if TYPE_CHECKING:
+    import xarray
+
+COURSE = "course."
+SHARED = "shared part of the buffer"
+
+
+def open_study(
+    path: str | PathLike[str],
+    *,
+    store: str | PathLike[str] = "daqloom-store",
+    quick: bool = False,
+    course: bool = False,
+) -> xarray.Dataset:
+    """What `store` holds of the study in the file `path`.
+
+    Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
+    key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
+    every metric that a result gives, under its dotted name; with a search also `boundary` (in the
+    key's unit) and `boundary_status`, and, where it is the buffer of the ToR that is searched,
+    `boundary_shared`: the same without the part dedicated to ports. Each has its `long_name` and
+    `units` in `attrs`. What was not computed, or is not given by a method, is NaN. Methods that
+    draw no random numbers have the same value for every seed.
+
+    `attrs["assumed"]` are keys that neither the scenario nor the study gives, and their values, as
+    the text of a JSON object: see `Scenario.assumed`. `Dataset.to_netcdf` keeps all attributes.
+
+    Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
+    short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study asks
+    for it, else empty. `run_s` is the time a result is about: the simulated time after the warm-up.
+
+    `course=True` adds, for the metrics of `daqloom.simulate.course`, `course.NAME` with the further
+    dimension `slice`: the metric over each of equal parts of `run_s`.
+
+    Warns of a store that is damaged. Raises StudyError.
+    """
+    study = load_study(Path(path), quick=quick)
+    with Store.open(Path(store), create=False) as opened:
+        dataset = to_dataset(study, replay(study, opened), course=course)
+        for sentence in opened.damaged:
+            warnings.warn(sentence, stacklevel=2)
+    return dataset
+
+
+def to_dataset(
+    study: Study, outcomes: Iterable[tuple[Task, Outcome | None]], *, course: bool = False
+) -> xarray.Dataset:
+    """The outcomes of a study's tasks as one dataset; see `open_study`."""
+    import xarray
+
+    dims = ("by", *(axis.name for axis in study.axes), "seed")
+    shape = (len(study.methods), *study.shape, len(study.seeds))
+    table = _Table(study, shape, course)
+    for task, outcome in outcomes:
+        table.add(task, outcome)
+    variables = {
+        name: (dims, values, _about(label(name), unit_of(name)))
+        for name, values in table.metrics.items()
+    }
+    variables |= {
+        COURSE + name: ((*dims, "slice"), values, _about(f"{label(name)} over time", unit_of(name)))
+        for name, values in table.courses.items()
+    }
+    offered = "saturated: more events offered than the system can carry"
+    variables["saturated"] = (dims, table.saturated, _about(offered))
+    variables["equilibrium"] = (dims, table.equilibrium, _about("whether the run is stationary"))
+    variables["run_s"] = (dims, table.run_s, _about("simulated time after the warm-up", "s"))
+    if study.search:
+        dimension = dimension_of_key(study.search.key)
+        about: dict[str, Any] = {
+            "key": study.search.key,
+            "find": study.search.find,
+            "where": study.search.where,
+            "bounds": list(study.search.range),
+        }
+        unit = dimension.unit if dimension else ""
+        sought = f"{study.search.find} {key_in_words(study.search.key)}"
+        variables["boundary"] = (dims, table.boundary, about | _about(sought, unit))
+        ended = "how the search ended"
+        variables["boundary_status"] = (dims, table.status, _about(ended))
+        if study.search.key == "network.switch.tor.buffer":
+            shared = table.boundary - _dedicated(study)[None, ..., None]
+            variables["boundary_shared"] = (dims, shared, _about(SHARED, unit))
+    return xarray.Dataset(
+        variables,
+        coords=_coordinates(study),
+        attrs={
+            "study": study.name,
+            "title": study.title,
+            "scenario": study.base.name,
+            "show": as_text(study.show),
+            "bars": study.bars,
+            "operating_point": as_text(operating_point(study.base)),
+            "assumed": as_text(study.assumed()),
+        },
+    )
+
+
+class _Table:
+    """Arrays that are filled task by task."""
+
+    def __init__(self, study: Study, shape: tuple[int, ...], course: bool) -> None:
+        self.study, self.shape, self.course = study, shape, course
+        self.metrics: dict[str, Any] = {}
+        self.courses: dict[str, Any] = {}
+        self.saturated = np.zeros(shape, dtype=bool)
+        self.equilibrium = np.full(shape, "", dtype="<U10")
+        self.run_s = np.full(shape, np.nan)
+        self.boundary = np.full(shape, np.nan)
+        self.status = np.full(shape, "", dtype="<U8")
+        self._methods = {name: place for place, name in enumerate(study.methods)}
+        self._seeds = {seed: place for place, seed in enumerate(study.seeds)}
+
+    def add(self, task: Task, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
+        seed = self._seeds[task.seed] if self.study.is_seeded(task.method) else slice(None)
+        place = (self._methods[task.method], *task.index, seed)
+        if outcome.run is not None:
+            self._add_run(place, outcome.run)
+        if outcome.boundary is not None:
+            if outcome.boundary.value is not None:
+                self.boundary[place] = outcome.boundary.value
+            self.status[place] = outcome.boundary.status
+
+    def _add_run(self, place: tuple[Any, ...], run: Run) -> None:
+        for name, value in flatten(_shared(run.result.metrics)).items():
+            if name not in self.metrics:
+                self.metrics[name] = np.full(self.shape, np.nan)
+            self.metrics[name][place] = value
+        self.saturated[place] = run.saturated
+        self.equilibrium[place] = run.equilibrium
+        if (course := run.result.series.get("course")) is None:
+            return
+        times = course["time_s"]
+        self.run_s[place] = (times[1] - times[0]) * len(times)
+        for name in COURSES if self.course else ():
+            if name in course:
+                if name not in self.courses:
+                    self.courses[name] = np.full((*self.shape, SLICES), np.nan)
+                self.courses[name][place] = course[name]
+
+
+def _dedicated(study: Study) -> Any:
+    """Bytes that the ports of the ToR have to themselves, of the shape of the axes."""
+    parts = np.full(study.shape, np.nan)
+    for index in study.indices():
+        with suppress(ScenarioError):  # a point that is no valid system has no result either
+            rack = study.scenario(index)
+            parts[index] = rack.network.switch.tor.dedicated
+    return parts
+
+
+def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is told of single links and ports: thousands of columns that few points have."""
+    single = ("drops_by_port",)
+    kept = {name: value for name, value in metrics.items() if name not in single}
+    links = kept.get("link_utilisation")
+    if isinstance(links, Mapping):
+        kept["link_utilisation"] = {n: v for n, v in links.items() if n.count(".") < 2}
+    return kept
+
+
+def _coordinates(study: Study) -> dict[str, Any]:
+    coordinates: dict[str, Any] = {
+        "by": ("by", list(study.methods), _about("method")),
+        "seed": ("seed", list(study.seeds), _about("seed of the random streams")),
+    }
+    for axis in study.axes:
+        if axis.labels:
+            coordinates[axis.name] = (axis.name, list(axis.labels), _about(axis.name))
+        for key in axis.keys:
+            dimension = dimension_of_key(key)
+            about = _about(key_in_words(key), dimension.unit if dimension else "")
+            coordinates[key] = (axis.name, axis.coordinates(key, study.base), about)
+    return coordinates
+
+
+def _about(long_name: str, units: str = "") -> dict[str, str]:
+    """The attributes that every variable has; no unit of texts and plain counts of things."""
+    return {"long_name": long_name, "units": units}
+
+
+def to_parquet(dataset: xarray.Dataset, path: Path) -> None:
+    """Writes one row per method, point and seed, without courses; units as columns' metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = dataset.drop_dims("slice", errors="ignore").to_dataframe().reset_index()
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    fields = [
+        field.with_metadata({"units": str(dataset[field.name].attrs.get("units", ""))})
+        for field in table.schema
+    ]
+    pq.write_table(table.cast(pa.schema(fields, metadata=table.schema.metadata)), path)

@@ -1,0 +1,1 @@
+"""Extreme values, surfaces, equilibrium: statistics without a study."""

@@ -1,0 +1,335 @@
+"""How high a peak gets in a time longer than was run.
+
+The peak of a 4 s run is an extreme value that grows with the length of the run. Cut the run (or
+several) into blocks, and look at the blocks' maxima. The generalised extreme value distribution
+fitted to them describes them (Coles, An Introduction to Statistical Modeling of Extreme Values,
+2001, chapter 3): its shape shows heavy and bounded tails. The level that is exceeded once in an
+hour, far beyond the maxima, is that of `daqloom.study.statistics.tail`.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daqloom.study import StudyError
+from daqloom.study.statistics.gev import (
+    Array,
+    Gev,
+    anderson_darling,
+    covariance,
+    draw,
+    log_likelihood,
+    maximum_likelihood,
+)
+from daqloom.study.statistics.tail import HALF_WIDTH, Tail
+
+LEAST_BLOCKS = 20
+"""Fewer maxima do not tell three parameters."""
+
+LEAST_REGULAR = -0.5
+"""Shapes below it have no usual standard errors (Smith 1985; Coles 2001, section 3.3.2)."""
+
+TIED = 0.2
+"""Share of maxima of one same value from which on a limit, not chance, set them."""
+
+ENOUGH_WORSE = 10
+"""Replicas that fit worse, after which no more are drawn (Besag and Clifford, Biometrika 78, 301,
+1991): a good fit is told by some twenty."""
+
+TWO_SIDED = 1.959963984540054
+"""The 97.5 % point of the normal distribution."""
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """Anderson-Darling A² and the share of samples of the fit itself that fit worse. `replicas` is
+    how many were drawn."""
+
+    statistic: float
+    p_value: float
+    replicas: int
+
+
+@dataclass(frozen=True, eq=False)
+class GevFit:
+    """A GEV fitted to the maxima (B) of equally long blocks; location and scale in bytes."""
+
+    location: float
+    scale: float
+    shape: float
+    """xi: above 0 a heavy tail, below 0 a bounded one (scipy's c is -xi)."""
+    covariance: Array
+    """Of (location, scale, shape), shape (3, 3); NaN where the likelihood has no regular peak."""
+    log_likelihood: float
+    maxima: Array
+    """What was fitted, shape (blocks,)."""
+    goodness: Goodness | None
+    """None where it was not asked for (no replicas)."""
+    warnings: tuple[str, ...]
+
+    @property
+    def gev(self) -> Gev:
+        """The three parameters."""
+        return Gev(self.location, self.scale, self.shape)
+
+    @cached_property
+    def tail(self) -> Tail:
+        """The levels beyond the maxima, which need some spread."""
+        return Tail(self.maxima)
+
+    @property
+    def has_no_peak(self) -> bool:
+        """Whether the likelihood has no regular peak, for another reason than an upper end."""
+        return math.isnan(self.covariance[2, 2]) and (self.shape > 0 or _ties(self) is not None)
+
+    @property
+    def shape_interval(self) -> tuple[float, float]:
+        """Shape ± 1.96 standard errors (95 %)."""
+        error = TWO_SIDED * math.sqrt(self.covariance[2, 2])
+        return self.shape - error, self.shape + error
+
+
+@dataclass(frozen=True)
+class Level:
+    """Bytes that are exceeded once in `period_s`, with their 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    """inf where the data do not bound it from above; both NaN where the likelihood has no peak."""
+    period_s: float
+    warnings: tuple[str, ...] = field(default=())
+
+
+def block_maxima(values: ArrayLike, blocks: int) -> Array:
+    """The maxima of `blocks` equal stretches of a series of bin maxima, shape (blocks,).
+
+    `values`, shape (bins,), is the series without its warm-up. A block is bins // blocks bins
+    long; the first bins % blocks bins, nearest to the warm-up, are left out. Blocks have to be much
+    longer than a burst lasts, or neighbours share one. Raises StudyError.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if series.ndim != 1 or not np.all(np.isfinite(series)):
+        raise StudyError("block maxima: expected a series of finite numbers; look for gaps in it")
+    if not 1 <= blocks <= series.size:
+        raise StudyError(
+            f"block maxima: cannot cut {series.size} bins into {blocks} blocks;"
+            " use fewer blocks, narrower bins or a longer run"
+        )
+    length = series.size // blocks
+    tail = series[series.size - blocks * length :]
+    return cast(Array, tail.reshape(blocks, length).max(axis=1))
+
+
+def fit_gev(maxima: ArrayLike, replicas: int = 0, seed: int = 0) -> GevFit:
+    """Fits a GEV to `maxima` (B), shape (blocks,), by maximum likelihood.
+
+    The covariance is the inverse of the observed information. The goodness of fit, with `replicas`
+    such as 199, is a parametric bootstrap: so many samples drawn from the fit (with `seed`) are
+    fitted in their turn, because A² is smaller against parameters fitted to the sample itself.
+    Fewer are drawn once ten of them fit worse.
+    Maxima without any spread give a scale of 0 and a warning. Raises StudyError.
+    """
+    x = np.asarray(maxima, dtype=np.float64)
+    if x.ndim != 1 or not np.all(np.isfinite(x)):
+        raise StudyError("return level: expected a series of finite block maxima")
+    if x.size < LEAST_BLOCKS:
+        raise StudyError(
+            f"return level: {x.size} block maxima are too few for a fit, at least {LEAST_BLOCKS}"
+            " are needed; run for longer, repeat with more seeds, or cut into shorter blocks"
+        )
+    if np.ptp(x) <= 1e-9 * np.max(np.abs(x)):
+        zero = np.zeros((3, 3))
+        return GevFit(float(x[0]), 0.0, 0.0, zero, math.inf, x, None, (_all_equal(x),))
+    return _fit(x, replicas, seed)
+
+
+def _fit(x: Array, replicas: int, seed: int) -> GevFit:
+    best = maximum_likelihood(x)
+    information = covariance(x, best)
+    fit = GevFit(
+        location=best.location,
+        scale=best.scale,
+        shape=best.shape,
+        covariance=np.full((3, 3), math.nan) if information is None else information,
+        log_likelihood=log_likelihood(x, best),
+        maxima=x,
+        goodness=_goodness(x, best, replicas, seed) if replicas else None,
+        warnings=(),
+    )
+    return replace(fit, warnings=_doubts(fit))
+
+
+def _goodness(x: Array, gev: Gev, replicas: int, seed: int) -> Goodness:
+    random = np.random.default_rng(seed)
+    observed = anderson_darling(x, gev)
+    worse = 0
+    for drawn in range(1, replicas + 1):
+        sample = draw(gev, x.size, random)
+        worse += anderson_darling(sample, maximum_likelihood(sample, start=gev)) >= observed
+        if worse == ENOUGH_WORSE:
+            return Goodness(observed, worse / drawn, drawn)
+    return Goodness(observed, (1 + worse) / (1 + replicas), replicas)
+
+
+def _all_equal(x: Array) -> str:
+    return (
+        f"all {x.size} block maxima are equal: a limit or a fixed pattern determines the peak, not"
+        " chance, so that nothing follows for longer runs"
+    )
+
+
+def _doubts(fit: GevFit) -> tuple[str, ...]:
+    """Why not to trust `fit`, a sentence each."""
+    return tuple(doubt for doubt in (_ties(fit), _tail(fit), *too_short_blocks(fit)) if doubt)
+
+
+def too_short_blocks(fit: GevFit) -> tuple[str, ...]:
+    """Why the blocks should be longer, a sentence each; empty if they need not be."""
+    return tuple(doubt for doubt in (_neighbours(fit), _misfit(fit)) if doubt)
+
+
+def _ties(fit: GevFit) -> str | None:
+    x = fit.maxima
+    if np.ptp(x) <= 1e-3 * np.max(np.abs(x)):
+        return f"all {x.size} block maxima are nearly equal (within 0.1 %): is the buffer full?"
+    values, counts = np.unique(x, return_counts=True)
+    if counts.max() >= max(3, TIED * x.size):
+        return (
+            f"{counts.max()} of {x.size} block maxima are the same "
+            f"({_bytes(values[counts.argmax()])}): a limit or a fixed pattern "
+            "determines them, not chance"
+        )
+    return None
+
+
+def _tail(fit: GevFit) -> str | None:
+    low, high = fit.shape_interval
+    if math.isnan(low) and fit.shape > 0:
+        return (
+            "the likelihood has no regular peak, so errors and intervals are unknown; use more or"
+            " longer blocks"
+        )
+    if math.isnan(low) or fit.shape < LEAST_REGULAR:
+        return (
+            f"the maxima saturate at an upper end (shape {fit.shape:.2f}), where errors and"
+            " intervals are not valid: is it a limit of the system? If not, use longer blocks"
+        )
+    if low >= 0:
+        return None
+    return (
+        f"the tail may be bounded (shape {fit.shape:.2f}, {low:.2f} to {high:.2f}): there may be a"
+        " greatest peak that no run exceeds"
+    )
+
+
+def _neighbours(fit: GevFit) -> str | None:
+    """Of independent maxima the correlation of neighbours is normal with variance 1/n."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(fit.maxima)
+    if np.ptp(ranks[:-1]) == 0 or np.ptp(ranks[1:]) == 0:
+        return None
+    correlation = float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1])
+    if correlation * math.sqrt(fit.maxima.size) <= 3.0:
+        return None
+    return (
+        f"neighbouring blocks are correlated (rank correlation {correlation:.2f}): the intervals "
+        "are too narrow; use longer blocks"
+    )
+
+
+def _misfit(fit: GevFit) -> str | None:
+    if fit.goodness is None or fit.goodness.p_value >= 0.05:
+        return None
+    return (
+        f"the maxima do not follow an extreme value distribution (p = {fit.goodness.p_value:.3f});"
+        " use longer blocks"
+    )
+
+
+def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
+    """The level that the maximum of a block of `block_s` exceeds once in `period_s` on average:
+    with p = block_s / period_s (Coles 2001, eq. 3.4).
+
+    Median and 95 % interval of what `fit.tail` leaves open, which is mostly above the median. Where
+    that is too much, a warning gives the time to simulate. Raises StudyError for a period no longer
+    than a block.
+    """
+    if not (0 < block_s < math.inf and block_s < period_s < math.inf):
+        raise StudyError(
+            f"return level: a period of {_time(period_s)} is not longer than a block of"
+            f" {_time(block_s)}; ask for a longer period or read the level off the"
+            " series itself"
+        )
+    if fit.scale == 0:
+        return Level(fit.location, fit.location, fit.location, period_s, fit.warnings)
+    found = fit.tail.levels(block_s / period_s)
+    low, value, high = found
+    warnings = fit.warnings + _too_far(fit, block_s, period_s, found.half_width)
+    if fit.has_no_peak:
+        return Level(value, math.nan, math.nan, period_s, warnings)
+    return Level(value, low, high, period_s, warnings)
+
+
+def _too_far(fit: GevFit, block_s: float, period_s: float, half_width: float) -> tuple[str, ...]:
+    """Why the data do not carry a level, with the time that would."""
+    observed_s = fit.maxima.size * block_s
+    if half_width <= HALF_WIDTH:
+        return ()
+    needed_s = float(f"{fit.tail.times_needed(block_s / period_s) * observed_s:.2g}")
+    return (
+        f"the level of {_time(period_s)} is uncertain by {half_width:.0%}, because it is"
+        f" {period_s / observed_s:.0f} times the {_time(observed_s)} observed: simulate for about"
+        f" {needed_s:.10g} s, all seeds together, to know it within {HALF_WIDTH:.0%}",
+    )
+
+
+def describe(level: Level, often: str, buffer: str = "A buffer") -> str:
+    """A plain sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
+    `often` are the words for the level's period, `buffer` those for what overflows."""
+    prefix, factor = _prefix(level.value)
+    decimals = _decimals(level.value / factor)
+
+    def say(value: float) -> str:
+        return f"{value / factor:.{decimals}f}"
+
+    spread = f"{say(level.low)} to {say(level.high)} {prefix}B, 95 %"
+    if level.high == math.inf:
+        spread = f"at least {say(level.low)} {prefix}B, 95 %"
+    elif math.isnan(level.high):
+        spread = "error unknown"
+    return f"{buffer} of {say(level.value)} {prefix}B ({spread}) overflows less than {often}."
+
+
+def _bytes(value: float) -> str:
+    """`1.944e7` → "19.44 MB"."""
+    prefix, factor = _prefix(value)
+    return f"{value / factor:.4g} {prefix}B"
+
+
+def _time(value_s: float) -> str:
+    """In the largest unit that fits: `5400` → "1.5 h"."""
+    for unit, length_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if value_s >= length_s:
+            return f"{value_s / length_s:.3g} {unit}"
+    for unit, length_s in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value_s >= length_s:
+            return f"{value_s / length_s:.4g} {unit}"
+    return f"{value_s:.4g} s"
+
+
+def _prefix(value: float) -> tuple[str, float]:
+    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= factor:
+            return prefix, factor
+    return "", 1.0
+
+
+def _decimals(number: float) -> int:
+    """So many that three digits stand, but no more than two."""
+    return min(2, max(0, 2 - math.floor(math.log10(abs(number))))) if number else 0

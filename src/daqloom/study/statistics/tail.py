@@ -1,0 +1,202 @@
+"""The upper tail of block maxima: how often a level is exceeded, with what the data leave open.
+
+A block's maximum exceeds x with probability 1 - exp(-L(x)), and above a threshold u
+L(x) = L(u) exp(-t(x)), where t is of one of two families; s is the scale of the tail at u:
+
+- generalised Pareto, t = ln(1 + xi (x - u) / s) / xi: that of a GEV (Coles, An Introduction to
+  Statistical Modeling of Extreme Values, 2001, chapter 4). xi < 0 ends at u - s / xi, as where
+  credits bound a buffer.
+- Weibull, t = ((x / u)^tau - 1) u / (tau s): tau = 1 is the exponential tail of the backlog of a
+  queue (Asmussen, Applied Probability and Queues, 2003, chapter XIII), tau = 2 that of a sum of
+  many, tau < 1 that of events of very unequal size.
+
+A GEV alone extrapolates from maxima of short blocks to a bounded tail that no queue has: the shape
+of these maxima is below 0 and rises to 0 only slowly with their length. So neither family is
+chosen: both count with their likelihood, on a grid over (shape, s), with the priors below. L(u) is
+integrated in closed form. Maxima below the threshold count only as being below it.
+"""
+
+import math
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from daqloom.study.statistics.gev import LARGEST, Array
+
+HALF_WIDTH = 0.15
+"""Largest half of the 95 % interval, as a share of the level, without a warning that the data do
+not carry the extrapolation."""
+
+QUANTILES = (0.025, 0.5, 0.975)
+
+
+def _normal(x: Array, mean: float, deviation: float) -> Array:
+    return np.exp(-0.5 * ((x - mean) / deviation) ** 2) / deviation
+
+
+SHAPES = np.linspace(-0.91, 0.7, 47)
+"""xi of the grid, 0 among them."""
+_WEIGHTS = 0.7 * _normal(SHAPES, -0.05, 0.1) + 0.3 * _normal(SHAPES, 0.0, 0.3)
+"""Queues have light tails, whose maxima have a shape of 0 or slightly below; a wide part lets
+clear data contradict."""
+SHARE = 0.45
+"""Prior weight of the generalised Pareto family; that of Weibull has the rest."""
+POWERS = np.geomspace(0.3, 12.0, 37)
+_POWER_WEIGHTS = 0.8 * _normal(np.log(POWERS / 1.7), 0.0, 0.45) + 0.2 * _normal(
+    np.log(POWERS / 1.7), 0.0, 0.9
+)
+"""tau mostly from below 1 to above 2, with a wide part likewise."""
+
+
+def kept(count: int) -> int:
+    """How many of `count` maxima are fitted, the greatest: all of a few, a decreasing share of
+    many, so that the fit moves out into the tail as data allow."""
+    return min(count, math.ceil(12 * math.sqrt(count)))
+
+
+class Interval(NamedTuple):
+    """2.5 %, median and 97.5 % of the distribution of a level."""
+
+    low: float
+    value: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval, as a share of the median."""
+        return (self.high - self.low) / (2 * abs(self.value)) if self.value else math.inf
+
+
+class Tail:
+    """Distributions of the levels beyond block maxima (shape (n,), with some spread)."""
+
+    def __init__(self, maxima: Array, count: int | None = None, scales: int = 48) -> None:
+        """`count` is n where `maxima` are only the greatest of them. `scales` is the number of
+        steps of the grid over s."""
+        ordered = np.sort(maxima)
+        self.count = count or ordered.size
+        self._kept = kept(self.count)
+        top = ordered[ordered.size - self._kept :]
+        below = self.count - self._kept
+        # Without maxima below it, the threshold is only a place of reference.
+        self._threshold = float(
+            ordered[-self._kept - 1] if below and ordered.size > self._kept else np.median(top)
+        )
+        self._unit = float(np.abs(top - self._threshold).mean()) or float(np.ptp(top))
+        if not self._unit:
+            return  # a limit of the system, which as many maxima have reached
+        reach = 0.15 + 10 / math.sqrt(max(self._kept, 40))
+        scale = self._unit * np.exp(np.linspace(-reach, reach, scales))
+        grids = [self._pareto(top, below, scale)]
+        if self._threshold > 0 and top[0] > 0:
+            grids.append(self._weibull(top, below, scale))
+        family = np.concatenate([np.full(grid[0].size, i) for i, grid in enumerate(grids)])
+        shape, scale, held, weight = (np.concatenate(parts) for parts in zip(*grids, strict=True))
+        weight = np.exp(weight - weight.max())
+        heavy = weight > 1e-4
+        self._is_weibull = family[heavy] == 1
+        self._shape, self._scale, self._held = shape[heavy], scale[heavy], held[heavy]
+        self._weight = weight[heavy] / weight[heavy].sum()
+
+    def _pareto(self, top: Array, below: int, scale: Array) -> tuple[Array, Array, Array, Array]:
+        shape = SHAPES[:, None, None]
+        with np.errstate(all="ignore"):
+            t = _pareto(top - self._threshold, shape, scale[:, None])
+            slope = -np.log(scale[:, None]) - shape * t
+            return _grid(SHAPES, scale, t, slope, below, SHARE * _WEIGHTS / _WEIGHTS.sum())
+
+    def _weibull(self, top: Array, below: int, scale: Array) -> tuple[Array, Array, Array, Array]:
+        power = POWERS[:, None, None]
+        ratio = top / self._threshold
+        with np.errstate(all="ignore"):
+            t = _weibull(ratio, power, scale[:, None] / self._threshold)
+            slope = (power - 1) * np.log(ratio) - np.log(scale[:, None])
+            prior = (1 - SHARE) * _POWER_WEIGHTS / _POWER_WEIGHTS.sum()
+            return _grid(POWERS, scale, t, slope, below, prior)
+
+    def _distance(self, x: Array) -> Array:
+        """t at `x`, shape (m,), for each node, shape (m, nodes); inf beyond an upper end."""
+        with np.errstate(all="ignore"):
+            t = _pareto(x[:, None] - self._threshold, self._shape, self._scale)
+            t = np.where(np.isnan(t), np.where(self._shape < 0, math.inf, -math.inf), t)
+            if self._is_weibull.any():
+                ratio = np.maximum(x[:, None] / self._threshold, 0.0)
+                power = np.where(self._is_weibull, self._shape, 1.0)
+                weibull = _weibull(ratio, power, self._scale / self._threshold)
+                t = np.where(self._is_weibull, np.where(ratio > 0, weibull, -math.inf), t)
+        return cast(Array, np.clip(t, -LARGEST, LARGEST))
+
+    def levels(self, probability: float) -> Interval:
+        """The level that a block exceeds with `probability`."""
+        from scipy.special import gammainc
+
+        if not self._unit:
+            return Interval(*3 * (self._threshold,))
+        log_held = np.log(self._held) + math.log(-math.log1p(-probability))
+        wanted = np.array(QUANTILES)
+
+        def share(x: Array) -> Array:
+            """Probability that the level lies below `x`."""
+            at = np.exp(np.minimum(self._distance(x) + log_held, LARGEST))
+            return cast(Array, gammainc(self._kept, at) @ self._weight)
+
+        low = np.full(3, self._threshold - 8 * self._unit)
+        high = np.full(3, self._threshold + 8 * self._unit)
+        while share(high[-1:])[0] < wanted[-1]:
+            high = self._threshold + 2 * (high - self._threshold)
+        while share(low[:1])[0] > wanted[0]:
+            low = self._threshold + 2 * (low - self._threshold)
+        while float((high - low).max()) > 1e-4 * self._unit:
+            middle = (low + high) / 2
+            above = share(middle) >= wanted
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return Interval(*((low + high) / 2).tolist())
+
+    def times_needed(self, probability: float, most: int = 1 << 14) -> int:
+        """How many times as many blocks narrow the half-width of that level to HALF_WIDTH: of the
+        maxima that such a sample would have, by the likeliest tail. A power of two, at most
+        `most`."""
+        times = 1
+        while times < most:
+            times *= 2
+            if self._expected(times * self.count).levels(probability).half_width <= HALF_WIDTH:
+                break
+        return times
+
+    def _expected(self, count: int) -> "Tail":
+        best = int(self._weight.argmax())
+        shape, scale = float(self._shape[best]), float(self._scale[best])
+        ranks = np.arange(min(kept(count) + 1, count), 0, -1)
+        # L at Weibull's plotting positions, then t, then x.
+        t = -np.log(-np.log1p(-ranks / (count + 1)) * self._held[best] / self._kept)
+        if self._is_weibull[best]:
+            base = 1 + shape * scale * t / self._threshold
+            x = self._threshold * np.maximum(base, 0.0) ** (1 / shape)
+        else:
+            x = self._threshold + scale * (np.expm1(shape * t) / shape if shape else t)
+        return Tail(x, count, scales=16)
+
+
+def _pareto(excess: Array, shape: Array, scale: Array) -> Array:
+    """t of the generalised Pareto family; NaN outside the support."""
+    z = excess / scale
+    return cast(Array, np.where(np.abs(shape) < 1e-9, z, np.log1p(shape * z) / shape))
+
+
+def _weibull(ratio: Array, power: Array, scale: Array) -> Array:
+    """t of the Weibull family; `ratio` and `scale` are shares of the threshold."""
+    return (ratio**power - 1) / (power * scale)
+
+
+def _grid(
+    shape: Array, scale: Array, t: Array, slope: Array, below: int, prior: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Shape, scale, A and log-weight of each node. With a prior 1 / L(u), L(u) is Gamma(k, A),
+    A = sum of exp(-t) over the k maxima + the number of those below; the likelihood without L(u) is
+    the product of t' exp(-t), over A^k. `slope` is ln t'."""
+    held = np.exp(-t).sum(axis=-1) + below
+    likelihood = (slope - t).sum(axis=-1) - t.shape[-1] * np.log(held)
+    likelihood = np.where(np.isfinite(likelihood), likelihood, -math.inf)
+    shapes, scales = np.broadcast_arrays(shape[:, None], scale[None, :])
+    weight = likelihood + np.log(prior)[:, None]
+    return shapes.ravel(), scales.ravel(), held.ravel(), weight.ravel()

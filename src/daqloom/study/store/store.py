@@ -1,0 +1,307 @@
+"""The store of studies: a folder with one file for each result, `cells/K/KEY.json.gz`.
+
+Files need no locks, so that any number of nodes write at once; SQLite needs locks, which many
+network file systems do not keep. K, the first digit of KEY, keeps folders short. A file gets its
+name when it is complete; `.KEY…`, left by a process that was killed, can be deleted.
+"""
+
+import errno
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from daqloom.base.words import reason_of
+from daqloom.results.result import Result
+from daqloom.scenario.files import open_regular
+from daqloom.study import StoreFailure, StudyError
+from daqloom.study.file.cell import Cell
+from daqloom.study.store.record import MOST_BYTES, Record, Session, packed, unpacked
+
+FORMAT = 3
+CONVERTED = 2
+"""The format that `store_conversion` reads."""
+_NAME = "daqloom-store"
+_MARK = "format.json"
+_MOST_MARK_BYTES = 4096
+_END = ".json.gz"
+_MOST_NAMED = 3
+_SYNCS_AT_ONCE = 16
+"""Files synced at once: a journal writes them together, in a tenth of the time."""
+_FULL_OR_BROKEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+class Damage(NamedTuple):
+    """A file whose result cannot be used."""
+
+    path: Path
+    reason: str
+
+
+class Store:
+    """Results by key, in files; nothing is kept in memory. Several processes may use a store at
+    once, and several threads of one process each with a `Store` of its own.
+
+    What `put` returned from survives the end of the process, however it ends; after `sync` or
+    `close` also that of the machine. A damaged result counts as absent and is named in `damages`.
+    Where a key was put twice, the later one counts.
+    """
+
+    def __init__(self, path: Path, command: str | None = None) -> None:
+        """Use `open`."""
+        self.path = path
+        self._command = command
+        self._cells = path / "cells"
+        self._unsynced: list[Path] = []
+        self._damages: dict[Path, Damage] = {}
+
+    @classmethod
+    def open(cls, path: Path | str, *, create: bool, command: str | None = None) -> Self:
+        """Opens a store, or with `create` makes one where there is nothing or an empty folder.
+        `command` is the command line to keep with what is put; by default that of this process.
+        Nothing is written to a store that exists before the first `put`. Raises StudyError."""
+        version = format_of(Path(path), create=create)
+        if version != FORMAT:
+            remedy = "update daqloom" if version > FORMAT else "use the daqloom that wrote it"
+            if version == CONVERTED:
+                remedy = f"convert it with `daqloom study convert --store {path}`"
+            raise StudyError(
+                f"{path} is a store of format {version}, and this daqloom knows {FORMAT}; "
+                f"{remedy}, or give another store"
+            )
+        return cls(Path(path), command)
+
+    def put(self, cell: Cell, result: Result) -> None:
+        """Keeps the result of a cell; of its time series only the course of metrics. Raises
+        StudyError where the store cannot be written, StoreFailure where the disk is full."""
+        self.write(cell.key, packed(cell, result, self._session))
+
+    def write(self, key: str, content: bytes) -> None:
+        """Writes the file of a result. Raises as `put` does."""
+        path = self._path(key)
+        if len(content) > MOST_BYTES:
+            raise StoreFailure(
+                f"cannot write {path}: a record of {len(content)} bytes is larger than "
+                f"{MOST_BYTES}; store it without its series"
+            )
+        try:
+            try:
+                _write_whole(path, content)
+            except FileNotFoundError:
+                self._cells.mkdir(exist_ok=True)
+                path.parent.mkdir(exist_ok=True)
+                _write_whole(path, content)
+        except OSError as error:
+            raise _cannot_write(path, error) from None
+        self._unsynced.append(path)
+
+    def prepare(self) -> None:
+        """Writes and removes a file, so that a store that cannot be written is refused before the
+        first `put`. Raises StudyError or StoreFailure."""
+        try:
+            self._cells.mkdir(exist_ok=True)
+            _write_whole(probe := self._cells / f".{secrets.token_hex(8)}", b"")
+            probe.unlink()
+        except OSError as error:
+            raise _cannot_write(self._cells, error) from None
+
+    def get(self, key: str) -> Result | None:
+        """The result under `key`; None if there is none, or it is damaged."""
+        record = self.record(key)
+        return None if record is None else record.result
+
+    def record(self, key: str) -> Record | None:
+        """The result under `key` with its origin; None as by `get`."""
+        path = self._path(key)
+        try:
+            with open_regular(path) as file:
+                if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                    raise ValueError(f"it is larger than {MOST_BYTES} bytes")
+                return unpacked(key, file.read())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._damages[path] = Damage(path, reason_of(error))
+        except ValueError as error:
+            self._damages[path] = Damage(path, str(error))
+        return None
+
+    def sync(self) -> None:
+        """Waits until all that was put is on the disk, where other nodes see it. Raises
+        StoreFailure."""
+        files, self._unsynced = self._unsynced, []
+        try:
+            if files:
+                _sync(files)
+                _sync({*(path.parent for path in files), self._cells, self.path})
+        except OSError as error:
+            raise StoreFailure(str(_cannot_write(self.path, error))) from None
+
+    def close(self) -> None:
+        """Syncs; the store can be used again. Raises StoreFailure."""
+        self.sync()
+
+    def keys(self) -> list[str]:
+        """All keys, sorted."""
+        return sorted(path.name.removesuffix(_END) for path in self._cells.glob(f"?/[!.]*{_END}"))
+
+    @property
+    def damages(self) -> list[Damage]:
+        """Every damaged result that was read so far."""
+        return list(self._damages.values())
+
+    @property
+    def damaged(self) -> list[str]:
+        """One sentence about all damage, or nothing."""
+        named = [f"{each.path}: {each.reason}" for each in self.damages]
+        if not named:
+            return []
+        results = "1 result is" if len(named) == 1 else f"{len(named)} results are"
+        if more := len(named) - _MOST_NAMED:
+            named[_MOST_NAMED:] = [f"and {more} more"] if more > 0 else []
+        return [
+            f"{self.path} is damaged ({'; '.join(named)}); {results} lost and computed anew where "
+            "a study needs them"
+        ]
+
+    def __contains__(self, key: str) -> bool:
+        """Whether there is a file for `key`. Lists its folder, as a network file system may know an
+        absent name from its cache."""
+        path = self._path(key)
+        with suppress(FileNotFoundError):
+            return path.name in os.listdir(path.parent)
+        return False
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @cached_property
+    def _session(self) -> Session:
+        return Session.current(self._command)
+
+    def _path(self, key: str) -> Path:
+        return self._cells / key[0] / f"{key}{_END}"
+
+
+def format_of(path: Path, *, create: bool = False) -> int:
+    """Returns the format of the store at `path`; with `create`, an empty folder becomes a store.
+    Raises StudyError, or StoreFailure where the disk is full."""
+    mark = path / _MARK
+    if "\0" in str(path):
+        raise StudyError(f"{str(path)!r} is not the name of a folder; give another")
+    try:
+        if create and not mark.exists() and _is_free(path):
+            write_mark(path)
+        with open_regular(mark) as file:
+            text = file.read(_MOST_MARK_BYTES)
+    except FileNotFoundError:
+        raise StudyError(_no_store(path, create)) from None
+    except NotADirectoryError:
+        raise StudyError(
+            f"{path} cannot be a store: it is a file or below one; give a folder"
+        ) from None
+    except OSError as error:
+        raise StudyError(
+            f"cannot read the store {path}: {reason_of(error)}; give a folder that can be read"
+        ) from None
+    try:
+        version = json.loads(text)[_NAME]
+        if type(version) is int and version > 0:
+            return version
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise StudyError(f'{mark} is not what a store has there; expected {{"{_NAME}": {FORMAT}}}')
+
+
+def write_mark(path: Path) -> None:
+    """Makes the folder `path` a store. Several processes may do this at once: the file appears
+    whole, and is the same by all. Raises StudyError, StoreFailure or NotADirectoryError."""
+    made = [folder.parent for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        _write_whole(path / _MARK, json.dumps({_NAME: FORMAT}).encode() + b"\n", sync=True)
+        _sync([path, *made])
+    except (NotADirectoryError, FileExistsError):
+        raise NotADirectoryError from None
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nothing is there but what another process leaves while it makes a store."""
+    try:
+        return all(name.startswith(f".{_MARK}") or name == _MARK for name in os.listdir(path))
+    except FileNotFoundError:
+        return True
+
+
+def _no_store(path: Path, create: bool) -> str:
+    if not path.exists():
+        return f"there is no store {path}; give the folder in which a study kept its results"
+    if create:
+        return f"{path} has other files and is not a store; give a new or an empty folder"
+    return f"{path} is not a store ({_MARK} is missing); give the folder of a study's results"
+
+
+def _write_whole(path: Path, content: bytes, *, sync: bool = False) -> None:
+    """Writes a file beside `path` and renames it, so that `path` is complete whenever it is there.
+    Raises OSError, and leaves nothing then."""
+    scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            while content:
+                content = content[os.write(file, content) :]
+            if sync:
+                os.fsync(file)
+        finally:
+            os.close(file)  # NFS reports here that a disk is full
+        os.replace(scratch, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(scratch)
+        raise
+
+
+def _sync(paths: Iterable[Path]) -> None:
+    """Waits until files, or the names in folders, are on the disk. Raises OSError."""
+    with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+        list(pool.map(_sync_one, paths))
+
+
+def _sync_one(path: Path) -> None:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:  # a folder that may be written, but not listed
+        return
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that writes names at once
+            raise
+    finally:
+        os.close(file)
+
+
+def _cannot_write(path: Path, error: OSError) -> StudyError | StoreFailure:
+    """The exception where `path` could not be written: never, or no longer."""
+    reason = reason_of(error)
+    if error.errno in _FULL_OR_BROKEN:
+        return StoreFailure(
+            f"cannot write {path}: {reason}; nothing stored so far is lost: make space and give "
+            "the same command again"
+        )
+    return StudyError(
+        f"cannot write {path}: {reason}; give a store in a folder that can be written"
+    )

@@ -1,0 +1,1 @@
+"""Hosts, switches and cables, and their levels."""

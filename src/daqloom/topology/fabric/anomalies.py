@@ -1,0 +1,299 @@
+"""What is irregular about a fabric's cabling, named by switch and port.
+
+The regular pattern is found from the fabric itself, level by level (see `pattern`); what differs
+from it is an anomaly. Swapped cables are found as circles: the cable of one port lands where the
+pattern leads another port, whose cable lands where it leads a third, … back to the first. Where a
+group of switches shows no pattern, only the numbers of links between pairs are compared.
+
+A host is missing at a port without cable where at least half of the leaves have a host; a link has
+another rate where more than half of the links between the same two levels share one.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
+from typing import Literal, get_args
+
+from daqloom.base.words import counted
+from daqloom.topology.fabric.fabric import Cable, End, Fabric
+from daqloom.topology.fabric.levels import HOST, UNREACHED, node_levels, parts, switch_links
+from daqloom.topology.fabric.pattern import UNKNOWN, agrees, fit, groups
+
+Kind = Literal[
+    "missing link",
+    "swapped cables",
+    "misplaced cable",
+    "extra cable",
+    "uneven links",
+    "no pattern",
+    "other rate",
+    "separate part",
+    "unexpected host",
+    "missing host",
+]
+
+LONGEST_CIRCLE = 32
+"""More cables than anybody interchanges at once."""
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """One irregularity: a sentence, and the ports that it concerns.
+
+    For cables these are, one after the other, the lower end and the upper end that it goes to;
+    for a missing link the end it should go to (its port is 0 where the pattern tells only the
+    switch); for uneven links two switches, ports 0; for no pattern and a separate part one switch,
+    port 0.
+    """
+
+    kind: Kind
+    ends: tuple[End, ...]
+    sentence: str
+
+
+def anomalies(fabric: Fabric) -> tuple[Anomaly, ...]:
+    """All irregularities, by kind and then in the order of switches and ports."""
+    level = node_levels(fabric)
+    found = [
+        *_hosts(fabric, level),
+        *_links(fabric, level),
+        *_other_rates(fabric, level),
+        *_separate_parts(fabric, level),
+    ]
+    kinds = get_args(Kind)
+    return tuple(sorted(found, key=lambda anomaly: (kinds.index(anomaly.kind), anomaly.ends)))
+
+
+def _hosts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
+    """Hosts that are missing at leaves, and hosts that are above the leaves."""
+    places = [there for here, there in fabric.peers.items() if level[here.node] == HOST]
+    leaves = [node for node, above in enumerate(level) if above == 1]
+    usual = Counter(end.port for end in places if level[end.node] == 1)
+    for port in sorted(port for port, times in usual.items() if 2 * times >= len(leaves)):
+        for leaf in leaves:
+            end = End(leaf, port)
+            if port <= fabric.nodes[leaf].ports and end not in fabric.peers:
+                yield Anomaly("missing host", (end,), f"{fabric.end_name(end)} has no host")
+    for end in places:
+        if level[end.node] > 1:
+            yield _unexpected_host(fabric, end, "above the leaves")
+
+
+def _unexpected_host(fabric: Fabric, end: End, where: str) -> Anomaly:
+    host = fabric.nodes[fabric.peers[end].node].name
+    return Anomaly(
+        "unexpected host", (end,), f"{fabric.end_name(end)} is connected to host {host}, {where}"
+    )
+
+
+def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
+    """Cables between switches, against the pattern of each level's cables to the next."""
+    links = switch_links(fabric)
+    found: list[Anomaly] = []
+    expected: dict[End, End] = {}
+    extra: dict[End, End] = {}
+    rows: dict[int, dict[int, dict[int, End]]] = defaultdict(dict)
+    for switch, ends in links.items():
+        rows[level[switch]][switch] = {
+            port: end for port, end in ends.items() if level[end.node] == level[switch] + 1
+        }
+    for height in sorted(rows.keys() - {UNREACHED}):
+        uplinks = rows[height]
+        unruly: list[int] = []
+        for members in groups(uplinks):
+            pattern = fit(members, uplinks)
+            expected |= pattern
+            if not pattern:
+                unruly += members
+                continue
+            extra |= {
+                End(switch, port): end
+                for switch in members
+                for port, end in uplinks[switch].items()
+                if End(switch, port) not in pattern
+            }
+        found += _uneven(fabric, {switch: uplinks[switch] for switch in unruly})
+        found += _without_pattern(fabric, unruly, uplinks)
+    found += _against(fabric, expected, extra)
+    if max(rows, default=0) == 1:
+        found += _no_tree(fabric, links)
+        return found
+    judged = {end for anomaly in found for end in anomaly.ends}
+    for cable in fabric.cables:
+        heights = level[cable.a.node], level[cable.b.node]
+        astray = min(heights) > UNREACHED and abs(heights[0] - heights[1]) != 1
+        if astray and not judged & {cable.a, cable.b}:
+            found.append(_extra(fabric, cable.a, cable.b))
+    return found
+
+
+def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) -> Iterator[Anomaly]:
+    """What differs from the pattern. `extra` are cables from ports that it leads nowhere."""
+    missing: dict[End, End] = {}
+    wrong: dict[End, End] = {}
+    for lower, want in expected.items():
+        have = fabric.peers.get(lower)
+        if have is None:
+            missing[lower] = want
+        elif have.node < len(fabric.hosts):
+            yield _unexpected_host(fabric, lower, "where the other switches have an uplink")
+        elif not agrees(have, want):
+            wrong[lower] = have
+    wanted = {want: lower for lower, want in missing.items() if want.port != UNKNOWN}
+    for lower, have in extra.items():
+        if have in wanted:
+            meant = wanted[have]
+            del missing[meant]
+            yield Anomaly(
+                "misplaced cable",
+                (lower, have),
+                f"{_goes(fabric, lower, have)}; the pattern leads there from "
+                f"{fabric.end_name(meant)}",
+            )
+        else:
+            yield _extra(fabric, lower, have)
+    for lower, want in missing.items():
+        if lower.port <= fabric.nodes[lower.node].ports:
+            yield Anomaly(
+                "missing link",
+                (lower, want),
+                f"{fabric.end_name(lower)} has no cable; the pattern leads to {_end(fabric, want)}",
+            )
+    for circle in _circles(wrong, expected):
+        if len(circle) == 1:
+            [lower] = circle
+            yield Anomaly(
+                "misplaced cable",
+                (lower, wrong[lower]),
+                f"{_goes(fabric, lower, wrong[lower])}; the pattern leads to "
+                f"{_end(fabric, expected[lower])}",
+            )
+        else:
+            ends = tuple(end for lower in circle for end in (lower, wrong[lower]))
+            told = ", ".join(_goes(fabric, lower, wrong[lower]) for lower in circle)
+            how = "swapped" if len(circle) == 2 else "interchanged in a circle"
+            yield Anomaly("swapped cables", ends, f"{told}: {how}")
+
+
+def _circles(wrong: dict[End, End], expected: dict[End, End]) -> Iterator[list[End]]:
+    """Wrong cables in circles, each landing where the pattern leads the next; the rest alone."""
+    owners: dict[End, list[End]] = defaultdict(list)
+    for lower in sorted(wrong):
+        owners[expected[lower]].append(lower)
+    left = dict.fromkeys(sorted(wrong))
+    while left:
+        first = next(iter(left))
+        circle = [first]
+        while not agrees(have := wrong[circle[-1]], expected[first]):
+            others = chain(owners[have], owners[End(have.node, UNKNOWN)])
+            after = next((o for o in others if o in left and o not in circle), None)
+            if after is None or len(circle) == LONGEST_CIRCLE:
+                circle = [first]
+                break
+            circle.append(after)
+        for lower in circle:
+            del left[lower]
+        yield circle
+
+
+def _uneven(fabric: Fabric, uplinks: dict[int, dict[int, End]]) -> Iterator[Anomaly]:
+    """Pairs of switches with another number of links than most pairs, for want of a pattern. Pairs
+    without any link count where more than half of all pairs have some."""
+    pairs = Counter((switch, end.node) for switch, ends in uplinks.items() for end in ends.values())
+    if not pairs:
+        return
+    uppers = sorted({upper for _, upper in pairs})
+    if 2 * len(pairs) > len(uplinks) * len(uppers):
+        pairs = Counter({pair: pairs[pair] for pair in product(uplinks, uppers)})
+    usual, times = Counter(pairs.values()).most_common(1)[0]
+    if 2 * times <= len(pairs):
+        return
+    for (switch, upper), links in pairs.items():
+        if links != usual:
+            names = fabric.nodes[switch].name, fabric.nodes[upper].name
+            yield Anomaly(
+                "uneven links",
+                (End(switch, UNKNOWN), End(upper, UNKNOWN)),
+                f"{names[0]} and {names[1]} share {counted(links, 'link')}; most such pairs have "
+                f"{usual}",
+            )
+
+
+def _without_pattern(
+    fabric: Fabric, switches: list[int], uplinks: dict[int, dict[int, End]]
+) -> Iterator[Anomaly]:
+    """Switches that share upper switches with others of their level, but no pattern."""
+    uppers = {switch: {end.node for end in ends.values()} for switch, ends in uplinks.items()}
+    shared = Counter(upper for ends in uppers.values() for upper in ends)
+    for switch in switches:
+        if any(shared[upper] > 1 for upper in uppers[switch]):
+            yield Anomaly(
+                "no pattern",
+                (End(switch, UNKNOWN),),
+                f"the uplinks of {fabric.nodes[switch].name} follow no pattern that other "
+                "switches share",
+            )
+
+
+def _no_tree(fabric: Fabric, links: dict[int, dict[int, End]]) -> Iterator[Anomaly]:
+    """Leaves that are cabled to each other in a circle, where nothing is above them."""
+    pairs = {
+        frozenset((switch, end.node)) for switch, ends in links.items() for end in ends.values()
+    }
+    if len(pairs) < len(links):
+        return
+    for switch, ends in links.items():
+        if ends:
+            yield Anomaly(
+                "no pattern",
+                (End(switch, UNKNOWN),),
+                f"{fabric.nodes[switch].name} is cabled to other leaves, with no level above",
+            )
+
+
+def _other_rates(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
+    alike: dict[tuple[int, ...], list[Cable]] = defaultdict(list)
+    for cable in fabric.cables:
+        alike[tuple(sorted((level[cable.a.node], level[cable.b.node])))].append(cable)
+    for cables in alike.values():
+        usual, times = Counter(cable.rate_bps for cable in cables).most_common(1)[0]
+        if 2 * times <= len(cables):
+            continue
+        for cable in cables:
+            if cable.rate_bps != usual:
+                yield Anomaly(
+                    "other rate",
+                    (cable.a, cable.b),
+                    f"{fabric.end_name(cable.a)} – {fabric.end_name(cable.b)} runs at "
+                    f"{cable.rate_bps / 1e9:.5g} Gb/s; most such links at {usual / 1e9:.5g} Gb/s",
+                )
+
+
+def _separate_parts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
+    """Parts with hosts that no cable connects to the largest one."""
+    links = switch_links(fabric)
+    found = parts([switch for switch in links if level[switch] > UNREACHED], links)
+    largest, *others = sorted(found, key=lambda part: (-len(part), part)) or [[]]
+    for part in others:
+        first, main = (fabric.nodes[min(each)].name for each in (part, largest))
+        more = f" and {counted(len(part) - 1, 'other switch')} have" if len(part) > 1 else " has"
+        yield Anomaly(
+            "separate part", (End(min(part), UNKNOWN),), f"{first}{more} no way to {main}"
+        )
+
+
+def _extra(fabric: Fabric, lower: End, upper: End) -> Anomaly:
+    return Anomaly(
+        "extra cable",
+        (lower, upper),
+        f"{_goes(fabric, lower, upper)}, where the pattern has no cable",
+    )
+
+
+def _goes(fabric: Fabric, lower: End, upper: End) -> str:
+    return f"{fabric.end_name(lower)} goes to {fabric.end_name(upper)}"
+
+
+def _end(fabric: Fabric, end: End) -> str:
+    return fabric.nodes[end.node].name if end.port == UNKNOWN else fabric.end_name(end)

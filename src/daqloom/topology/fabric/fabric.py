@@ -1,0 +1,169 @@
+"""A fabric as it is cabled: hosts, switches, cables."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from daqloom.base.line_counts import FileCounts
+from daqloom.base.words import natural_key
+from daqloom.scenario.schema.links import MOST_PORTS as MOST_PORTS
+from daqloom.topology import TopologyError
+
+MOST_NODES = 49151
+"""Unicast addresses (LIDs) of an InfiniBand subnet."""
+MOST_CABLES = 1 << 18
+"""A fat tree of three levels that fills a subnet without blocking has some 120 000."""
+LONGEST_NAME = 200
+FASTEST_BPS = 10**14
+
+
+class End(NamedTuple):
+    """One end of a cable: a node by its index in `Fabric.nodes`, its port as printed, from 1."""
+
+    node: int
+    port: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A switch, or one cabled port of a host's adapter; guid and lid are 0 where not known."""
+
+    name: str
+    ports: int
+    guid: int = 0
+    lid: int = 0
+    port_names: tuple[str, ...] = ()
+    """What a switch calls its ports 1, 2, …; empty where they have numbers only."""
+
+
+@dataclass(frozen=True)
+class Cable:
+    """A cable, both directions alike; the rate is that of data (b/s)."""
+
+    a: End
+    b: End
+    rate_bps: int
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Hosts and switches, and what connects them. `nodes` are the hosts, then the switches."""
+
+    name: str
+    hosts: tuple[Node, ...]
+    switches: tuple[Node, ...]
+    cables: tuple[Cable, ...]
+    lines: FileCounts = field(default_factory=dict, compare=False, repr=False)
+    """Lines of the files that it was read from."""
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Hosts 0 … len(hosts) − 1, then switches."""
+        return self.hosts + self.switches
+
+    @cached_property
+    def peers(self) -> dict[End, End]:
+        """What each cabled end is connected to, both ways."""
+        ends = {cable.a: cable.b for cable in self.cables}
+        return ends | {cable.b: cable.a for cable in self.cables}
+
+    @cached_property
+    def attached(self) -> Counter[int]:
+        """How many hosts are cabled to each switch (index in `nodes`)."""
+        hosts = len(self.hosts)
+        return Counter(
+            there.node for here, there in self.peers.items() if here.node < hosts <= there.node
+        )
+
+    def port_name(self, end: End) -> str:
+        """A port for people: `Ethernet48`, or its number."""
+        names = self.nodes[end.node].port_names
+        return names[end.port - 1] if 1 <= end.port <= len(names) else str(end.port)
+
+    def end_name(self, end: End) -> str:
+        """An end for people: `leaf00 port 21`; a host has one port, so just its name."""
+        name = self.nodes[end.node].name
+        return name if end.node < len(self.hosts) else f"{name} port {self.port_name(end)}"
+
+    def switch_node(self, switch: int) -> int:
+        """The index in `nodes` of a switch known by its place in `switches`."""
+        return len(self.hosts) + switch
+
+
+def natural_order(nodes: Sequence[Node]) -> list[int]:
+    """Places of nodes in the order of their names, digits by value."""
+    return sorted(range(len(nodes)), key=lambda place: natural_key(nodes[place].name))
+
+
+def with_rate(fabric: Fabric, rate_bps: int) -> Fabric:
+    """The same cabling with all links at one rate (b/s)."""
+    cables = tuple(replace(cable, rate_bps=rate_bps) for cable in fabric.cables)
+    return checked(replace(fabric, cables=cables))
+
+
+def checked(fabric: Fabric) -> Fabric:
+    """The fabric itself; raises TopologyError where it contradicts itself. Names are printable,
+    short and unique; GUIDs and LIDs that are known are unique; a host has one port; every port
+    exists and holds one cable, which leads to another port; rates are positive."""
+    if not is_name(fabric.name):
+        raise TopologyError(f"a fabric's name has 1 to {LONGEST_NAME} printable characters")
+    check_size(fabric.name, len(fabric.nodes), len(fabric.cables))
+    for index, node in enumerate(fabric.nodes):
+        host = index < len(fabric.hosts)
+        if not is_name(node.name):
+            raise TopologyError(
+                f"{fabric.name}: node {index} has no name of 1 to {LONGEST_NAME} printable "
+                "characters"
+            )
+        if not 1 <= node.ports <= (1 if host else MOST_PORTS):
+            expected = "a host has 1" if host else f"expected 1 to {MOST_PORTS}"
+            raise TopologyError(f"{fabric.name}: {node.name} has {node.ports} ports; {expected}")
+        if not (0 <= node.guid < 1 << 64 and 0 <= node.lid <= MOST_NODES):
+            raise TopologyError(f"{fabric.name}: the GUID or LID of {node.name} is out of range")
+    _check_unique(fabric, "name", [node.name for node in fabric.nodes])
+    _check_unique(fabric, "GUID", [node.guid for node in fabric.nodes])
+    _check_unique(fabric, "LID", [node.lid for node in fabric.nodes])
+    used: set[End] = set()
+    for cable in fabric.cables:
+        for end in cable.a, cable.b:
+            if not 0 <= end.node < len(fabric.nodes):
+                raise TopologyError(
+                    f"{fabric.name}: a cable ends at node {end.node}, which does not exist"
+                )
+            where = f"{fabric.name}: {fabric.nodes[end.node].name} port {end.port}"
+            if not 1 <= end.port <= fabric.nodes[end.node].ports:
+                ports = fabric.nodes[end.node].ports
+                raise TopologyError(f"{where} is cabled; it has ports 1 to {ports}")
+            if end in used:
+                loop = "is wired to itself" if cable.a == cable.b else "has two cables"
+                raise TopologyError(f"{where} {loop}")
+            used.add(end)
+        if not 1 <= cable.rate_bps <= FASTEST_BPS:
+            raise TopologyError(f"{where}: {cable.rate_bps} b/s is not the rate of a link")
+    return fabric
+
+
+def check_size(name: str, nodes: int, cables: int) -> None:
+    """Raises TopologyError for a fabric that is larger than any subnet."""
+    if nodes > MOST_NODES:
+        raise TopologyError(f"{name} has more than the {MOST_NODES} nodes of a subnet")
+    if cables > MOST_CABLES:
+        raise TopologyError(f"{name} has more than {MOST_CABLES} cables, more than any subnet")
+
+
+def is_name(name: str) -> bool:
+    """Whether a text can be the name of a fabric, a node or a port."""
+    return 1 <= len(name) <= LONGEST_NAME and name.isprintable()
+
+
+def _check_unique(fabric: Fabric, what: str, values: Sequence[str | int]) -> None:
+    seen: dict[str | int, int] = {}
+    for index, value in enumerate(values):
+        first = seen.setdefault(value, index)
+        if value and first != index:
+            a, b = fabric.nodes[first].name, fabric.nodes[index].name
+            raise TopologyError(
+                f"{fabric.name}: nodes {first} ({a}) and {index} ({b}) have the same {what}"
+            )

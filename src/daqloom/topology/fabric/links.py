@@ -1,0 +1,143 @@
+"""The directed links of a network: names and kinds, rates and delays.
+
+In racks they are called `source.3.up`, `uplink.0.down`, `access.7.down`, numbered through all
+racks; elsewhere a link has the name of the end that it begins at.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from daqloom.scenario.schema.links import AccessLink, LevelLink, SourceLink, Uplink
+from daqloom.scenario.schema.network import Network
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.fabric import Fabric, checked
+from daqloom.topology.fabric.levels import tree_levels
+
+
+class LinkName(NamedTuple):
+    """The name of a link, and of its kind."""
+
+    name: str
+    kind: str
+
+
+def link_names(network: Network, fabric: Fabric) -> list[LinkName]:
+    """Return the names in the order of cables: that from end a to b, then that back."""
+    return list(_of_racks(fabric) if network.is_racks else _of_ends(fabric))
+
+
+def _of_racks(fabric: Fabric) -> Iterator[LinkName]:
+    """Readout units' cables begin at the host; the others lead down to it."""
+    numbers = {"source": 0, "uplink": 0, "access": 0}
+    hosts = len(fabric.hosts)
+    for cable in fabric.cables:
+        is_access = cable.b.node < hosts
+        kind = "source" if cable.a.node < hosts else "access" if is_access else "uplink"
+        ways = ("up", "down") if kind == "source" else ("down", "up")
+        for way in ways:
+            yield LinkName(f"{kind}.{numbers[kind]}.{way}", f"{kind}.{way}")
+        numbers[kind] += 1
+
+
+def _of_ends(fabric: Fabric) -> Iterator[LinkName]:
+    hosts = len(fabric.hosts)
+    for cable in fabric.cables:
+        for near, far in ((cable.a, cable.b), (cable.b, cable.a)):
+            kind = "host.down" if far.node < hosts else "fabric"
+            yield LinkName(fabric.end_name(near), "host.up" if near.node < hosts else kind)
+
+
+def switch_levels(network: Network, fabric: Fabric) -> list[str]:
+    """Return the level of each switch: core or tor in racks, else leaf, spine or core."""
+    if network.is_racks:
+        return [switch.name.partition(".")[0] for switch in fabric.switches]
+    names = {0: "leaf", 1: "leaf", 2: "spine"}
+    return [names.get(level, "core") for level in tree_levels(fabric)]
+
+
+def means_by_kind(links: Iterable[LinkName], values: Iterable[float]) -> dict[str, float]:
+    """Return the mean of the values of all links of a kind and direction."""
+    kinds: dict[str, list[float]] = {}
+    for link, value in zip(links, values, strict=True):
+        kinds.setdefault(link.kind, []).append(value)
+    return {kind: sum(each) / len(each) for kind, each in kinds.items()}
+
+
+def most_by_level(levels: Iterable[str], values: Iterable[int]) -> dict[str, int]:
+    """Return the largest value of the switches of each level."""
+    found: dict[str, int] = {}
+    for level, value in zip(levels, values, strict=True):
+        found[level] = max(value, found.get(level, value))
+    return found
+
+
+SPINE = 2
+
+
+def with_rates(network: Network, fabric: Fabric) -> Fabric:
+    """Return the fabric with the rates of `network.links.host` and so on. Raises TopologyError for
+    a name that no end has."""
+    if network.is_racks or network.links.are_alike:
+        return fabric
+    cables = [
+        replace(cable, rate_bps=next((link.rate for link in links if link.rate), cable.rate_bps))
+        for cable, links in zip(fabric.cables, _of_cables(network, fabric), strict=True)
+    ]
+    return checked(replace(fabric, cables=tuple(cables)))
+
+
+def delays_s(network: Network, fabric: Fabric) -> list[float]:
+    """Return the delay of each cable (s)."""
+    links = network.links
+    if network.is_racks:
+        return [link.delay for link in _of_rack_cables(network, fabric)]
+    if links.are_alike:
+        return [links.delay] * len(fabric.cables)
+    return [
+        next((link.delay for link in tables if link.delay), links.delay)
+        for tables in _of_cables(network, fabric)
+    ]
+
+
+def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
+    """Return the bucket of each cable that is a shaper, 0 of wires (B)."""
+    if network.is_racks:
+        return [link.bucket for link in _of_rack_cables(network, fabric)]
+    return [network.links.bucket] * len(fabric.cables)
+
+
+def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | Uplink | AccessLink]:
+    """What is said of each cable of racks."""
+    links = network.links
+    tables: dict[str, SourceLink | Uplink | AccessLink] = {
+        "source": links.source,
+        "uplink": links.uplink,
+        "access": links.access,
+    }
+    for _, kind in link_names(network, fabric)[::2]:
+        yield tables[kind.partition(".")[0]]
+
+
+def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
+    """What is said of each cable, first of itself, then of its level."""
+    links, hosts = network.links, len(fabric.hosts)
+    named = {link.end: link for link in links.named}
+    ends = {fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)}
+    if unknown := sorted(named.keys() - ends):
+        raise TopologyError(
+            f"network.links.named has a cable at {unknown[0]}, where {fabric.name} has none; "
+            f'expected a host, such as {min(ends)}, or a switch and its port, as "leaf0 port 3"'
+        )
+    level = tree_levels(fabric)
+    for cable in fabric.cables:
+        told: list[LevelLink] = [
+            named[name] for name in map(fabric.end_name, (cable.a, cable.b)) if name in named
+        ]
+        low, high = sorted((cable.a.node, cable.b.node))
+        if low < hosts:
+            told.append(links.host)
+        else:
+            upper = max(level[low - hosts], level[high - hosts])
+            told.append(links.spine if upper <= SPINE else links.core)
+        yield told

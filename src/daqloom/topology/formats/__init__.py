@@ -1,0 +1,1 @@
+"""Dumps and tables that a site has of its network."""

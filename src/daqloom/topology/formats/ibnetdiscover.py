@@ -1,0 +1,147 @@
+"""The text that `ibnetdiscover` prints (infiniband-diags), with or without its chassis marks.
+
+    Switch  36 "S-0000000000200003"   # "leaf03" base port 0 lid 6 lmc 0
+    [1]     "H-0000000000100060"[1](100061)    # "H03-00" lid 55 4xSDR
+    [19]    "S-0000000000200004"[28]           # "spine00" lid 7 4xSDR
+
+    Ca      1 "H-0000000000100004"    # "H00-03"
+    [1](100005)     "S-0000000000200000"[4]    # lid 8 lmc 0 "leaf00" lid 2 4xSDR
+
+A section per device, a line per cabled port: its own port, the device and port at the other end,
+and in the comment LIDs and the link's width and speed. Lines of other kinds are passed over.
+"""
+
+import re
+from pathlib import Path
+from typing import NoReturn
+
+from daqloom.base.line_counts import MALFORMED
+from daqloom.base.words import counted
+from daqloom.scenario.link_rates import data_rate
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey, Told
+from daqloom.topology.schedule.dump_lines import check_understood, counted_lines
+
+KINDS = "the lines of ibnetdiscover"
+_KINDS: dict[str, Kind] = {"Switch": "switch", "Ca": "adapter", "Rt": "router"}
+_LETTERS: dict[str, Kind] = {"S": "switch", "H": "adapter", "R": "router"}
+
+_DEVICE = re.compile(
+    r'(?P<kind>Switch|Ca|Rt)\s+(?P<ports>[0-9]{1,5})\s+"(?P<letter>[SHR])-(?P<guid>[0-9a-f]{1,16})"'
+    r'\s*#\s*"(?P<name>.*)"(?P<rest>[^"]*)'
+)
+_SWITCH_LID = re.compile(r"\s*(?:base|enhanced) port 0 lid (?P<lid>[0-9]{1,5}) lmc [0-9]\s*")
+_PORT = re.compile(
+    r"\[(?P<port>[0-9]{1,5})\](?:\[ext [0-9]+\])?(?:\((?P<own>[0-9a-f]{1,16})\))?\s*"
+    r'"(?P<letter>[SHR])-(?P<guid>[0-9a-f]{1,16})"\[(?P<there>[0-9]{1,5})\](?:\[ext [0-9]+\])?'
+    r"\s*(?:\((?P<far>[0-9a-f]{1,16})\))?\s*"
+    r'#\s*(?:lid (?P<lid>[0-9]{1,5}) lmc [0-9] )?"(?P<name>.*)" lid (?P<far_lid>[0-9]{1,5})'
+    r"(?: (?P<width>[0-9?]{1,2})x?(?P<speed>[A-Z][A-Z0-9]*|\?+)(?:\s.*)?)?"
+)
+_MARKS = re.compile(
+    r"\s*(#.*)?|(vendid|devid|sysimgguid|(switch|ca|rt)guid)=.*|(Chassis|Hostname).*"
+)
+
+
+_FIRST = re.compile(r'(?:Switch|Ca|Rt)\s+[0-9]+\s+"[SHR]-|(?:vendid|sysimgguid)=')
+
+
+def is_ibnetdiscover(line: str) -> bool:
+    """Return whether a line is of such a dump, and of no other."""
+    return _FIRST.match(line) is not None
+
+
+def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
+    """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
+    lines = counted_lines(path, "cables", KINDS)
+    survey = Survey(path, lines.counts)
+    device: Device | None = None
+    without_rate: list[tuple[int, Device, str]] = []
+    has_rates = False
+    for line in lines:
+        number = lines.number
+        if line.startswith("["):
+            lines.use()
+            if device is None:
+                survey.fail(number, "a port before any Switch, Ca or Rt")
+            if _port(survey, device, number, line):
+                has_rates = True
+            else:
+                without_rate.append((number, device, line))
+        elif line.startswith(tuple(_KINDS)):
+            lines.use()
+            device = _device(survey, number, line)
+        elif _MARKS.fullmatch(line):
+            lines.ignore()
+        else:
+            lines.outside(line, "a device, a port or a comment")
+    if not survey.devices:
+        raise TopologyError(f"{path} is not output of ibnetdiscover: it has no Switch and no Ca")
+    if has_rates and without_rate:
+        _fail_port(survey, *without_rate[0])
+    check_understood(lines)
+    if number := lines.counts[MALFORMED]:
+        survey.warnings.append(
+            f"{path}: {counted(number, 'line')} of an unknown kind passed over, first "
+            f"{lines.first_malformed}"
+        )
+    return survey.fabric(), survey.warnings
+
+
+def _device(survey: Survey, number: int, line: str) -> Device:
+    found = _DEVICE.fullmatch(line)
+    if not found or _LETTERS[found["letter"]] != _KINDS[found["kind"]]:
+        survey.fail(
+            number, f'cannot read "{line[:60]}"; expected a line such as Switch 36 "S-…" # "name" …'
+        )
+    lid = 0
+    if found["kind"] == "Switch":
+        told = _SWITCH_LID.fullmatch(found["rest"])
+        if not told:
+            survey.fail(
+                number, f'switch "{found["name"]}": expected `base port 0 lid … lmc …` at the end'
+            )
+        lid = int(told["lid"])
+    device = Device(
+        _KINDS[found["kind"]],
+        int(found["guid"], 16),
+        found["name"].strip(),
+        int(found["ports"]),
+        lid,
+        number,
+    )
+    survey.add(device)
+    return device
+
+
+def _fail_port(survey: Survey, number: int, device: Device, line: str) -> NoReturn:
+    survey.fail(
+        number,
+        f'{device.kind} "{device.name}": cannot read "{line[:60]}"; '
+        'expected a port such as [19] "S-…"[28] # "name" lid 7 4xEDR',
+    )
+
+
+def _port(survey: Survey, device: Device, number: int, line: str) -> bool:
+    """Take a line of a port; return whether it has a rate, as all lines of a file have or none."""
+    found = _PORT.fullmatch(line)
+    if not found:
+        _fail_port(survey, number, device, line)
+    here = Plug(device.guid, int(found["port"]))
+    there = Plug(int(found["guid"], 16), int(found["there"]))
+    # Versions before 2010 print no width and speed.
+    width, speed = found["width"] or "?", found["speed"] or "?"
+    rate = data_rate(width, speed)
+    if rate is None and "?" not in width + speed:
+        survey.fail(number, f"{survey.name(here)}: {width}x{speed} is no known speed of a link")
+    survey.tell(here, Told(number, there, rate or 0))
+    if device.kind != "switch":
+        is_old = found["width"] is None
+        if found["lid"] is None or (found["own"] is None and not is_old):
+            survey.fail(number, f"{survey.name(here)}: expected its GUID and `# lid … lmc …`")
+        own = PortNames(int(found["own"] or "0", 16), int(found["lid"]))
+        survey.name_port(here, own, number)
+    if _LETTERS[found["letter"]] == "adapter" and found["far"] is not None:
+        survey.name_port(there, PortNames(int(found["far"], 16), int(found["far_lid"])), number)
+    return found["width"] is not None

@@ -1,0 +1,127 @@
+"""Fabrics from lists of links: a row for each port, with what is at its other end.
+
+Devices are identified by LID, since the row of one end names the other's LID in all of these lists.
+A device without a row of its own, as a host in `iblinkinfo --switches-only`, is known from its
+neighbours.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from daqloom.base.line_counts import MALFORMED, CountedLines
+from daqloom.base.words import counted
+from daqloom.scenario.link_rates import data_rate
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey, Told
+from daqloom.topology.schedule.dump_lines import check_understood, counted_lines
+
+KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "RT": "router", "SWITCH": "switch"}
+_WITHOUT_GUID = 1 << 62
+"""Identity of a device whose GUID no line contains, before its LID is added."""
+
+
+@dataclass(frozen=True)
+class LinkEnd:
+    """One end of a link."""
+
+    lid: int
+    port: int
+    name: str
+    guid: int = 0
+    kind: Kind | None = None
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """A port, and what is at the other end of its cable."""
+
+    line: int
+    here: LinkEnd
+    there: LinkEnd | None
+    """None for a port without a link."""
+    width: str = ""
+    speed: str = ""
+    is_active: bool = True
+    could_be: str = ""
+    """Width or speed that both ends support, where the link runs at less."""
+
+
+def read_link_rows(
+    path: Path, rows_of: Callable[[CountedLines], Iterator[LinkRow]], subject: str, known: str
+) -> tuple[Fabric, list[str]]:
+    """The fabric and warnings; raises TopologyError. Its name is that of the file's folder.
+    `rows_of`: the reader of the file's format. `subject`: what it looks for, and `known`: the kinds
+    of files that daqloom reads, for the message of a refusal."""
+    lines = counted_lines(path, subject, known)
+    rows = list(rows_of(lines))
+    check_understood(lines)
+    survey = Survey(path, lines.counts)
+    if lines.first_malformed:
+        number = counted(lines.counts[MALFORMED], "line")
+        survey.warnings.append(
+            f"{path}: {number} malformed and left out, first {lines.first_malformed}"
+        )
+    _fill(survey, rows)
+    return survey.fabric(), survey.warnings
+
+
+def _fill(survey: Survey, rows: list[LinkRow]) -> None:
+    """Devices, then both ends of each link: what one end alone reports holds for both."""
+    ends = [(row.line, end) for row in rows for end in (row.here, row.there) if end]
+    guids = {end.lid: end.guid for _, end in ends if end.guid}
+    kinds = {end.lid: end.kind for _, end in ends if end.kind}
+    own = defaultdict(set)
+    for row in rows:
+        own[row.here.lid].add(row.here.port)
+    ports: dict[int, int] = defaultdict(lambda: 1)
+    for _, end in ends:
+        ports[end.lid] = max(ports[end.lid], end.port)
+    for line, end in ends:
+        guid = guids.get(end.lid, _WITHOUT_GUID + end.lid)
+        if guid in survey.devices:
+            continue
+        # A list with both ends on a line has no kinds: a switch lists all its ports.
+        kind = kinds.get(end.lid) or ("switch" if len(own[end.lid]) > 1 else "adapter")
+        lid = end.lid if kind == "switch" else 0
+        survey.add(Device(kind, guid, end.name, ports[end.lid], lid, line))
+
+    def plug(end: LinkEnd) -> Plug:
+        found = Plug(guids.get(end.lid, _WITHOUT_GUID + end.lid), end.port)
+        if survey.devices[found.guid].kind != "switch":
+            survey.name_port(found, PortNames(guids.get(end.lid, 0), end.lid), 0)
+        return found
+
+    silent, slower, unlinked = [], [], 0
+    for row in rows:
+        if row.there is None:
+            unlinked += 1
+            continue
+        here, there = plug(row.here), plug(row.there)
+        rate = data_rate(row.width, row.speed)
+        if rate is None and "?" not in row.width + row.speed:
+            survey.fail(
+                row.line, f"{survey.name(here)}: {row.width}x {row.speed} is no known speed"
+            )
+        survey.tell(here, Told(row.line, there, rate or 0))
+        if not row.is_active:
+            survey.idle[here] = row.line
+        if row.could_be:
+            slower.append(f"line {row.line}: {survey.name(here)} could be {row.could_be}")
+    for here, told in list(survey.told.items()):
+        if told.there not in survey.told:
+            silent.append(told.line)
+            survey.tell(told.there, Told(told.line, here, told.rate_bps))
+    if slower:
+        survey.warnings.append(
+            f"{survey.path}: {counted(len(slower), 'end')} of links below what they support, first "
+            f"{slower[0]}"
+        )
+    if silent:
+        survey.warnings.append(
+            f"{survey.path}, line {silent[0]}: {counted(len(silent), 'cable')} listed from one end "
+            "only; used as listed"
+        )
+    if unlinked:
+        survey.warnings.append(f"{survey.path}: {counted(unlinked, 'port')} without a link")

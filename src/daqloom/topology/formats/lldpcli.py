@@ -1,0 +1,136 @@
+"""What `lldpcli show neighbors -f json` prints (lldpd), or `-f json0`, on a host or Linux switch.
+
+    {"lldp": {"interface": [
+      {"swp1": {"via": "LLDP", "rid": "1", "age": "0 day, 00:04:11",
+         "chassis": {"spine0": {"id": {"type": "mac", "value": "0c:29:…"}, "descr": "…",
+            "capability": [{"type": "Bridge", "enabled": true}, …]}},
+         "port": {"id": {"type": "ifname", "value": "swp7"}, "descr": "swp7", "ttl": "120"}}},
+      …]}}
+
+A list of one is written as its only element, and an object with a `name` below that name; json0
+does neither. Rates are not told: `auto-negotiation` (with `details`) has no name for 25 Gb/s, nor
+for 200 Gb/s and above, and is passed over.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from daqloom.base.line_counts import IGNORED, USED
+from daqloom.topology import TopologyError
+from daqloom.topology.formats.neighbours import (
+    FORWARDING,
+    LARGEST_TABLE_BYTES,
+    Neighbour,
+    Table,
+    text_of,
+)
+from daqloom.topology.schedule.dump_lines import whole_text
+
+EXPECTED = "expected output of `lldpcli show neighbors -f json`"
+
+
+def read_lldpcli(path: Path, device: str) -> Table:
+    """The table of a device; raises TopologyError."""
+    text = whole_text(path, LARGEST_TABLE_BYTES, EXPECTED)
+    try:
+        document = json.loads(text, object_pairs_hook=_merged)
+    except (ValueError, RecursionError) as error:
+        raise TopologyError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(document, dict) or "lldp" not in document:
+        raise TopologyError(f'{path} has no "lldp"; {EXPECTED}')
+    reader = _Reader(path)
+    heard = [
+        list(reader.neighbour(port, each))
+        for lldp in reader.objects(document["lldp"], "lldp")
+        for port, each in reader.named(lldp.get("interface"), "interface")
+    ]
+    neighbours = [each for them in heard for each in them]
+    counts = {USED: len(neighbours), IGNORED: heard.count([])}
+    return Table(device, str(path), neighbours, lines=counts)
+
+
+def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose key comes again, as an interface does with each neighbour: a list of all."""
+    if len(merged := dict(pairs)) == len(pairs):
+        return merged
+    all_of: dict[str, list[Any]] = defaultdict(list)
+    for key, value in pairs:
+        all_of[key] += _many(value)
+    return dict(all_of)
+
+
+def _many(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+class _Reader:
+    """Takes a document apart; every error says where in the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def objects(self, value: Any, where: str) -> list[dict[str, Any]]:
+        """What is an object or a list of them."""
+        objects = _many(value)
+        if not all(isinstance(each, dict) for each in objects):
+            raise TopologyError(f"{self.path}: {where}: expected objects")
+        return objects
+
+    def text(self, value: Any) -> str:
+        """A text, which may be the `value` of an object; empty where there is none."""
+        value = next(iter(_many(value)), "")
+        if isinstance(value, dict):
+            value = next(iter(_many(value.get("value"))), "")
+        return text_of(value, str(self.path)) if isinstance(value, str) else ""
+
+    def named(self, value: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Objects and their names, which they hold or are the value of."""
+        for entry in self.objects(value, where):
+            if "name" in entry:
+                yield self.text(entry["name"]), entry
+            else:
+                for name, inner in entry.items():
+                    for each in self.objects(inner, f"{where} {text_of(name, str(self.path))}"):
+                        yield text_of(name, str(self.path)), each
+
+    def neighbour(self, port: str, heard: dict[str, Any]) -> Iterator[Neighbour]:
+        """What is heard at a port by LLDP; lldpd may hear other protocols, too."""
+        where = f"{self.path}: {port or 'an interface without name'}"
+        if self.text(heard.get("via")) not in ("", "LLDP"):
+            return
+        ids = [
+            self.text(each.get(key))
+            for each in self.objects(heard.get("port"), f"port of {port}")
+            for key in ("id", "descr")
+        ]
+        name, chassis = self.chassis(heard.get("chassis"), port)
+        chassis_id = self.text(chassis.get("id"))
+        if not port or not (name or chassis_id or any(ids)):
+            raise TopologyError(f"{where}: expected a neighbour with a chassis and a port")
+        yield Neighbour(
+            port,
+            name,
+            tuple(ids),
+            chassis_id,
+            self.forwards(chassis.get("capability"), port),
+            str(self.path),
+        )
+
+    def chassis(self, value: Any, port: str) -> tuple[str, dict[str, Any]]:
+        """Name and content; without a name, the content stands where names do."""
+        entries = self.objects(value, f"chassis of {port}")
+        for entry in entries:
+            told = next(iter(_many(entry.get("id"))), None)
+            if "name" not in entry and isinstance(told, dict) and "value" in told:
+                return "", entry
+        return next(self.named(entries, f"chassis of {port}"), ("", {}))
+
+    def forwards(self, value: Any, port: str) -> bool | None:
+        capabilities = self.objects(value, f"capability of {port}")
+        on = [each.get("type") for each in capabilities if each.get("enabled") in (True, "on")]
+        return any(kind in on for kind in FORWARDING) if capabilities else None

@@ -1,0 +1,79 @@
+"""The output of `lldpcli show neighbors` (lldpd) as text, on a host or a Linux switch; `show lldp
+neighbors` of SONiC prints the same.
+
+    Interface:    Ethernet104, via: LLDP, RID: 6, Time: 0 day, 17:03:57
+      Chassis:
+        ChassisID:    mac 0c:42:a1:00:30:94
+        SysName:      spine0
+        Capability:   Bridge, on
+      Port:
+        PortID:       local etp1
+        PortDescr:    Ethernet0
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from daqloom.topology import TopologyError
+from daqloom.topology.formats.neighbours import (
+    FORWARDING,
+    LARGEST_TABLE_BYTES,
+    Neighbour,
+    Table,
+    text_of,
+)
+from daqloom.topology.schedule.dump_lines import counted_lines
+
+_INTERFACE = re.compile(r"Interface:\s+(\S+), via: ([^,]+)(?:,.*)?")
+_FIELD = re.compile(r"\s+(ChassisID|SysName|Capability|PortID|PortDescr):\s*(.*?)\s*")
+
+
+def is_lldpcli_text(line: str) -> bool:
+    """Return whether a line begins a neighbour of such output."""
+    return _INTERFACE.fullmatch(line) is not None
+
+
+def read_lldpcli_text(path: Path, device: str) -> Table:
+    """The table of a device; raises TopologyError. Fields of other names are ignored."""
+    neighbours: list[Neighbour] = []
+    fields: dict[str, list[str]] = defaultdict(list)
+    head: re.Match[str] | None = None
+    where = str(path)
+    lines = counted_lines(path, "neighbours", "lldpcli show neighbors", LARGEST_TABLE_BYTES)
+    for line in lines:
+        if found := _INTERFACE.fullmatch(line):
+            neighbours += _neighbour(head, fields, where)
+            head, fields, where = found, defaultdict(list), f"{path}, line {lines.number}"
+            lines.use()
+        elif head and (field := _FIELD.fullmatch(line)):
+            fields[field[1]].append(field[2])
+            lines.use()
+        else:
+            lines.ignore()
+    neighbours += _neighbour(head, fields, where)
+    return Table(device, str(path), neighbours, lines=lines.counts)
+
+
+def _neighbour(
+    head: re.Match[str] | None, fields: dict[str, list[str]], where: str
+) -> Iterable[Neighbour]:
+    if head is None or head[2] != "LLDP":  # lldpd may receive other protocols, too
+        return ()
+    if not fields["PortID"]:
+        raise TopologyError(
+            f"{where}: {head[1]} has a neighbour without PortID; it may be truncated"
+        )
+    chassis, port = (text_of(_id(fields[name]), where) for name in ("ChassisID", "PortID"))
+    name, description = (
+        text_of(next(iter(fields[name]), ""), where) for name in ("SysName", "PortDescr")
+    )
+    on = [each.partition(",")[0] for each in fields["Capability"] if each.endswith(", on")]
+    forwards = any(kind in on for kind in FORWARDING) if fields["Capability"] else None
+    return (Neighbour(head[1], name, (port, description), chassis, forwards, where),)
+
+
+def _id(values: list[str]) -> str:
+    """An ID without its type: `mac 0c:42:a1:00:30:94`, `local etp1`."""
+    return next(iter(values), "").partition(" ")[2]

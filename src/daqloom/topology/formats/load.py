@@ -1,0 +1,158 @@
+"""A fabric by name or path, from the files that a site has."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.base.words import did_you_mean, printable
+from daqloom.scenario.dumps import (
+    CABLES,
+    LLDP_TEXT,
+    LLDPCLI,
+    TABLES,
+    first,
+    is_neighbour_table,
+    neighbour_tables,
+    shipped_fabrics,
+)
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.fabric import LONGEST_NAME, MOST_NODES, Fabric, is_name
+from daqloom.topology.formats import iblinkinfo, lft_dump, net_dump, port_list
+from daqloom.topology.formats.as_json import read_list
+from daqloom.topology.formats.iblinkinfo import iblinkinfo_rows, is_iblinkinfo
+from daqloom.topology.formats.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
+from daqloom.topology.formats.lft_dump import read_lft_dump
+from daqloom.topology.formats.link_rows import read_link_rows
+from daqloom.topology.formats.lldp_table import read_lldp_table
+from daqloom.topology.formats.lldpcli import read_lldpcli
+from daqloom.topology.formats.lldpcli_text import is_lldpcli_text, read_lldpcli_text
+from daqloom.topology.formats.neighbours import LARGEST_TABLE_BYTES, Table, fabric_of_tables
+from daqloom.topology.formats.net_dump import is_net_dump, net_dump_rows
+from daqloom.topology.formats.port_list import is_port_list, port_list_rows
+from daqloom.topology.formats.subnet_list import is_subnet_list, read_subnet_list
+from daqloom.topology.routing.routes import Paths
+from daqloom.topology.schedule.dump_lines import lines_of
+
+DUMPS = (
+    "the output of ibnetdiscover (also -p) and iblinkinfo (also -l), OpenSM's or ibdiagnet's .lst, "
+    "ibdiagnet's .net_dump"
+)
+"""Kinds of dumps with the cabling."""
+_LISTS = (
+    (is_iblinkinfo, iblinkinfo_rows, iblinkinfo.SUBJECT),
+    (is_port_list, port_list_rows, port_list.SUBJECT),
+    (is_net_dump, net_dump_rows, net_dump.SUBJECT),
+)
+
+
+def load_fabric(path: str | PathLike[str]) -> tuple[Fabric, NDArray[np.int16] | None, list[str]]:
+    """A fabric, its forwarding tables where there are any, and warnings; raises TopologyError.
+
+    `path` is a folder with the files that `daqloom.scenario.dumps` names, or one file with the
+    cabling: a neighbour table, a list in `*.json` or `*.toml`, or a dump of `DUMPS`, whose kind is
+    recognised from its lines.
+    Tables are int16 (switches, hosts): the output port towards a host, 0 without route.
+    """
+    fabric, warnings = load_cabling(path)
+    tables, more = load_tables(path, fabric)
+    return fabric, tables, warnings + more
+
+
+def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, list[str]]:
+    """The fabric alone, and warnings; raises TopologyError. `rate_bps`: of cables whose rate the
+    files do not tell."""
+    place = Path(path)
+    cabling = first(place, CABLES) if _is_folder(place) else place
+    if cabling is None or is_neighbour_table(cabling):
+        return _neighbours(place, rate_bps)
+    if cabling.suffix in (".json", ".toml"):
+        return read_list(cabling, rate_bps), []
+    return _dump(cabling)
+
+
+def _dump(path: Path) -> tuple[Fabric, list[str]]:
+    """The fabric of a dump, by the first line that is of a known kind."""
+    first_line = ""
+    for _, line in lines_of(path):
+        first_line = first_line or line.strip()
+        if is_subnet_list(line):
+            return read_subnet_list(path)
+        if is_ibnetdiscover(line):
+            return read_ibnetdiscover(path)
+        for is_it, rows_of, subject in _LISTS:
+            if is_it(line):
+                return read_link_rows(path, rows_of, subject, DUMPS)
+    what = f'its first line is "{first_line[:60]}"' if first_line else "it is empty"
+    raise TopologyError(f"{path} has no cabling that daqloom knows: {what}; known are {DUMPS}")
+
+
+def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
+    """The fabric of a folder of neighbour tables, or of one."""
+    files = neighbour_tables(place) if _is_folder(place) else [place]
+    if not files:
+        raise TopologyError(
+            f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{LLDP_TEXT}; expected "
+            "files with the cabling"
+        )
+    if len(files) > MOST_NODES:
+        raise TopologyError(f"{place} has tables of more than {MOST_NODES} devices")
+    name = printable((place if _is_folder(place) else place.parent).absolute().name)
+    try:
+        return fabric_of_tables(name[:LONGEST_NAME] or "lldp", map(_table, files), rate_bps)
+    except TopologyError as error:
+        said = str(error)
+        raise TopologyError(said if str(place) in said else f"{place}: {said}") from None
+
+
+def _table(path: Path) -> Table:
+    """The neighbour table of the device that a file is named after."""
+    device = path.name.removesuffix(LLDPCLI).removesuffix(LLDP_TEXT)
+    if not is_name(device):
+        raise TopologyError(f"{printable(str(path))}: a file is named after its device")
+    if path.name.endswith(LLDPCLI):
+        return read_lldpcli(path, device)
+    if any(is_lldpcli_text(line) for _, line in lines_of(path, LARGEST_TABLE_BYTES)):
+        return read_lldpcli_text(path, device)
+    return read_lldp_table(path, device)
+
+
+def load_tables(
+    path: str | PathLike[str], fabric: Fabric, read: dict[str, Mapping[str, int]] | None = None
+) -> tuple[NDArray[np.int16] | None, list[str]]:
+    """Its forwarding tables where the folder holds any, and warnings; raises TopologyError. `read`
+    gets the lines of their file by fate."""
+    place = Path(path)
+    tables = first(place, TABLES) if _is_folder(place) else None
+    return (None, []) if tables is None else read_lft_dump(tables, fabric, read)
+
+
+def with_lines(path: str | PathLike[str], fabric: Fabric, paths: Paths) -> Paths:
+    """Paths by the folder's own tables: what is wrong with them names file and line, too."""
+    place = Path(path)
+    tables = first(place, TABLES) if paths.defects and _is_folder(place) else None
+    if tables is None:
+        return paths
+    return replace(paths, defects=lft_dump.with_lines(tables, fabric, paths.defects))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except ValueError:  # a null character
+        return False
+
+
+def find_fabric(name: str) -> Path:
+    """The folder of a shipped fabric, or the file or folder of that path; raises TopologyError."""
+    shipped = shipped_fabrics()
+    if name in shipped:
+        return shipped[name]
+    if "\0" not in name and Path(name).exists():
+        return Path(name)
+    otherwise = "expected dumps, LLDP tables, a list of cables or a scenario"
+    hint = did_you_mean(name, shipped, otherwise)
+    raise TopologyError(f"fabric {name}: there is no such file, folder or shipped name; {hint}")

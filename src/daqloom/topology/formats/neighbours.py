@@ -1,0 +1,385 @@
+"""Neighbour tables, one per device, put together to a fabric.
+
+By LLDP a device sends its name and port to its neighbours, and each lists what it receives: every
+cable appears twice, once for each end, and a device without a table of its own is known from its
+neighbours'. A port has an ID and a description, of which one is the name that its own device has
+for it: SONiC sends an alias as ID and `Ethernet48` as description, Linux a MAC address and
+`ens1f0`, Junos an index and `et-0/0/3`.
+
+A device is identified by its chassis ID where neighbours list one: two devices may have one name,
+as switches with the default name, and one device two names.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from daqloom.base.words import counted, natural_key, printable
+from daqloom.scenario.link_rates import PORT_RATE
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.fabric import MOST_CABLES, Fabric, Node
+from daqloom.topology.formats.named_ports import NamedCable, Plug, fabric_of_ports, in_order
+
+LARGEST_TABLE_BYTES = 4 << 20
+"""1023 ports with all that a neighbour may tell take no more."""
+FORWARDING = ("Bridge", "Router")
+"""Capabilities of a device that forwards, as lldpd names them."""
+LONGEST_TEXT = 255
+"""Bytes of a string in LLDP."""
+ASSUMED_BPS = 100_000_000_000
+"""LLDP tells no rates."""
+
+_MANAGEMENT = re.compile(r"mgmt\d*|mgmt-\d+|management\d+(?:/\d+)?|ma\d+|MgmtEth.*|oob\d*", re.I)
+_OF_SWITCHES = re.compile(r"eth0|em[01]|fxp0|me0|vme|bme\d")
+_SWITCH_PORT = re.compile(
+    r"Ethernet\d|Eth\d+/|etp\d|swp\d|(?:et|xe|ge)-\d+/|(?:Gigabit|\w+Gig\w*|Te|Hu|Fo)(?:Ethernet)?\d"
+)
+_MAC = re.compile(
+    r"(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}|(?:[0-9a-f]{4}[.-]){2}[0-9a-f]{4}|[0-9a-f]{6}-?[0-9a-f]{6}",
+    re.IGNORECASE,
+)
+_NO_NAME = re.compile(rf"{_MAC.pattern}|[0-9]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """What a device has heard at one of its ports."""
+
+    port: str
+    device: str
+    """The neighbour's name; empty where it sends none."""
+    ids: tuple[str, ...]
+    """The neighbour's port: ID and description, of which each may be empty."""
+    chassis: str
+    """ID of its chassis; empty where that is not listed."""
+    forwards: bool | None
+    """Whether it says that it is a bridge or a router; None: it says nothing."""
+    where: str
+    """File and line."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The neighbours of one device."""
+
+    device: str
+    where: str
+    neighbours: Sequence[Neighbour]
+    is_switch: bool = False
+    """Only switches print such a table."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Lines of the file by fate; of JSON, neighbours."""
+
+    def is_management(self, port: str) -> bool:
+        """Return whether a port of this device carries no data. `eth0` is that of a switch whose
+        other ports have other names, and a data port of a host."""
+        if is_management(port):
+            return True
+        return self.has_switch_ports and _OF_SWITCHES.fullmatch(port) is not None
+
+    @property
+    def has_switch_ports(self) -> bool:
+        """Whether the device is a switch by its table or by the names of its ports."""
+        ports = (each.port for each in self.neighbours)
+        return self.is_switch or any(map(_SWITCH_PORT.match, ports))
+
+
+def is_management(port: str) -> bool:
+    """Return whether a port of any device carries no data, by its name."""
+    return _MANAGEMENT.fullmatch(port) is not None
+
+
+def one_spelling(text: str) -> str:
+    """Return a MAC address as pairs of small digits between colons; any other text unchanged.
+    `AA-BB-CC-00-00-01`, `aabb.cc00.0001` and `aabb-cc00-0001` are one address."""
+    if not _MAC.fullmatch(text):
+        return text
+    return ":".join(re.findall("..", re.sub("[:.-]", "", text.lower())))
+
+
+def text_of(value: str, where: str) -> str:
+    """A text that a neighbour sent, fit for a terminal; raises TopologyError."""
+    if len(value) > LONGEST_TEXT:
+        raise TopologyError(
+            f"{where}: a text of {len(value)} characters; LLDP's have at most {LONGEST_TEXT}"
+        )
+    return printable(" ".join(value.split()))
+
+
+def fabric_of_tables(
+    name: str, tables: Iterable[Table], rate_bps: int = 0
+) -> tuple[Fabric, list[str]]:
+    """The fabric and warnings; raises TopologyError where tables contradict one another. A switch
+    is a device whose own table has ports named as those of switches; one that forwards (bridge,
+    router) and has such ports or several cables; or one without capabilities that has such ports or
+    several neighbours. All others are hosts. `rate_bps`: of all cables."""
+    match = _Match()
+    lines = {}
+    for table in tables:
+        match.add(table)
+        lines[PurePath(table.where).name] = table.lines
+    match.identify()
+    match.hear()
+    match.pair()
+    switches, cables = match.roles()
+    if not rate_bps:
+        match.warnings.append(
+            "LLDP tells no rates: all cables are taken to run at " + PORT_RATE.format(ASSUMED_BPS)
+        )
+    named = [NamedCable(a, b, rate_bps or ASSUMED_BPS) for a, b in cables]
+    fabric = fabric_of_ports(name, [Node(switch, 0) for switch in in_order(switches)], named)
+    return replace(fabric, lines=lines), match.warnings
+
+
+class _Match:
+    def __init__(self) -> None:
+        self.tables: dict[str, Table] = {}
+        self.told: dict[Plug, Neighbour] = {}
+        """What each port leads to, where that is one neighbour."""
+        self.crowded: set[Plug] = set()
+        """Ports with several neighbours."""
+        self.peer: dict[Plug, Plug] = {}
+        self.warnings: list[str] = []
+
+    def add(self, table: Table) -> None:
+        neighbours = [
+            replace(
+                each,
+                device=one_spelling(each.device),
+                ids=tuple(map(one_spelling, each.ids)),
+                chassis=one_spelling(each.chassis),
+            )
+            for each in table.neighbours
+        ]
+        table = replace(table, neighbours=neighbours)
+        other = self.tables.setdefault(table.device, table)
+        if other is not table:
+            raise TopologyError(
+                f'{table.where} and {other.where} are both of device "{table.device}"; keep one'
+            )
+
+    def warn(self, sentences: Sequence[str]) -> None:
+        """The first of sentences of one kind, and how many more there are."""
+        if sentences:
+            more = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
+            self.warnings.append(sentences[0] + more)
+
+    def identify(self) -> None:
+        """Gives each neighbour the name of its device: that of its table if it has one, the same
+        name for the same chassis, and a chassis ID beside the name where several have one name."""
+        short = defaultdict(list)
+        for device in self.tables:
+            short[device.partition(".")[0]].append(device)
+
+        def known(name: str) -> str:
+            """The device with a table that a neighbour calls by its name or its full name."""
+            same = short.get(name.partition(".")[0], [])
+            if name not in self.tables and len(same) == 1 and ("." in name) != ("." in same[0]):
+                return same[0]
+            return name
+
+        names: dict[str, dict[str, None]] = defaultdict(dict)
+        for table in self.tables.values():
+            for each in table.neighbours:
+                if each.chassis and each.device:
+                    names[each.chassis][known(each.device)] = None
+        # A device with a table has the name of its file; else the first name in the tables. Names
+        # with a table each are devices of their own, whatever their chassis ID.
+        by_chassis = {
+            chassis: next((name for name in them if name in self.tables), next(iter(them)))
+            for chassis, them in names.items()
+            if sum(name in self.tables for name in them) < 2
+        }
+        often = Counter(by_chassis.values())
+        shared = sorted(name for name, times in often.items() if times > 1)
+        if shared:
+            self.warnings.append(
+                f"{counted(len(shared), 'name is', 'names are')} of several devices, first "
+                f'"{shared[0]}"; their chassis ID is added'
+            )
+        for device, table in self.tables.items():
+            neighbours = []
+            for each in table.neighbours:
+                name = by_chassis.get(each.chassis) or known(each.device)
+                if often[name] > 1 and not self._is_named_after(name, each):
+                    name = f"{name}@{each.chassis}" if each.chassis else name
+                neighbours.append(replace(each, device=name or each.chassis))
+            self.tables[device] = replace(table, neighbours=neighbours)
+
+    def _is_named_after(self, name: str, neighbour: Neighbour) -> bool:
+        """Whether a neighbour is the one of several devices of a name that has the table: its table
+        leads back from the neighbour's port."""
+        table = self.tables.get(name)
+        return table is not None and any(each.port in neighbour.ids for each in table.neighbours)
+
+    def hear(self) -> None:
+        """Fills `told` from the tables, without what is no cable of the network."""
+        heard: dict[Plug, dict[tuple[str, tuple[str, ...]], Neighbour]] = {}
+        managed, own, empty = [], [], []
+        for table in self.tables.values():
+            if not table.neighbours:
+                empty.append(f'{table.where}: "{table.device}" has no neighbour; left out')
+            for each in table.neighbours:
+                plug = Plug(table.device, each.port)
+                far = self.tables.get(each.device)
+                is_managed = far.is_management if far else is_management
+                if table.is_management(each.port):
+                    managed.append(f"{each.where}: {plug} is for management; left out")
+                elif any(map(is_managed, each.ids)):
+                    managed.append(f"{each.where}: {plug} leads to a port for management; left out")
+                elif far is table:
+                    own.append(f"{each.where}: {plug} leads to its own device; left out")
+                else:
+                    heard.setdefault(plug, {})[each.device, each.ids] = each
+        if len(heard) > 2 * MOST_CABLES:
+            raise TopologyError(
+                f"the tables list more than {MOST_CABLES} cables, more than any network"
+            )
+        crowds = []
+        for plug, them in heard.items():
+            first, *others = them.values()
+            if others:
+                self.crowded.add(plug)
+                crowds.append(
+                    f'{first.where}: {plug} has {len(them)} neighbours, "{first.device}" and '
+                    f'"{others[0].device}": a hub, or a switch that floods LLDP, is between; left '
+                    "out"
+                )
+            else:
+                self.told[plug] = first
+        for sentences in managed, own, empty, crowds:
+            self.warn(sentences)
+
+    def pair(self) -> None:
+        """Finds the two ends of each cable."""
+        order = sorted(self.told, key=lambda plug: (plug.node, natural_key(str(plug.port))))
+        goal = {plug: self._goal(plug) for plug in order}
+        # Both ends name each other, or one does and the other names a port that nobody knows.
+        for plug in order:
+            far = goal[plug]
+            if far is not None and goal.get(far) == plug:
+                self.peer[plug] = far
+        free = {plug for plug in order if goal[plug] is None}
+        for plug in order:
+            far = goal[plug]
+            if far not in free or plug in self.peer:
+                continue
+            # Firmware of a network card may speak before its host does: with an address for a name.
+            if self.told[far].device == plug.node or _NO_NAME.fullmatch(self.told[far].device):
+                self._join(plug, far)
+                free.remove(far)
+        # Cables between two devices of which no end is named are alike but for their ports.
+        loose: dict[tuple[str, str], list[Plug]] = defaultdict(list)
+        for plug in order:
+            if plug in free:
+                loose[plug.node, self.told[plug].device].append(plug)
+        for (here, there), plugs in loose.items():
+            for plug, far in zip(plugs, loose.get((there, here), ()), strict=False):
+                if here < there:
+                    self._join(plug, far)
+        self._believe(order, goal)
+
+    def _goal(self, plug: Plug) -> Plug | None:
+        """The port that a neighbour's table knows, too."""
+        neighbour = self.told[plug]
+        ends = (Plug(neighbour.device, port) for port in neighbour.ids)
+        known = [end for end in ends if end in self.told or end in self.crowded]
+        return next((end for end in known if self._leads_to(end, plug)), None) or next(
+            iter(known), None
+        )
+
+    def _leads_to(self, end: Plug, plug: Plug) -> bool:
+        back = self.told.get(end)
+        return back is not None and back.device == plug.node and plug.port in back.ids
+
+    def _join(self, plug: Plug, far: Plug) -> None:
+        self.peer[plug] = far
+        self.peer[far] = plug
+
+    def _believe(self, order: Sequence[Plug], goal: dict[Plug, Plug | None]) -> None:
+        """Cables that one end alone tells; raises TopologyError where the other contradicts."""
+        silent, nameless = [], []
+        for plug in order:
+            if plug in self.peer or goal[plug] in self.crowded:
+                continue
+            neighbour = self.told[plug]
+            if not neighbour.device:
+                nameless.append(
+                    f"{neighbour.where}: {plug} leads to a neighbour without name and chassis ID; "
+                    "left out"
+                )
+                continue
+            if (far := goal[plug]) is not None:
+                back = self.told[far]
+                raise TopologyError(
+                    f"{neighbour.where}: {plug} leads to {far}, but {back.where} says that this "
+                    f"leads to {Plug(back.device, _label(back.ids))}; collect both tables again"
+                )
+            far = Plug(neighbour.device, _label(neighbour.ids))
+            if far in self.peer:
+                raise TopologyError(
+                    f"{neighbour.where}: {plug} leads to {far}, as does {self.peer[far]}; a port "
+                    "has one cable: look for two devices of one name"
+                )
+            self._join(plug, far)
+            if neighbour.device in self.tables:
+                silent.append(
+                    f"{neighbour.where}: {plug} leads to {far}, of which "
+                    f"{self.tables[neighbour.device].where} tells nothing; taken as told"
+                )
+        self.warn(nameless)
+        self.warn(silent)
+
+    def roles(self) -> tuple[set[str], list[tuple[Plug, Plug]]]:
+        """The switches, and the cables of the network."""
+        cables = [(a, b) for a, b in self.peer.items() if a < b]
+        degree = Counter(plug.node for plug in self.peer)
+        near: dict[str, set[str]] = defaultdict(set)
+        for plug, far in self.peer.items():
+            near[plug.node].add(far.node)
+        said = {(each.device, each.forwards) for each in self.told.values()}
+        with_switch_ports = {
+            each.device for each in self.told.values() if any(map(_SWITCH_PORT.match, each.ids))
+        }
+
+        def is_switch(device: str) -> bool:
+            if (table := self.tables.get(device)) and table.has_switch_ports:
+                return True
+            if (device, True) in said:  # as hosts with a bridge for containers do
+                return degree[device] > 1 or device in with_switch_ports
+            many = len(near[device]) > 1 or device in with_switch_ports
+            return many and (device, False) not in said
+
+        switches = {device for device in degree if is_switch(device)}
+        if not switches:
+            raise TopologyError(
+                "none of the devices is a switch: expected tables of switches, or of devices with "
+                "several neighbours"
+            )
+        self.warn(
+            [
+                f'"{device}" says that it is a bridge or a router, and has one cable; taken for a '
+                "host"
+                for device in in_order(degree)
+                if device not in switches and (device, True) in said
+            ]
+        )
+        self.warn(
+            [
+                f'switch "{device}" has no table of its own; its '
+                f"{counted(degree[device], 'cable')} as the others tell"
+                for device in in_order(switches)
+                if device not in self.tables
+            ]
+        )
+        outside = [(a, b) for a, b in cables if not switches & {a.node, b.node}]
+        self.warn([f"{a} is cabled to {b}, both hosts; left out" for a, b in sorted(outside)])
+        return switches, [cable for cable in cables if switches & {cable[0].node, cable[1].node}]
+
+
+def _label(ids: Iterable[str]) -> str:
+    """What people call a port: of ID and description the first that is no address and no index."""
+    told = [each for each in ids if each]
+    return next((each for each in told if not _NO_NAME.fullmatch(each)), (told or ["port"])[0])

@@ -1,0 +1,50 @@
+"""A table of units and their hosts: `hosts.units`."""
+
+from operator import attrgetter
+
+from daqloom.base.words import did_you_mean
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.hosts import UnitPlace
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.schedule.slots import Slots
+
+
+def in_order(scenario: Scenario) -> list[UnitPlace]:
+    """Return the units of `hosts.units` in the order of their numbers."""
+    return sorted(scenario.hosts.units, key=attrgetter("unit"))
+
+
+def units_by_host(scenario: Scenario, fabric: Fabric, everyone: Slots) -> dict[int, UnitPlace]:
+    """The units of `hosts.units` by their hosts, in the order of their numbers; `everyone`: all
+    hosts by port. Raises ScenarioError for a host that is not there."""
+    known = {fabric.hosts[host].name: host for host in everyone.tolist()}
+    units: dict[int, UnitPlace] = {}
+    for unit in in_order(scenario):
+        host = _found(scenario, unit, known, everyone)
+        if (other := units.setdefault(host, unit)) != unit:
+            raise ScenarioError(
+                f"{scenario.name}: hosts.units has units {other.unit} and {unit.unit} on "
+                f'{fabric.hosts[host].name}; give one unit of role = "both", or another host'
+            )
+    return units
+
+
+def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], everyone: Slots) -> int:
+    where = f"{scenario.name}: unit {unit.unit} of hosts.units is on {str(unit)[:80]}"
+    if isinstance(unit.host, int) and not unit.adapter:
+        if unit.host < len(everyone):
+            return int(everyone[unit.host])
+        raise ScenarioError(
+            f"{where}, and the network has {len(everyone)} hosts; expected 0 to {len(everyone) - 1}"
+        )
+    if (host := known.get(str(unit))) is not None:
+        return host
+    adapters = [name for name in known if name.startswith(f"{unit.host} ")]
+    if adapters and (unit.adapter or len(adapters) > 1):
+        own = ", ".join(sorted(name.removeprefix(f"{unit.host} ") for name in adapters)[:4])
+        raise ScenarioError(f"{where}, whose adapters are {own}; give one of them as adapter")
+    if not adapters:
+        hint = did_you_mean(str(unit.host), known, "give the name of a host of the network")
+        raise ScenarioError(f"{where}, which is not in the network; {hint}")
+    return known[adapters[0]]

@@ -1,0 +1,103 @@
+"""The cables as OpenSM lists them in `opensm-subnet.lst`.
+
+A line per cabled port, its own device first, then the one at the other end; numbers hexadecimal:
+
+    { SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {leaf00} LID:0002 PN:13 }
+    { SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… … {spine00} LID:0007 PN:01 }
+    PHY=4x LOG=ACT SPD=25
+
+all on one line; `CA` for adapters, `Rt` for routers, `-SM` behind the kind where a subnet manager
+runs. ibdiagnet's `.lst` begins with comments. LOG other than ACT is a link that carries no data.
+SPD is the signalling rate of a lane in
+Gb/s; `??` stands for what OpenSM 3.3 has no name for: anything faster than EDR.
+"""
+
+import re
+from pathlib import Path
+
+from daqloom.scenario.link_rates import data_rate
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey, Told
+from daqloom.topology.schedule.dump_lines import counted_lines
+
+_KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "Rt": "router"}
+SPEEDS = {
+    "2.5": "SDR",
+    "5": "DDR",
+    "10": "QDR",
+    "FDR10": "FDR10",
+    "14": "FDR",
+    "25": "EDR",
+    "50": "HDR",
+    "100": "NDR",
+    "200": "XDR",
+}
+_END = (
+    r"\{ (SW|CA|Rt)(?:-SM)? Ports:([0-9A-Fa-f]{1,3}) SystemGUID:[0-9A-Fa-f]+ "
+    r"NodeGUID:([0-9A-Fa-f]{1,16}) PortGUID:([0-9A-Fa-f]{1,16}) VenID:[0-9A-Fa-f]+ "
+    r"DevID:[0-9A-Fa-f]+ Rev:[0-9A-Fa-f]+ (?:\{(.*?)\} )?\s*LID:([0-9A-Fa-f]{1,4}) "
+    r"PN:([0-9A-Fa-f]{1,3}) \}"
+)
+_LINE = re.compile(
+    rf"\s*{_END} {_END} PHY=([0-9?]{{1,2}})x? LOG=([A-Z]{{3}}) SPD=([A-Z0-9.]+|\?+)\s*"
+)
+
+
+_FIRST = re.compile(r"\s*\{ ?(?:SW|CA|Rt)\b")
+
+
+def is_subnet_list(line: str) -> bool:
+    """Return whether a line is of such a list."""
+    return _FIRST.match(line) is not None
+
+
+def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
+    """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
+    lines = counted_lines(path, "cables", "the lines of OpenSM's and ibdiagnet's .lst")
+    survey = Survey(path, lines.counts)
+    for line in lines:
+        number = lines.number
+        if not line.strip() or line.lstrip().startswith("#"):
+            lines.ignore()
+            continue
+        lines.use()
+        found = _LINE.fullmatch(line)
+        if not found:
+            survey.fail(
+                number,
+                f'cannot read "{line[:60]}"; expected `{{ SW … }} {{ CA … }} PHY=… LOG=… SPD=…`',
+            )
+        *ends, width, state, speed = found.groups()
+        here, there = (_end(survey, number, ends[at : at + 7]) for at in (0, 7))
+        rate = data_rate(width, SPEEDS.get(speed, ""))
+        if rate is None and "?" not in width + speed:
+            survey.fail(number, f"{survey.name(here)}: {width}x at {speed} is no known speed")
+        survey.tell(here, Told(number, there, rate or 0))
+        if state != "ACT":
+            survey.idle[here] = number
+    if not survey.devices:
+        raise TopologyError(f"{path} is empty; expected a list of cables from OpenSM")
+    return survey.fabric(), survey.warnings
+
+
+def _end(survey: Survey, number: int, texts: list[str]) -> Plug:
+    """The port that one half of a line names; its device may be known from lines before."""
+    kind = _KINDS[texts[0]]
+    ports, guid, port_guid, lid, port = (int(texts[i], 16) for i in (1, 2, 3, 5, 6))
+    name = (texts[4] or "").strip()
+    device = Device(kind, guid, name, ports, lid if kind == "switch" else 0, number)
+    known = survey.devices.get(guid)
+    if known is None or (known.kind, known.name, known.ports, known.lid) != (
+        kind,
+        name,
+        ports,
+        device.lid,
+    ):
+        survey.add(device)
+    plug = Plug(guid, port)
+    if not 1 <= port <= ports:
+        survey.fail(number, f"{survey.name(plug)}: it has ports 1 to {ports}")
+    if kind == "adapter":
+        survey.name_port(plug, PortNames(port_guid, lid), number)
+    return plug

@@ -1,0 +1,135 @@
+"""Shortest paths on any cabling: one, by a rule for the choice among equally short ones, or all.
+
+Of all, Ethernet switches pick one by a hash of the flow (ECMP), and so they do among the
+cables of a bundle (LAG).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.wiring import NONE, Wiring, leaf_distances, wire
+from daqloom.topology.routing.dmodk import port_index
+from daqloom.topology.routing.routes import Routes, no_routes
+
+Chooser = Callable[[NDArray[np.bool_], NDArray[np.int64], int], NDArray[np.intp]]
+"""From the ports of each switch on a shortest path, (switches, ports), how many destinations each
+port has got so far, and the destination's port index on its leaf: the port of each switch."""
+
+
+def _balanced(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
+    """The port that fewest destinations have got so far, as OpenSM's minhop."""
+    port: NDArray[np.intp] = np.where(ways, used, np.iinfo(np.int64).max).argmin(axis=1)
+    return port
+
+
+def _lowest_port(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
+    first: NDArray[np.intp] = ways.argmax(axis=1)
+    return first
+
+
+def _modulo(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
+    """The way whose number is the destination's port index mod the number of ways."""
+    count = ways.cumsum(axis=1)
+    wanted = index % np.maximum(count[:, -1:], 1) + 1
+    port: NDArray[np.intp] = (ways & (count == wanted)).argmax(axis=1)
+    return port
+
+
+TIES: dict[str, Chooser] = {
+    "balanced": _balanced,
+    "lowest-port": _lowest_port,
+    "modulo": _modulo,
+}
+
+
+def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
+    """Shortest-path forwarding tables, destinations in the order of `fabric.hosts`. A switch
+    without way to a host has 0. Raises TopologyError for an unknown tie rule."""
+    if tie not in TIES:
+        raise TopologyError(f'minimal routing has no tie rule "{tie}"; known are {", ".join(TIES)}')
+    ports = no_routes(fabric)
+    wiring = wire(fabric)
+    index = port_index(wiring)
+    ways_to = ways_to_leaf(wiring)
+    used = np.zeros((len(fabric.switches), wiring.out.shape[1]), np.int64)
+    for host, leaf in enumerate(wiring.leaf.tolist()):
+        if leaf != NONE:
+            ways = ways_to(leaf)
+            rows = np.flatnonzero(ways.any(axis=1))
+            chosen = TIES[tie](ways, used, int(index[host]))[rows]
+            used[rows, chosen] += 1
+            ports[rows, host] = chosen
+            ports[leaf, host] = wiring.leaf_port[host]
+    return Routes(ports)
+
+
+def ways_to_leaf(wiring: Wiring) -> Callable[[int], NDArray[np.bool_]]:
+    """For a leaf, (switches, ports): whether a port is on a shortest path to it."""
+    hosts = len(wiring.leaf)
+    neighbour = np.append(wiring.head, NONE)[wiring.out[hosts:]] - hosts
+    distances = leaf_distances(wiring)
+
+    @lru_cache(maxsize=8)
+    def ways(leaf: int) -> NDArray[np.bool_]:
+        distance = distances[leaf]
+        closer: NDArray[np.bool_] = distance[np.maximum(neighbour, 0)] == distance[:, None] - 1
+        return closer & (neighbour >= 0)
+
+    return ways
+
+
+@dataclass(frozen=True)
+class EqualCost:
+    """Forwarding tables in which a route may be a group of ports."""
+
+    ports: NDArray[np.uint16]
+    """(switches, hosts): the port towards a host; 0 without route; for the n-th group of the
+    switch, n from 1, its number of ports + n."""
+    groups: tuple[tuple[int, tuple[int, ...]], ...]
+    """Switch, by its place in `fabric.switches`, and ports of each group; the groups of one switch
+    in the order of their numbers."""
+
+    def first(self, fabric: Fabric) -> Routes:
+        """Return tables with the first port of each group."""
+        ports = self.ports.astype(np.int16)
+        number = [switch.ports for switch in fabric.switches]
+        for switch, group in self.groups:
+            number[switch] += 1
+            ports[switch][self.ports[switch] == number[switch]] = group[0]
+        return Routes(ports)
+
+
+def single(routes: Routes) -> EqualCost:
+    """Return tables that name one port for each host."""
+    return EqualCost(routes.ports.astype(np.uint16), ())
+
+
+def equal_cost(fabric: Fabric) -> EqualCost:
+    """Return tables with all shortest ways of each switch to each host."""
+    ports = no_routes(fabric).astype(np.uint16)
+    wiring = wire(fabric)
+    ways_to = ways_to_leaf(wiring)
+    numbers: dict[tuple[int, bytes], int] = {}
+    groups: list[tuple[int, tuple[int, ...]]] = []
+    known = [0] * len(fabric.switches)
+    for leaf in np.unique(wiring.leaf[wiring.leaf != NONE]).tolist():
+        ways = ways_to(leaf)
+        counts = ways.sum(axis=1)
+        route = np.where(counts > 0, ways.argmax(axis=1), 0).astype(np.uint16)
+        for switch in np.flatnonzero(counts > 1).tolist():
+            key = switch, ways[switch].tobytes()
+            if key not in numbers:
+                known[switch] += 1
+                numbers[key] = fabric.switches[switch].ports + known[switch]
+                groups.append((switch, tuple(np.flatnonzero(ways[switch]).tolist())))
+            route[switch] = numbers[key]
+        here = np.flatnonzero(wiring.leaf == leaf)
+        ports[:, here] = route[:, None]
+        ports[leaf, here] = wiring.leaf_port[here]
+    return EqualCost(ports, tuple(groups))

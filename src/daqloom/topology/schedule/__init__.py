@@ -1,0 +1,1 @@
+"""Slots of hosts in linear shift, and its phases."""

@@ -1,0 +1,172 @@
+"""The schedule check: how many flows share a link in each phase of linear shift.
+
+In phase n of N, slot i sends to slot (i + n) mod N; phase 0 is a node's own and uses no link. A
+phase is without conflict if no link carries two flows. For a folded Clos this says that the nodes
+of a leaf use different links to the spines, and that no spine sends two flows to a leaf by one link
+(the conditions of the LHCb event builder).
+
+How long a phase takes depends on the rates of cables as well: its transfers are of one size, and
+the unit of time is one transfer over the slowest cable of a host in the schedule.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.topology.fabric.wiring import NONE, Wiring
+from daqloom.topology.routing.routes import Paths
+from daqloom.topology.schedule.slots import Slots, hosts_of
+
+Phases = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""Who sends (phases, flows) and who receives (the same shape); negative: nobody."""
+
+COUNTERS = 1 << 22
+"""Flows per link are counted for so many (phase, link) at once: some 30 MB."""
+
+
+@dataclass(frozen=True)
+class ShiftCheck:
+    """Flows per directed link over the phases of a schedule."""
+
+    worst: NDArray[np.int32]
+    """(phases,): the most flows on one link."""
+    worst_link: NDArray[np.int32]
+    """(phases,): that link, the first if there are several; `NONE` in a phase without flows."""
+    histogram: NDArray[np.int64]
+    """(worst flows + 1,): how many (phase, link) carry 0, 1, 2 … flows, of links ever used."""
+    transfers: NDArray[np.float64]
+    """(phases,): the least time of a phase, in transfers by the slowest cable of a host: the most
+    of flows / rate over all links."""
+    slowest_link: NDArray[np.int32]
+    """(phases,): the link that takes so long; `NONE` in a phase without flows."""
+    link_worst: NDArray[np.int32]
+    """(links,): the most flows that a link carries in any phase."""
+    link_conflicts: NDArray[np.int32]
+    """(links,): in how many phases a link carries more than one flow."""
+    lost: int
+    """Flows without a path; they are in no count."""
+
+    @property
+    def phases(self) -> int:
+        """Phases, phase 0 included."""
+        return len(self.worst)
+
+    @property
+    def conflicting(self) -> int:
+        """Phases in which some link carries more than one flow."""
+        return int((self.worst > 1).sum())
+
+    @property
+    def worst_flows(self) -> int:
+        """The most flows on one link in any phase."""
+        return int(self.worst.max(initial=0))
+
+    @property
+    def worst_phase(self) -> int:
+        """The first phase with `worst_flows`."""
+        return int(self.worst.argmax())
+
+    @property
+    def round_time(self) -> float:
+        """Time of a round with a barrier after each phase, in units of `transfers`. A lower bound:
+        a phase takes at least as long as its slowest link, and a phase without flows, such as 0, as
+        long as one transfer."""
+        return float(np.maximum(self.transfers, 1).sum())
+
+    @property
+    def slowest_phase(self) -> int:
+        """The first phase that takes longest."""
+        return int(self.transfers.argmax())
+
+    @property
+    def links_unused(self) -> int:
+        """Links that carry no flow in any phase."""
+        return int((self.link_worst == 0).sum())
+
+
+def check_shift(
+    paths: Paths,
+    slots: Slots,
+    progress: Callable[[float], None] | None = None,
+    builders: Slots | None = None,
+) -> ShiftCheck:
+    """Checks linear shift over the slots: as many phases as slots. `progress`: the share done.
+    `builders`: the slots of those who receive, where they are others."""
+    at_once = max(1, COUNTERS // max(len(slots), paths.wiring.links, 1))
+    receivers = slots if builders is None else builders
+    return check(paths, hosts_of(slots), _shift(slots, receivers, at_once, progress))
+
+
+def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftCheck:
+    """Checks any phases of some hosts, given in batches of any number of them."""
+    links = paths.wiring.links
+    time = _times(paths.wiring, hosts)
+    none = _most(np.zeros((0, links), np.int32))
+    found = [(*none, *none)]
+    histogram = np.zeros(1, np.int64)
+    link_worst, link_conflicts = np.zeros(links, np.int32), np.zeros(links, np.int32)
+    lost = 0
+    for senders, receivers in batches:
+        flows = _flows(paths, senders, receivers)
+        found.append((*_most(flows), *_most(flows * time)))
+        seen = np.bincount(flows.reshape(-1), minlength=len(histogram))
+        seen[: len(histogram)] += histogram
+        histogram = seen
+        link_worst = np.maximum(link_worst, flows.max(axis=0, initial=0))
+        link_conflicts += (flows > 1).sum(axis=0, dtype=np.int32)
+        lost += int(paths.broken(senders, receivers).sum())
+    worst, worst_link, transfers, slowest_link = (
+        np.concatenate(column) for column in zip(*found, strict=True)
+    )
+    histogram[0] -= len(worst) * int((link_worst == 0).sum())
+    return ShiftCheck(
+        worst.astype(np.int32),
+        worst_link,
+        histogram,
+        transfers.astype(np.float64),
+        slowest_link,
+        link_worst,
+        link_conflicts,
+        lost,
+    )
+
+
+def _most(loads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """(phases,): the largest load of a link, and the first such link, `NONE` where all are 0."""
+    most = loads.max(axis=1, initial=0)
+    link = loads.argmax(axis=1) if loads.shape[1] else NONE
+    return most, np.where(most > 0, link, NONE).astype(np.int32)
+
+
+def _times(wiring: Wiring, hosts: list[int]) -> NDArray[np.float64]:
+    """(links,): the time of one flow alone on a link, in transfers by the slowest host's cable."""
+    cables = wiring.uplink[hosts]
+    slowest_bps = wiring.rate_bps[cables[cables != NONE]].min(initial=np.iinfo(np.int64).max)
+    return np.asarray(slowest_bps / wiring.rate_bps, np.float64)
+
+
+def _shift(
+    slots: Slots, builders: Slots, at_once: int, progress: Callable[[float], None] | None
+) -> Iterator[Phases]:
+    count = len(slots)
+    for first in range(0, count, at_once):
+        phase = np.arange(first, min(first + at_once, count))[:, None]
+        receivers = builders[(np.arange(count)[None, :] + phase) % count]
+        yield np.broadcast_to(slots, receivers.shape), receivers
+        if progress:
+            progress((first + len(phase)) / count)
+
+
+def _flows(paths: Paths, senders: NDArray[np.int32], receivers: NDArray[np.int32]) -> Slots:
+    """(phases, links): flows on each link."""
+    phases, links = len(senders), paths.wiring.links
+    used = paths.links(senders, receivers)
+    counter = used + np.arange(phases)[None, :, None] * links
+    return (
+        np.bincount(counter[used != NONE], minlength=phases * links)
+        .reshape(phases, links)
+        .astype(np.int32)
+    )

@@ -1,0 +1,68 @@
+"""Racks of builder units behind one or two core routers, which the readout units are cabled to.
+
+    readout units ── router 0 ══╤══ top of rack 0 ── builder units
+    readout units ── router 1 ══╪══ top of rack 1 ── builder units
+                                ┊
+
+Readout unit i is cabled to router i mod routers; every top of rack (ToR) has `uplinks` cables to
+every router.
+"""
+
+from collections.abc import Iterator
+
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node
+
+MOST_PORTS = 0x7FFF
+"""Ports and groups of a switch."""
+
+
+def racks(
+    *,
+    readouts: int,
+    builders: int,
+    racks: int = 1,
+    routers: int = 1,
+    uplinks: int = 1,
+    readout_bps: int,
+    uplink_bps: int,
+    access_bps: int,
+) -> Fabric:
+    """Return the cables; `builders` are those of each rack. Hosts are the readout units, then the
+    builder units, rack after rack; switches are the routers, then the ToRs. Raises TopologyError
+    where a switch has too many ports."""
+    hosts = readouts + racks * builders
+    per_router = [len(range(router, readouts, routers)) for router in range(routers)]
+    router_ports = [count + racks * uplinks for count in per_router]
+    tor_ports = routers * uplinks + builders
+    if max(*router_ports, tor_ports) + max(racks, routers) > MOST_PORTS:
+        raise TopologyError(
+            f"a router with {max(router_ports)} ports or a ToR with {tor_ports} is more than any "
+            f"switch has; expected fewer than {MOST_PORTS}"
+        )
+
+    def cables() -> Iterator[Cable]:
+        for unit in range(readouts):
+            router, place = unit % routers, unit // routers
+            yield Cable(End(unit, 1), End(hosts + router, place + 1), readout_bps)
+        for rack in range(racks):
+            tor = hosts + routers + rack
+            for router in range(routers):
+                for link in range(uplinks):
+                    down = End(hosts + router, per_router[router] + rack * uplinks + link + 1)
+                    yield Cable(down, End(tor, router * uplinks + link + 1), uplink_bps)
+            for place in range(builders):
+                host = readouts + rack * builders + place
+                yield Cable(End(tor, routers * uplinks + place + 1), End(host, 1), access_bps)
+
+    return Fabric(
+        "rack" if racks == 1 else "farm",
+        tuple(Node(f"readout.{unit}", 1) for unit in range(readouts))
+        + tuple(Node(f"builder.{unit}", 1) for unit in range(racks * builders)),
+        tuple(
+            Node("core" if routers == 1 else f"core.{router}", router_ports[router])
+            for router in range(routers)
+        )
+        + tuple(Node("tor" if racks == 1 else f"tor.{rack}", tor_ports) for rack in range(racks)),
+        tuple(cables()),
+    )

@@ -1,0 +1,131 @@
+"""The network of a scenario: racks, a regular tree, imported dumps, or a list of cables."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.network import Network
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric.broken_cables import with_broken
+from daqloom.topology.fabric.fabric import MOST_PORTS, Fabric, with_rate
+from daqloom.topology.fabric.links import with_rates
+from daqloom.topology.formats.load import load_cabling, load_tables
+from daqloom.topology.routing.by_name import IMPORTED, MENDED, MINIMAL, routing
+from daqloom.topology.routing.minimal import EqualCost, equal_cost, single
+from daqloom.topology.routing.routes import Routes
+from daqloom.topology.shapes.cable_list import fabric_of_cables
+from daqloom.topology.shapes.clos import folded_clos
+from daqloom.topology.shapes.racks import racks
+
+
+class Cabled(NamedTuple):
+    """A network, cabled and routed."""
+
+    fabric: Fabric
+    routes: Routes
+    """One way to each host; where there are several, the first of them."""
+    ways: EqualCost
+    warnings: list[str]
+    """Assumptions that the import of dumps had to make, as sentences."""
+
+
+def cabled(scenario: Scenario) -> Cabled:
+    """Cables, forwarding tables, and warnings of the import; with mended tables, those that they
+    are made from. Raises TopologyError where there are none such."""
+    given = scenario.network
+    fabric, warnings = cables(scenario)
+    broken = scenario.faults.cables
+    if given.spreads:
+        ways = equal_cost(fabric)
+        return Cabled(fabric, ways.first(fabric), ways, warnings)
+    tables: NDArray[np.int16] | None = None
+    if given.shape == "imported" and not broken:
+        read: dict[str, Mapping[str, int]] = {}
+        tables, more = load_tables(given.folder, fabric, read)
+        fabric, warnings = replace(fabric, lines={**fabric.lines, **read}), warnings + more
+    routes = routing(fabric, tables, tables_of(given, is_broken=broken > 0))
+    return Cabled(fabric, routes, single(routes), warnings)
+
+
+def tables_of(given: Network, *, is_broken: bool) -> str | None:
+    """Return the name of the tables of a network, or of what is left of it; with mended ones, that
+    of those that they are made from. None: the usual ones."""
+    usual = MINIMAL if given.shape in ("cables", "one-switch") or is_broken else None
+    if given.routing == MENDED or (is_broken and given.routing == IMPORTED):
+        return usual
+    return given.routing or usual
+
+
+def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
+    """Hosts, switches and cables, and warnings of the import. Raises TopologyError."""
+    given = scenario.network
+    if given.is_racks:
+        return _racks(scenario), []
+    try:
+        fabric, warnings = _cables(scenario)
+        fabric = with_rates(given, fabric)
+        faults = scenario.faults
+        return with_broken(fabric, faults.cables, faults.seed), warnings
+    except TopologyError as error:
+        if given.shape == "imported":
+            raise
+        raise TopologyError(f"{scenario.name}: {error}") from None
+
+
+def _cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
+    given = scenario.network
+    if given.shape == "one-switch":
+        hosts = given.hosts or _hosts(scenario)
+        if hosts > MOST_PORTS:
+            raise TopologyError(
+                f"one switch has at most {MOST_PORTS} ports, and the units take {hosts} hosts; "
+                'take network.shape = "fat-tree"'
+            )
+        rate_bps = given.links.rate
+        tree = folded_clos(given.shape, leaves=1, spines=0, hosts_per_leaf=hosts, rate_bps=rate_bps)
+        return tree, []
+    if given.shape == "fat-tree":
+        return _regular(given), []
+    if given.shape == "cables":
+        return fabric_of_cables(given.switches, given.cables, given.links.rate), []
+    fabric, warnings = load_cabling(given.folder, given.links.rate)
+    return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
+
+
+def _hosts(scenario: Scenario) -> int:
+    """Return the number of hosts with units, spares among them."""
+    hosts = scenario.hosts
+    return len(hosts.units) if hosts.placement == "table" else scenario.nodes + hosts.spares
+
+
+def _racks(scenario: Scenario) -> Fabric:
+    links = scenario.network.links
+    return racks(
+        readouts=scenario.hosts_at_core,
+        builders=scenario.hosts_in_rack,
+        racks=scenario.racks,
+        routers=scenario.routers,
+        uplinks=links.uplink.count,
+        readout_bps=links.source.rate,
+        uplink_bps=links.uplink.rate,
+        access_bps=links.access.rate,
+    )
+
+
+def _regular(given: Network) -> Fabric:
+    return folded_clos(
+        "fat-tree",
+        leaves=given.leaves,
+        spines=given.spines,
+        hosts_per_leaf=given.hosts_per_leaf,
+        links=given.spine_links,
+        pods=given.pods or None,
+        cores=given.cores or None,
+        core_links=given.core_links if given.pods else None,
+        radix=given.switch.radix,
+        rate_bps=given.links.rate,
+    )

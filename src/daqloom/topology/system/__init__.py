@@ -1,0 +1,1 @@
+"""A scenario as every method takes it: cabled, routed, scheduled."""

@@ -1,0 +1,142 @@
+"""How long a simulation of a fabric lasts where `[run]` does not say."""
+
+import math
+from typing import NamedTuple
+
+from daqloom.scenario.schema.flows import EVERY, RANDOM
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.schedule.slots import DUMMY
+from daqloom.topology.shapes.shape import cables
+from daqloom.topology.system.system import mfp_bytes, node_slots
+
+ROUNDS = 20
+"""Counted: events are built by the round, so that their rate is off by 5 % at most."""
+MESSAGES = 1000
+"""Messages counted of each source of a flow."""
+MOST_PACKETS = 1e7
+"""That cross a fabric in a run: some 30 million packet hops, ten seconds of a processor. Systems of
+which so many packets are less than these rounds have fewer counted, two with the warm-up at least
+if they are as much as that."""
+SWITCHES = 3
+"""On the way between two hosts, mostly."""
+
+
+class Round(NamedTuple):
+    """The time in which each builder unit builds an event (of DAQPIPE: one for each credit)."""
+
+    length_s: float
+    packets: float
+    begins_s: float = 0.0
+    """When the fragments for the first one are there."""
+
+
+def run_length(scenario: Scenario) -> tuple[float, float]:
+    """Warm-up and the time counted behind it (s): rounds of event building, or messages. An
+    estimate without conflicts, chance and whatever keeps nodes waiting besides barriers; what a run
+    has really counted, its warnings say. Raises ScenarioError where fabric and nodes do not fit
+    together."""
+    fabric, _ = cables(scenario)
+    slots = node_slots(scenario, fabric)
+    nodes = int((slots != DUMMY).sum())
+    given_bps = 0 if scenario.network.is_racks else scenario.network.links.rate
+    rate_bps = given_bps or _slowest_bps(fabric)
+    if scenario.building.protocol == "none":
+        return _of_flows(scenario, nodes, rate_bps)
+    if scenario.building.protocol == "daqpipe":
+        return _of_rounds(_turn(scenario, nodes, rate_bps))
+    return _of_rounds(_round(scenario, nodes, len(slots), rate_bps))
+
+
+def _of_rounds(each: Round) -> tuple[float, float]:
+    """A round of warm-up, in which nodes find their step, or get out of it."""
+    affordable = MOST_PACKETS / max(1.0, each.packets)
+    if affordable < 2:  # not even a round: a part of it, and a warning at the end
+        return each.begins_s + affordable / 3 * each.length_s, affordable * 2 / 3 * each.length_s
+    counted = min(ROUNDS, math.floor(affordable) - 1)
+    return each.begins_s + each.length_s, counted * each.length_s
+
+
+def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round:
+    """Of linear shifting: a phase for each slot."""
+    building, event = scenario.building, scenario.event
+    readouts = scenario.readouts(nodes)
+    builders = scenario.builder_units(nodes)
+    phases = slots if scenario.folded else -(-slots // 2)
+    sizes, streams = mfp_bytes(scenario, nodes), scenario.readout.streams
+    largest = max(sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams))
+    round_s = phases * building.window
+    if building.change == "count":
+        messages = 2
+        if building.barrier not in ("none", "ideal"):
+            messages += 2 * math.ceil(math.log2(max(2, readouts)))
+        round_s = phases * (messages * _message_s(scenario) + building.jitter.mean)
+        writes = phases - scenario.folded  # in one phase nodes copy within themselves
+        round_s += writes * building.meps_per_phase * _write_s(scenario, largest, rate_bps)
+    packets = sum(math.ceil(size / scenario.packet_payload) for size in sizes)
+    filled_s = 0.0
+    if event.rate:
+        filled_s = builders * building.meps_per_phase * event.packing / event.rate
+    return Round(
+        max(round_s, filled_s), building.meps_per_phase * packets * max(1, builders - 1), filled_s
+    )
+
+
+def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
+    """Of DAQPIPE: what its credits take each builder unit, all at the same time."""
+    building, event = scenario.building, scenario.event
+    readouts = scenario.readouts(nodes)
+    builders = max(1, scenario.builder_units(nodes))
+    sizes = mfp_bytes(scenario, nodes)
+    packets = sum(math.ceil(size / scenario.packet_payload) for size in sizes)
+    fragment_s = _write_s(scenario, sum(sizes) / readouts, rate_bps)
+    message_s = _message_s(scenario)
+    turn_s = max(
+        building.credits * max(readouts, builders) * fragment_s,
+        readouts / min(readouts, building.parallel_sends) * (2 * message_s + fragment_s),
+        readouts * building.slot,
+    )
+    turn_s += 3 * message_s + scenario.builders.processing_mean
+    events = builders * building.credits
+    if event.rate:
+        turn_s = max(turn_s, events * event.packing / event.rate)
+    return Round(turn_s, events * packets)
+
+
+def _of_flows(scenario: Scenario, nodes: int, rate_bps: float) -> tuple[float, float]:
+    """So many messages of the slowest flow, behind the start of the last one."""
+    longest_s, packets_hz = 0.0, 0.0
+    for flow in scenario.flows.values():
+        sources = nodes if flow.source == EVERY else 1
+        wire_s = 8 * scenario.wire_bytes(flow.size) / rate_bps
+        sharing = 1 if flow.destination == RANDOM else sources
+        each_s = flow.interval or wire_s / (flow.load or 1 / sharing)
+        wanted = min(flow.messages or MESSAGES, MESSAGES)
+        longest_s = max(longest_s, wanted * each_s + 10 * _message_s(scenario))
+        packets_hz += sources * math.ceil(flow.size / scenario.packet_payload) / each_s
+    counted_s = min(longest_s, MOST_PACKETS / packets_hz)
+    begun_s = max(flow.start for flow in scenario.flows.values())
+    endless = any(flow.messages == 0 for flow in scenario.flows.values())
+    return (counted_s / 10 if endless else 0.0), begun_s + counted_s
+
+
+def _write_s(scenario: Scenario, size: float, rate_bps: float) -> float:
+    """Of data on a link, through PCIe and memory."""
+    hosts = scenario.hosts
+    limits = [rate_bps, hosts.pcie_rate, hosts.memory_rate / (2 * hosts.memory_passes)]
+    return 8 * scenario.wire_bytes(math.ceil(size)) / min(each for each in limits if each)
+
+
+def _message_s(scenario: Scenario) -> float:
+    """Of a message of next to no bytes, from one processor to the other."""
+    hosts, network = scenario.hosts, scenario.network
+    passing_s = network.switch.latency if network.technology == "infiniband" else 0.0
+    delay_s = network.links.access.delay if network.is_racks else network.links.delay
+    switches_s = SWITCHES * passing_s + (SWITCHES + 1) * delay_s
+    return 2 * hosts.message_cost + hosts.polling_delay + hosts.latency.mean + switches_s
+
+
+def _slowest_bps(fabric: Fabric) -> float:
+    """Of the hosts' cables."""
+    hosts = len(fabric.hosts)
+    return min(cable.rate_bps for cable in fabric.cables if min(cable.a.node, cable.b.node) < hosts)

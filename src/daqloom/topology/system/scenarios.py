@@ -1,0 +1,86 @@
+"""Scenarios as the methods take them: with the length of a run where `[run]` gives none."""
+
+from os import PathLike
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file import load as read
+from daqloom.scenario.file.overrides import Overrides
+from daqloom.scenario.quantities import TIME
+from daqloom.scenario.schema.check import impossible
+from daqloom.scenario.schema.models import Scenario
+
+EVENTS_TO_SETTLE = 400
+"""Events of each builder in the default warm-up of pull building."""
+EVENTS_COUNTED = 1600
+"""Events of each builder counted after it."""
+NOT_POSSIBLE_YET = (2e-3, 8e-3)
+"""Default warm-up, and time counted, of a system that no method takes so far (s)."""
+MOST_PACKETS = 2e8
+"""Most packets that cross the network in a run of default length: 600 million packet hops, about a
+minute of CPU time."""
+MOST_TIME_S = 1000.0
+"""Most virtual time of such a run."""
+
+
+def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
+    """Read a scenario by name or by path; raises ScenarioError."""
+    return settled(read.load(scenario, overrides))
+
+
+def override(scenario: Scenario, overrides: Overrides) -> Scenario:
+    """Return the same system with some keys changed. `overrides` are `["event.size=2 MB"]` or
+    `{"event.size": "2 MB"}`. Raises ScenarioError."""
+    return settled(read.override(scenario, overrides))
+
+
+def settled(scenario: Scenario) -> Scenario:
+    """Return the scenario with the lengths of a run that it does not give. They do not count as set
+    by the user, as they change with other keys."""
+    given = scenario.run.model_fields_set
+    if {"duration", "warmup"} <= given:
+        return scenario
+    warmup_s, counted_s = usual_run(scenario)
+    warmup_s = scenario.run.warmup if "warmup" in given else _told(warmup_s)
+    duration_s = _told(warmup_s + counted_s, digits=6)
+    if "duration" in given:
+        warmup_s = _told(warmup_s * min(1.0, scenario.run.duration / duration_s))
+        duration_s = scenario.run.duration
+    run = scenario.run.model_copy()
+    run.__dict__.update(duration=duration_s, warmup=warmup_s)
+    whole = scenario.model_copy()
+    whole.__dict__["run"] = run
+    return whole
+
+
+def usual_run(scenario: Scenario) -> tuple[float, float]:
+    """Return the default warm-up and the default time counted after it (s).
+
+    Of pull building, from a number of events of each builder, or as many as are affordable: windows
+    and queues have settled after some hundred events of each, and retransmission timeouts have
+    occurred. Of other protocols, see `daqloom.topology.system.run_length`.
+    """
+    if impossible(scenario):
+        return NOT_POSSIBLE_YET
+    if scenario.building.protocol != "pull":
+        from daqloom.topology.system.run_length import run_length
+
+        try:
+            return run_length(scenario)
+        except ScenarioError:
+            return NOT_POSSIBLE_YET
+    rate, builders = scenario.event.rate, scenario.builder_units(scenario.nodes)
+    timeouts_s = 2 * scenario.transport.rto_min if scenario.transport.kind == "tcp" else 0.0
+    warmup_s = max(EVENTS_TO_SETTLE * builders / rate, timeouts_s)
+    counted_s = EVENTS_COUNTED * builders / rate
+    packets = max(scenario.readouts(scenario.nodes), scenario.event.size / scenario.packet_payload)
+    packets_hz = rate * packets
+    longest_s = min(MOST_PACKETS / packets_hz, MOST_TIME_S)
+    if scenario.event.arrival_times is not None:
+        longest_s = min(longest_s, scenario.event.arrival_times[-1])
+    share = min(1.0, longest_s / (warmup_s + counted_s))
+    return share * warmup_s, share * counted_s
+
+
+def _told(time_s: float, digits: int = 3) -> float:
+    """Return a time as a scenario file writes it, with this number of digits."""
+    return float(TIME.parse(TIME.format(float(f"{min(time_s, TIME.maximum):.{digits}g}"))))

@@ -1,0 +1,282 @@
+"""What a scenario says, as every method takes it: cabled, routed and scheduled."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.check import check_groups
+from daqloom.scenario.schema.faults import Faults
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.network import Network
+from daqloom.scenario.schema.switches import Switch
+from daqloom.topology.fabric.fabric import Fabric
+from daqloom.topology.fabric.links import LinkName, link_names, switch_levels
+from daqloom.topology.fabric.wiring import Wiring, wire
+from daqloom.topology.failures.plan import FaultPlan, fault_plan
+from daqloom.topology.failures.repair import UNCHANGED, mend
+from daqloom.topology.failures.spares import spare_slots
+from daqloom.topology.formats.placement_table import in_order, units_by_host
+from daqloom.topology.routing.by_name import MENDED
+from daqloom.topology.routing.minimal import EqualCost, single
+from daqloom.topology.routing.routes import Paths, Routes
+from daqloom.topology.schedule.slots import (
+    DUMMY,
+    Slots,
+    Units,
+    all_hosts,
+    by_port,
+    by_role,
+    folded,
+    hosts_of,
+    shuffled,
+    slots_of,
+    unfolded,
+)
+from daqloom.topology.shapes.shape import Cabled, cabled
+
+
+@dataclass(frozen=True)
+class FabricSystem:
+    """The system that a scenario describes: cabled, routed and scheduled."""
+
+    network: Network
+    """What the scenario says of it."""
+    fabric: Fabric
+    routes: Routes
+    ways: EqualCost
+    """All ways of which switches choose; where there is one, that of `routes`."""
+    slots: Slots
+    readouts: Slots
+    """Host of the readout unit in each slot of the schedule; folded, `slots`. Pull building has no
+    schedule: the hosts of its readout units."""
+    builders: Slots
+    """Host of the builder unit in each slot; as many as `readouts`, but of pull building. Folded,
+    `slots`, unless tables are mended."""
+    spares: Slots
+    """Spare host in each slot, in the place of dummies and behind the others; as many as `readouts`
+    or more, or none."""
+    mfp_bytes: list[int]
+    """Mean size of an MFP by readout unit, in the order of the slots, and stream; empty of pull
+    building."""
+    barrier_groups: list[int]
+    """Of linear shifting, the number of the group of each readout unit, in the order of the slots:
+    a barrier keeps a group in step; empty: all are one group."""
+    warnings: list[str]
+    """Assumptions that the import of dumps had to make, as sentences."""
+    faults: Faults
+
+    @cached_property
+    def fault_plan(self) -> FaultPlan:
+        """All that breaks during a run. Raises ScenarioError for what the system does not have."""
+        return fault_plan(self.faults, self.fabric, self.hosts)
+
+    @cached_property
+    def links(self) -> list[LinkName]:
+        """Names of the directed links, in the order of cables."""
+        return link_names(self.network, self.fabric)
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """Level of each switch."""
+        return switch_levels(self.network, self.fabric)
+
+    def switch_at(self, number: int) -> Switch:
+        """The buffers of an Ethernet switch, by its place in `fabric.switches`."""
+        given, name = self.network.switch, self.fabric.switches[number].name
+        single = next((each for each in given.named if each.name == name), None)
+        return single or given.of(self.levels[number])
+
+    def with_rings(self, switch: Switch) -> list[int]:
+        """Hosts that have a ring of their own in a software switch."""
+        builders = hosts_of(self.builders) if switch.rings == "builders" else []
+        return builders or list(range(len(self.fabric.hosts)))
+
+    @property
+    def hosts(self) -> list[int]:
+        """Hosts of the nodes, in the order of the slots, and then those of the spares."""
+        return hosts_of(self.slots) + hosts_of(self.spares)
+
+    @property
+    def nodes(self) -> int:
+        """Slots that are no dummies."""
+        return len(hosts_of(self.slots))
+
+
+def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> list[int]:
+    """See `FabricSystem.barrier_groups`; `group` is a value of `building.barrier_group`, and
+    `readouts` are the hosts of the readout units."""
+    if group == "all":
+        return []
+    if group == "leaf":
+        leaf: list[int] = wiring.leaf[readouts].tolist()
+        return leaf
+    return [unit // int(group) for unit in range(len(readouts))]
+
+
+class Scheduled(NamedTuple):
+    """A network, and the host in each slot of a schedule."""
+
+    network: Cabled
+    slots: Slots
+    readouts: Slots
+    builders: Slots
+
+
+def scheduled(scenario: Scenario) -> Scheduled:
+    """Cables, tables, and the slots of nodes, readout units and builder units. Raises ScenarioError
+    where they do not fit together."""
+    network = cabled(scenario)
+    slots = node_slots(scenario, network.fabric)
+    if scenario.network.routing != MENDED:
+        return Scheduled(network, slots, *unit_slots(scenario, slots))
+    routes, readouts, builders = mend(network.fabric, network.routes, slots)
+    unchanged = routes is network.routes and not scenario.faults.injected
+    network = network._replace(
+        routes=routes,
+        ways=single(routes),
+        warnings=[*network.warnings, *([UNCHANGED] if unchanged else [])],
+    )
+    return Scheduled(network, readouts, readouts, builders)
+
+
+def fabric_system(scenario: Scenario) -> FabricSystem:
+    """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
+    (fabric, routes, ways, notes), slots, readouts, builders = scheduled(scenario)
+    sizes: list[int] = []
+    if scenario.building.protocol != "pull":
+        sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
+    groups: list[int] = []
+    if scenario.building.protocol == "shift":
+        groups = barrier_groups(scenario.building.barrier_group, hosts_of(readouts), wire(fabric))
+    given, faults = scenario.network, scenario.faults
+    spares = spare_slots(scenario, fabric, slots, len(readouts))
+    return FabricSystem(
+        given, fabric, routes, ways, slots, readouts, builders, spares, sizes, groups, notes, faults
+    )
+
+
+def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
+    """Which host has which slot. Raises ScenarioError where there are too few hosts."""
+    hosts, dummies = scenario.hosts, scenario.building.dummies
+    if scenario.network.is_racks:  # readout units first, then rack after rack
+        return slots_of(range(len(fabric.hosts)))
+    pulls = scenario.building.protocol == "pull"
+    wiring = wire(fabric)
+    everyone = all_hosts(fabric, wiring)
+    if hosts.placement == "table":
+        told = units_by_host(scenario, fabric, everyone)
+        return slots_of(host for host, unit in told.items() if unit.role != "spare")
+    count = scenario.nodes or len(everyone)
+    if count > len(everyone):
+        raise ScenarioError(
+            f"{scenario.name}: {_counted(scenario)} {count} hosts, and the network has "
+            f"{len(everyone)}; use fewer units, {scenario.network.more_hosts}"
+        )
+    taken = everyone[:count]
+    if hosts.placement == "spread":  # pull building: readout units evenly, then builder units
+        taken = _spread(everyone, wiring, count, in_turn=pulls)
+    if pulls:
+        slots = taken
+    elif dummies == "all-ports":
+        slots = np.where(np.isin(everyone, taken), everyone, DUMMY).astype(np.int32)
+    else:
+        slots = by_port(fabric, wiring, taken, dummies=dummies == "used-ports")
+    return shuffled(slots, scenario.run.seed) if hosts.order == "shuffled" else slots
+
+
+def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
+    """Of the nodes' slots, those of readout units and those of builder units, as many."""
+    if scenario.folded:
+        return slots, slots
+    pulls = scenario.building.protocol == "pull"
+    if scenario.hosts.placement == "table":
+        units = [unit for unit in in_order(scenario) if unit.role != "spare"]
+        reads, builds = [unit.reads for unit in units], [unit.builds for unit in units]
+        return (slots[reads], slots[builds]) if pulls else by_role(slots, reads, builds)
+    if not pulls and not scenario.network.is_racks:
+        return unfolded(slots)
+    readouts, builders = np.split(slots, [scenario.readout.units])
+    if pulls:
+        return readouts, builders
+    missing = len(readouts) - len(builders)  # at most one
+    return readouts, np.append(builders, np.full(missing, DUMMY, np.int32))
+
+
+def can_mend(scenario: Scenario) -> bool:
+    """Return whether a scenario may have mended tables."""
+    by_rule = scenario.hosts.placement != "table" and not scenario.network.is_racks
+    return scenario.building.protocol == "shift" and scenario.folded and by_rule
+
+
+def units_of(scenario: Scenario, own: Scheduled) -> Units:
+    """Return how another order of the same nodes becomes slots of units. Other protocols than
+    linear shift have no slots of their own for builder units."""
+    if scenario.folded or scenario.building.protocol != "shift":
+        return folded
+    if scenario.hosts.placement != "table" and not scenario.network.is_racks:
+        return unfolded
+    read, build = (set(hosts_of(slots)) for slots in (own.readouts, own.builders))
+
+    def of(slots: Slots) -> tuple[Slots, Slots]:
+        hosts = hosts_of(slots)
+        return by_role(slots_of(hosts), [h in read for h in hosts], [h in build for h in hosts])
+
+    return of
+
+
+def _counted(scenario: Scenario) -> str:
+    """Return the beginning of a sentence on the number of hosts."""
+    if scenario.building.protocol == "none":
+        return "hosts.count takes"
+    if scenario.folded:
+        return f"readout.units = {scenario.readout.units} takes"
+    units = scenario.all_builders or scenario.readout.units
+    return f"readout.units = {scenario.readout.units} and {units} builder units take"
+
+
+def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: ArrayLike) -> None:
+    """Raises ScenarioError where the tables do not lead from every source to every destination."""
+    targets = np.asarray(destinations)
+    broken = paths.broken(np.asarray(sources)[:, None], targets[None, :])
+    if not (lost := int(broken.sum())):
+        return
+    unreached = set(targets[broken.any(axis=0)].tolist())
+    where = next((d.sentence for d in paths.defects if unreached & set(d.destinations)), "")
+    raise ScenarioError(
+        f"{name}: {lost} {'pairs of nodes have' if lost > 1 else 'pair of nodes has'} no path: "
+        f"{where or 'they are not cabled'}; `daqloom topology check` lists all such places"
+    )
+
+
+def _spread(everyone: Slots, wiring: Wiring, count: int, *, in_turn: bool) -> Slots:
+    """The first host of each leaf, the second of each, …; in that order, or by port."""
+    leaf = wiring.leaf[everyone]
+    place = np.zeros(len(everyone), int)
+    for each in np.unique(leaf):
+        place[leaf == each] = np.arange((leaf == each).sum())
+    order = np.lexsort((np.arange(len(everyone)), place))[:count]
+    spread: Slots = everyone[order if in_turn else np.sort(order)]
+    return spread
+
+
+def mfp_bytes(scenario: Scenario, nodes: int) -> list[int]:
+    """Mean size (B) of each source's MFP; over all, the mean is that of `event.fragment_size`.
+    Raises ScenarioError where the groups have other sources than so many nodes."""
+    try:
+        check_groups(scenario, nodes)
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    event, sources = scenario.event, scenario.readouts(nodes) * scenario.readout.streams
+    mean = event.fragment_size * event.packing
+    if not event.groups:
+        return [mean] * sources
+    shares = sum(group.share for group in event.groups)
+    return [
+        round(mean * sources * group.share / shares / group.sources)
+        for group in event.groups
+        for _ in range(group.sources)
+    ]

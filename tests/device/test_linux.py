@@ -1,0 +1,211 @@
+"""The adapter of Linux: with FIFOs in a network namespace, and with programs that are not `tc`."""
+
+import contextlib
+import json
+import os
+import resource
+import stat
+from pathlib import Path
+
+import pytest
+
+from daqloom.device.adapter import PortBuffer
+from daqloom.device.linux import Linux
+from daqloom.device.tool import ToolOptions
+from daqloom.machine.namespace import hold
+from support.adapter_conformance import check_configures, check_counts, check_refuses
+from support.namespaces import can_make_networks
+
+pytestmark = pytest.mark.process
+
+PORTS = ("a", "b")
+QUEUES = [
+    "qdisc add dev a root handle 1: tbf rate 20mbit burst 3100 limit 1000000",
+    "qdisc add dev a parent 1:1 handle 10: bfifo limit 60000",
+    "qdisc add dev b root handle 7: pfifo limit 40",
+]
+
+
+@pytest.fixture
+def within():
+    """A namespace with two ports."""
+    if not can_make_networks():
+        pytest.skip("this machine allows no network namespaces")
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        held = hold(stack)
+        held.run(("ip", "-batch", "-"), ["link add name a type veth peer name b"])
+        held.run(("tc", "-batch", "-"), QUEUES)
+        yield held
+
+
+def linux(held, ports=PORTS):
+    return Linux(ToolOptions(through=held.enter), ports)
+
+
+def queues(held):
+    """What tc says of each port, without counters."""
+    with linux(held) as adapter:
+        return [
+            [(each.kind, each.handle, each.at, each.limit) for each in adapter._disciplines(port)]
+            for port in PORTS
+        ]
+
+
+@pytest.mark.parametrize("wanted", [{"limit_bytes": 50_001}, {"limit_packets": 33}])
+def test_conformance(within, wanted):
+    before = queues(within)
+    check_configures(linux(within), PortBuffer(**wanted))
+    assert queues(within) == before
+    check_counts(linux(within), PORTS)
+
+
+def test_a_queue_is_changed_and_its_place_is_not(within):
+    with linux(within) as adapter:
+        assert adapter.plan(PortBuffer(limit_bytes=9000)) == [
+            "tc qdisc change dev a parent 1:1 handle 10: bfifo limit 9000",
+            "tc qdisc replace dev b root bfifo limit 9000",
+        ]
+        adapter.apply(PortBuffer(limit_bytes=9000))
+        assert adapter.applied() == {port: PortBuffer(limit_bytes=9000) for port in PORTS}
+    (bucket, fifo), [root] = queues(within)
+    assert bucket[:3] == ("tbf", "1:", "root")
+    assert fifo == ("bfifo", "10:", "parent 1:1", 9000)
+    assert root[0] == "bfifo"
+
+
+SEND = """
+import contextlib, socket
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(("a", 0))
+for _ in range(90):
+    with contextlib.suppress(OSError):  # where there is no room
+        out.send(bytes(12) + b"\\x12\\x34" + bytes(1000))
+"""
+
+
+def test_packets_that_a_queue_refuses_are_counted(within):
+    lines = ["link set dev a up", "link set dev b up"]
+    within.run(("ip", "-batch", "-"), lines)
+    with linux(within) as adapter:
+        adapter.apply(PortBuffer(limit_bytes=20_000))
+        before = adapter.read()["a"]
+        within.run(("python3", "-"), [SEND])
+        after = adapter.read()["a"]
+    # The bucket of 3100 B lets 3 of 1014 B go at once, and 19 wait; more may go meanwhile.
+    assert 90 - 3 - 19 - 40 <= after.dropped - before.dropped <= 90 - 3 - 19
+
+
+def test_both_limits_at_once_are_refused(within):
+    with linux(within) as adapter:
+        both = PortBuffer(limit_bytes=9000, limit_packets=3)
+        assert "leave one out" in check_refuses(lambda: adapter.apply(both))
+        assert "leave one out" in check_refuses(lambda: adapter.plan(both))
+
+
+def test_a_port_that_is_not_there_and_one_without_a_fifo(within):
+    assert "swp9" in check_refuses(lambda: linux(within, ("swp9",)).__enter__())
+    with linux(within, ("lo",)) as adapter:
+        assert "expected one" in check_refuses(lambda: adapter.save())
+
+
+def stand_in(folder, text, timeout="60 s"):
+    program = folder / "far"
+    program.write_text("#!/bin/sh\n" + text)
+    program.chmod(stat.S_IRWXU)
+    return Linux(ToolOptions(through=(str(program),), timeout=timeout), ("a",))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("echo nonsense", "what is not its JSON"),
+        ("echo '{}'", "what is not its JSON"),
+        ("echo '[5]'", "what is not its JSON"),
+        ('echo \'[{"kind": "bfifo; rm -rf"}]\'', "what is not its JSON"),
+        ("head -c 300 /dev/urandom", "what is not its JSON"),
+        ("exec head -c 20000000 /dev/zero", "more than 16 MiB"),
+        ("echo 'Permission denied' >&2; exit 255", "Permission denied"),
+        ("kill -9 $$", "no reason given"),
+    ],
+)
+def test_what_answers_something_else_is_refused(tmp_path, text, sentence):
+    assert sentence in check_refuses(lambda: stand_in(tmp_path, text).__enter__())
+
+
+def test_what_does_not_end_is_not_waited_for(tmp_path):
+    endless = stand_in(tmp_path, "exec sleep 60", timeout="0.5 s")
+    assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
+
+
+def test_output_is_bounded_while_it_is_read(tmp_path):
+    # Endless output: memory is bounded, and the timeout does not have to pass.
+    endless = stand_in(tmp_path, "exec yes", timeout="60 s")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "prints more than 16 MiB" in check_refuses(endless.__enter__)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000, "KiB"
+
+
+CHILDREN = {
+    "child": "sleep {s} & wait",
+    "grandchild": "(sh -c 'sleep {s} & wait') & wait",
+    "group of its own": "set -m; sleep {s} & wait",
+    "session of its own": "setsid -w sleep {s}",
+    "daemon": "(setsid sleep {s} &); sleep {s}",
+    "keeps pipes": "sleep {s} & exec sleep {s}",
+}
+
+
+def sleeping(seconds):
+    """Whether a process sleeps so long."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return f"sleep\0{seconds}\0".encode() in found
+
+
+@pytest.mark.parametrize("text", CHILDREN.values(), ids=CHILDREN)
+def test_what_a_program_has_started_ends_with_its_time(tmp_path, text):
+    seconds = f"99{os.getpid()}{len(text)}"
+    endless = stand_in(tmp_path, text.format(s=seconds), timeout="0.5 s")
+    assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
+    assert not sleeping(seconds)
+
+
+def test_a_program_has_ended_although_its_child_keeps_its_pipes(tmp_path):
+    seconds = f"98{os.getpid()}"
+    left = stand_in(tmp_path, f"sleep {seconds} & echo '[]'", timeout="60 s")
+    with left:
+        pass
+    assert not sleeping(seconds)
+
+
+def test_two_ways_to_a_machine_are_one_identity(within):
+    def identity(*through):
+        with Linux(ToolOptions(through=through), ()) as adapter:
+            return adapter.identity()
+
+    assert identity() == identity("env") == identity("env", "A=b")
+    here = identity(*within.enter)
+    assert here == identity("env", *within.enter)
+    assert here != identity(), "the same kernel, and other ports"
+
+
+@pytest.mark.parametrize("text", ["echo; cat", "echo '../../etc'", "exec cat /dev/null"])
+def test_what_has_no_identity_is_refused(tmp_path, text):
+    assert "exclude each other" in check_refuses(stand_in(tmp_path, text).identity)
+
+
+def test_a_program_that_is_not_there():
+    adapter = Linux(ToolOptions(through=("/no/such/program",)), ("a",))
+    assert "/no/such/program" in check_refuses(lambda: adapter.__enter__())
+
+
+@pytest.mark.parametrize("limit", [True, "9000", None])
+def test_a_damaged_configuration_is_not_restored(within, limit):
+    with linux(within) as adapter:
+        saved = adapter.save()
+        saved["a"]["limit"] = limit
+        assert "damaged" in check_refuses(lambda: adapter.restore(json.loads(json.dumps(saved))))

@@ -1,0 +1,238 @@
+"""Laboratories that are made: where this machine allows network namespaces."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daqloom.lab import validity
+from daqloom.lab.balance import settle
+from daqloom.lab.laboratory import Laboratory
+from daqloom.lab.network import lab_network
+from daqloom.measure.run import measure
+from daqloom.results.errors import MeasureError
+from daqloom.results.result import Result
+from daqloom.scenario.schema.models import Scenario
+from support.laboratories import FRAMES, rack
+from support.namespaces import NETWORKS
+
+pytestmark = NETWORKS
+PORT = 5005
+
+
+SEND = f"""
+import socket, sys
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(int(sys.argv[2])):
+    out.sendto(bytes(1472), (sys.argv[1], {PORT}))
+"""
+RECEIVE = f"""
+import select, socket, sys
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+here.bind(("", {PORT}))
+print("ready", flush=True)
+count = 0
+while here in select.select([here, sys.stdin], [], [])[0]:
+    here.recv(2000)
+    count += 1
+print(count, flush=True)
+"""
+"""Counts datagrams until its standard input ends and none is left."""
+
+
+def test_a_full_port_drops_and_every_packet_is_accounted_for() -> None:
+    """100 datagrams of full frames come at 40 Mb/s to a port of 20 Mb/s that holds 20: it sends one
+    while two come, so that it drops at most the 100 - 20 - 50 that a machine without pauses drops,
+    and more than none."""
+    network = lab_network(rack(readout__units=1))
+    with Laboratory(network) as lab:
+        sender, receiver = lab.hosts
+        lab.begin()
+        with subprocess.Popen(
+            [*receiver.enter, sys.executable, "-c", RECEIVE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout.readline() == "ready\n"
+            to = network.hosts[1].address
+            subprocess.run([*sender.enter, sys.executable, "-c", SEND, to, "100"], check=True)
+            found = settle(lab)
+            received = int(process.communicate()[0])
+        count = lab.read()
+    port = count.ports["access.0.down"]
+    assert port.sent == received
+    assert port.sent + port.dropped == 100
+    assert 0 < port.dropped <= 32  # two frames are under way or in the bucket at the end
+    assert port.peak_bytes <= FRAMES * 1518
+    assert (found.unaccounted, dict(found.in_hosts)) == (0, {"cable": 0, "socket": 0})
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_a_run_in_a_laboratory_has_the_metrics_of_its_network() -> None:
+    found = measure(rack(event__rate="30 Hz"))
+    assert found.metric("events_built") or 0 > 0
+    assert found.metric("events_wrong") == 0
+    assert found.metric("packets_unaccounted") == 0
+    assert found.metric("buffer_peak_bytes.tor") or 0 > 1518
+    assert 0 < (found.metric("link_utilisation.access.0.down") or 0) < 1
+    built, begun = (found.metric(f"events_accounted.{fate}") for fate in ("built", "begun"))
+    assert built == begun
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_no_more_waits_in_a_port_than_static_windows_let_through() -> None:
+    """The kernel widens a clamped window by a quarter when it has seen packets of an Ethernet."""
+    segments = 16
+    found = measure(
+        rack(
+            network__switch__tor__model="infinite",
+            transport__static_window=f"{1448 * segments} B",
+            event__size="128 kB",
+            event__rate="15 Hz",
+        )
+    )
+    # Two readout units; two frames that the bucket lets go count as well, and what is not data.
+    frames = (found.metric("buffer_peak_bytes.tor") or 0) / 1518
+    assert 1.5 * segments < frames <= 2 * segments + 3
+
+
+def test_a_machine_that_is_too_busy_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = replace(validity.RATES.limits, lateness=-1.0, lateness_unwatched=-1.0)
+    monkeypatch.setattr(validity, "KINDS", (replace(validity.RATES, limits=late),))
+    with pytest.raises(MeasureError, match="not a valid measurement of the network"):
+        measure(rack(measure__duration="2 s"))
+
+
+def test_nothing_is_left_of_a_laboratory_whose_process_is_killed() -> None:
+    program = """
+import sys, time
+from daqloom.lab.laboratory import Laboratory
+from daqloom.lab.network import lab_network
+from daqloom.topology.system.scenarios import load
+with Laboratory(lab_network(load("lab-rack", {"readout.units": 2, "builders.units": 1}))) as lab:
+    print(lab.switches.holder, *(host.holder for host in lab.hosts), flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        holders = [int(number) for number in process.stdout.readline().split()]
+        assert len(holders) == 4
+        assert all(Path(f"/proc/{holder}").exists() for holder in holders)
+        process.send_signal(signal.SIGKILL)
+    deadline_s = time.monotonic() + 60
+    while any(is_alive(holder) for holder in holders):
+        assert time.monotonic() < deadline_s
+        os.sched_yield()
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # nobody may wait for it here
+
+
+def test_what_is_here_already_is_not_touched() -> None:
+    before = sorted(name for _, name in socket.if_nameindex())
+    with Laboratory(lab_network(rack())):
+        assert sorted(name for _, name in socket.if_nameindex()) == before
+    assert sorted(name for _, name in socket.if_nameindex()) == before
+
+
+SOFTWARE = {
+    "network__switch__tor__model": "software",
+    "network__switch__tor__pace": "19 Mb/s",
+    "event__rate": "20 Hz",
+}
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_a_software_switch_drops_nothing_where_its_rings_hold_the_event() -> None:
+    pytest.importorskip("daqloom._switch")
+    found = measured_by_software(rack(**SOFTWARE, network__switch__tor__queue_packets=500))
+    assert (found.metric("packets_dropped"), found.metric("packets_unaccounted")) == (0, 0)
+    assert (found.metric("buffer_peak_bytes.tor") or 0) > 10_000
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_what_short_rings_of_a_software_switch_drop_is_accounted_for() -> None:
+    pytest.importorskip("daqloom._switch")
+    found = measured_by_software(rack(**SOFTWARE, network__switch__tor__queue_packets=4))
+    assert (found.metric("packets_dropped") or 0) > 0
+    assert found.metric("packets_unaccounted") == 0
+    assert found.metric("events_wrong") == 0
+
+
+def measured_by_software(scenario: Scenario) -> Result:
+    """The result; skips where this machine lacks what a software switch needs."""
+    try:
+        return measure(scenario)
+    except MeasureError as error:
+        lacks = ("does not start", "require the program", "missed")  # DPDK, ethtool, a core
+        if any(words in str(error) for words in lacks):
+            pytest.skip(str(error))
+        raise
+
+
+@pytest.mark.usefixtures("any_machine")
+def test_a_memory_of_all_ports_has_its_dynamic_threshold_in_a_laboratory() -> None:
+    pytest.importorskip("daqloom._switch")
+    alpha, cells, cell_bytes, metadata_bytes, frame_bytes = 1.0, 109, 256, 64, 1514
+    memory = {"model": "shared-memory", "buffer": f"{cells * cell_bytes} B", "alpha": alpha}
+    keys = {f"network__switch__tor__{key}": value for key, value in memory.items()}
+    found = measured_by_software(rack(**keys))
+    # A frame is admitted while the port has less than alpha times the free part of the memory.
+    each = -(-(frame_bytes + metadata_bytes) // cell_bytes)
+    below = max(held for held in range(cells) if held < alpha * (cells - held))
+    peak = found.metric("buffer_peak_bytes.tor") or 0
+    assert (below // each - 1) * frame_bytes <= peak <= (below + each) * cell_bytes
+    assert (found.metric("packets_dropped") or 0) > 0
+    assert found.metric("packets_unaccounted") == 0
+    assert found.metric("events_wrong") == 0
+
+
+def test_an_ordinary_user_may_have_a_laboratory() -> None:
+    """Where the kernel allows user namespaces, and this process is root and can become somebody
+    else."""
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user, and all of this module has shown it")
+    program = """
+from daqloom.lab.balance import settle
+from daqloom.lab.laboratory import Laboratory
+from daqloom.lab.network import lab_network
+from daqloom.topology.system.scenarios import load
+import subprocess
+network = lab_network(load("lab-pair"))
+with Laboratory(network) as lab:
+    ping = [*lab.hosts[0].enter, "ping", "-c", "1", "-W", "20", network.hosts[1].address]
+    subprocess.run(ping, check=True, stdout=subprocess.DEVNULL)
+    print(settle(lab).unaccounted)
+"""
+    import daqloom
+
+    packages = [str(Path(daqloom.__file__).parent.parent), sysconfig.get_path("purelib")]
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    env = {
+        "PYTHONPATH": os.pathsep.join(packages),
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+    }
+    done = subprocess.run(
+        [*nobody, "/usr/bin/python3", "-c", program], env=env, capture_output=True, text=True
+    )
+    if done.returncode and "MeasureError" not in done.stderr:
+        pytest.skip(f"nobody can run daqloom here: {done.stderr.strip()[-200:]}")
+    if "does not allow network namespaces" in done.stderr:
+        pytest.skip("this machine gives ordinary users no namespaces")
+    assert done.stdout == "0\n", done.stderr

@@ -1,0 +1,208 @@
+"""Ways to start units: children, ssh, srun; with stand-ins for programs, and with a real sshd."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daqloom.control.unit_program import rank, read_token
+from daqloom.machine.launch import Local, Slurm, Ssh
+from daqloom.measure.configure import pin, share
+from daqloom.measure.run import launcher_of
+from daqloom.results.errors import MeasureError
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.measure import Measure
+from support.measure.controlled_runs import FAKE, gone, pid, running, started
+from support.small_fabrics import small
+
+SSHD = Path("/usr/sbin/sshd")
+
+SSH = """#!/bin/sh
+echo "$@" >>{log}
+while [ "$1" != "--" ]; do shift; done
+shift 2
+exec sh -c "$*"
+"""
+SRUN = """#!/bin/sh
+echo "$@" >>{log}
+read token
+for given in "$@"; do
+    case $given in --ntasks=*) tasks=${{given#--ntasks=}} ;; esac
+done
+while case $1 in --*) true ;; *) false ;; esac do shift; done
+for task in $(seq 0 $((tasks - 1))); do
+    echo $token | SLURM_PROCID=$task SLURM_NTASKS=$tasks "$@" &
+done
+wait
+"""
+
+
+def stand_in(folder: Path, name: str, text: str, monkeypatch) -> Path:
+    """A program that comes first on PATH and writes down its arguments."""
+    log, program = folder / f"{name}.log", folder / name
+    program.write_text(text.format(log=log))
+    program.chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return log
+
+
+@pytest.mark.process
+async def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
+    log = stand_in(tmp_path, "ssh", SSH, monkeypatch)
+    async with started(tmp_path, Ssh(("red", "green"), FAKE)) as control:
+        token, units = control.token.hex(), [pid(control, unit) for unit in range(3)]
+        os.kill(pid(control, 2), 9)
+        await running(control, {0, 1})
+        await running(control, {0, 1, 2})
+    await gone(*units)
+    lines = log.read_text().splitlines()
+    assert token not in log.read_text()
+    placed = sorted((line.split(" -- ")[1].split()[0], "--unit 1" in line) for line in lines)
+    assert placed == [("green", True), ("red", False), ("red", False), ("red", False)]
+
+
+TABLE = [
+    {"unit": 0, "role": "builder", "host": "H01-01"},
+    {"unit": 2, "role": "readout", "host": 0},
+    {"unit": 1, "host": "H00-01"},
+]
+
+
+def by_table(*hosts: str):
+    return small(
+        hosts__placement="table",
+        hosts__units=TABLE,
+        measure__launch="ssh",
+        measure__hosts=list(hosts),
+    )
+
+
+@pytest.mark.process
+async def test_ssh_starts_each_unit_on_the_host_that_a_table_gives_it(tmp_path, monkeypatch):
+    log = stand_in(tmp_path, "ssh", SSH, monkeypatch)
+    launcher = launcher_of(by_table("H00-00", "daq@H00-01", "H01-00", "H01-01"))
+    launcher = replace(launcher, command=FAKE)
+    async with started(tmp_path, launcher):
+        pass
+    lines = [line.split(" -- ")[1].split() for line in log.read_text().splitlines()]
+    placed = {int(words[words.index("--unit") + 1]): words[0] for words in lines}
+    assert placed == {0: "H01-01", 1: "daq@H00-01", 2: "H00-00"}
+    assert launcher.beside(1, ("true",))[-2] == "daq@H00-01"
+
+
+def test_a_host_of_a_table_has_to_be_among_those_of_the_launch():
+    with pytest.raises(ScenarioError, match=r"unit 1 is on H00-01, which is not among"):
+        launcher_of(by_table("H00-00", "H01-01"))
+
+
+@pytest.mark.process
+async def test_srun_gives_units_their_numbers_and_starts_a_lost_one_alone(tmp_path, monkeypatch):
+    log = stand_in(tmp_path, "srun", SRUN, monkeypatch)
+    async with started(tmp_path, Slurm(FAKE)) as control:
+        token, victim = control.token.hex(), pid(control, 1)
+        os.kill(victim, 9)
+        await running(control, {0, 2})
+        await running(control, {0, 1, 2})
+        assert pid(control, 1) != victim
+    first, second = log.read_text().splitlines()
+    assert "--ntasks=3" in first
+    assert "--unit" not in first
+    assert "--ntasks=1" in second
+    assert "--unit 1" in second
+    assert token not in log.read_text()
+
+
+@pytest.mark.process
+async def test_units_run_by_a_real_ssh(tmp_path):
+    if not SSHD.exists() or not shutil.which("ssh"):
+        pytest.skip("no sshd on this machine")
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # what the start of Debian's sshd makes
+    for name in ("host", "user"):
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True
+        )
+    config = tmp_path / "sshd_config"
+    config.write_text(
+        f"HostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/user.pub\nStrictModes no\n"
+        "UsePAM no\nPermitRootLogin yes\nPidFile none\n"
+    )
+    program = (
+        *("ssh", "-F", "none", "-i", str(tmp_path / "user"), "-o", "BatchMode=yes"),
+        *("-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={tmp_path}/known"),
+        *("-o", f"ProxyCommand={SSHD} -i -f {config}"),  # no port at all
+    )
+    if subprocess.run([*program, "--", "here", "true"], capture_output=True).returncode:
+        pytest.skip("sshd does not run as this user")
+    command = ("env", f"PYTHONPATH={os.pathsep.join(sys.path)}", *FAKE)
+    launcher = Ssh(("here",), command, program=program)
+    async with started(tmp_path, launcher, units=2) as control:
+        units = [pid(control, unit) for unit in range(2)]
+        control.processes.kill(0)  # the ssh on this side
+        await running(control, {1})
+        await gone(units[0])  # and the unit on the other
+        await running(control, {0, 1})
+    await gone(*units)
+
+
+def test_units_of_slurm_that_are_not_all_get_their_numbers_from_us():
+    several = Slurm(("unit",)).tasks([1, 3], "h:1")
+    assert [task.units for task in several] == [(1,), (3,)]
+    assert [task.command[-1] for task in several] == ["1", "3"]
+    [task] = Slurm(("unit",)).tasks([5], "h:1")
+    assert task.command[-4:] == ("--control", "h:1", "--unit", "5")
+    assert [task.units for task in Local(("unit",)).tasks([3, 4], "h:1")] == [(3,), (4,)]
+
+
+@pytest.mark.parametrize(("given", "number"), [({}, None), ({"SLURM_PROCID": "7"}, 7)])
+def test_a_rank_is_a_number(given, number):
+    assert rank(given) == number
+
+
+@pytest.mark.parametrize("text", ["", "-1", "8192", "1e3", "٣", "x"])
+def test_other_ranks_are_refused(text):
+    with pytest.raises(MeasureError, match="is not the number of a unit"):
+        rank({"SLURM_PROCID": text})
+
+
+def test_a_token_comes_from_a_file_or_the_environment(tmp_path):
+    token = bytes(range(16))
+    file = tmp_path / "token"
+    file.write_text(token.hex() + "\n")
+    assert read_token({}, file) == token
+    assert read_token({"DAQLOOM_TOKEN": token.hex()}, None) == token
+    for wrong in ("xyz", token.hex()[:-2], token.hex() * 50):
+        with pytest.raises(MeasureError, match="is not 32 hexadecimal digits"):
+            read_token({"DAQLOOM_TOKEN": wrong}, None)
+    with pytest.raises(MeasureError, match="cannot be read: no such file"):
+        read_token({}, tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("cores", "sharers", "expected"),
+    [
+        ([0, 1], 2, [[0], [1]]),
+        ([0, 1, 2, 3, 4], 2, [[0, 1], [2, 3]]),
+        ([4, 6], 3, [[4], [6], [4]]),
+        ([7], 1, [[7]]),
+    ],
+)
+def test_cores_are_shared_out(cores, sharers, expected):
+    assert [share(cores, index, sharers) for index in range(sharers)] == expected
+
+
+def test_units_of_a_host_share_its_cores():
+    before = os.sched_getaffinity(0)
+    first = min(before)
+    try:
+        pin(Measure(cores=str(first)), 1, 4)
+        assert os.sched_getaffinity(0) == {first}
+        with pytest.raises(MeasureError, match=r"unit 0 may not use core 4095"):
+            pin(Measure(cores="4095"), 0, 1)
+    finally:
+        os.sched_setaffinity(0, before)

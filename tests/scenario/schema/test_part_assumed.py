@@ -1,0 +1,189 @@
+"""Which defaults are guesses at a system, and where they are told."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from daqloom.results.result import Result
+from daqloom.scenario import Scenario, presets, to_toml
+from daqloom.scenario.quantities import TIME
+from daqloom.scenario.schema.part import Assumed
+from daqloom.study.methods import methods
+from daqloom.topology.system.scenarios import load, override
+from support.command import printed, record
+
+RACK = """
+[event]
+size = "400 kB"
+rate = "2 kHz"
+arrivals = "deterministic"
+[building]
+protocol = "pull"
+concurrent_events = 8
+request_size = "100 B"
+[readout]
+units = 4
+[builders]
+units = 4
+[network]
+technology = "ethernet"
+[network.links]
+source = { rate = "10 Gb/s", delay = "1 us" }
+uplink = { delay = "1 us" }
+access = { rate = "10 Gb/s", delay = "1 us" }
+"""
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Path:
+    path = tmp_path / "rack.toml"
+    path.write_text(RACK)
+    return path
+
+
+def test_a_number_that_nobody_gave_is_assumed_until_somebody_does(rack: Path) -> None:
+    scenario = load(rack)
+    assert scenario.assumed() == {"network.links.uplink.rate": "800 Gb/s"}
+    assert load(rack, ["network.links.uplink.rate=800 Gb/s"]).assumed() == {}
+    assert override(scenario, ["event.size=1 MB"]).assumed() == scenario.assumed()
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
+    assert load(name).assumed() == {}
+
+
+JITTER = {"hosts.jitter": "4.0"}
+
+
+def switch(level: str, **keys: object) -> dict[str, object]:
+    return {f"network.switch.{level}.{key}": value for key, value in keys.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "assumed"),
+    [
+        ("small-rack", {"event.size_distribution": "gamma"}, {"event.size_spread": "0.2"}),
+        ("small-rack", {"event.size_distribution": "poisson"}, {"event.size_quantum": "10 kB"}),
+        (
+            "small-rack",
+            switch("tor", model="drop-tail"),
+            switch("tor", queue_packets="1000") | JITTER,
+        ),
+        ("small-rack", switch("tor", model="qfx5120-48y"), switch("tor", alpha="1.0") | JITTER),
+        (
+            "small-rack",
+            switch("core", model="shared-memory", alpha=1.0),
+            switch("core", buffer="32 MB", cell_size="256 B", cell_metadata="64 B") | JITTER,
+        ),
+        ("small-rack", {"transport.congestion": "static"}, {"transport.static_window": "64 KiB"}),
+        ("laptop", {"building.change": "window"}, {"building.window": "1 ms"}),
+        ("laptop", {"hosts.memory_rate": "100 Gb/s"}, {"hosts.memory_passes": "2"}),
+        (
+            "laptop",
+            {"building.protocol": "daqpipe"},
+            {"building.mode": "pull", "building.credits": "4", "building.parallel_sends": "4"},
+        ),
+        (
+            "ib-write-lat",
+            {"flows.b.source": 0, "flows.b.destination": 1},
+            {"flows.b.size": "64 KiB", "flows.b.outstanding": "128"},
+        ),
+    ],
+)
+def test_a_choice_brings_the_guesses_that_go_with_it(name, change, assumed) -> None:
+    assert load(name, change).assumed() == assumed
+
+
+def test_a_switch_that_is_named_gives_its_numbers(tmp_path: Path) -> None:
+    fabric = "leaves = 1\nspines = 1\nspine_links = 1\nhosts_per_leaf = 4\n"
+    path = tmp_path / "fabric.toml"
+    path.write_text(f'[network]\ntechnology = "infiniband"\n{fabric}')
+    starts = ("network.switch.", "network.links.")
+    of_fabric = {k: v for k, v in load(path).assumed().items() if k.startswith(starts)}
+    assert of_fabric == {
+        "network.switch.radix": "40",
+        "network.links.rate": "200 Gb/s",
+        "network.links.delay": "170 ns",
+        "network.switch.latency": "130 ns",
+        "network.switch.buffer": "64 KiB",
+        "network.switch.crossbar_speedup": "2",
+    }
+    named = load(path, ["network.switch.model=sb7700"]).assumed()
+    assert of_fabric.keys() & named.keys() == {
+        "network.links.delay",
+        "network.switch.crossbar_speedup",
+    }
+
+
+def test_every_result_says_what_was_assumed(rack: Path) -> None:
+    brief = {"run.duration": "5 ms", "run.warmup": "1 ms"}
+    for result in (methods.analyse(load(rack)), methods.simulate(load(rack, brief))):
+        assert result.assumed == {"network.links.uplink.rate": "800 Gb/s"}
+        assert Result.from_json(result.to_json()).assumed == result.assumed
+    assert "assumed" not in methods.analyse(load("small-rack")).to_dict()
+
+
+def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
+    shown = printed("show", rack)
+    assert shown.startswith(
+        "# Assumed, as the scenario does not give:\n#   network.links.uplink.rate = 800 Gb/s\n"
+    )
+    assert shown.endswith(to_toml(load(rack)))
+    assert tomllib.loads(shown)["network"]["links"]["uplink"]["rate"] == "800 Gb/s"
+    assert "\nassumed: network.links.uplink.rate = 800 Gb/s\n" in printed("analyse", rack)
+    assert record("analyse", rack)["assumed"] == {"network.links.uplink.rate": "800 Gb/s"}
+    assert "ssumed" not in printed("show", "small-rack")
+
+
+NEUTRAL = {
+    # One is no multiplication.
+    "network.links.uplink.count", "network.switch.core.cost", "network.switch.tor.cost",
+    "network.switch.leaf.cost", "network.switch.spine.cost",
+    "building.meps_per_phase",
+    "building.phases_per_barrier", "building.phases_under_way", "network.core_links",
+    "network.lanes.count",
+    # One at a time is what pacing by builder units means.
+    "building.writers",
+    # Ethernet's, InfiniBand's.
+    "network.mtu", "transport.mtu", "network.switch.credit_update_size", "network.lanes.high_limit",
+    "transport.retry_count", "transport.retry_spread",
+    # Linux's.
+    "transport.initial_window", "transport.receive_window", "transport.rto_min",
+    "transport.rto_max", "transport.delayed_ack", "transport.ack_every", "transport.dctcp_g",
+    # In effect without limit.
+    "readout.buffer", "builders.buffer",
+    # Of the live event builder's own messages.
+    "building.control_size",
+    # As good as any other.
+    "faults.seed",
+}  # fmt: skip
+
+
+def unmarked_numbers(model: type[BaseModel], path: str = "") -> Iterator[str]:
+    for key, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            if key not in ("run", "measure"):  # of a run, not of a system
+                yield from unmarked_numbers(kind, f"{path}{key}.")
+        elif isinstance(field.default, int | float) and not isinstance(field.default, bool):
+            marked = any(isinstance(item, Assumed) for item in field.metadata)
+            if field.default and not marked:
+                yield path + key
+
+
+def test_every_other_number_that_is_not_zero_is_neutral_for_a_reason() -> None:
+    assert set(unmarked_numbers(Scenario)) == NEUTRAL
+
+
+def test_the_length_of_a_run_that_no_key_gives_is_named_as_derived(rack: Path) -> None:
+    head, *lines = printed("show", rack).partition("\n\n")[0].splitlines()[2:]
+    assert head.startswith("# From the other keys, for so many events of each builder")
+    run = load(rack).run
+    assert lines == [
+        f"#   run.duration = {TIME.format(run.duration)}",
+        f"#   run.warmup = {TIME.format(run.warmup)}",
+    ]

@@ -1,0 +1,102 @@
+"""Units that are placed one by one."""
+
+from pathlib import Path
+
+import pytest
+
+from daqloom.measure.configure import places
+from daqloom.measure.run import plan_of
+from daqloom.scenario import Scenario, ScenarioError, to_toml
+from daqloom.study.methods import methods
+from daqloom.topology.schedule.slots import DUMMY
+from daqloom.topology.system.system import fabric_system
+from support.small_fabrics import from_text, metrics, small
+
+MIXED = [
+    {"unit": 0, "role": "builder", "host": "H01-01"},
+    {"unit": 2, "role": "readout", "host": 0},
+    {"unit": 1, "host": "H00-01"},
+]
+
+
+def placed(units: object, **changes: object) -> Scenario:
+    return small(hosts__placement="table", hosts__units=units, **changes)
+
+
+def test_a_table_says_which_unit_is_where(tmp_path: Path) -> None:
+    scenario = placed(MIXED)
+    system = fabric_system(scenario)
+    assert system.hosts == [3, 1, 0]  # of H00-00, H00-01, H01-00, H01-01, in the order of units
+    # Unit 2, the first that reads out alone, shares the slot of unit 0, the first that only builds.
+    assert system.readouts.tolist() == [0, 1]
+    assert system.builders.tolist() == [3, 1]
+    assert not scenario.folded
+    assert from_text(tmp_path, to_toml(scenario)).hash() == scenario.hash()
+    assert places(scenario).readouts == [2, 1]
+    assert places(scenario).builders == [0, 1]
+
+
+def test_a_table_of_folded_units_in_the_order_of_ports_is_the_rule() -> None:
+    rule = small()
+    table = placed([{"unit": unit, "host": unit} for unit in range(4)])
+    for scenario in (rule, table):
+        assert fabric_system(scenario).slots.tolist() == [0, 1, 2, 3]
+    assert methods.simulate(rule, seed=1).metrics == methods.simulate(table, seed=1).metrics
+    assert methods.analyse(rule).metrics == methods.analyse(table).metrics
+
+
+@pytest.mark.parametrize("protocol", ["shift", "daqpipe"])
+def test_a_table_by_turns_is_unfolded(protocol: str) -> None:
+    roles = ["readout", "builder"]
+    entries = [{"unit": unit, "role": roles[unit % 2], "host": unit} for unit in range(4)]
+    changes = {"building__protocol": protocol, "building__dummies": "none"}
+    if protocol == "daqpipe":
+        del changes["building__dummies"]
+    rule = small(builders__folded=False, readout__units=2, **changes)
+    table = placed(entries, **changes)
+    assert methods.simulate(rule, seed=1).metrics == methods.simulate(table, seed=1).metrics
+    if protocol == "daqpipe":
+        assert methods.analyse(rule).metrics == methods.analyse(table).metrics
+
+
+def test_more_readout_than_builder_units_build_every_event() -> None:
+    units = [{"unit": unit, "role": "readout", "host": unit} for unit in range(3)]
+    units.append({"unit": 3, "role": "builder", "host": 3})
+    scenario = placed(units)
+    system = fabric_system(scenario)
+    assert system.builders.tolist() == [3, DUMMY, DUMMY]
+    found = metrics(methods.simulate(scenario, seed=1))
+    # Three fragments of each event go over the one link of the builder unit.
+    packets_s = 100 * (4096 + 26) * 8 / 200e9
+    assert found["written_event_rate_hz"] < 4096 / (3 * packets_s)
+    assert found["events_built"] > 0
+    rules = plan_of(placed(units, measure__minimum=2)).rules
+    assert rules.is_viable({0, 3})
+    assert not rules.is_viable({0, 1, 2})  # nobody builds
+
+
+@pytest.mark.parametrize(
+    ("units", "expected"),
+    [
+        ([], "requires hosts.units"),
+        ([{"unit": 1, "host": 0}], "has no unit 0"),
+        ([{"unit": 0, "host": 0}, {"unit": 0, "host": 1}], "has no unit 1, or one twice"),
+        ([{"unit": 0, "host": 0}, {"unit": 1, "host": 0}], "has units 0 and 1 on 0"),
+        ([{"unit": 0, "host": 0}, {"unit": 1, "host": "H00-00"}], "units 0 and 1 on H00-00"),
+        ([{"unit": 0, "host": 0, "role": "readout"}], "has no builder unit"),
+        ([{"unit": 0, "host": 0, "role": "builder"}], "has no readout unit"),
+        ([{"unit": 0, "host": 4}], "the network has 4 hosts; expected 0 to 3"),
+        ([{"unit": 0, "host": "H00-O0"}], 'did you mean "H00'),
+        ([{"unit": 0, "host": "H00-00", "adapter": "mlx5_0"}], 'did you mean "H00-00'),
+        ([{"unit": 0, "host": "H00-00", "role": "judge"}], "role"),
+    ],
+)
+def test_a_table_that_says_nothing_possible_is_refused(units: object, expected: str) -> None:
+    with pytest.raises(ScenarioError, match=expected):
+        fabric_system(placed(units))
+
+
+def test_keys_that_the_table_replaces_are_refused(tmp_path: Path) -> None:
+    text = to_toml(placed([{"unit": 0, "host": 0}]))
+    with pytest.raises(ScenarioError, match=r"readout.units means nothing with hosts.placement"):
+        from_text(tmp_path, text.replace("[readout]", "[readout]\nunits = 4"))
