@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import find_spec
 
 import pytest
 
@@ -450,3 +451,56 @@ def test_checker_finds_a_circle(back):
     texts = {"control/node.py": "from daqloom.control.unit import Unit", "control/unit.py": back}
     assert set(circles(texts)) == {"daqloom.control.node", "daqloom.control.unit"}
     assert circles(texts | {"control/unit.py": "import numpy"}) == []
+
+
+def deferred(path: str, text: str) -> Iterator[tuple[str, bool]]:
+    """The modules that a file imports in a block `with lazy.imports()`, each with whether it can
+    wait there: names of other kinds cannot."""
+    for block in ast.walk(ast.parse(text)):
+        if isinstance(block, ast.With) and ast.unparse(block.items[0]) == "lazy.imports()":
+            for node in block.body:
+                if isinstance(node, ast.ImportFrom):
+                    for alias in node.names:
+                        name = f"{node.module}.{alias.name}"
+                        yield name, find_spec(name) is not None
+                elif isinstance(node, ast.Import):
+                    yield from ((a.name, "." not in a.name) for a in node.names)
+                else:
+                    yield f"{path}:{node.lineno}", False
+
+
+def imported_in_functions(text: str) -> list[int]:
+    """The lines of imports in functions, but for those whose failure the function handles."""
+    tree = ast.parse(text)
+    handled = {n for node in ast.walk(tree) if isinstance(node, ast.Try) for n in node.body}
+    return [
+        node.lineno
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom) and node not in handled
+    ]
+
+
+LAZY = ("cli/",)
+
+
+def test_imports_that_wait_stand_in_one_block_at_the_top() -> None:
+    texts = {path: text for path, text in python_texts().items() if path.startswith(LAZY)}
+    found = [name for path, text in texts.items() for name in deferred(path, text)]
+    assert len(found) > 100
+    assert not [name for name, can_wait in found if not can_wait]
+    assert not {
+        path: lines for path, text in texts.items() if (lines := imported_in_functions(text))
+    }
+
+
+def test_checker_reports_what_cannot_wait_or_stands_in_a_function() -> None:
+    text = "with lazy.imports():\n    from xml.dom import minidom, Node\n    import xml.dom\n"
+    assert list(deferred("x.py", text)) == [
+        ("xml.dom.minidom", True),
+        ("xml.dom.Node", False),
+        ("xml.dom", False),
+    ]
+    handled = "    try:\n        import b\n    except ImportError:\n        b = None\n"
+    assert imported_in_functions(f"import c\ndef f():\n    import a\n{handled}") == [3]

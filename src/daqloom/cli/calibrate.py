@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from daqloom.base import lazy
 from daqloom.base.output import write_text
 from daqloom.cli.console.terminal import check_writable, note, print_json
 from daqloom.cli.options import Json, Quiet, option
 from daqloom.results.metrics import with_unit
+
+with lazy.imports():
+    from daqloom.machine import calibrate as machine_calibrate
+
 
 MICRO = 1e6
 
@@ -54,13 +59,11 @@ def calibrate(
       daqloom calibrate --units 13 --latencies latencies.txt
       daqloom calibrate --transport shm --json
     """
-    from daqloom.machine.calibrate import calibrate as measured
-
     if latencies:
         check_writable(latencies, "--latencies")
     if not quiet:
         note("messages travel to and fro, for some seconds")
-    found = measured(transport, congestion, units=units)
+    found = machine_calibrate.calibrate(transport, congestion, units=units)
     if latencies:
         lines = (f"{MICRO * each:.3f}\n" for each in found.latencies_s)
         write_text(latencies, "".join(lines))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from daqloom import load
+from daqloom.base import lazy
 from daqloom.cli.console.columns import print_table
 from daqloom.cli.console.terminal import (
     assumed,
@@ -29,10 +30,17 @@ from daqloom.results.metrics import Parts
 from daqloom.results.result import SCHEMA
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from daqloom.study.methods.all_methods import Beside
-    from daqloom.study.methods.compare import Comparison
-    from daqloom.system import System
+with lazy.imports():
+    from rich import console as rich_console
+
+    from daqloom import system as daqloom_system
+    from daqloom.analyse import resonance
+    from daqloom.report.system import methods_figure, methods_table, result_figure
+    from daqloom.scenario import quantities
+    from daqloom.scenario.schema import parts
+    from daqloom.study.methods import all_methods
+    from daqloom.study.methods import compare as methods_compare
+
 
 FIGURES = (".png", ".pdf", ".svg")
 BESIDE_FIGURES = (*FIGURES, ".html")
@@ -84,17 +92,15 @@ def compare(
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
       daqloom compare laptop-pull --methods "simulate, measure"
     """
-    from daqloom.scenario.schema.parts import parts_of
-
     system = _system(scenario, set_ or (), duration)
-    is_incast = Parts.INCAST in parts_of(system.scenario)
+    is_incast = Parts.INCAST in parts.parts_of(system.scenario)
     if is_incast and methods is None and not system.scenario.measure.has_lab:
         _rack(system, duration or DURATION, seed, figure or [], quiet=quiet, json=json)
     else:
         _fabric(system, duration, methods, seed, figure or [], quiet=quiet, json=json)
 
 
-def _system(scenario: str, set_: Sequence[str], duration: str | None) -> System:
+def _system(scenario: str, set_: Sequence[str], duration: str | None) -> daqloom_system.System:
     """The system to compare. Elsewhere than in a rack, --duration may allow what --set sets."""
     try:
         return load(scenario, set_)
@@ -103,7 +109,7 @@ def _system(scenario: str, set_: Sequence[str], duration: str | None) -> System:
 
 
 def _fabric(
-    system: System,
+    system: daqloom_system.System,
     duration: str | None,
     methods: str | None,
     seed: int | None,
@@ -113,10 +119,12 @@ def _fabric(
     json: bool,
 ) -> None:
     check_figures(drawn, BESIDE_FIGURES)
-    from daqloom.study.methods.all_methods import METHODS, chosen_methods, usual_methods
-
     system = with_options(system, {"run.seed": seed, "measure.duration": duration})
-    chosen = usual_methods(system.scenario) if methods is None else chosen_methods(methods)
+    chosen = (
+        all_methods.usual_methods(system.scenario)
+        if methods is None
+        else all_methods.chosen_methods(methods)
+    )
     with progress(f"simulating {system.name}", quiet=quiet) as simulating:  # noqa: SIM117
         with progress(f"measuring {system.name}", quiet=quiet) as measuring:
             found = system.beside(
@@ -127,13 +135,11 @@ def _fabric(
         print_json(record | ({"failure": str(found.failure)} if found.failure else {}))
     else:
         _tell_beside(found)
-        if methods is None and len(chosen) < len(METHODS):
-            left = ", ".join(sorted(set(METHODS) - set(chosen)))
+        if methods is None and len(chosen) < len(all_methods.METHODS):
+            left = ", ".join(sorted(set(all_methods.METHODS) - set(chosen)))
             print(f"Left out: {left}; --methods selects the methods to run.")
     for figure in drawn:
-        from daqloom.report.system import methods_figure as beside_figure
-
-        beside_figure.write(figure, found)
+        methods_figure.write(figure, found)
         if not json:
             print(f"\n{figure}  the methods side by side")
     if found.failure:
@@ -141,15 +147,11 @@ def _fabric(
     end_if_failed(*found.results)
 
 
-def _tell_beside(found: Beside) -> None:
-    from rich.console import Console
-
-    from daqloom.report.system import methods_table as beside_table
-
-    console = Console(highlight=False)
-    console.print(beside_table.title(found), style="bold", markup=False)
-    print_table(beside_table.head(found), beside_table.rows(found))
-    for sentence in beside_table.verdict(found):
+def _tell_beside(found: all_methods.Beside) -> None:
+    console = rich_console.Console(highlight=False)
+    console.print(methods_table.title(found), style="bold", markup=False)
+    print_table(methods_table.head(found), methods_table.rows(found))
+    for sentence in methods_table.verdict(found):
         console.print(sentence, markup=False)
     for result in found.results:
         for warning in result.warnings:
@@ -159,7 +161,7 @@ def _tell_beside(found: Beside) -> None:
 
 
 def _rack(
-    system: System,
+    system: daqloom_system.System,
     duration: str,
     seed: int | None,
     drawn: Sequence[Path],
@@ -167,12 +169,9 @@ def _rack(
     quiet: bool,
     json: bool,
 ) -> None:
-    from daqloom.analyse.resonance import resonating
-    from daqloom.scenario.quantities import TIME
-
     check_figures(drawn, FIGURES)
     try:
-        duration_s = float(TIME.parse(duration))
+        duration_s = float(quantities.TIME.parse(duration))
     except ValueError as error:
         raise ScenarioError(f'--duration = "{duration}" {error}') from None
     chosen = system.scenario.run.seed if seed is None else seed
@@ -182,20 +181,18 @@ def _rack(
         print_json(_record(found, system, duration_s))
     else:
         _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
-        for sentence in resonating(system.scenario, found.simulated):
+        for sentence in resonance.resonating(system.scenario, found.simulated):
             print(f"note: {sentence}")
     for figure in drawn:
-        from daqloom.report.system.result_figure import write_comparison
-
         event = (
             f"{system.scenario.event.size / 1e6:g} MB at {system.scenario.event.rate / 1e3:g} kHz"
         )
-        write_comparison(figure, f"{system.name}: {event}", found)
+        result_figure.write_comparison(figure, f"{system.name}: {event}", found)
 
 
-def _record(found: Comparison, system: System, duration_s: float) -> dict[str, Any]:
-    from daqloom.analyse.resonance import resonating
-
+def _record(
+    found: methods_compare.Comparison, system: daqloom_system.System, duration_s: float
+) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "scenario": system.name,
@@ -208,7 +205,7 @@ def _record(found: Comparison, system: System, duration_s: float) -> dict[str, A
         "simulated_peak_bytes": found.simulated_peak,
         "arrivals_factor": found.arrivals_factor,
         "network_factor": found.network_factor,
-        "warnings": resonating(system.scenario, found.simulated),
+        "warnings": resonance.resonating(system.scenario, found.simulated),
     }
 
 

@@ -7,40 +7,41 @@ from collections.abc import Iterable
 
 import typer  # whose annotations typer itself reads
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    from daqloom import scenario
+    from daqloom.results import metrics as results_metrics
+    from daqloom.scenario import document
+    from daqloom.scenario import shipped as scenario_shipped
+    from daqloom.topology.system import scenarios as system_scenarios
+
 
 def scenarios(incomplete: str) -> list[str]:
     """Return the names of shipped files that begin so."""
-    from daqloom.scenario.shipped import shipped
-
-    return beginning(incomplete, shipped("scenarios"))
+    return beginning(incomplete, scenario_shipped.shipped("scenarios"))
 
 
 def studies(incomplete: str) -> list[str]:
     """Return the names of shipped files that begin so."""
-    from daqloom.scenario.shipped import shipped
-
-    return beginning(incomplete, shipped("studies"))
+    return beginning(incomplete, scenario_shipped.shipped("studies"))
 
 
 def metrics(incomplete: str) -> list[str]:
     """Return the metrics of a result; names with `*` up to the first `*`."""
-    from daqloom.results.metrics import METRICS
-
-    return beginning(incomplete, (metric.name.partition("*")[0] for metric in METRICS))
+    return beginning(
+        incomplete, (metric.name.partition("*")[0] for metric in results_metrics.METRICS)
+    )
 
 
 def keys(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the keys of the scenario in the command line, up to the `=`."""
-    from daqloom.scenario import ScenarioError, known_keys
-    from daqloom.scenario.document import given
-    from daqloom.topology.system.scenarios import load
-
-    known = known_keys()
+    known = scenario.known_keys()
     # An option without its value ends the parsing: what came before it is left among the arguments.
     if name := ctx.params.get("scenario") or next(iter(ctx.args), None):
         try:
-            known = given(load(name).document())
-        except ScenarioError:
+            known = document.given(system_scenarios.load(name).document())
+        except scenario.ScenarioError:
             return []
     # Of names that people choose, as those of flows, the rest is theirs.
     return beginning(incomplete, (k.partition("*")[0] if "*" in k else f"{k}=" for k in known))

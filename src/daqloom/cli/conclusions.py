@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from daqloom.base import lazy
 from daqloom.cli import options
 from daqloom.cli.console.columns import print_table
 from daqloom.cli.console.store import read_study
@@ -14,11 +15,19 @@ from daqloom.cli.console.terminal import check_figures, fail, print_json, progre
 from daqloom.cli.options import flag, option
 from daqloom.study import StudyError
 
-if TYPE_CHECKING:
-    from xarray import Dataset
+with lazy.imports():
+    import xarray
 
-    from daqloom.report.figure import Figure
-    from daqloom.study.store.store import Damage
+    from daqloom.report import figure as report_figure
+    from daqloom.report import matplotlib_renderer
+    from daqloom.report.study import finding, methods, surface
+    from daqloom.report.study import levels as study_levels
+    from daqloom.study.conclusions import agreement, as_json
+    from daqloom.study.conclusions import fits as conclusions_fits
+    from daqloom.study.conclusions import levels as conclusions_levels
+    from daqloom.study.file import points
+    from daqloom.study.store import store as store_store
+
 
 FIGURES = (".png", ".pdf", ".svg")
 DPI = 200
@@ -68,27 +77,25 @@ def levels(
       daqloom study levels atlas-min-buffer --at event.rate="12 kHz" --period fill --fill "8 h"
     """
     check_figures(figure or (), FIGURES)
-    from daqloom.report.study import levels as study_levels
-    from daqloom.study.conclusions import as_json
-    from daqloom.study.conclusions import levels as of_study
-    from daqloom.study.file.points import axes_of, operating_point
 
-    fill_s = of_study.seconds(fill)
-    periods = [of_study.period(each, fill_s) for each in period or ("hour", "fill", "day")]
+    fill_s = conclusions_levels.seconds(fill)
+    periods = [
+        conclusions_levels.period(each, fill_s) for each in period or ("hour", "fill", "day")
+    ]
     _, dataset, opened = read_study(file, store, quick=quick, course=True)
     chosen = _place(dataset, at)
     with progress("fitting", quiet=quiet) as show:
-        found = of_study.levels(
+        found = conclusions_levels.levels(
             dataset, periods, at={axis: [step] for axis, step in chosen.items()}, progress=show
         )
-    shown = study_levels.nearest(dataset, found, operating_point(dataset) | chosen)
+    shown = study_levels.nearest(dataset, found, points.operating_point(dataset) | chosen)
     if json:
         _print_json(as_json.levels(dataset.attrs["study"], found), opened.damages)
     else:
         if shown is not None:
             print(*study_levels.sentences(dataset, found, shown), sep="\n")
         shown_rows = study_levels.rows(dataset, found)
-        _print_table(study_levels.head(dataset, found), shown_rows, len(axes_of(dataset)))
+        _print_table(study_levels.head(dataset, found), shown_rows, len(points.axes_of(dataset)))
     if shown is None:
         fail("no point has a return level: all are left out", 1)
     if figure:
@@ -137,28 +144,26 @@ def fit(
       daqloom study fit atlas-min-buffer --at event.rate="15 kHz" --at event.size="6 MB" --json
     """
     check_figures(figure or (), FIGURES)
-    from daqloom.report.study import surface as study_surface
-    from daqloom.study.conclusions import as_json
-    from daqloom.study.conclusions.fits import fits
-    from daqloom.study.file.points import operating_point, shown_variable
 
     _, dataset, opened = read_study(file, store, quick=quick)
-    limit = None if below is None else _limit(dataset, shown_variable(dataset, show), below)
-    found = fits(dataset, show, terms=terms, below=limit)
+    limit = None if below is None else _limit(dataset, points.shown_variable(dataset, show), below)
+    found = conclusions_fits.fits(dataset, show, terms=terms, below=limit)
     chosen = _place(dataset, at)
-    place = {a: v for a, v in (operating_point(dataset) | chosen).items() if a in found[0].axes}
+    place = {
+        a: v for a, v in (points.operating_point(dataset) | chosen).items() if a in found[0].axes
+    }
     places = [place] if set(found[0].axes) <= place.keys() else []
     if json:
         _print_json(as_json.fits(dataset.attrs["study"], found, places), opened.damages)
     else:
-        print(*study_surface.sentences(dataset, found, place, limit), sep="\n")
+        print(*surface.sentences(dataset, found, place, limit), sep="\n")
         for each in found:
-            named = f"{study_surface.called(dataset, each)} = "
-            print(named + study_surface.polynomial(dataset, each))
-        print(f"({study_surface.variables(dataset, found[0])})")
-        _print_table(*study_surface.table(dataset, found, places))
+            named = f"{surface.called(dataset, each)} = "
+            print(named + surface.polynomial(dataset, each))
+        print(f"({surface.variables(dataset, found[0])})")
+        _print_table(*surface.table(dataset, found, places))
     if figure:
-        _draw(figure, study_surface.figure(dataset, found, place))
+        _draw(figure, surface.figure(dataset, found, place))
 
 
 def compare(
@@ -191,55 +196,49 @@ def compare(
         --show boundary_shared --below "27 MB"
     """
     check_figures(figure or (), FIGURES)
-    from daqloom.report.study import methods as study_methods
-    from daqloom.study.conclusions import as_json
-    from daqloom.study.conclusions.agreement import agreements
-    from daqloom.study.file.points import at_steps, axes_of, shown_variable
 
     _, dataset, opened = read_study(file, store, quick=quick)
-    dataset = at_steps(dataset, _place(dataset, at))
-    limit = math.inf if below is None else _limit(dataset, shown_variable(dataset, show), below)
-    found = agreements(dataset, show, tolerance=tolerance, below=limit)
+    dataset = points.at_steps(dataset, _place(dataset, at))
+    limit = (
+        math.inf if below is None else _limit(dataset, points.shown_variable(dataset, show), below)
+    )
+    found = agreement.agreements(dataset, show, tolerance=tolerance, below=limit)
     if json:
         _print_json(as_json.agreements(dataset.attrs["study"], found), opened.damages)
     else:
         for each in found:
-            print(*study_methods.sentences(each), sep="\n")
+            print(*methods.sentences(each), sep="\n")
             _print_table(
-                study_methods.head(dataset, each, show),
-                study_methods.rows(dataset, each, show),
-                len(axes_of(dataset)),
+                methods.head(dataset, each, show),
+                methods.rows(dataset, each, show),
+                len(points.axes_of(dataset)),
             )
     if figure:
-        _draw(figure, study_methods.figure(dataset, found[0]))
+        _draw(figure, methods.figure(dataset, found[0]))
 
 
-def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
+def _place(dataset: xarray.Dataset, options_: list[str] | None) -> dict[str, Any]:
     """Values by axis, quantities as SI numbers. Raises StudyError."""
-    from daqloom.study.file.points import axes_of, dimension_of, is_numeric
-
-    axes, place = axes_of(dataset), {}
+    axes, place = points.axes_of(dataset), {}
     for given in options_ or ():
         axis, equals, text = given.partition("=")
         if not equals or axis not in axes:
             raise StudyError(
                 f"--at {given}: expected AXIS=VALUE; the axes of this study are {', '.join(axes)}"
             )
-        dimension = dimension_of(dataset[axis])
+        dimension = points.dimension_of(dataset[axis])
         try:
             value: Any = dimension.parse(text) if dimension else text
-            place[axis] = float(value) if is_numeric(dataset, axis) else value
+            place[axis] = float(value) if points.is_numeric(dataset, axis) else value
         except ValueError as error:
             why = str(error) if dimension else "is no number"
             raise StudyError(f'--at {axis}: "{text}" {why}') from None
     return place
 
 
-def _limit(dataset: Dataset, variable: str, text: str) -> float:
+def _limit(dataset: xarray.Dataset, variable: str, text: str) -> float:
     """A number in the unit of `variable`. Raises StudyError."""
-    from daqloom.study.file.points import dimension_of
-
-    dimension = dimension_of(dataset[variable])
+    dimension = points.dimension_of(dataset[variable])
     try:
         return float(dimension.parse(text) if dimension else text)
     except ValueError as error:
@@ -247,9 +246,7 @@ def _limit(dataset: Dataset, variable: str, text: str) -> float:
         raise StudyError(f'--below "{text}" {why}') from None
 
 
-def _print_json(found: dict[str, Any], damages: list[Damage]) -> None:
-    from daqloom.study.conclusions import as_json
-
+def _print_json(found: dict[str, Any], damages: list[store_store.Damage]) -> None:
     print_json(found | {"store_damage": as_json.damages(damages)})
 
 
@@ -267,16 +264,12 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int 
 
 def _footnoted(notes: str, footnotes: dict[str, int]) -> str:
     """The numbers of the notes in a cell, which new ones join; a dash stays as it is."""
-    from daqloom.report.study.finding import NOTHING
-
-    if notes == NOTHING:
+    if notes == finding.NOTHING:
         return notes
     numbers = {footnotes.setdefault(note, len(footnotes) + 1) for note in notes.split("; ")}
     return ", ".join(map(str, sorted(numbers)))
 
 
-def _draw(paths: Sequence[Path], figure: Figure) -> None:
-    from daqloom.report import matplotlib_renderer
-
+def _draw(paths: Sequence[Path], figure: report_figure.Figure) -> None:
     for path in paths:
         matplotlib_renderer.save(figure, path, DPI)

@@ -6,10 +6,11 @@ import json as json_
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from daqloom.base import lazy
 from daqloom.base.words import printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import print_table
@@ -18,9 +19,14 @@ from daqloom.cli.console.terminal import BAD_INPUT, FAILED, fail, progress
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option
 from daqloom.results.metrics import with_unit
 
-if TYPE_CHECKING:
-    from daqloom.data.files import Kind, Skipped
-    from daqloom.data.inspect import Seen
+with lazy.imports():
+    from daqloom import data as event_data
+    from daqloom.cli.console import data
+    from daqloom.data import files as data_files
+    from daqloom.data import generated as data_generated
+    from daqloom.data import inspect
+    from daqloom.topology.system import scenarios
+
 
 app = group(
     help="Event data: files of multi-fragment packets (MFPs) and multi-event packets (MEPs)."
@@ -49,12 +55,9 @@ def generate(
       daqloom data generate lhcb-10-percent -o data --mfps 2
       daqloom data generate mine.toml -o data --set event.packing=1000 --seed 7
     """
-    from daqloom.data.generated import generators, write_files
-    from daqloom.topology.system.scenarios import load
-
-    sources = generators(load(scenario, set_ or ()), seed)
+    sources = data_generated.generators(scenarios.load(scenario, set_ or ()), seed)
     with progress(f"writing {len(sources)} files", quiet=quiet) as show:
-        paths = write_files(sources, output, mfps, show)
+        paths = data_generated.write_files(sources, output, mfps, show)
     total = with_unit(sum(path.stat().st_size for path in paths), "B")
     events = mfps * sources[0].packing
     where = printable(str(output))
@@ -80,11 +83,9 @@ def inspect_(
       daqloom data inspect run.mep --limit 5 --json
     """
     with readable(file):
-        from daqloom.data.inspect import inspect_file
-
-        skipped: list[Skipped] = []
-        kind, seen = inspect_file(file, skipped.append)
-        listed: list[Seen] = []
+        skipped: list[data_files.Skipped] = []
+        kind, seen = inspect.inspect_file(file, skipped.append)
+        listed: list[inspect.Seen] = []
         sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
         damage = None
         try:
@@ -161,9 +162,7 @@ def check(
       daqloom data check recorded/
       daqloom data check run.mep --generated --json
     """
-    from daqloom.cli.console.data import check_paths, print_checked, print_recording
-
-    files, recording = check_paths(paths, generated, quiet=quiet)
+    files, recording = data.check_paths(paths, generated, quiet=quiet)
     if json:
         record = {
             "files": [each.record() for each in files],
@@ -171,9 +170,9 @@ def check(
         }
         print(json_.dumps(record))
     else:
-        print_checked(files)
+        data.print_checked(files)
         if recording:
-            print_recording(recording)
+            data.print_recording(recording)
     wrong = any(each.fault_count for each in files)
     if recording:
         wrong |= not recording.is_right or (complete and not recording.is_complete)
@@ -181,7 +180,7 @@ def check(
         raise typer.Exit(FAILED)
 
 
-def _print_packets(kind: Kind, seen: list[Seen], sums: Counter[str]) -> None:
+def _print_packets(kind: data_files.Kind, seen: list[inspect.Seen], sums: Counter[str]) -> None:
     of_mfps = kind == "mfp"
     heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:
@@ -233,24 +232,20 @@ def recover(
       daqloom data recover recorded/
       daqloom data recover recorded/ --drop --json
     """
-    from daqloom.cli.console.data import changeable, print_unfinished
-    from daqloom.data.recover import Recovered, Unfinished, unfinished
-    from daqloom.data.recover import recover as recover_folder
-
     if drop and list_:
         fail("--drop and --list exclude each other; give one of them", BAD_INPUT)
-    found: list[Unfinished | Recovered] = []
+    found: list[event_data.Unfinished | event_data.Recovered] = []
     with progress(f"recovering {', '.join(map(str, folders))}", quiet=list_) as show:
         for folder in folders:
-            with changeable(folder):
+            with data.changeable(folder):
                 found += (
-                    unfinished(folder)
+                    event_data.unfinished(folder)
                     if list_
-                    else recover_folder(folder, drop=drop, progress=show)
+                    else event_data.recover(folder, drop=drop, progress=show)
                 )
     if json:
         print(json_.dumps({"files": [asdict(each) for each in found]}))
     else:
-        print_unfinished(found)
-    if any(isinstance(each, Recovered) and each.is_left for each in found):
+        data.print_unfinished(found)
+    if any(isinstance(each, event_data.Recovered) and each.is_left for each in found):
         raise typer.Exit(FAILED)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from daqloom import load
+from daqloom.base import lazy
 from daqloom.cli.app import DESCRIBED, group
 from daqloom.cli.console.terminal import (
     check_figures,
@@ -37,9 +38,19 @@ from daqloom.cli.options import (
 from daqloom.results.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from daqloom.results.result import Result
-    from daqloom.scenario import Scenario
+with lazy.imports():
+    from rich import console
+
+    import daqloom
+    from daqloom import scenario as daqloom_scenario
+    from daqloom.report.system import demo as system_demo
+    from daqloom.report.system import result_figure
+    from daqloom.results import result as results_result
+    from daqloom.scenario.file import load as file_load
+    from daqloom.scenario.schema import parts
+    from daqloom.topology.fabric import links as fabric_links
+    from daqloom.topology.shapes import shape
+
 
 app = group(
     name="daqloom",
@@ -59,8 +70,6 @@ Figures = Annotated[
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        import daqloom
-
         print(f"daqloom {daqloom.__version__}")
         raise typer.Exit
 
@@ -89,10 +98,11 @@ def top(
 @app.command(rich_help_panel=DESCRIBED)
 def scenarios(json: JsonList = False) -> None:
     """List the scenarios that come with daqloom."""
-    from daqloom.scenario import presets
-    from daqloom.scenario.file.load import load
-
-    present_list("scenarios", {name: load(name).title for name in presets()}, json=json)
+    present_list(
+        "scenarios",
+        {name: file_load.load(name).title for name in daqloom_scenario.presets()},
+        json=json,
+    )
 
 
 @app.command(rich_help_panel=DESCRIBED)
@@ -138,10 +148,9 @@ def analyse(
     """
     drawn = figure or []
     check_figures(drawn, FIGURES)
-    from daqloom.scenario.schema.parts import parts_of
 
     system = load(scenario, set_ or ())
-    if drawn and Parts.INCAST not in parts_of(system.scenario):
+    if drawn and Parts.INCAST not in parts.parts_of(system.scenario):
         raise ScenarioError(
             f"--figure {drawn[0]}: the closed forms of {system.name} have no figure; leave it "
             "out, or use pull building over TCP in a rack, such as atlas-lab"
@@ -151,11 +160,11 @@ def analyse(
     present(result, json=json, quiet=quiet)
 
 
-def _draw(paths: Sequence[Path], scenario: Scenario, result: Result) -> None:
+def _draw(
+    paths: Sequence[Path], scenario: daqloom_scenario.Scenario, result: results_result.Result
+) -> None:
     for path in paths:
-        from daqloom.report.system.result_figure import write
-
-        write(path, scenario, result)
+        result_figure.write(path, scenario, result)
 
 
 @app.command(rich_help_panel=DESCRIBED)
@@ -199,18 +208,15 @@ def simulate(
     """
     if trace:
         check_writable(trace, "--trace")
-    from daqloom.scenario.schema.parts import parts_of
 
     system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
-    if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
+    if pcap and Parts.PULL | Parts.TCP not in parts.parts_of(system.scenario):
         raise ScenarioError(
             f"--pcap records frames of pull building over TCP, which {system.name} is not; "
             "leave it out, or use a rack such as small-rack"
         )
     if figure:
-        from daqloom.report.system.result_figure import endings
-
-        check_figures(figure, endings(system.scenario))
+        check_figures(figure, result_figure.endings(system.scenario))
     kept: dict[str, Any] = {"trace": trace, "pcap": _captures(pcap or [], system.scenario)}
     kept["timeline"] = bool(figure) and system.scenario.building.protocol != "pull"
     with progress(f"simulating {system.name}", quiet=quiet) as show:
@@ -219,13 +225,12 @@ def simulate(
     present(result, json=json, quiet=quiet)
 
 
-def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
-    from daqloom.topology.fabric.links import link_names
-    from daqloom.topology.shapes.shape import cables
-
+def _captures(options: list[str], scenario: daqloom_scenario.Scenario) -> dict[str, Path]:
     if not options:
         return {}
-    links = [link.name for link in link_names(scenario.network, cables(scenario)[0])]
+    links = [
+        link.name for link in fabric_links.link_names(scenario.network, shape.cables(scenario)[0])
+    ]
     captures: dict[str, Path] = {}
     for given in options:
         link, equals, file = given.partition("=")
@@ -258,8 +263,5 @@ def demo(
     Gives a table with formula and simulation of three switches, and figures.
     """
     check_folder(output, "--output", "figure.png")
-    from rich.console import Console
 
-    from daqloom.report.system.demo import run
-
-    run(output, Console())
+    system_demo.run(output, console.Console())

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from daqloom.base import lazy
 from daqloom.cli import complete
 from daqloom.cli.console.terminal import FAILED, print_json
 from daqloom.cli.options import Set, argument, flag
 
-if TYPE_CHECKING:
-    from daqloom.machine.doctor import Finding
+with lazy.imports():
+    from rich import console as rich_console
+    from rich import text
+
+    from daqloom.machine import doctor as machine_doctor
+    from daqloom.machine import machine
+    from daqloom.measure import needs as measure_needs
+    from daqloom.measure import run
+    from daqloom.topology.system import scenarios
 
 
 def doctor(
@@ -38,27 +46,24 @@ def doctor(
       daqloom doctor
       daqloom doctor laptop --set readout.units=16
     """
-    from daqloom.machine.doctor import examine, transports_here
-    from daqloom.machine.machine import Machine
-    from daqloom.measure.needs import needs_of
-    from daqloom.measure.run import of_a_fabric
-    from daqloom.topology.system.scenarios import load
-
-    needs = needs_of(of_a_fabric(load(scenario, set_ or ()))) if scenario else None
-    found = examine(Machine(), transports_here(), needs)
+    needs = (
+        measure_needs.needs_of(run.of_a_fabric(scenarios.load(scenario, set_ or ())))
+        if scenario
+        else None
+    )
+    found = machine_doctor.examine(machine.Machine(), machine_doctor.transports_here(), needs)
     print_json([asdict(finding) for finding in found]) if json else _print(found)
     if any(finding.state == "fail" for finding in found):
         raise typer.Exit(FAILED)
 
 
-def _print(found: list[Finding]) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
+def _print(found: list[machine_doctor.Finding]) -> None:
+    console = rich_console.Console(highlight=False, soft_wrap=True)
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     for finding in found:
-        state = Text(f"{finding.state:<5}", style=colours[finding.state])
-        console.print(state + Text(f"{finding.check}: ", style="bold") + Text(finding.means))
+        state = text.Text(f"{finding.state:<5}", style=colours[finding.state])
+        console.print(
+            state + text.Text(f"{finding.check}: ", style="bold") + text.Text(finding.means)
+        )
         if finding.fix:
-            console.print(Text(f"     → {finding.fix}"))
+            console.print(text.Text(f"     → {finding.fix}"))

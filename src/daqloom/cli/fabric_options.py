@@ -9,27 +9,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
+from daqloom.base import lazy
 from daqloom.cli import complete
 from daqloom.cli.options import argument, option
 from daqloom.topology import TopologyError
 
-if TYPE_CHECKING:
-    from daqloom.base.line_counts import FileCounts
-    from daqloom.scenario.schema.models import Scenario
-    from daqloom.topology.fabric.fabric import Fabric
-    from daqloom.topology.routing.routes import Routes
-    from daqloom.topology.system.system import Scheduled
+with lazy.imports():
+    from daqloom.base import line_counts
+    from daqloom.scenario import dumps, files, link_rates, toml
+    from daqloom.scenario.file import load as file_load
+    from daqloom.scenario.schema import models
+    from daqloom.topology.fabric import fabric as fabric_fabric
+    from daqloom.topology.formats import load as formats_load
+    from daqloom.topology.routing import by_name
+    from daqloom.topology.routing import routes as routing_routes
+    from daqloom.topology.shapes import clos, shape
+    from daqloom.topology.system import system
+
 
 CLOS = "clos"
 
 
 def _fabrics(incomplete: str) -> list[str]:
     """What a shell offers: those that come with daqloom, and the parametric one."""
-    from daqloom.scenario.dumps import shipped_fabrics
-
-    return complete.beginning(incomplete, [*shipped_fabrics(), CLOS])
+    return complete.beginning(incomplete, [*dumps.shipped_fabrics(), CLOS])
 
 
 PARAMETERS = {
@@ -79,59 +84,48 @@ PARAMETERS = {
 class Given:
     """The fabric that the command line names."""
 
-    fabric: Fabric
+    fabric: fabric_fabric.Fabric
     path: Path | None
     """The files that it comes from; None for a parametric one."""
-    scenario: Scenario | None = None
+    scenario: models.Scenario | None = None
     """The scenario whose network it is."""
     tables: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Lines of files with forwarding tables that were read."""
 
     @property
-    def lines(self) -> FileCounts:
+    def lines(self) -> line_counts.FileCounts:
         """Lines of all files that were read."""
         return {**self.fabric.lines, **self.tables}
 
     @cached_property
-    def own(self) -> Scheduled | None:
+    def own(self) -> system.Scheduled | None:
         """Routes and slots of the scenario."""
-        from daqloom.topology.system.system import scheduled
-
         if self.scenario is None:
             return None
-        found = scheduled(self.scenario)
+        found = system.scheduled(self.scenario)
         self.tables.update(found.network.fabric.lines)
         return found
 
-    def routes(self, name: str | None) -> tuple[str, Routes]:
+    def routes(self, name: str | None) -> tuple[str, routing_routes.Routes]:
         """The routing of a name, or the default one, and what it is called."""
-        from daqloom.topology.formats.load import load_tables
-        from daqloom.topology.routing.by_name import (
-            D_MOD_K,
-            IMPORTED,
-            MINIMAL,
-            default_routing,
-            routing,
-        )
-
         if name is None and self.scenario and self.own:
             given = self.scenario.network.routing
             called = f"{given}, of the scenario" if given else "of the scenario"
             return called, self.own.network.routes
         tables = None
-        if self.path and name in (None, IMPORTED):
-            tables, warnings = load_tables(self.path, self.fabric, self.tables)
+        if self.path and name in (None, by_name.IMPORTED):
+            tables, warnings = formats_load.load_tables(self.path, self.fabric, self.tables)
             _note(warnings)
-        usual = default_routing(tables)
+        usual = by_name.default_routing(tables)
         try:
-            return name or usual, routing(self.fabric, tables, name)
+            return name or usual, by_name.routing(self.fabric, tables, name)
         except TopologyError as error:
-            if name or usual != D_MOD_K:
+            if name or usual != by_name.D_MOD_K:
                 raise
-            found = routing(self.fabric, tables, MINIMAL)
+            found = by_name.routing(self.fabric, tables, by_name.MINIMAL)
             reason = str(error).rpartition("; ")[0]
-            _note([f"{reason}; routed by {MINIMAL}, as OpenSM falls back to minhop"])
-            return MINIMAL, found
+            _note([f"{reason}; routed by {by_name.MINIMAL}, as OpenSM falls back to minhop"])
+            return by_name.MINIMAL, found
 
 
 def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
@@ -164,17 +158,13 @@ def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
     return taking
 
 
-def fabric_of(name: str) -> Fabric:
+def fabric_of(name: str) -> fabric_fabric.Fabric:
     """The fabric of a folder or file, of a scenario, or one that comes with daqloom. Raises
     TopologyError."""
     return _find(name, {"rate": None}).fabric
 
 
 def _find(name: str, options: dict[str, Any]) -> Given:
-    from daqloom.scenario.file.load import load
-    from daqloom.topology.formats.load import find_fabric, load_cabling
-    from daqloom.topology.shapes.shape import cables
-
     if name == CLOS:
         return Given(_clos(options), None)
     rate_bps = _rate(options.pop("rate"))
@@ -182,13 +172,13 @@ def _find(name: str, options: dict[str, Any]) -> Given:
     if given:
         raise TopologyError(f"{given[0]} describes a parametric fabric; write {CLOS} for {name}")
     if _is_scenario(name):
-        scenario = load(name)
-        fabric, warnings = cables(scenario)
+        scenario = file_load.load(name)
+        fabric, warnings = shape.cables(scenario)
         _note(warnings)
         has_dumps = scenario.network.shape == "imported" and not scenario.faults.cables
         return Given(fabric, scenario.network.folder if has_dumps else None, scenario)
-    path = find_fabric(name)
-    fabric, warnings = load_cabling(path, rate_bps)
+    path = formats_load.find_fabric(name)
+    fabric, warnings = formats_load.load_cabling(path, rate_bps)
     _note(warnings)
     return Given(fabric, path)
 
@@ -196,17 +186,14 @@ def _find(name: str, options: dict[str, Any]) -> Given:
 def _is_scenario(name: str) -> bool:
     """Whether a name or path is that of a scenario: its file has a table [network], a list of
     cables has none."""
-    from daqloom.scenario.dumps import shipped_fabrics
-    from daqloom.scenario.file.load import LARGEST_SCENARIO_BYTES, presets
-    from daqloom.scenario.files import read_text
-    from daqloom.scenario.toml import parse_toml
-
-    if name in presets():
-        return name not in shipped_fabrics()
+    if name in file_load.presets():
+        return name not in dumps.shipped_fabrics()
     if not name.endswith(".toml"):
         return False
     try:
-        return "network" in parse_toml(read_text(Path(name), LARGEST_SCENARIO_BYTES))
+        return "network" in toml.parse_toml(
+            files.read_text(Path(name), file_load.LARGEST_SCENARIO_BYTES)
+        )
     except (ValueError, RecursionError):
         return False
 
@@ -218,17 +205,13 @@ def _note(warnings: list[str]) -> None:
 
 def _rate(text: str | None) -> int:
     """The rate of --rate (b/s), 0 where it is not given."""
-    from daqloom.scenario.link_rates import PORT_RATE
-
     try:
-        return round(PORT_RATE.parse(text)) if text is not None else 0
+        return round(link_rates.PORT_RATE.parse(text)) if text is not None else 0
     except ValueError as error:
         raise TopologyError(f"--rate {text} {error}") from None
 
 
-def _clos(options: dict[str, Any]) -> Fabric:
-    from daqloom.topology.shapes.clos import folded_clos
-
+def _clos(options: dict[str, Any]) -> fabric_fabric.Fabric:
     given = {key: value for key, value in options.items() if value is not None}
     for key in ("leaves", "spines", "hosts_per_leaf"):
         if key not in given:
@@ -237,4 +220,4 @@ def _clos(options: dict[str, Any]) -> Fabric:
                 f"{CLOS} --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20"
             )
     rate_bps = _rate(given.pop("rate", "200 Gb/s"))
-    return folded_clos(CLOS, rate_bps=rate_bps, **given)
+    return clos.folded_clos(CLOS, rate_bps=rate_bps, **given)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from daqloom.base import lazy
 from daqloom.base.line_counts import MALFORMED, in_words
 from daqloom.base.output import write_text
 from daqloom.base.words import counted, printable
@@ -20,12 +21,34 @@ from daqloom.cli.console.terminal import (
 from daqloom.cli.options import Json, Quiet, argument, figures, flag, option
 from daqloom.faults import FaultsError
 
-if TYPE_CHECKING:
-    from daqloom.faults.change import Told
-    from daqloom.faults.failure import Found, Period
-    from daqloom.faults.links import Links
-    from daqloom.faults.network import Network
-    from daqloom.faults.summary import Variant
+with lazy.imports():
+    from daqloom.cli import fabric_options
+    from daqloom.cli.console import cost as console_cost
+    from daqloom.cli.console import fabric as console_fabric
+    from daqloom.cli.console import faults, study
+    from daqloom.faults import (
+        change,
+        dataset,
+        failure,
+        loss,
+        loss_record,
+        opensm_log,
+        read,
+        summary,
+        table_log,
+    )
+    from daqloom.faults import draw as faults_draw
+    from daqloom.faults import errors as faults_errors
+    from daqloom.faults import generate as faults_generate
+    from daqloom.faults import links as faults_links
+    from daqloom.faults import network as faults_network
+    from daqloom.faults import periods as faults_periods
+    from daqloom.report.faults import cost_figure, failure_figure
+    from daqloom.scenario.file import show as file_show
+    from daqloom.study.run import cable_failures, runner
+    from daqloom.topology.shapes import shape
+    from daqloom.topology.system import scenarios
+
 
 app = group(
     help="Failures of links: what a site's logs tell, what they cost, a scenario in which links "
@@ -121,36 +144,23 @@ def log(
       daqloom faults log switch*.log.gz --gap "5 min" --time-out "30 s"
       daqloom faults log march.csv --tests tests.txt --network lhcb --json
     """
-    from daqloom.cli.console.fabric import print_lines
-    from daqloom.cli.console.faults import print_counters, print_failures
-    from daqloom.cli.fabric_options import fabric_of
-    from daqloom.faults.change import COUNTERS
-    from daqloom.faults.errors import errors_by_link
-    from daqloom.faults.failure import failures_of
-    from daqloom.faults.links import Links
-    from daqloom.faults.summary import TIME_OUTS_S, variants
-
     check_figures(figure or (), DRAWINGS)
     if parquet:
         check_writable(parquet, "--parquet", (".parquet",))
     periods = _periods(test or [], tests)
     gap_s = _seconds("--gap", gap)
-    time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or TIME_OUTS_S
-    fabric = fabric_of(network) if network else None
+    time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or summary.TIME_OUTS_S
+    fabric = fabric_options.fabric_of(network) if network else None
     told = _read(files, year, dates, quiet)
-    links = Links(fabric, told.cables, told.names)
-    found = failures_of(told, links)
+    links = faults_links.Links(fabric, told.cables, told.names)
+    found = failure.failures_of(told, links)
     _check_ports(told, links)
-    kinds = variants(found, periods, gap_s, len(links.names))
-    errors = errors_by_link(told.counters, links)
+    kinds = summary.variants(found, periods, gap_s, len(links.names))
+    errors = faults_errors.errors_by_link(told.counters, links)
     for path in figure or ():
-        from daqloom.report.faults import failure_figure
-
         failure_figure.write(path, kinds, links.names)
     if parquet:
-        from daqloom.faults.dataset import write_parquet
-
-        write_parquet(parquet, kinds)
+        dataset.write_parquet(parquet, kinds)
     if json:
         record: dict[str, Any] = {"schema": 1, "lines": dict(told.lines)}
         record["unpaired"] = dict(found.unpaired)
@@ -162,12 +172,12 @@ def log(
         print_json(record)
     else:
         if not told.has_only_counters:
-            print_failures(kinds, time_outs_s)
+            faults.print_failures(kinds, time_outs_s)
             print()
-        if COUNTERS in told.formats:
-            print_counters(errors)
+        if change.COUNTERS in told.formats:
+            faults.print_counters(errors)
             print()
-        print_lines(fabric.lines if fabric else {})
+        console_fabric.print_lines(fabric.lines if fabric else {})
         print(in_words(told.lines))
     if not quiet:
         _tell(told, found, links)
@@ -229,37 +239,25 @@ def cost(
       daqloom faults cost lhcb-10-percent --log month.csv --tests month.tests.txt
       daqloom faults cost mine.toml --log opensm.log --failures 1,2,4,8 --figure cost.html
     """
-    from daqloom.cli.console.cost import print_cost
-    from daqloom.cli.console.study import computation
-    from daqloom.faults.loss import cost as cost_of
-    from daqloom.faults.loss import most_at_once
-    from daqloom.faults.loss_record import notes, record
-    from daqloom.faults.network import network_of
-    from daqloom.study.run import cable_failures as broken
-    from daqloom.study.run.runner import replay
-    from daqloom.topology.system.scenarios import load
-
     check_figures(figure or (), DRAWINGS)
     periods = _periods(test or [], tests)
     gap_s = _seconds("--gap", gap)
     repairs_s = [_seconds("--repair", each) for each in repair or ()]
     sweep_s = None if sweep is None else _seconds("--sweep", sweep)
-    given = load(scenario, set_ or ())
-    network = network_of(given)
+    given = scenarios.load(scenario, set_ or ())
+    network = faults_network.network_of(given)
     told = _read(log, year, dates, quiet)
     found, month = _merged(told, network.links, periods, gap_s, quiet)
-    most = most_at_once(month, network)
-    numbers = _numbers(failures, network) if failures else broken.usual_numbers(most)
-    planned = broken.broken_study(given, numbers, draws, others=not own_only)
-    with computation(planned.study, store, workers, quiet=quiet) as (done, opened):
-        outcomes = replay(planned.study, opened)
+    most = loss.most_at_once(month, network)
+    numbers = _numbers(failures, network) if failures else cable_failures.usual_numbers(most)
+    planned = cable_failures.broken_study(given, numbers, draws, others=not own_only)
+    with study.computation(planned.study, store, workers, quiet=quiet) as (done, opened):
+        outcomes = runner.replay(planned.study, opened)
         throughputs, missing = planned.throughputs(outcomes, dict(done.failures))
-    lost = cost_of(month, network, throughputs, repairs_s=repairs_s, sweep_s=sweep_s, seed=seed)
+    lost = loss.cost(month, network, throughputs, repairs_s=repairs_s, sweep_s=sweep_s, seed=seed)
     for path in figure or ():
-        from daqloom.report.faults import cost_figure
-
         cost_figure.write(path, given.name, lost)
-    sentences = [*planned.notes, *missing, *notes(lost)]
+    sentences = [*planned.notes, *missing, *loss_record.notes(lost)]
     if json:
         print_json(
             {
@@ -268,12 +266,12 @@ def cost(
                 "scenario_hash": given.hash(),
                 "lines": dict(told.lines),
                 "unpaired": dict(found.unpaired),
-                **record(lost),
+                **loss_record.record(lost),
                 "notes": sentences,
             }
         )
     else:
-        print_cost(lost)
+        console_cost.print_cost(lost)
         for sentence in sentences:
             print(f"note: {sentence}")
 
@@ -304,17 +302,15 @@ def generate(
       daqloom faults generate lhcb -o month.csv
       daqloom faults log month.csv --tests month.tests.txt --network lhcb
     """
-    from daqloom.cli.fabric_options import fabric_of
-    from daqloom.faults import generate as make
-    from daqloom.faults.links import Links
-
     check_writable(output, "--output", (".csv",))
-    truth = make.Truth(days=days, failures=failures, in_tests=in_tests)
-    truth = make.within(truth)
-    drawn = make.generate(Links(fabric_of(network)).names, truth, seed)
+    truth = faults_generate.Truth(days=days, failures=failures, in_tests=in_tests)
+    truth = faults_generate.within(truth)
+    drawn = faults_generate.generate(
+        faults_links.Links(fabric_options.fabric_of(network)).names, truth, seed
+    )
     periods = output.with_suffix(".tests.txt")
-    make.write_table(output, drawn)
-    make.write_periods(periods, truth.periods)
+    faults_generate.write_table(output, drawn)
+    faults_generate.write_periods(periods, truth.periods)
     print(f"{output}: {len(drawn)} failures in {days} days; {periods}: test periods")
 
 
@@ -355,27 +351,23 @@ def draw(
           --compress 1e6 -o failing.toml --set transport.retry_timeout="2 ms"
       daqloom simulate failing.toml --figure failing.png
     """
-    from daqloom.faults.draw import draw as drawn_from
-    from daqloom.faults.draw import injected, law
-    from daqloom.faults.links import Links
-    from daqloom.scenario.file.show import to_toml
-    from daqloom.topology.shapes.shape import cabled
-    from daqloom.topology.system.scenarios import load
-
     check_writable(output, "--output", (".toml",))
     # Overrides of faults apply only together with the faults that are drawn.
-    given = load(scenario, [each for each in set_ or () if not each.startswith("faults.")])
-    fabric = cabled(given).fabric
-    links = Links(fabric)
+    given = scenarios.load(
+        scenario, [each for each in set_ or () if not each.startswith("faults.")]
+    )
+    fabric = shape.cabled(given).fabric
+    links = faults_links.Links(fabric)
     span_s = given.run.duration if span is None else _seconds("--span", span)
     periods = _periods(test or [], tests)
     told = _read(log, year, dates, quiet)
     _, month = _merged(told, links, periods, _seconds("--gap", gap), quiet)
-    drawn = drawn_from(month, span_s=span_s, compress=_factor(compress), seed=seed)
+    drawn = faults_draw.draw(month, span_s=span_s, compress=_factor(compress), seed=seed)
     ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
-    keys = [f'{key}="{value}"' for key, value in injected(drawn, ends).items()]
-    write_text(output, to_toml(load(scenario, [*(set_ or ()), *keys])))
-    print(f"{output}: {counted(len(drawn), 'failure')}, {law(month).name} times between them")
+    keys = [f'{key}="{value}"' for key, value in faults_draw.injected(drawn, ends).items()]
+    write_text(output, file_show.to_toml(scenarios.load(scenario, [*(set_ or ()), *keys])))
+    law = faults_draw.law(month).name
+    print(f"{output}: {counted(len(drawn), 'failure')}, {law} times between them")
 
 
 def _factor(compress: float) -> float:
@@ -385,39 +377,39 @@ def _factor(compress: float) -> float:
     raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
 
 
-def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> Told:
+def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> change.Told:
     """Read logs, with progress. Raises FaultsError."""
-    from daqloom.faults.read import read_logs
-    from daqloom.faults.table_log import DAY_FIRST, MONTH_FIRST
-
-    if dates not in ("", DAY_FIRST, MONTH_FIRST):
-        raise FaultsError(f"--dates {dates[:80]}: expected {DAY_FIRST} or {MONTH_FIRST}")
+    if dates not in ("", table_log.DAY_FIRST, table_log.MONTH_FIRST):
+        raise FaultsError(
+            f"--dates {dates[:80]}: expected {table_log.DAY_FIRST} or {table_log.MONTH_FIRST}"
+        )
     with progress("reading logs", quiet=quiet) as show:
-        return read_logs(files, year, lambda done, size: show(done / max(1, size)), dates)
+        return read.read_logs(files, year, lambda done, size: show(done / max(1, size)), dates)
 
 
 def _merged(
-    told: Told, links: Links, periods: list[Period], gap_s: float, quiet: bool
-) -> tuple[Found, Variant]:
+    told: change.Told,
+    links: faults_links.Links,
+    periods: list[failure.Period],
+    gap_s: float,
+    quiet: bool,
+) -> tuple[failure.Found, summary.Variant]:
     """Return all failures, and those outside test periods with the failures of a flapping link as
     one. What cannot be used is noted. Raises FaultsError for logs without link changes, and for
     logs of another network."""
-    from daqloom.faults.failure import failures_of
-    from daqloom.faults.summary import MERGED, variants
-
     if told.has_only_counters:
         raise FaultsError(
             "the logs have counters only, which have no times; give a log of links that go down "
             "and come up"
         )
-    found = failures_of(told, links)
+    found = failure.failures_of(told, links)
     _check_ports(told, links, least=0.5)
     if not quiet:
         _tell(told, found, links)
-    return found, variants(found, periods, gap_s, len(links.names))[MERGED]
+    return found, summary.variants(found, periods, gap_s, len(links.names))[summary.MERGED]
 
 
-def _check_ports(told: Told, links: Links, least: float = 0.0) -> None:
+def _check_ports(told: change.Told, links: faults_links.Links, least: float = 0.0) -> None:
     """Raises FaultsError where the network has none of the ports that the logs name, or less than a
     share of them."""
     ports = {each.port: links.of(each.port) for each in told.changes}
@@ -436,23 +428,22 @@ def _check_ports(told: Told, links: Links, least: float = 0.0) -> None:
     )
 
 
-def _periods(given: list[str], file: Path | None) -> list[Period]:
-    from daqloom.faults.periods import period, read_periods
-
-    return [*map(period, given), *(read_periods(file) if file else [])]
+def _periods(given: list[str], file: Path | None) -> list[failure.Period]:
+    return [
+        *map(faults_periods.period, given),
+        *(faults_periods.read_periods(file) if file else []),
+    ]
 
 
 def _seconds(name: str, text: str) -> float:
     """The time that an option gives, in seconds. Raises FaultsError."""
-    from daqloom.faults.table_log import seconds
-
-    found = seconds(text)
+    found = table_log.seconds(text)
     if found is None:
         raise FaultsError(f'{name} {text} is not a time; write it such as "30 s" or "5 min"')
     return found
 
 
-def _numbers(text: str, network: Network) -> tuple[int, ...]:
+def _numbers(text: str, network: faults_network.Network) -> tuple[int, ...]:
     """The numbers of --failures. Raises FaultsError."""
     parts = [part.strip() for part in text.split(",")]
     most = network.between_switches
@@ -464,11 +455,8 @@ def _numbers(text: str, network: Network) -> tuple[int, ...]:
     )
 
 
-def _tell(told: Told, found: Found, links: Links) -> None:
+def _tell(told: change.Told, found: failure.Found, links: faults_links.Links) -> None:
     """Notes on what of the logs could not be used, or has two readings."""
-    from daqloom.faults.opensm_log import NAMELESS
-    from daqloom.faults.table_log import BARE_DURATION
-
     odd = {name: number for name, number in told.lines.items() if number}
     if number := odd.get(MALFORMED):
         note(
@@ -479,7 +467,7 @@ def _tell(told: Told, found: Found, links: Links) -> None:
         note(f"{counted(number, 'line')} {_were(number)} too long and cut")
     if number := odd.get("clock step"):
         note(f"a clock was set back {counted(number, 'time')}; durations across a step are wrong")
-    if number := odd.get(BARE_DURATION):
+    if number := odd.get(table_log.BARE_DURATION):
         note(f"{counted(number, 'duration')} without a unit {_were(number)} taken as seconds")
     if number := found.unpaired["unknown port"]:
         note(f"{counted(number, 'change')} {_were(number)} of ports that the network does not have")
@@ -492,7 +480,9 @@ def _tell(told: Told, found: Found, links: Links) -> None:
             "a host that OpenSM names and the port of its switch count as two links; give "
             "--network to have them as one"
         )
-    if (number := odd.get(NAMELESS)) and not any(each.port.port for each in told.changes):
+    if (number := odd.get(opensm_log.NAMELESS)) and not any(
+        each.port.port for each in told.changes
+    ):
         note(
             f"OpenSM reports {counted(number, 'change')} of switches' links without the port; run "
             "it with -D 0x0f to have ports named"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from daqloom import load
+from daqloom.base import lazy
 from daqloom.base.words import printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import print_list, print_table
@@ -15,8 +16,12 @@ from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from daqloom.study.run.probe import Estimate
+with lazy.imports():
+    from daqloom.device import port_states as device_port_states
+    from daqloom.device import reference, registry, under_test
+    from daqloom.scenario.schema import part
+    from daqloom.study.run import probe as run_probe
+
 
 app = group(
     help="""Switches under test: their adapters, their buffers, and setting them back.
@@ -47,16 +52,13 @@ def adapters(
     json: JsonList = False,
 ) -> None:
     """List the adapters, or the keys of one."""
-    from daqloom.device.registry import adapter_type, missing, name_conflicts, names
-    from daqloom.scenario.schema.part import meanings
-
-    for sentence in name_conflicts(None if name is None else [name]):
+    for sentence in registry.name_conflicts(None if name is None else [name]):
         note(sentence)
     if name is not None:
-        told = meanings(adapter_type(name).Options)
+        told = part.meanings(registry.adapter_type(name).Options)
     else:
-        told = {each: _what(each) for each in names()}
-        for sentence in missing():
+        told = {each: _what(each) for each in registry.names()}
+        for sentence in registry.missing():
             note(sentence)
     if json:
         kind = "adapters" if name is None else "keys"
@@ -68,22 +70,17 @@ def adapters(
 
 def _what(name: str) -> str:
     """Return what an adapter does, or what it lacks here."""
-    from daqloom.device.reference import does
-    from daqloom.device.registry import adapter_type
-
     try:
-        kind = adapter_type(name)
+        kind = registry.adapter_type(name)
     except ScenarioError as error:
         return str(error)
-    return does(kind)
+    return reference.does(kind)
 
 
 @app.command()
 def show(file: File, json: Json = False) -> None:
     """Show what a switch's ports have and have counted; nothing is changed."""
-    from daqloom.device.port_states import port_states
-
-    found = port_states(file)
+    found = device_port_states.port_states(file)
     if json:
         print_json({"schema": 1, "ports": found})
         return
@@ -103,14 +100,12 @@ def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
     Example:
       daqloom lab plan rack.toml --set measure.device=$PWD/tor.toml
     """
-    from daqloom.device.under_test import DeviceUnderTest
-
     found = load(scenario, set_ or ()).scenario
     if not found.measure.device:
         raise ScenarioError(
             f"{scenario}: measure.device is not given; expected the file of a switch"
         )
-    steps = DeviceUnderTest(found).plan()
+    steps = under_test.DeviceUnderTest(found).plan()
     if json:
         print_json({"schema": 1, "steps": steps})
         return
@@ -126,9 +121,7 @@ def restore(json: Json = False) -> None:
     whose measurement has ended without doing so, as after kill -9 or a power cut, the newest first;
     then it reads back and prints what each switch has.
     """
-    from daqloom.device.under_test import restore_left
-
-    done, failures = restore_left()
+    done, failures = under_test.restore_left()
     if json:
         restored = [
             {
@@ -168,18 +161,16 @@ def probe(
       daqloom lab probe lab-rack --set network.switch.tor.model=drop-tail \\
           --set network.switch.tor.port_limit="60 kB"
     """
-    from daqloom.study.run.probe import probe as probed
-
     system = load(scenario, set_ or ())
     with spoken(f"probing {system.name}", quiet=quiet, at_once="the incast begins") as say:
-        found = probed(system.scenario, lambda share, what: say(share, what, what))
+        found = run_probe.probe(system.scenario, lambda share, what: say(share, what, what))
     if json:
         print_json({"schema": 1, **{name: each.to_dict() for name, each in found.items()}})
         return
     _print(found)
 
 
-def _print(found: dict[str, Estimate]) -> None:
+def _print(found: dict[str, run_probe.Estimate]) -> None:
     rows = [
         [name, with_unit(each.buffer_bytes, "B"), f"{each.tested}", each.how]
         for name, each in found.items()

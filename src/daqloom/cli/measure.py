@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from daqloom import load
+from daqloom.base import lazy
 from daqloom.cli.app import Group, group
 from daqloom.cli.console.columns import plain_console, print_table
 from daqloom.cli.console.terminal import (
@@ -37,11 +40,20 @@ from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import for_people, with_unit
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from daqloom.control.run_log import RunEvent
-    from daqloom.control.status import Status
-    from daqloom.measure.run import Progress
-    from daqloom.scenario.schema.models import Scenario
+with lazy.imports():
+    from rich import live as rich_live
+
+    from daqloom.cli import run_console
+    from daqloom.cli.console import run as console_run
+    from daqloom.control import certificates as control_certificates
+    from daqloom.control import run_log, states, unit_program
+    from daqloom.control import status as control_status
+    from daqloom.measure import configure
+    from daqloom.measure import dry_run as measure_dry_run
+    from daqloom.measure import run as measure_run
+    from daqloom.report.system import result_figure
+    from daqloom.scenario.schema import models
+
 
 UP = "up"
 """What `daqloom control SCENARIO` is inside."""
@@ -166,10 +178,7 @@ def measure(
     if arrivals:
         check_writable(arrivals, "--arrivals")
     if figure:
-        from daqloom.report.system.result_figure import FABRIC_ENDINGS
-
-        check_figures(figure, FABRIC_ENDINGS)
-    from daqloom.measure.run import of_a_fabric
+        check_figures(figure, result_figure.FABRIC_ENDINGS)
 
     # First, as --set may set what only this transport has; alone, so that an error names it.
     chosen = {"measure.transport": transport or ("tcp" if lab else None)}
@@ -178,16 +187,14 @@ def measure(
     carried = [f"{key}={value}" for key, value in chosen.items() if value]
     given = {"run.seed": seed, "measure.duration": duration, "measure.events": events}
     system = load_with(scenario, [*carried, *(set_ or ())], given)
-    of_a_fabric(system.scenario)
+    measure_run.of_a_fabric(system.scenario)
     if connections and system.scenario.measure.transport != "tcp":
         raise ScenarioError(
             '--connections needs measure.transport = "tcp", whose sockets can be asked; it is '
             f'"{system.scenario.measure.transport}"'
         )
     if dry_run:
-        from daqloom.measure.dry_run import dry_run as commands
-
-        print("\n".join(commands(system.scenario)))
+        print("\n".join(measure_dry_run.dry_run(system.scenario)))
         return
     what = f"measuring {system.name}"
     with spoken(what, quiet=quiet, at_once="the units start") as say:
@@ -202,16 +209,14 @@ def measure(
             )
         )
     for path in figure or ():
-        from daqloom.report.system.result_figure import write
-
-        write(path, system.scenario, result)
+        result_figure.write(path, system.scenario, result)
     if connections and not json:
         _print_connections(result.series.get("connections", {}))
     shown = [name for name in result.series if connections or name != "connections"]
     present(result, json=json, quiet=quiet, series=shown)
 
 
-def _has_phases(scenario: Scenario) -> bool:
+def _has_phases(scenario: models.Scenario) -> bool:
     """Whether its figure shows phases, and not the course of the run."""
     return scenario.building.protocol == "shift" and not scenario.faults.injected
 
@@ -242,7 +247,7 @@ def _print_connections(columns: Mapping[str, Any]) -> None:
         print(f"and {len(rows) - MOST_CONNECTIONS} more connections")
 
 
-def _rates(how: Progress) -> str:
+def _rates(how: measure_run.Progress) -> str:
     units = f"{how.members} of {how.units} units {how.phase}"
     if not how.events_hz:
         return units
@@ -250,10 +255,11 @@ def _rates(how: Progress) -> str:
     return f"{units}, {rate}, {for_people('throughput_bps', how.throughput_bps)}"
 
 
-def _only_losses(event: RunEvent) -> None:
-    from daqloom.control.run_log import About
-
-    if event.about in (About.UNIT, About.FAULT):  # why the whole run fails is said at its end
+def _only_losses(event: run_log.RunEvent) -> None:
+    if event.about in (
+        run_log.About.UNIT,
+        run_log.About.FAULT,
+    ):  # why the whole run fails is said at its end
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 
@@ -276,10 +282,9 @@ def up(
     status, exit. Without a terminal, commands are read from standard input, one a line, and events
     are printed; the end of the input has no effect.
     """
-    from daqloom.cli.run_console import keep_up
-    from daqloom.measure.run import of_a_fabric
-
-    keep_up(of_a_fabric(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start)
+    run_console.keep_up(
+        measure_run.of_a_fabric(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start
+    )
 
 
 @control.command(saved=STAYS)
@@ -337,19 +342,13 @@ def exit_(address: Address = None, certificates: Certificates = None) -> None:
 @control.command(saved=STAYS)
 def watch(address: Address = None, certificates: Certificates = None) -> None:
     """Show a live table of a run; Ctrl-C leaves it."""
-    import time
-
-    from rich.live import Live
-
-    from daqloom.cli.console.run import live_table
-    from daqloom.control.states import Phase
-    from daqloom.control.status import Request, steer
-
-    with Live(auto_refresh=False) as live:
+    with rich_live.Live(auto_refresh=False) as live:
         while True:
-            now = steer(Request(command="status"), address, certificates)
-            live.update(live_table(now, live.console.width), refresh=True)
-            if now.phase is Phase.ENDED:
+            now = control_status.steer(
+                control_status.Request(command="status"), address, certificates
+            )
+            live.update(console_run.live_table(now, live.console.width), refresh=True)
+            if now.phase is states.Phase.ENDED:
                 return
             time.sleep(0.5)
 
@@ -373,11 +372,7 @@ def certificates_(
       daqloom control certificates certs --host daq1.site.org --host 10.0.0.1
       daqloom control my.toml --set measure.bind=0.0.0.0 --set measure.certificates=certs
     """
-    import socket
-
-    from daqloom.control.certificates import make_certificates
-
-    make_certificates(folder, host or [socket.gethostname()])
+    control_certificates.make_certificates(folder, host or [socket.gethostname()])
     for path in sorted(folder.iterdir()):
         print(path)
 
@@ -391,27 +386,23 @@ def _steer(
     json: bool = False,
     wait_s: float | None = None,
 ) -> None:
-    from daqloom.control.status import Request, steer, steer_until
-
     if unit is not None and not 0 <= unit < 8192:
         raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
-    request = Request(command=command, unit=unit)
+    request = control_status.Request(command=command, unit=unit)
     if wait_s is None:
-        told = steer(request, address, certificates)
+        told = control_status.steer(request, address, certificates)
     else:
-        told = steer_until(request, address, certificates, wait_s)
+        told = control_status.steer_until(request, address, certificates, wait_s)
     if json:
         print(told.model_dump_json(indent=2))
     else:
         _print_status(told)
 
 
-def _print_status(told: Status) -> None:
-    from daqloom.cli.console.run import headline, unit_table
-
+def _print_status(told: control_status.Status) -> None:
     console = plain_console()
-    console.print(headline(told), markup=False)
-    console.print(unit_table(told, console.width))
+    console.print(console_run.headline(told), markup=False)
+    console.print(console_run.unit_table(told, console.width))
 
 
 def unit(
@@ -451,12 +442,9 @@ def unit(
     Example:
       srun --ntasks=8 daqloom unit --control daq1:41537 --certificates certs --token-file token
     """
-    from daqloom.control.unit_program import run_unit
-    from daqloom.measure.configure import live_node
-
-    run_unit(
+    unit_program.run_unit(
         control,
-        live_node,
+        configure.live_node,
         unit=unit,
         certificates=certificates,
         token_file=token_file,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from daqloom.base import lazy
 from daqloom.cli import complete
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from daqloom.system import System
+with lazy.imports():
+    import daqloom
+    from daqloom import system as daqloom_system
 
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
@@ -83,21 +85,23 @@ Workers = Annotated[int, option("N", "Processes on this machine; 0: all cores.",
 IN_STORE = "computed results are in the store; the same command continues from there"
 
 
-def load_with(scenario: str, set_: Sequence[str], options: Mapping[str, Any]) -> System:
+def load_with(
+    scenario: str, set_: Sequence[str], options: Mapping[str, Any]
+) -> daqloom_system.System:
     """A scenario with --set and the keys that options stand for, checked together: a key of one may
     bound a key of the other. Raises ScenarioError; it names the option whose value alone is
     refused."""
-    from daqloom import load
-
     given = [f"{key}={value}" for key, value in options.items() if value is not None]
     try:
-        return load(scenario, [*set_, *given])
+        return daqloom.load(scenario, [*set_, *given])
     except ScenarioError:
-        with_options(load(scenario), options)
+        with_options(daqloom.load(scenario), options)
         raise
 
 
-def with_options(system: System, options: Mapping[str, Any]) -> System:
+def with_options(
+    system: daqloom_system.System, options: Mapping[str, Any]
+) -> daqloom_system.System:
     """`system` with the keys that options stand for, such as `run.seed` for --seed, where they are
     given. Raises ScenarioError that names the option."""
     for key, value in options.items():

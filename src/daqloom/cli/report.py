@@ -4,11 +4,16 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+from daqloom.base import lazy
 from daqloom.cli import complete, options
 from daqloom.cli.console.store import read_study
 from daqloom.cli.console.terminal import check_folder, progress
 from daqloom.cli.options import argument, option
 from daqloom.study import StudyError
+
+with lazy.imports():
+    from daqloom.report.study import page, provenance
+    from daqloom.report.study import report as study_report
 
 
 def report(
@@ -45,18 +50,15 @@ def report(
         raise StudyError("two of the studies have the same name, of which each needs its own")
     folder = output or Path(f"{'-'.join(file.stem for file in files)}-report")
     check_folder(folder, "--output", "report.html")
-    from daqloom.report.study import provenance as study_provenance
-    from daqloom.report.study import report as study_report
-    from daqloom.report.study.page import Reported
 
     studies = []
     for file in files:
         study, dataset, opened = read_study(file, store, quick=quick, course=True)
-        origins = study_provenance.rows(opened.origins, opened.damaged)
+        origins = provenance.rows(opened.origins, opened.damaged)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
         with progress(f"fitting {study.name}", quiet=quiet) as fitted:
             concluded = study_report.findings(dataset, show, fitted)
-        of_study = Reported(dataset, show, study.description, [*about, *origins], concluded)
+        of_study = page.Reported(dataset, show, study.description, [*about, *origins], concluded)
         studies.append(of_study)
     for path in study_report.write_reports(studies, folder):
         print(path)

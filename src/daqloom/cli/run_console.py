@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from daqloom.base import lazy
 from daqloom.cli.console.run import headline, live_table, unit_table
 from daqloom.control.control import Control
 from daqloom.control.registry import published
@@ -20,9 +21,16 @@ from daqloom.control.warnings import lost_events, unfinished_files
 from daqloom.measure.run import control_of, reading, stopped_by_signals
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from daqloom.control.run_log import RunEvent
-    from daqloom.scenario.schema.models import Scenario
+with lazy.imports():
+    import termios
+    import tty
+
+    from rich import console as rich_console
+    from rich import live as rich_live
+
+    from daqloom.control import run_log
+    from daqloom.scenario.schema import models
+
 
 REFRESH_S = 0.5
 LONGEST_LINE = 100
@@ -31,7 +39,7 @@ LOG_WIDTH = 120
 COMMANDS = "configure, start, stop, reset N, status, exit"
 
 
-def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
+def keep_up(scenario: models.Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
     """Until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError and MeasureError."""
     if scenario.faults.injected or scenario.measure.is_apart:
         raise ScenarioError(
@@ -42,11 +50,11 @@ def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = Fa
         asyncio.run(_keep_up(scenario, folder, start))
 
 
-async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
+async def _keep_up(scenario: models.Scenario, folder: Path, start: bool) -> None:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     said: list[str] = []
 
-    def on_event(event: RunEvent) -> None:
+    def on_event(event: run_log.RunEvent) -> None:
         if not interactive:
             print(f"{event.time_s:9.2f} s  {event.text}", flush=True)
 
@@ -112,9 +120,7 @@ def _obey(control: Control, line: str) -> str:
 
 
 def _plain(table: Any) -> Iterator[str]:
-    from rich.console import Console
-
-    console = Console(width=LOG_WIDTH, color_system=None)
+    console = rich_console.Console(width=LOG_WIDTH, color_system=None)
     with console.capture() as captured:
         console.print(table)
     yield captured.get().rstrip()
@@ -149,11 +155,6 @@ def _lines(obey: Callable[[str], None]) -> Iterator[None]:
 
 async def _shown(control: Control, obey: Callable[[str], None], said: list[str]) -> None:
     """The live table of a terminal, with a line to type in."""
-    import termios
-    import tty
-
-    from rich.live import Live
-
     typed = ""
     changed = asyncio.Event()
 
@@ -174,7 +175,7 @@ async def _shown(control: Control, obey: Callable[[str], None], said: list[str])
     tty.setcbreak(0)  # Ctrl-C is still a signal
     loop.add_reader(0, read)
     try:
-        with Live(auto_refresh=False) as live:
+        with rich_live.Live(auto_refresh=False) as live:
             while True:
                 changed.clear()
                 hint = " ".join(said) or COMMANDS

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from daqloom.base import lazy
 from daqloom.base.output import write_text
 from daqloom.cli import options
 from daqloom.cli.app import group
@@ -15,15 +16,23 @@ from daqloom.cli.console.terminal import check_writable, note, print_json
 from daqloom.cli.options import flag, option
 from daqloom.study import StudyError
 
+with lazy.imports():
+    from daqloom.cli.console import study as console_study
+    from daqloom.study.file import cell
+    from daqloom.study.file import file as file_file
+    from daqloom.study.run import plan as run_plan
+    from daqloom.study.run import slurm
+    from daqloom.study.store import conversion
+    from daqloom.study.store import store as store_store
+
+
 app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 
 
 @app.command("list")
 def list_(json: options.JsonList = False) -> None:
     """List the studies that come with daqloom, and the published figures that they reproduce."""
-    from daqloom.study.file.file import load_study, shipped_studies
-
-    studies = {name: load_study(name) for name in shipped_studies()}
+    studies = {name: file_file.load_study(name) for name in file_file.shipped_studies()}
     if json:
         listed = [
             {"name": name, "title": each.title, "figure": each.figure}
@@ -49,19 +58,14 @@ def plan(
     Example:
       daqloom study plan atlas-min-buffer --quick
     """
-    from daqloom.cli.console.study import print_plan
-    from daqloom.study.file.file import load_study
-    from daqloom.study.run.plan import plan as make_plan
-    from daqloom.study.store.store import Store
-
-    study = load_study(file, quick=quick)
+    study = file_file.load_study(file, quick=quick)
     for sentence in study.notes:
         note(sentence)
     if store.exists():
-        with damage_told(Store.open(store, create=False)) as opened:
-            print_plan(study, make_plan(study, opened), store)
+        with damage_told(store_store.Store.open(store, create=False)) as opened:
+            console_study.print_plan(study, run_plan.plan(study, opened), store)
     else:
-        print_plan(study, make_plan(study, None), store)
+        console_study.print_plan(study, run_plan.plan(study, None), store)
 
 
 @app.command(saved=options.IN_STORE)
@@ -83,15 +87,15 @@ def run(
       daqloom study run atlas-min-buffer --quick
       daqloom study run mine.toml --workers 8 --store /data/store
     """
-    from daqloom.cli.console.study import computation, print_summary
-    from daqloom.study.file.file import load_study
-
-    study = load_study(file, quick=quick)
+    study = file_file.load_study(file, quick=quick)
     share = _part(part)
     for sentence in study.notes:
         note(sentence)
-    with computation(study, store, workers, scheduler, share, quiet=quiet) as (progress, _):
-        print_summary(study, progress)
+    with console_study.computation(study, store, workers, scheduler, share, quiet=quiet) as (
+        progress,
+        _,
+    ):
+        console_study.print_summary(study, progress)
     if progress.failures:
         raise typer.Exit(1)
 
@@ -104,9 +108,7 @@ def convert(store: options.Store = options.STORE) -> None:
     Example:
       daqloom study convert --store /shared/store
     """
-    from daqloom.study.store.conversion import convert as convert_store
-
-    done = convert_store(store)
+    done = conversion.convert(store)
     print(
         f"{store}: {done.results} results converted; {done.old} is read no more and can be deleted"
     )
@@ -134,20 +136,21 @@ def export_slurm(
     Example:
       daqloom study export-slurm mine.toml --elements 200 --output mine.sh && sbatch mine.sh
     """
-    from daqloom.study.file.cell import TIMED
-    from daqloom.study.file.file import find_study, load_study
-    from daqloom.study.run.slurm import job_array
-
     check_writable(output, "--output")
     if not output.absolute().parent.is_dir():
         raise StudyError(f"--output {output}: there is no folder {output.parent}; make it first")
-    if not TIMED.isdisjoint(load_study(file, quick=quick).methods):
+    if not cell.TIMED.isdisjoint(file_file.load_study(file, quick=quick).methods):
         raise StudyError(
             "jobs of an array would run side by side or on unequal nodes, which distorts "
             "timings; measure with `daqloom study run` on one machine"
         )
-    script = job_array(
-        find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory
+    script = slurm.job_array(
+        file_file.find_study(file),
+        store,
+        elements=elements,
+        quick=quick,
+        hours=hours,
+        memory_mb=memory,
     )
     write_text(output, script)
     print(f"{output}: {elements} jobs; submit it with sbatch")

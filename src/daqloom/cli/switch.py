@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from daqloom.base import lazy
 from daqloom.base.words import printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import plain_console
@@ -19,11 +22,25 @@ from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+with lazy.imports():
+    from importlib import util
 
-    from daqloom.softswitch.document import SwitchFile
-    from daqloom.softswitch.status import Request, SwitchStatus
+    from rich import live as rich_live
+
+    from daqloom.cli.console import switch as console_switch
+    from daqloom.control import operator
+    from daqloom.machine import lifeline
+    from daqloom.scenario import quantities
+    from daqloom.scenario.file import load as file_load
+    from daqloom.scenario.file import overrides, show
+    from daqloom.softswitch import costs as softswitch_costs
+    from daqloom.softswitch import document as softswitch_document
+    from daqloom.softswitch import from_scenario, sizes
+    from daqloom.softswitch import load as softswitch_load
+    from daqloom.softswitch import status as softswitch_status
+    from daqloom.softswitch import trials as softswitch_trials
+    from daqloom.topology.system import scenarios
+
 
 app = group(
     help="""Run the lossless software switch and steer it.
@@ -78,13 +95,11 @@ def run(
       daqloom switch run rack.toml --hosts 10.0.0.0/16 --set ports.core.device=0000:3b:00.0
     """
     if while_input:
-        from daqloom.machine.lifeline import GRACE_S, end_with_input
-
-        end_with_input(grace_s=GRACE_S)
+        lifeline.end_with_input(grace_s=lifeline.GRACE_S)
     described = load_switch(file, hosts, switch, set_)
     running = _needs_dpdk()
 
-    def on_start(address: str, status: SwitchStatus) -> None:
+    def on_start(address: str, status: softswitch_status.SwitchStatus) -> None:
         note(
             f"the switch of {len(status.ports)} ports and {len(status.rings)} rings runs, and "
             f"listens at {address}; it begins anew: no frames, learned addresses or counters "
@@ -115,14 +130,10 @@ def file_of(
       daqloom switch file small-rack --set network.switch.tor.model=qfx5120-48y \
           --switch tor --hosts 10.0.0.0/16 > tor.toml
     """
-    from daqloom.scenario.file.show import document_text
-    from daqloom.softswitch.from_scenario import document_of
-    from daqloom.topology.system.scenarios import load
-
-    document = document_of(load(scenario, set_ or ()), hosts, switch)
+    document = from_scenario.document_of(scenarios.load(scenario, set_ or ()), hosts, switch)
     for port in document["ports"].values():
         port["device"] = ""  # to be filled in: `switch check` refuses it as it is
-    print(document_text(document), end="")
+    print(show.document_text(document), end="")
 
 
 @app.command()
@@ -135,21 +146,18 @@ def check(
     Example:
       daqloom switch check switch.toml
     """
-    from daqloom.scenario.quantities import SIZE
-    from daqloom.softswitch.sizes import buffers_of, memory_of
-
     described = load_switch(file, hosts, switch, set_)
     rings = len(described.rings) + described.classes * len(described.ports)
     taken = {
         "ports": len(described.ports),
         "rings": rings,
-        "buffers": buffers_of(described),
-        "memory_bytes": described.runs.memory or memory_of(described),
+        "buffers": sizes.buffers_of(described),
+        "memory_bytes": described.runs.memory or sizes.memory_of(described),
     }
     if json:
         print_json({"schema": 1, **taken})
     else:
-        memory = SIZE.format(round(taken["memory_bytes"], -6))
+        memory = quantities.SIZE.format(round(taken["memory_bytes"], -6))
         print(
             f"{file}: {taken['ports']} ports, {rings} rings, {taken['buffers']} packet "
             f"buffers, {memory} of memory"
@@ -159,26 +167,17 @@ def check(
 @app.command()
 def status(address: Address = None, certificates: Certificates = None, json: Json = False) -> None:
     """Show ports and rings of a running switch: what came, what is held, what was dropped."""
-    from daqloom.softswitch.status import Ask
-
-    _print(_ask(Ask(), address, certificates), json=json)
+    _print(_ask(softswitch_status.Ask(), address, certificates), json=json)
 
 
 @app.command(saved="the switch goes on")
 def watch(address: Address = None, certificates: Certificates = None) -> None:
     """Show rates, depths and drops of a running switch, live; Ctrl-C leaves it."""
-    import time
-
-    from rich.live import Live
-
-    from daqloom.cli.console.switch import live_table
-    from daqloom.softswitch.status import Ask
-
     before: Any = None
-    with Live(auto_refresh=False) as live:
+    with rich_live.Live(auto_refresh=False) as live:
         while True:
-            now = _ask(Ask(), address, certificates)
-            live.update(live_table(before, now, live.console.width), refresh=True)
+            now = _ask(softswitch_status.Ask(), address, certificates)
+            live.update(console_switch.live_table(before, now, live.console.width), refresh=True)
             before = now
             time.sleep(1.0)
 
@@ -201,10 +200,7 @@ def set_keys(
       daqloom switch set 'rings.dcm1.rate="0.5 Gb/s"' rings.dcm1.packets=8192
       daqloom switch set rules.no-ntp.protocol=udp rules.no-ntp.to_port=123 rules.no-ntp.action=drop
     """
-    from daqloom.scenario.file.overrides import parse
-    from daqloom.softswitch.document import SwitchFile
-
-    _change(parse(keys, SwitchFile), address, certificates)
+    _change(overrides.parse(keys, softswitch_document.SwitchFile), address, certificates)
 
 
 @app.command(saved="nothing has changed")
@@ -220,9 +216,7 @@ def remove(
 @app.command("forget-peaks")
 def forget_peaks(address: Address = None, certificates: Certificates = None) -> None:
     """Count the most that rings of a running switch hold from here on."""
-    from daqloom.softswitch.status import ForgetPeaks
-
-    _ask(ForgetPeaks(), address, certificates)
+    _ask(softswitch_status.ForgetPeaks(), address, certificates)
 
 
 @app.command()
@@ -234,9 +228,7 @@ def stop(
     certificates: Certificates = None,
 ) -> None:
     """Stop a running switch: it takes no more frames, sends those that it holds, and ends."""
-    from daqloom.softswitch.status import Stop
-
-    _ask(Stop(drain_s=drain), address, certificates)
+    _ask(softswitch_status.Stop(drain_s=drain), address, certificates)
 
 
 @app.command()
@@ -288,10 +280,6 @@ def benchmark(
       daqloom switch benchmark --frame-size 1518 --destinations 4096 --json
       daqloom switch benchmark --soak 600
     """
-    import time
-
-    from daqloom.scenario.quantities import RATE
-
     _needs_dpdk()
     try:
         from daqloom.softswitch import benchmark as mlr
@@ -299,14 +287,13 @@ def benchmark(
         raise MeasureError(
             "the benchmark needs the Python package MLRsearch; install daqloom[benchmark]"
         ) from None
-    from daqloom.softswitch.trials import trials
 
     try:
-        pace_bps = int(RATE.parse(pace))
+        pace_bps = int(quantities.RATE.parse(pace))
     except ValueError as error:
         raise ScenarioError(f"--pace {pace[:40]} {error}") from None
 
-    rig = trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
+    rig = softswitch_trials.trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
     begin_s = time.monotonic()
     with spoken("searching the rate", quiet=quiet) as say:
 
@@ -373,15 +360,18 @@ def costs(
       daqloom switch costs --json
     """
     _needs_dpdk()
-    from daqloom.softswitch import costs as turns
-    from daqloom.softswitch.trials import trials
 
-    rig = trials(frame_size, turns.DESTINATIONS, turns.RING_PACKETS, 0, 512)
+    rig = softswitch_trials.trials(
+        frame_size, softswitch_costs.DESTINATIONS, softswitch_costs.RING_PACKETS, 0, 512
+    )
     found = {}
-    for where, buffers in (("in_caches", turns.IN_CACHES), ("in_memory", turns.IN_MEMORY)):
+    for where, buffers in (
+        ("in_caches", softswitch_costs.IN_CACHES),
+        ("in_memory", softswitch_costs.IN_MEMORY),
+    ):
         if not quiet:
             note(f"timing turns with buffers {where.replace('_', ' ')}")
-        found[where] = turns.measure(rig.turn_time_s, buffers)
+        found[where] = softswitch_costs.measure(rig.turn_time_s, buffers)
     if json:
         print_json(
             {
@@ -414,30 +404,26 @@ def _at_once() -> Iterator[None]:
     os._exit(code if isinstance(code, int) else 1)
 
 
-def load_switch(file: str, hosts: str, switch: str, changes: list[str] | None) -> SwitchFile:
+def load_switch(
+    file: str, hosts: str, switch: str, changes: list[str] | None
+) -> softswitch_document.SwitchFile:
     """Return the switch of a file, or with the network of its `hosts` of a scenario."""
-    from daqloom.scenario.file.load import presets
-    from daqloom.softswitch.load import build, load
-
     if hosts:
-        from daqloom.softswitch.from_scenario import document_of
-        from daqloom.topology.system.scenarios import load as load_scenario
-
-        document = document_of(load_scenario(file), hosts, switch)
-        return build(document, changes or (), source=f"the software switch of {file}")
-    if switch or file in presets():
+        document = from_scenario.document_of(scenarios.load(file), hosts, switch)
+        return softswitch_load.build(
+            document, changes or (), source=f"the software switch of {file}"
+        )
+    if switch or file in file_load.presets():
         raise ScenarioError(
             f"{file} is to be a scenario, whose hosts need addresses; give --hosts, such as "
             "10.0.0.0/16"
         )
-    return load(file, changes or ())
+    return softswitch_load.load(file, changes or ())
 
 
 def _needs_dpdk() -> Any:
     """The program of the switch, where daqloom was built with DPDK."""
-    from importlib.util import find_spec
-
-    if find_spec("daqloom._switch") is None:
+    if util.find_spec("daqloom._switch") is None:
         raise MeasureError(
             "daqloom was built without DPDK; install it (Debian and Ubuntu: apt-get install "
             "libdpdk-dev) and install daqloom again"
@@ -453,28 +439,25 @@ def _needs_dpdk() -> Any:
 
 
 def _change(keys: dict[str, Any], address: str | None, certificates: Path | None) -> None:
-    from daqloom.softswitch.status import Change
-
-    told = _ask(Change(keys=keys), address, certificates)
+    told = _ask(softswitch_status.Change(keys=keys), address, certificates)
     if told.failure:
         raise ScenarioError(told.failure)
 
 
-def _ask(request: Request, address: str | None, certificates: Path | None) -> SwitchStatus:
-    from daqloom.control.operator import ask
-    from daqloom.softswitch.status import SWITCH, SwitchStatus
+def _ask(
+    request: softswitch_status.Request, address: str | None, certificates: Path | None
+) -> softswitch_status.SwitchStatus:
+    return softswitch_status.SwitchStatus.model_validate_json(
+        operator.ask(request.encode(), address, certificates, softswitch_status.SWITCH)
+    )
 
-    return SwitchStatus.model_validate_json(ask(request.encode(), address, certificates, SWITCH))
 
-
-def _print(status: SwitchStatus, *, json: bool) -> None:
+def _print(status: softswitch_status.SwitchStatus, *, json: bool) -> None:
     if json:
         print(status.model_dump_json(indent=2))
         return
-    from daqloom.cli.console.switch import sentences, tables
-
     console = plain_console()
-    for table in tables(status, console.width):
+    for table in console_switch.tables(status, console.width):
         console.print(table)
-    for sentence in sentences(status):
+    for sentence in console_switch.sentences(status):
         print(sentence)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json as json_
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
+from daqloom.base import lazy
 from daqloom.base.line_counts import in_words
 from daqloom.base.output import write_text
 from daqloom.base.words import did_you_mean
@@ -17,8 +18,24 @@ from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
 from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
 from daqloom.topology import TopologyError
 
-if TYPE_CHECKING:
-    from daqloom.topology.fabric.fabric import Fabric
+with lazy.imports():
+    from daqloom.cli import fabric_schedule
+    from daqloom.cli.console import fabric as console_fabric
+    from daqloom.report import matplotlib_renderer
+    from daqloom.report.system import fabric_figure
+    from daqloom.scenario import dumps, quantities
+    from daqloom.scenario.file import show as file_show
+    from daqloom.scenario.schema import switches
+    from daqloom.softswitch import controllers
+    from daqloom.topology.fabric import fabric as fabric_fabric
+    from daqloom.topology.fabric import graphviz
+    from daqloom.topology.formats import as_json, load, switch_buffers
+    from daqloom.topology.routing import by_name
+    from daqloom.topology.routing import routes as routing_routes
+    from daqloom.topology.schedule import slots
+    from daqloom.topology.system import check as system_check
+    from daqloom.topology.system import summary as system_summary
+
 
 app = group(help="InfiniBand and Ethernet fabrics: cabling, routes, and conflicts of schedules.")
 
@@ -38,15 +55,13 @@ Routing = Annotated[
 @app.command("list")
 def list_(json: JsonList = False) -> None:
     """List the fabrics that come with daqloom."""
-    from daqloom.cli.console.fabric import counts, headline
-    from daqloom.scenario.dumps import shipped_fabrics
-    from daqloom.topology.formats.load import load_cabling
-
-    fabrics = {name: load_cabling(path)[0] for name, path in shipped_fabrics().items()}
+    fabrics = {name: load.load_cabling(path)[0] for name, path in dumps.shipped_fabrics().items()}
     if json:
-        present_list("fabrics", {n: counts(each) for n, each in fabrics.items()}, json=True)
+        present_list(
+            "fabrics", {n: console_fabric.counts(each) for n, each in fabrics.items()}, json=True
+        )
     else:
-        print(*map(headline, fabrics.values()), sep="\n")
+        print(*map(console_fabric.headline, fabrics.values()), sep="\n")
 
 
 @app.command()
@@ -65,14 +80,11 @@ def show(given: Given, json: Json = False) -> None:
       daqloom topology show cluster64 --json
       daqloom topology show clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    from daqloom.cli.console.fabric import print_summary
-    from daqloom.topology.system.summary import summarise
-
-    summary = summarise(given.fabric)
+    summary = system_summary.summarise(given.fabric)
     if json:
         print(json_.dumps(summary.record() | {"lines": given.lines}))
     else:
-        print_summary(summary, given.lines)
+        console_fabric.print_summary(summary, given.lines)
 
 
 @app.command()
@@ -103,19 +115,18 @@ def draw(
       daqloom topology draw dumps/ | dot -Tsvg > fabric.svg
       daqloom topology draw dumps/ -o fabric.json && daqloom topology check fabric.json
     """
-    from daqloom.report import matplotlib_renderer
-    from daqloom.report.system import fabric_figure
-    from daqloom.topology.fabric.graphviz import to_dot
-    from daqloom.topology.formats.as_json import to_json
-
     if output is None:
-        print(to_dot(given.fabric, each_host=each_host), end="")
+        print(graphviz.to_dot(given.fabric, each_host=each_host), end="")
         return
     check_writable(output, "--output", DRAWINGS)
     ending = output.suffix.lower()
     if ending in (".dot", ".json"):
         fabric = given.fabric
-        text = to_json(fabric) if ending == ".json" else to_dot(fabric, each_host=each_host)
+        text = (
+            as_json.to_json(fabric)
+            if ending == ".json"
+            else graphviz.to_dot(fabric, each_host=each_host)
+        )
         write_text(output, text)
     else:
         matplotlib_renderer.save(fabric_figure.figure(given.fabric, each_host=each_host), output)
@@ -161,35 +172,27 @@ def check(
       daqloom topology check lhcb-run3
       daqloom topology check clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    from daqloom.cli.console.fabric import print_check
-    from daqloom.cli.fabric_schedule import planned
-    from daqloom.topology.formats.load import with_lines
-    from daqloom.topology.routing.by_name import IMPORTED
-    from daqloom.topology.system.check import check_fabric
-
     if output:
         check_writable(output, "--output")
-    plan = planned(given, routing, order, dummies=dummies)
+    plan = fabric_schedule.planned(given, routing, order, dummies=dummies)
     for sentence in plan.notes:
         note(sentence)
     with progress("checking the schedule", quiet=quiet) as show_progress:
-        found = check_fabric(
+        found = system_check.check_fabric(
             given.fabric, plan.routes, plan.readouts, plan.what, show_progress, plan.builders,
             plan.units, mends=plan.mends,
         )  # fmt: skip
     name = plan.routing
-    if given.path and name == IMPORTED:
-        found = replace(found, paths=with_lines(given.path, given.fabric, found.paths))
+    if given.path and name == by_name.IMPORTED:
+        found = replace(found, paths=load.with_lines(given.path, given.fabric, found.paths))
     if output:
-        from daqloom.topology.schedule.slots import order_text
-
         orders = [each for each in found.suggestions if not each.routing]
         best = orders[0] if orders else found.schedule
-        write_text(output, order_text(given.fabric, best.slots))
+        write_text(output, slots.order_text(given.fabric, best.slots))
     if json:
         print(json_.dumps(found.record() | {"routing": name, "lines": given.lines}))
     else:
-        print_check(found, name, given.lines)
+        console_fabric.print_check(found, name, given.lines)
 
 
 @app.command()
@@ -208,13 +211,10 @@ def route(
       daqloom topology route dumps/ H00-00 H05-07
       daqloom topology route dumps/ H00-00 H05-07 --routing d-mod-k
     """
-    from daqloom.cli.console.fabric import print_route
-    from daqloom.topology.routing.routes import route
-
     fabric = given.fabric
     ends = _host(fabric, source), _host(fabric, destination)
     name, routes = given.routes(routing)
-    hops = route(fabric, routes, *ends)
+    hops = routing_routes.route(fabric, routes, *ends)
     if json:
         record = {
             "schema": 1,
@@ -231,10 +231,10 @@ def route(
         }
         print(json_.dumps(record))
     else:
-        print_route(fabric, hops, name)
+        console_fabric.print_route(fabric, hops, name)
 
 
-def _host(fabric: Fabric, name: str) -> int:
+def _host(fabric: fabric_fabric.Fabric, name: str) -> int:
     known = {host.name: place for place, host in enumerate(fabric.hosts)}
     if name not in known:
         hint = did_you_mean(name, known, "`draw --each-host` prints all names")
@@ -284,25 +284,22 @@ def buffers(
       daqloom topology buffers config_db.json --ports 33 --cell-size "254 B"
       daqloom topology buffers shared-buffer.txt junos.conf --ports 56 --cell-size "256 B"
     """
-    from daqloom.scenario.file.show import document_text
-    from daqloom.scenario.quantities import SIZE
-    from daqloom.scenario.schema.switches import LEVELS
-    from daqloom.topology.formats.switch_buffers import Asked, read_buffers
-
-    if name not in LEVELS:
-        raise TopologyError(f"--switch {name[:40]}: expected one of {', '.join(LEVELS)}")
+    if name not in switches.LEVELS:
+        raise TopologyError(f"--switch {name[:40]}: expected one of {', '.join(switches.LEVELS)}")
     try:
-        cell = None if cell_size is None else round(SIZE.parse(cell_size))
+        cell = None if cell_size is None else round(quantities.SIZE.parse(cell_size))
     except ValueError as error:
         raise TopologyError(f"--cell-size {cell_size} {error}") from None
-    found = read_buffers(files, Asked(ports, cell, alpha, queue, profile))
+    found = switch_buffers.read_buffers(
+        files, switch_buffers.Asked(ports, cell, alpha, queue, profile)
+    )
     for file, counts in found.counts.items():
         note(f"{file}: {in_words(counts, found.unit)}")
     if json:
         print(json_.dumps({"schema": 1, "from": found.origin, "switch": found.table()}))
     else:
         table = {"network": {"switch": {name: found.table()}}}
-        print(f"# {found.origin}", document_text(table), sep="\n", end="")
+        print(f"# {found.origin}", file_show.document_text(table), sep="\n", end="")
 
 
 @app.command(saved="what was written before stays")
@@ -339,10 +336,10 @@ def configure(
       daqloom topology configure switch.toml --bridge daq0 --dry-run
       daqloom topology configure rack.toml --hosts 10.0.0.0/16 --set ports.core.device=eth1
     """
-    from daqloom.softswitch.controllers import controller_type
-
     described = load_switch(file, hosts, switch, set_)
-    target = controller_type("openvswitch", "topology configure")(bridge, database, folder)
+    target = controllers.controller_type("openvswitch", "topology configure")(
+        bridge, database, folder
+    )
     if dry_run:
         print(*target.commands(described, datapath), sep="\n")
     else:

@@ -7,13 +7,17 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from daqloom.base import lazy
 from daqloom.base.words import printable
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+with lazy.imports():
+    from rich import box
+    from rich import console as rich_console
+    from rich import table as rich_table
+    from rich import text as rich_text
+
 
 UNLIMITED = 10_000
 """Characters in a line of what is no terminal, such as a pipe: there a row stays a line."""
@@ -27,16 +31,14 @@ SHORT = 12
 Rows = Sequence[Sequence[str]]
 
 
-def width_of(console: Console) -> int:
+def width_of(console: rich_console.Console) -> int:
     """Width of a terminal, or that of COLUMNS; else `UNLIMITED`."""
     return console.width if console.is_terminal or os.environ.get("COLUMNS") else UNLIMITED
 
 
-def plain_console() -> Console:
+def plain_console() -> rich_console.Console:
     """Return standard output for `rich`, as wide as `width_of` allows."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = rich_console.Console(highlight=False)
     console.width = width_of(console)
     return console
 
@@ -69,15 +71,11 @@ def tables(
     numbers: Literal["left", "right"] = "right",
     framed: bool = False,
     styles: Sequence[str] = (),
-) -> list[Table]:
+) -> list[rich_table.Table]:
     """As many tables of at most `width` characters as are needed, one below the other. The first
     `names` columns say what a row is and begin each table; these and `words`, by place, may wrap.
     All others are numbers. `framed` leaves room around a table, `styles` are the rows'. Control
     characters are escaped."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     head = [printable(name) for name in head]
     rows = [[printable(cell) for cell in row] for row in rows]
     wrapping = {*range(names), *words}
@@ -92,7 +90,7 @@ def tables(
     room = width - (FRAME if framed else 0)
     found = []
     for places in _blocks(least, names, room):
-        table = Table(box=box.SIMPLE_HEAD, show_edge=framed, pad_edge=framed)
+        table = rich_table.Table(box=box.SIMPLE_HEAD, show_edge=framed, pad_edge=framed)
         widths = {place: least[place] for place in places}
         spare = room - sum(widths.values()) - GAP * (len(places) - 1)
         if spare < 0:  # of a single number that is longer than a line
@@ -103,13 +101,15 @@ def tables(
             spare -= max(more, 0)
         for place in places:
             table.add_column(
-                Text(head[place]),
+                rich_text.Text(head[place]),
                 justify="left" if place in wrapping else numbers,
                 width=widths[place],
                 overflow="fold",
             )
         for row, style in zip(rows, styles or [""] * len(rows), strict=True):
-            table.add_row(*(Text(row[place]) for place in places), style=style)  # none is markup
+            table.add_row(
+                *(rich_text.Text(row[place]) for place in places), style=style
+            )  # none is markup
         found.append(table)
     return found
 

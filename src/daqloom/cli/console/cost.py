@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
 from daqloom.base.words import counted, duration
 from daqloom.cli.console.columns import print_table
 from daqloom.results.metrics import with_unit
 
-if TYPE_CHECKING:
-    from daqloom.faults.loss import Cost, Estimate, Way
-    from daqloom.faults.throughput import Throughput
+with lazy.imports():
+    from daqloom.faults import loss, loss_record
+    from daqloom.faults import throughput as faults_throughput
+
 
 MOST_ROWS = 12
 """Numbers of cables that are down at once, in the table."""
 BYTES = ((1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1.0, "B"))
 
 
-def print_cost(cost: Cost) -> None:
+def print_cost(cost: loss.Cost) -> None:
     """Print tables: kinds of links, how many are down at once, the loss, and what would help."""
     _print_kinds(cost)
     print()
@@ -31,16 +32,14 @@ def print_cost(cost: Cost) -> None:
     _print_worst(cost)
 
 
-def _print_kinds(cost: Cost) -> None:
-    from daqloom.faults.loss_record import per_month
-
+def _print_kinds(cost: loss.Cost) -> None:
     head = ("kind of link", "links", "failures", "a month", "mean duration", "down")
     rows = [
         (
             kind.name,
             f"{kind.links:,}",
             f"{kind.failures:,}",
-            f"{per_month(cost, kind.failures):.3g}",
+            f"{loss_record.per_month(cost, kind.failures):.3g}",
             duration(kind.mean_s) if kind.failures else "",
             duration(kind.down_s),
         )
@@ -49,7 +48,7 @@ def _print_kinds(cost: Cost) -> None:
     print_table(head, rows)
 
 
-def _print_at_once(cost: Cost) -> None:
+def _print_at_once(cost: loss.Cost) -> None:
     own = cost.as_it_is
     last = own.numbers[-1]
     wanted = range(min(cost.most, last) + 1)
@@ -73,40 +72,40 @@ def _print_at_once(cost: Cost) -> None:
     print_table(head, rows, words=[len(head) - 1])
 
 
-def _left(cost: Cost, throughput: Throughput, broken: int) -> str:
+def _left(cost: loss.Cost, throughput: faults_throughput.Throughput, broken: int) -> str:
     """Throughput, of the system as it is also its share of the full one."""
     bps = float(throughput.of(broken)[broken])
     share = bps / throughput.full_bps
     return _bps(bps) + (f", {100 * share:.3g} %" if throughput is cost.as_it_is else "")
 
 
-def _origin(cost: Cost, broken: int) -> str:
+def _origin(cost: loss.Cost, broken: int) -> str:
     draws = cost.as_it_is.found_bps.get(broken)
     if draws is None:
         return "interpolated"
     return f"mean of {counted(len(draws), 'draw')}" if broken else "simulated"
 
 
-def _print_loss(cost: Cost) -> None:
-    from daqloom.faults.loss_record import BITS, S_PER_H
-
+def _print_loss(cost: loss.Cost) -> None:
     own, hours = cost.as_it_is, cost.ways[0].hours
-    lost_bytes = hours.times(S_PER_H * own.full_bps / BITS)
+    lost_bytes = hours.times(loss_record.S_PER_H * own.full_bps / loss_record.BITS)
     rows = [
         ("full throughput", _in_words(hours, 1.0, "h")),
         ("of the month", _per_cent(cost.lost)),
     ]
     if own.event_rate_hz:
-        rows.append(("events", _in_words(hours.times(S_PER_H * own.event_rate_hz), 1.0, "")))
+        rows.append(
+            ("events", _in_words(hours.times(loss_record.S_PER_H * own.event_rate_hz), 1.0, ""))
+        )
     scale, unit = next(each for each in BYTES if abs(lost_bytes.value) >= each[0] or each[0] == 1)
     rows.append(("bytes", _in_words(lost_bytes, scale, unit)))
     rows += [(f"of it {kind.name}", f"{kind.hours:.3g} h") for kind in cost.kinds]
-    sweeps_s = S_PER_H * cost.sweeps_h
+    sweeps_s = loss_record.S_PER_H * cost.sweeps_h
     rows.append((f"besides, sweeps of {duration(cost.sweep_s)}", duration(sweeps_s)))
     print_table(("lost in a month of 30 days", ""), rows)
 
 
-def _print_ways(cost: Cost) -> None:
+def _print_ways(cost: loss.Cost) -> None:
     names = {way.name: way for way in cost.ways}
     rows = [_way_row(name, way) for name, way in names.items()]
     for cap_s, way in cost.repaired:
@@ -122,11 +121,11 @@ def _print_ways(cost: Cost) -> None:
         print("below 0: gained, measured by the full throughput as it is")
 
 
-def _way_row(name: str, way: Way) -> tuple[str, ...]:
+def _way_row(name: str, way: loss.Way) -> tuple[str, ...]:
     return name, _bps(way.full_bps), _bps(way.mean_bps.value), _in_words(way.hours, 1.0, "h")
 
 
-def _print_worst(cost: Cost) -> None:
+def _print_worst(cost: loss.Cost) -> None:
     head = ("link, most downtime first", "kind", "failures", "down", "lost in a month")
     rows = [
         (
@@ -145,11 +144,11 @@ def _bps(value: float) -> str:
     return with_unit(value, "bit/s")
 
 
-def _per_cent(estimate: Estimate) -> str:
+def _per_cent(estimate: loss.Estimate) -> str:
     return _in_words(estimate, 0.01, "%")
 
 
-def _in_words(estimate: Estimate, scale: float, unit: str) -> str:
+def _in_words(estimate: loss.Estimate, scale: float, unit: str) -> str:
     """`7.8 h (4.6 to 12)`."""
     told = f"{estimate.value / scale:.3g} {unit}".rstrip()
     if estimate.low is None or estimate.high is None:

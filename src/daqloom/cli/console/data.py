@@ -5,44 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from daqloom.base import lazy
 from daqloom.base.output import OutputError
 from daqloom.base.words import printable, reason_of
 from daqloom.cli.console.terminal import progress
 from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from daqloom.data.check import Checked
-    from daqloom.data.coverage import EventRange
-    from daqloom.data.recording import CheckedRecording
-    from daqloom.data.recover import Recovered, Unfinished
+with lazy.imports():
+    from daqloom import data as event_data
+    from daqloom.data import check, coverage
+    from daqloom.data import recording as data_recording
 
-_Range = TypeVar("_Range", bound="EventRange")
+
+_Range = TypeVar("_Range", bound="coverage.EventRange")
 
 
 def check_paths(
     paths: Sequence[Path], generated: bool, *, quiet: bool = False
-) -> tuple[list[Checked], CheckedRecording | None]:
+) -> tuple[list[check.Checked], data_recording.CheckedRecording | None]:
     """All files, those of folders too, and the recording that the folders are. Raises ScenarioError
     for what is no such path, or has nothing to check."""
-    from daqloom.data.check import check_file
-    from daqloom.data.recording import check_recording
-
     folders = [path for path in paths if path.is_dir()]
     single = [path for path in paths if path not in folders]
-    checked: list[Checked] = []
+    checked: list[check.Checked] = []
     recording = None
     what = f"checking {', '.join(map(str, folders)) or f'{len(single)} files'}"
     with progress(what, quiet=quiet) as show:
         for file in single:
             share = _share_of(show, len(checked), len(single) + len(folders))
             with readable(file):
-                checked.append(check_file(file, generated=generated, progress=share))
+                checked.append(check.check_file(file, generated=generated, progress=share))
         if folders:
             with readable(folders[0]):
-                recording = check_recording(folders, generated=generated, progress=show)
+                recording = data_recording.check_recording(
+                    folders, generated=generated, progress=show
+                )
             checked += recording.files
     return checked, recording
 
@@ -66,7 +66,7 @@ def _share_of(show: Callable[[float], None], done: int, count: int) -> Callable[
     return lambda share: show((done + share) / count)
 
 
-def print_checked(results: list[Checked]) -> None:
+def print_checked(results: list[check.Checked]) -> None:
     """Where files are damaged, and how many are not."""
     whole = [each for each in results if not each.fault_count]
     for each in results:
@@ -87,7 +87,7 @@ def _name(file: object) -> str:
     return printable(str(file))
 
 
-def _print_damage(checked: Checked) -> None:
+def _print_damage(checked: check.Checked) -> None:
     read = f"{checked.packets:,} packets, {with_unit(checked.nbytes, 'B')}"
     count = f"{checked.fault_count:,} {'faults' if checked.fault_count > 1 else 'fault'}"
     print(f"{_name(checked.file)}: damaged, {count} in {read}")
@@ -103,7 +103,7 @@ def _print_damage(checked: Checked) -> None:
         print(f"  skipped {checked.skipped_bytes:,} bytes in {checked.skipped:,} {places}")
 
 
-def print_recording(recording: CheckedRecording) -> None:
+def print_recording(recording: data_recording.CheckedRecording) -> None:
     """What a recording has, what is twice and what is missing."""
     gaps = recording.gaps
     if recording.span is None:
@@ -155,7 +155,7 @@ def _sources(numbers: Sequence[int]) -> str:
     return f"{'sources' if len(numbers) > 1 else 'source'} {shown}{more}"
 
 
-def print_unfinished(found: Sequence[Unfinished | Recovered]) -> None:
+def print_unfinished(found: Sequence[event_data.Unfinished | event_data.Recovered]) -> None:
     """Unfinished files of a recording, or what has become of them."""
     for each in found:
         print(f"{_name(each.file)}: {_told(each)}")
@@ -163,11 +163,9 @@ def print_unfinished(found: Sequence[Unfinished | Recovered]) -> None:
         print("no unfinished files")
 
 
-def _told(done: Unfinished | Recovered) -> str:
-    from daqloom.data.recover import Unfinished
-
+def _told(done: event_data.Unfinished | event_data.Recovered) -> str:
     size = with_unit(done.nbytes, "B")
-    if isinstance(done, Unfinished):
+    if isinstance(done, event_data.Unfinished):
         return f"{size}, in use by a unit" if done.in_use else size
     match done.outcome:
         case "finished":

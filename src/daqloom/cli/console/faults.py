@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
 from daqloom.base.words import counted, duration
 from daqloom.cli.console.columns import print_table
 from daqloom.faults.errors import DOWNED, RECOVERY, SYMBOL
 
-if TYPE_CHECKING:
-    from daqloom.faults.errors import LinkErrors
-    from daqloom.faults.summary import Variant
+with lazy.imports():
+    from daqloom.faults import by_link, summary
+    from daqloom.faults import errors as faults_errors
+
 
 MOST_LINKS = 10
 """Links that fail most."""
@@ -19,11 +20,9 @@ MOST_COUNTED = 40
 """Links in the table of counters."""
 
 
-def print_failures(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> None:
+def print_failures(kinds: Mapping[str, summary.Variant], time_outs_s: Sequence[float]) -> None:
     """Print a column for each way to count that differs, and the links that fail most."""
-    from daqloom.faults.summary import distinct
-
-    kinds = distinct(kinds)
+    kinds = summary.distinct(kinds)
     rows = [(name, *cells) for name, cells in _rows(kinds, time_outs_s).items()]
     print_table(("failures of links", *kinds), rows)
     last = list(kinds.values())[-1]
@@ -36,7 +35,7 @@ def print_failures(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -
         print_table(("link", "failures", "down", "causes"), worst)
 
 
-def print_counters(errors: Sequence[LinkErrors]) -> None:
+def print_counters(errors: Sequence[faults_errors.LinkErrors]) -> None:
     """Print a row for each link with errors, a column for each counter that any of them has."""
     names = dict.fromkeys(name for name in (DOWNED, SYMBOL, RECOVERY) if _any(errors, name))
     names |= dict.fromkeys(name for each in errors for name in each.counts)
@@ -52,20 +51,21 @@ def print_counters(errors: Sequence[LinkErrors]) -> None:
         print(f"and {counted(more, 'link')} more with fewer errors; --json has them all")
 
 
-def _any(errors: Sequence[LinkErrors], name: str) -> bool:
+def _any(errors: Sequence[faults_errors.LinkErrors], name: str) -> bool:
     return any(name in each.counts for each in errors)
 
 
-def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[str, list[str]]:
-    from daqloom.faults.by_link import NO_CAUSE, most_of
-    from daqloom.faults.summary import MOST_SHARE
-
+def _rows(
+    kinds: Mapping[str, summary.Variant], time_outs_s: Sequence[float]
+) -> dict[str, list[str]]:
     each = list(kinds.values())
     rows = {
         "number": [f"{len(kind.failures):,}" for kind in each],
         "a day": ["" if kind.per_day is None else f"{kind.per_day:.3g}" for kind in each],
         "links that failed": [f"{len(kind.totals):,}" for kind in each],
-        "links that make half of them": [f"{most_of(kind.totals, MOST_SHARE):,}" for kind in each],
+        "links that make half of them": [
+            f"{by_link.most_of(kind.totals, summary.MOST_SHARE):,}" for kind in each
+        ],
         "downtime of all links": [duration(sum(t.down_s for t in kind.totals)) for kind in each],
         "median duration": [_median(kind) for kind in each],
     }
@@ -84,14 +84,14 @@ def _rows(kinds: Mapping[str, Variant], time_outs_s: Sequence[float]) -> dict[st
             for kind in each
         ]
     causes = sorted({cause for kind in each for cause in kind.causes})
-    if causes != [NO_CAUSE]:
+    if causes != [by_link.NO_CAUSE]:
         rows |= {
             f"cause: {cause}": [f"{kind.causes[cause]:,}" for kind in each] for cause in causes
         }
     return {name: cells for name, cells in rows.items() if any(cells)}
 
 
-def _between(each: Sequence[Variant]) -> dict[str, list[str]]:
+def _between(each: Sequence[summary.Variant]) -> dict[str, list[str]]:
     rows: dict[str, list[str]] = {}
     for place, name in enumerate(("exponential", "Weibull")):
         cells = []
@@ -106,7 +106,7 @@ def _between(each: Sequence[Variant]) -> dict[str, list[str]]:
     return rows if any(map(any, rows.values())) else {}
 
 
-def _median(kind: Variant) -> str:
+def _median(kind: summary.Variant) -> str:
     median_s = kind.median_s
     return "" if median_s is None else duration(median_s)
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from daqloom.base import lazy
 from daqloom.cli.console.columns import tables
 from daqloom.control.states import Phase, Standing
 
-if TYPE_CHECKING:
-    from rich.console import Group
+with lazy.imports():
+    from rich import console
+    from rich import text as rich_text
 
-    from daqloom.control.status import Status, UnitStatus
+    from daqloom.control import status as control_status
+
 
 EVENTS_SHOWN = 8
 MOST_ROWS = 40
 
 
-def headline(status: Status) -> str:
+def headline(status: control_status.Status) -> str:
     """Return the state of a run in one line."""
     members = sum(unit.member for unit in status.units)
     line = (
@@ -26,11 +27,8 @@ def headline(status: Status) -> str:
     return f"{line}: {status.failure}" if status.phase is Phase.ERROR else line
 
 
-def unit_table(status: Status, width: int) -> Group:
+def unit_table(status: control_status.Status, width: int) -> console.Group:
     """A row per unit: those that are not well first, if there are too many."""
-    from rich.console import Group
-    from rich.text import Text
-
     head = [
         "unit",
         "state",
@@ -62,26 +60,31 @@ def unit_table(status: Status, width: int) -> Group:
     words = [1, 2, 3, len(head) - 1]
     shown = tables(head, cells, width, words=words, framed=True, styles=styles)
     left = len(status.units) - len(rows)
-    return Group(*shown, *([Text(f"{left} more units, all in order")] if left else []))
+    return console.Group(
+        *shown, *([rich_text.Text(f"{left} more units, all in order")] if left else [])
+    )
 
 
-def live_table(status: Status, width: int, typed: str = "", said: str = "") -> Group:
+def live_table(
+    status: control_status.Status, width: int, typed: str = "", said: str = ""
+) -> console.Group:
     """Headline, units, the last entries of the log; what is being typed."""
-    from rich.console import Group
-    from rich.text import Text
-
     lines = [f"{time_s:9.2f} s  {text}" for time_s, text in status.events[-EVENTS_SHOWN:]]
     refused = [f"{name}: {count}" for name, count in status.counts.items() if "." in name]
-    foot = [Text("  ".join(refused), style="red")] if refused else []
-    prompt = [Text(said, style="dim"), Text(f"> {typed}", style="bold")] if typed else []
-    return Group(
-        Text(headline(status), style="bold"),
+    foot = [rich_text.Text("  ".join(refused), style="red")] if refused else []
+    prompt = (
+        [rich_text.Text(said, style="dim"), rich_text.Text(f"> {typed}", style="bold")]
+        if typed
+        else []
+    )
+    return console.Group(
+        rich_text.Text(headline(status), style="bold"),
         unit_table(status, width),
-        *(Text(line, style="dim") for line in lines),
+        *(rich_text.Text(line, style="dim") for line in lines),
         *foot,
         *prompt,
     )
 
 
-def _is_well(unit: UnitStatus) -> bool:
+def _is_well(unit: control_status.UnitStatus) -> bool:
     return unit.member

@@ -5,20 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
+from daqloom.base import lazy
 from daqloom.study import StudyError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+with lazy.imports():
+    import xarray
 
-    from xarray import Dataset
+    from daqloom.report.study import provenance
+    from daqloom.study.file import file as file_file
+    from daqloom.study.run import dataset as run_dataset
+    from daqloom.study.run import runner
+    from daqloom.study.store import store as store_store
 
-    from daqloom.report.study.provenance import WitnessedStore
-    from daqloom.study.file.file import Study
-    from daqloom.study.store.store import Store
 
-AnyStore = TypeVar("AnyStore", bound="Store")
+AnyStore = TypeVar("AnyStore", bound="store_store.Store")
 
 
 @contextmanager
@@ -34,20 +37,15 @@ def damage_told(store: AnyStore) -> Iterator[AnyStore]:
 
 def read_study(
     file: Path, path: Path, *, quick: bool, course: bool = False
-) -> tuple[Study, Dataset, WitnessedStore]:
+) -> tuple[file_file.Study, xarray.Dataset, provenance.WitnessedStore]:
     """A study with what the store at `path` holds of it; the store is closed.
 
     Raises StudyError, also where the store holds results of the study's other form alone.
     """
-    from daqloom.report.study.provenance import witnessed
-    from daqloom.study.file.file import load_study
-    from daqloom.study.run.dataset import to_dataset
-    from daqloom.study.run.runner import replay
-
-    study = load_study(file, quick=quick)
-    with damage_told(witnessed(path)) as opened:
-        dataset = to_dataset(study, replay(study, opened), course=course)
-        if not opened.origins and _holds_any(load_study(file, quick=not quick), opened):
+    study = file_file.load_study(file, quick=quick)
+    with damage_told(provenance.witnessed(path)) as opened:
+        dataset = run_dataset.to_dataset(study, runner.replay(study, opened), course=course)
+        if not opened.origins and _holds_any(file_file.load_study(file, quick=not quick), opened):
             raise StudyError(_OTHER_FORM[quick].format(file=file, store=path))
     return study, dataset, opened
 
@@ -60,7 +58,5 @@ _OTHER_FORM = {
 }
 
 
-def _holds_any(study: Study, store: Store) -> bool:
-    from daqloom.study.run.runner import replay
-
-    return any(outcome is not None for _, outcome in replay(study, store))
+def _holds_any(study: file_file.Study, store: store_store.Store) -> bool:
+    return any(outcome is not None for _, outcome in runner.replay(study, store))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from daqloom.base import lazy
 from daqloom.base.words import counted
 from daqloom.cli.console.columns import tables as fitted
 from daqloom.scenario.quantities import RATE
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+with lazy.imports():
+    from rich import console, table, text
 
-    from rich.console import Group
-    from rich.table import Table
+    from daqloom.softswitch import status as softswitch_status
 
-    from daqloom.softswitch.status import RingStatus, SwitchStatus
 
 MOST_ROWS = 40
 BAR = 20
 """Characters of a depth bar."""
 
 
-def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
+def tables(status: softswitch_status.SwitchStatus, width: int) -> Iterator[table.Table]:
     """Ports, and rings in use, with all that has been counted since the start."""
     head = ["port", "link", "in", "out", "flooded", "dropped", "missed", "buffers out"]
     rows = [
@@ -59,7 +58,7 @@ def tables(status: SwitchStatus, width: int) -> Iterator[Table]:
         yield from fitted(head, [[f"{status.openflow[name]:,}" for name in names]], width)
 
 
-def sentences(status: SwitchStatus) -> Iterator[str]:
+def sentences(status: softswitch_status.SwitchStatus) -> Iterator[str]:
     """State and failures of OpenFlow and OVSDB, a sentence each."""
     if status.openflow_failure:
         yield f"OpenFlow: {status.openflow_failure}"
@@ -71,11 +70,10 @@ def sentences(status: SwitchStatus) -> Iterator[str]:
         yield from (f"OVSDB: {each}" for each in database.refusals)
 
 
-def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Group:
+def live_table(
+    before: softswitch_status.SwitchStatus | None, now: softswitch_status.SwitchStatus, width: int
+) -> console.Group:
     """Rates since `before`, depths as bars, and drops."""
-    from rich.console import Group
-    from rich.text import Text
-
     took_s = now.time_s - before.time_s if before else now.time_s
     took_s = took_s or 1.0
     ports = []
@@ -107,22 +105,22 @@ def live_table(before: SwitchStatus | None, now: SwitchStatus, width: int) -> Gr
             ]
         )
     state = "drains" if now.stopping else "runs"
-    return Group(
-        Text(f"{now.title or 'switch'}: {state} since {now.time_s:,.0f} s"),
-        *(Text(sentence) for sentence in sentences(now)),
+    return console.Group(
+        text.Text(f"{now.title or 'switch'}: {state} since {now.time_s:,.0f} s"),
+        *(text.Text(sentence) for sentence in sentences(now)),
         *fitted(["port", "link", "in", "out", "frames/s", "dropped"], ports, width),
         *fitted(["ring", "pace", "depth", "holds", "peak", "dropped"], rings, width),
     )
 
 
-def _first(status: SwitchStatus) -> list[RingStatus]:
+def _first(status: softswitch_status.SwitchStatus) -> list[softswitch_status.RingStatus]:
     """As many rings as are shown: those that drop and hold most first, then in their order."""
     order = {ring.name: place for place, ring in enumerate(status.rings)}
     found = sorted(status.rings, key=lambda ring: (-ring.dropped, -ring.counts["peak_packets"]))
     return sorted(found[:MOST_ROWS], key=lambda ring: order[ring.name])
 
 
-def _pace(ring: RingStatus) -> str:
+def _pace(ring: softswitch_status.RingStatus) -> str:
     pace = RATE.format(ring.rate_bps) if ring.rate_bps else "-"
     return f"{pace} (OVSDB)" if ring.rate_owner else pace
 
@@ -131,7 +129,7 @@ def _rate(size: int, took_s: float) -> str:
     return f"{8 * size / took_s / 1e9:.3f} Gb/s"
 
 
-def _bar(ring: RingStatus) -> str:
+def _bar(ring: softswitch_status.RingStatus) -> str:
     share = ring.packets / ring.most_packets
     full = min(BAR, round(share * BAR))
     if ring.packets and not full:

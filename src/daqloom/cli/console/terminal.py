@@ -9,9 +9,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
+from daqloom.base import lazy
 from daqloom.base.output import OutputError
 from daqloom.base.words import printable, reason_of
 from daqloom.cli.console.columns import print_list, print_table
@@ -23,8 +25,14 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.study import StudyFailure
 
-if TYPE_CHECKING:
-    from daqloom.results.result import Result
+with lazy.imports():
+    from rich import console as rich_console
+    from rich import progress as rich_progress
+    from rich import table
+
+    from daqloom.control import warnings
+    from daqloom.results import result as results_result
+
 
 FAILED = 1
 BAD_INPUT = 2
@@ -85,7 +93,7 @@ def _end_of_reader() -> NoReturn:
     sys.exit(PIPE_CLOSED)
 
 
-def whole_or_stopped(run: Callable[[], Result]) -> Result:
+def whole_or_stopped(run: Callable[[], results_result.Result]) -> results_result.Result:
     """The result of `run`, or what it had found when Ctrl-C ended it or it failed; another Ctrl-C
     ends the program at once. Exits where there is nothing yet."""
     try:
@@ -100,7 +108,9 @@ def whole_or_stopped(run: Callable[[], Result]) -> Result:
         return error.result
 
 
-def present(result: Result, *, json: bool, quiet: bool = False, series: Sequence[str] = ()) -> None:
+def present(
+    result: results_result.Result, *, json: bool, quiet: bool = False, series: Sequence[str] = ()
+) -> None:
     """Prints a result, if `quiet` without notes, as JSON with some of its series; exits if it is
     that of an interrupted run, or of one that has failed."""
     print(result.to_json(series=series)) if json else print_result(result, quiet=quiet)
@@ -110,19 +120,15 @@ def present(result: Result, *, json: bool, quiet: bool = False, series: Sequence
     end_if_failed(result)
 
 
-def end_if_failed(*results: Result) -> None:
+def end_if_failed(*results: results_result.Result) -> None:
     """Exit if checks of a result failed, or if events of its recording are missing."""
-    from daqloom.control.warnings import failures
-
-    if sentences := [sentence for result in results for sentence in failures(result)]:
+    if sentences := [sentence for result in results for sentence in warnings.failures(result)]:
         sys.stdout.flush()
         fail("; ".join(sentences), FAILED)
 
 
 def print_json(record: Any) -> None:
     """Print a record for programs."""
-    from json import dumps
-
     print(dumps(record, indent=2, allow_nan=False))
 
 
@@ -235,14 +241,14 @@ def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say
 
 def bar(what: str = "", *, words_last: bool = False) -> Any:
     """Start a bar on standard error, of `rich.progress`, with words before or behind it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.table import Column
-
-    said = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
-    done = (BarColumn(bar_width=20), TaskProgressColumn())
+    said = rich_progress.TextColumn(
+        "{task.description}", markup=False, table_column=table.Column(overflow="fold")
+    )
+    done = (rich_progress.BarColumn(bar_width=20), rich_progress.TaskProgressColumn())
     columns = (*done, said) if words_last else (said, *done)
-    started = Progress(*columns, console=Console(stderr=True), transient=True)
+    started = rich_progress.Progress(
+        *columns, console=rich_console.Console(stderr=True), transient=True
+    )
     started.add_task(what, total=None if words_last else 1.0)
     started.start()
     return started
@@ -251,13 +257,9 @@ def bar(what: str = "", *, words_last: bool = False) -> Any:
 MEMORY_PARTS = ("connection", "packet", "message", "event")
 
 
-def print_result(result: Result, *, quiet: bool = False) -> None:
+def print_result(result: results_result.Result, *, quiet: bool = False) -> None:
     """Print a result as tables for people; `--json` is for programs."""
-    from rich.console import Console
-
-    from daqloom.control.warnings import checked, fates
-
-    console = Console(highlight=False)
+    console = rich_console.Console(highlight=False)
     console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
     console.print("" if result.seed is None else f", seed {result.seed}")
     if result.analysis:
@@ -265,7 +267,7 @@ def print_result(result: Result, *, quiet: bool = False) -> None:
     if result.metrics:
         rows = metric_rows(result.method, result.metrics)
         print_table(METRIC_HEAD, rows, numbers="left", framed=True)
-    for sentence in (*checked(result), *fates(result)):
+    for sentence in (*warnings.checked(result), *warnings.fates(result)):
         console.print(sentence)
     if quiet:
         return
@@ -283,6 +285,6 @@ def print_result(result: Result, *, quiet: bool = False) -> None:
         console.print(f"peak memory {peak}, of which {most}s {with_unit(sizes[most], 'B')}")
 
 
-def assumed(result: Result) -> str:
+def assumed(result: results_result.Result) -> str:
     """What the scenario leaves out, on one line."""
     return "assumed: " + ", ".join(f"{key} = {value}" for key, value in result.assumed.items())
