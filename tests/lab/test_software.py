@@ -64,7 +64,7 @@ def test_nothing_is_left_of_a_laboratory_that_was_killed(tmp_path, monkeypatch, 
     environment = os.environ | {
         "TMPDIR": str(tmp_path),
         "XDG_RUNTIME_DIR": str(tmp_path),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": str(Path(__file__).parents[1]),
     }
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDS],

@@ -11,7 +11,7 @@ from daqloom.study.store.store import Store
 from support.command import invoke
 from support.study_stores import cell, result, rewrite, right_ones, with_flipped_bit
 
-DATA = Path(__file__).parents[1] / "support" / "data" / "store-format-2"
+DATA = Path(__file__).parents[2] / "support" / "data" / "store-format-2"
 
 
 @pytest.fixture
