@@ -3,12 +3,13 @@
 #
 #   engine/CMakeLists.txt                  the folders, and what each may know
 #   engine/<folder>/<subject>.cpp          the library daqloom_<folder>
-#   engine/<folder>/<subject>_test.cpp     one test executable per folder
+#   engine/<folder>/<subject>_test.cpp     one test executable per folder: live/node has the tests of
+#                                          live/node/epoch too
 #   engine/<folder>/<subject>_bench.cpp    one executable each
 #   engine/<folder>/<subject>_fuzz.cpp     one executable each
 #   engine/<folder>/<subject>_test.hpp     for these only; not installed
 #   engine/bindings/                       the Python module, built by its own CMakeLists.txt
-#   libfabric*.cpp, dpdk*.cpp              only where libfabric, or DPDK, is installed
+#   libfabric/*.cpp, dpdk*.cpp             only where libfabric, or DPDK, is installed
 
 # Finds a package, or remembers what to install; all that is missing is then said in one sentence.
 macro(daqloom_find package debian)
@@ -67,7 +68,7 @@ function(daqloom_glob result folder suffix)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
     "${PROJECT_SOURCE_DIR}/engine/${folder}/*${suffix}.cpp")
   if(NOT DAQLOOM_LIBFABRIC_INCLUDE)
-    list(FILTER files EXCLUDE REGEX "/libfabric[^/]*\\.cpp$")
+    list(FILTER files EXCLUDE REGEX "/libfabric/[^/]*\\.cpp$")
   endif()
   if(NOT DAQLOOM_DPDK_FOUND)
     list(FILTER files EXCLUDE REGEX "/dpdk[^/]*\\.cpp$")
@@ -167,7 +168,7 @@ function(daqloom_add_tests)
     daqloom_glob(tests ${library} "_test")
     foreach(file IN LISTS tests)
       get_filename_component(folder "${file}" DIRECTORY)
-      string(REGEX REPLACE "^engine/" "" folder "${folder}")
+      string(REGEX REPLACE "^engine/([^/]+(/[^/]+)?).*" "\\1" folder "${folder}")
       string(REPLACE "/" "_" target "${folder}_test")
       if(NOT TARGET ${target})
         add_executable(${target})

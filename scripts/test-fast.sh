@@ -36,10 +36,10 @@ case $folder in
     python_tests
     ;;
 engine/*)
-    name=${folder#engine/}
-    # engine/live/node: the program live_node_test
-    mapfile -t programs < <(find "$folder" -name '*_test.cpp' -printf '%h_test\n' | sort -u |
-        sed 's|^engine/||; s|/|_|g')
+    # engine/live/node and engine/live/node/epoch: the program live_node_test
+    name=$(cut -d/ -f2-3 <<<"$folder")
+    mapfile -t programs < <(find "$folder" -name '*_test.cpp' -printf '%h\n' | cut -d/ -f2-3 | sort -u |
+        sed 's|/|_|g; s|$|_test|')
     [ ${#programs[@]} -gt 0 ] || no_quick_test
     make configure-develop
     build --target "${programs[@]}"

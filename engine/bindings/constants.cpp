@@ -3,7 +3,7 @@
 #include "bindings/subjects.hpp"
 #include "ethernet/frame.hpp"
 #include "infiniband/fabric_config.hpp"
-#include "live/node/post.hpp"
+#include "live/node/epoch/send_queue.hpp"
 #include "live/transport/transport.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mfp.hpp"

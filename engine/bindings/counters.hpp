@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "protocol/run/named_counters.hpp"
-#include "protocol/run/tally.hpp"
+#include "protocol/run/accounts/named_counters.hpp"
+#include "protocol/run/accounts/tally.hpp"
 
 namespace daqloom::bindings {
 

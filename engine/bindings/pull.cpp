@@ -10,7 +10,7 @@
 #include "bindings/simulated.hpp"
 #include "bindings/subjects.hpp"
 #include "systems/pull_system.hpp"
-#include "systems/recorder.hpp"
+#include "systems/recording/recorder.hpp"
 
 namespace daqloom::bindings {
 

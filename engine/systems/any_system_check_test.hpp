@@ -16,11 +16,11 @@
 #include "base/distribution.hpp"
 #include "base/units.hpp"
 #include "systems/any_network_test.hpp"
-#include "systems/controlled_test.hpp"
 #include "systems/daqpipe_system.hpp"
 #include "systems/flow_system.hpp"
 #include "systems/outcome_test.hpp"
 #include "systems/pull_system.hpp"
+#include "systems/run_control_test.hpp"
 #include "systems/shift_system.hpp"
 
 namespace daqloom::systems {

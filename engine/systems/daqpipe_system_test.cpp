@@ -15,7 +15,7 @@
 
 #include "infiniband/fabric_by_hand_test.hpp"
 
-#include "systems/on_fabric_test.hpp"
+#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

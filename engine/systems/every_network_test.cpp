@@ -14,12 +14,12 @@
 
 #include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
-#include "systems/controlled_test.hpp"
 #include "systems/daqpipe_system.hpp"
+#include "systems/fabric_parts_test.hpp"
 #include "systems/flow_system.hpp"
-#include "systems/on_fabric_test.hpp"
 #include "systems/outcome_test.hpp"
 #include "systems/pull_system.hpp"
+#include "systems/run_control_test.hpp"
 #include "systems/shift_system.hpp"
 
 namespace daqloom::systems {

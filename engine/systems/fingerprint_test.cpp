@@ -16,7 +16,7 @@
 #include "systems/flow_system.hpp"
 #include "systems/shift_system.hpp"
 
-#include "systems/on_fabric_test.hpp"
+#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

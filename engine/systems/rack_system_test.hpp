@@ -16,7 +16,7 @@
 
 #include "ethernet/network.hpp"
 #include "systems/pull_system.hpp"
-#include "systems/recorder.hpp"
+#include "systems/recording/recorder.hpp"
 #include "transport/tcp_over_ethernet.hpp"
 
 namespace daqloom::systems {

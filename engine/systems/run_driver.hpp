@@ -17,7 +17,7 @@
 #include "base/fields.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
-#include "protocol/run/ledger.hpp"
+#include "protocol/run/accounts/ledger.hpp"
 #include "protocol/run/run_control.hpp"
 #include "protocol/run/unit_lease.hpp"
 

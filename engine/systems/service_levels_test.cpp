@@ -8,7 +8,7 @@
 #include "systems/shift_system.hpp"
 #include "transport/rdma/play_test.hpp"
 
-#include "systems/on_fabric_test.hpp"
+#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

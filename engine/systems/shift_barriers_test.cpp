@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "systems/shift_on_paper_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
-#include "systems/on_fabric_test.hpp"
+#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

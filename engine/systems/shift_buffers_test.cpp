@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "systems/shift_on_paper_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "protocol/schedule/step_keeper.hpp"
-#include "systems/shift_on_paper_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "systems/node_ring.hpp"
-#include "systems/shift_on_paper_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
-#include "systems/on_fabric_test.hpp"
+#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

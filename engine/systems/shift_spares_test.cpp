@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "systems/shift_controlled_test.hpp"
+#include "systems/shift_run_control_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "systems/shift_world.hpp"
+#include "systems/shift_system_outputs.hpp"
 
 namespace daqloom::systems {
 

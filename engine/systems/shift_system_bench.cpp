@@ -9,7 +9,7 @@
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/shift_system.hpp"
 
-#include "systems/on_fabric_test.hpp"
+#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "systems/shift_on_paper_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
-#include "systems/on_fabric_test.hpp"
+#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/finished_run_test.hpp"
 #include "systems/flow_system.hpp"
-#include "systems/played_test.hpp"
 
 namespace daqloom::systems {
 namespace {

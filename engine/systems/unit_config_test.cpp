@@ -1,4 +1,5 @@
-// Units as the simulator configures them; live/node/unit_config_test.cpp plays the same scripts.
+// Units as the simulator configures them; live/node/epoch/unit_config_test.cpp plays the same
+// scripts.
 #include <gtest/gtest.h>
 
 #include "protocol/units/daqpipe_script_test.hpp"

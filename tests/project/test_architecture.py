@@ -29,7 +29,7 @@ def engine_folders(text: str) -> dict[str, set[str]]:
 
 ENGINE = engine_folders((ROOT / "engine" / "CMakeLists.txt").read_text())
 
-# What a subfolder may include of its own folder, besides itself.
+# What a subfolder may include of its own folder, besides itself and the files right in the folder.
 SUBFOLDERS: dict[str, dict[str, set[str]]] = {
     "protocol": {
         "data": set(),
@@ -44,13 +44,14 @@ SUBFOLDERS: dict[str, dict[str, set[str]]] = {
         "transport": {"memory"},
         "node": {"memory", "ends", "transport"},
     },
+    "live/transport": {"shm": set(), "tcp": set(), "libfabric": {"tcp"}},
 }
 
 # Outside headers that belong to one place only: pattern of the header, folders that may name it.
 RESERVED: list[tuple[str, tuple[str, ...]]] = [
     (r"(Python\.h|nanobind/.*|pybind11/.*)", ("bindings",)),
     (r"rte_.*", ("softswitch/io",)),
-    (r"rdma/.*", ("live/transport",)),
+    (r"rdma/.*", ("live/transport/libfabric",)),
 ]
 
 # protocol/ is sans I/O: no socket, no thread, no clock of its own.
@@ -130,6 +131,12 @@ OFFERED = {
 }
 
 
+def subfolder(path: str, room: str) -> str | None:
+    """The subfolder of `room` that has the file at `path`, if one has."""
+    names = path.removeprefix(f"{room}/").split("/")
+    return names[0] if path.startswith(f"{room}/") and len(names) > 1 else None
+
+
 def engine_violations(path: str, text: str) -> list[str]:
     """Why the file at `path` (relative to engine/) may not include what it includes."""
     folder = path.split("/")[0]
@@ -144,10 +151,14 @@ def engine_violations(path: str, text: str) -> list[str]:
             found.append(f"{path} includes {header}: name headers from engine/ on")
         elif "/" in header and target in ENGINE and target not in ENGINE[folder] | {folder}:
             found.append(f"{path} includes {header}: {folder} may not know {target}")
-        elif target == folder and folder in SUBFOLDERS and not is_test(path):
-            here, there = path.split("/")[1], header.split("/")[1]
-            if there not in SUBFOLDERS[folder].get(here, set()) | {here}:
-                found.append(f"{path} includes {header}: {folder}/{here} may not know {there}")
+        elif target == folder and not is_test(path):
+            found += [
+                f"{path} includes {header}: {room}/{here} may not know {there}"
+                for room, arrows in SUBFOLDERS.items()
+                for here in [subfolder(path, room)]
+                for there in [subfolder(header, room)]
+                if here and there and there not in arrows.get(here, set()) | {here}
+            ]
         elif folder == "protocol" and not is_test(path) and WORLDLY.fullmatch(header):
             found.append(f"{path} includes <{header}>: protocol is sans I/O")
         for pattern, homes in RESERVED:
@@ -373,8 +384,13 @@ def test_only_the_scenario_asks_for_classes_of_its_tables():
             "live/memory may not know ends",
         ),
         ("live/new/misc.cpp", '#include "live/ends/sink.hpp"', "live/new may not know ends"),
+        (
+            "live/transport/shm/shm.cpp",
+            '#include "live/transport/tcp/socket.hpp"',
+            "live/transport/shm may not know tcp",
+        ),
         ("ethernet/switch.cpp", "#include <rte_ethdev.h>", "only softswitch/io may"),
-        ("live/shm.cpp", "#include <rdma/fabric.h>", "only live/transport may"),
+        ("live/shm.cpp", "#include <rdma/fabric.h>", "only live/transport/libfabric may"),
         ("utils/misc.hpp", "", "no place in the architecture"),
     ],
 )
@@ -390,7 +406,7 @@ def test_checker_reports_a_forbidden_include(path, line, reason):
         ("protocol/builder.cpp", '#include <vector>\n#include "base/units.hpp"\n'),
         ("protocol/builder_test.cpp", "#include <iostream>\n#include <gtest/gtest.h>\n"),
         ("sim/queue.cpp", '/*\n#include "protocol/message.hpp"\n*/\n// #include <chrono>\n'),
-        ("live/transport/libfabric.cpp", "#include <rdma/fabric.h>\n"),
+        ("live/transport/libfabric/libfabric.cpp", "#include <rdma/fabric.h>\n"),
     ],
 )
 def test_checker_accepts_an_allowed_include(path, text):

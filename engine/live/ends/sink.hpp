@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "live/ends/background.hpp"
-#include "live/ends/seen_meps.hpp"
+#include "live/ends/duplicates.hpp"
 #include "live/memory/buffer.hpp"
 #include "live/memory/counters.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "live/memory/counters.hpp"
-#include "protocol/run/named_counters.hpp"
+#include "protocol/run/accounts/named_counters.hpp"
 
 namespace daqloom::live {
 

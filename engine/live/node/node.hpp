@@ -10,10 +10,10 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
-#include "live/node/arrival_record.hpp"
 #include "live/node/counters_page.hpp"
+#include "live/node/epoch/arrival_record.hpp"
+#include "live/node/epoch/stage_trace.hpp"
 #include "live/node/node_config.hpp"
-#include "live/node/stage_trace.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {

@@ -11,7 +11,7 @@
 #include "base/units.hpp"
 #include "live/ends/generator_source.hpp"
 #include "live/memory/handover.hpp"
-#include "live/transport/tcp_socket.hpp"
+#include "live/transport/tcp/socket.hpp"
 #include "live/transport/transport.hpp"
 #include "protocol/data/mfp_sizes.hpp"
 #include "protocol/machines/push_builder.hpp"

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "live/transport/checked.hpp"
-#include "live/transport/shm.hpp"
-#include "live/transport/tcp.hpp"
+#include "live/transport/checksums.hpp"
+#include "live/transport/shm/shm.hpp"
+#include "live/transport/tcp/tcp.hpp"
 
 namespace daqloom::live {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/expected.hpp"
-#include "live/transport/libfabric.hpp"
-#include "live/transport/tcp_socket.hpp"
+#include "live/transport/libfabric/libfabric.hpp"
+#include "live/transport/tcp/socket.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {

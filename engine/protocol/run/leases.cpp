@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "protocol/run/saturating.hpp"
+#include "protocol/run/accounts/saturating_sum.hpp"
 
 namespace daqloom::protocol {
 

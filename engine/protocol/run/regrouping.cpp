@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "protocol/run/accusers.hpp"
+#include "protocol/run/suspicions.hpp"
 
 namespace daqloom::protocol {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "protocol/data/identifiers.hpp"
-#include "protocol/run/named_counters.hpp"
+#include "protocol/run/accounts/named_counters.hpp"
 #include "protocol/run/states.hpp"
 
 namespace daqloom::protocol::reports {

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "base/units.hpp"
-#include "protocol/run/accusers.hpp"
 #include "protocol/run/regrouping.hpp"
 #include "protocol/run/reports.hpp"
+#include "protocol/run/suspicions.hpp"
 
 namespace daqloom::protocol {
 

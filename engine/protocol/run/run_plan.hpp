@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "base/units.hpp"
+#include "protocol/run/accounts/tally.hpp"
 #include "protocol/run/run_slots.hpp"
-#include "protocol/run/tally.hpp"
 
 namespace daqloom::protocol {
 

@@ -10,8 +10,8 @@
 
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/run/accounts/ledger.hpp"
 #include "protocol/run/leases.hpp"
-#include "protocol/run/ledger.hpp"
 #include "protocol/run/orders.hpp"
 #include "protocol/run/roles.hpp"
 #include "protocol/run/run_log.hpp"

@@ -8,9 +8,9 @@
 
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/run/accounts/tally.hpp"
 #include "protocol/run/reports.hpp"
 #include "protocol/run/states.hpp"
-#include "protocol/run/tally.hpp"
 
 namespace daqloom::protocol {
 

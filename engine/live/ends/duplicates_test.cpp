@@ -1,0 +1,41 @@
+#include "live/ends/duplicates.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace daqloom::live {
+namespace {
+
+TEST(SeenMeps, KnowsWhichOfTheLastNumbersCame) {
+    base::RandomStream random(3, "numbers");
+    SeenMeps seen;
+    std::set<std::uint64_t> model;
+    std::uint64_t largest = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        const bool leaps = random.uniform_int(1'000) == 0;
+        const std::uint64_t ahead = random.uniform_int(leaps ? 200'000 : 300);
+        const std::uint64_t number =
+            ahead < 200 ? largest - std::min(largest, ahead) : largest + ahead - 200;
+        ASSERT_EQ(seen.add(number), model.insert(number).second) << number;
+        largest = std::max(largest, number);
+    }
+}
+
+TEST(SeenMeps, TakesWhatItHasForgottenForSeen) {
+    SeenMeps seen;
+    EXPECT_TRUE(seen.add(0));
+    EXPECT_TRUE(seen.add(65'536));
+    EXPECT_FALSE(seen.add(0));
+    EXPECT_TRUE(seen.add(1));
+    EXPECT_TRUE(seen.add(1'000'000'000'000));
+    EXPECT_FALSE(seen.add(65'537));
+    EXPECT_TRUE(seen.add(999'999'999'999));
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,131 @@
+#include "live/node/epoch/epoch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "live/memory/clock.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+/// Limit on sleep: an idle data thread still counts beats.
+constexpr base::Time kLongestSleep = base::milliseconds(100);
+
+/// The data thread's loop of one epoch.
+class Loop {
+  public:
+    Loop(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease, Halt& halt)
+        : epoch_(epoch), transport_(transport), counters_(counters), lease_(lease), halt_(halt) {}
+
+    void run() {
+        const base::Time began = now();
+        keep_lease(began);
+        epoch_.begin();
+        while (!halt_.is_abandoned()) {
+            close_if_asked();
+            const bool heard = transport_.poll(epoch_);
+            const base::Time here = now();
+            keep_lease(here);
+            const bool stepped = epoch_.step(here);
+            counters_.beats.add(1);
+            if (counters_.first_mep_time == 0 && counters_.meps_built > 0) {
+                counters_.first_mep_time.add(now() - began);
+            }
+            tell();
+            if (!heard && !stepped) {
+                sleep();
+            }
+        }
+        counters_.answered_to(epoch_.next_mep());
+    }
+
+  private:
+    void keep_lease(base::Time here) {
+        const std::uint64_t end = lease_.mep_end(here);
+        if (end == leased_to_) {
+            return;
+        }
+        counters_.leases_over.add(end == 0 ? 1 : 0);
+        leased_to_ = end;
+        epoch_.on_lease(end);
+    }
+
+    void close_if_asked() {
+        if (const std::uint32_t asked = halt_.requests(); asked != requests_) {
+            requests_ = asked;
+            epoch_.on_close(halt_.lost());
+        }
+    }
+
+    /// Publishes changes for which the control thread waits.
+    void tell() {
+        bool has_news = epoch_.suspects().size() != told_.suspects.size();
+        if (requests_ > 0 && !told_.is_drained && epoch_.is_drained()) {
+            told_.next_mep = epoch_.next_mep();
+            epoch_.end();
+            told_.is_drained = has_news = true;
+        }
+        if (told_.is_drained && epoch_.is_consumed() != told_.is_consumed) {
+            told_.is_consumed = !told_.is_consumed;
+            has_news = true;
+        }
+        if (has_news) {
+            told_.suspects.assign(epoch_.suspects().begin(), epoch_.suspects().end());
+            halt_.publish(told_);
+        }
+    }
+
+    void sleep() {
+        const base::Time from = now();
+        transport_.wait(std::min(epoch_.next_timer(), from + kLongestSleep));
+        const base::Time woken = now();
+        keep_lease(woken);  // before answering what arrived while the thread slept
+        epoch_.on_slept(woken - from);
+    }
+
+    Epoch& epoch_;
+    Transport& transport_;
+    NodeCounters& counters_;
+    const Lease& lease_;
+    Halt& halt_;
+    std::uint64_t leased_to_ = std::numeric_limits<std::uint64_t>::max();
+    std::uint32_t requests_ = 0;
+    Halt::State told_;
+};
+
+}  // namespace
+
+void Halt::close(std::span<const UnitIndex> lost) {
+    const std::lock_guard lock(mutex_);
+    lost_.insert(lost_.end(), lost.begin(), lost.end());
+    requests_.fetch_add(1, std::memory_order_release);
+}
+
+std::vector<UnitIndex> Halt::lost() {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+}
+
+void Halt::publish(const State& state) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+    changed_.notify_all();
+}
+
+Halt::State Halt::wait(bool consumed, base::Time until) {
+    std::unique_lock lock(mutex_);
+    const auto left = std::chrono::nanoseconds((until - now()).ps / 1'000);
+    changed_.wait_for(lock, left,
+                      [&] { return state_.is_drained && (state_.is_consumed || !consumed); });
+    return state_;
+}
+
+void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,
+               Halt& halt) {
+    Loop(epoch, transport, counters, lease, halt).run();
+}
+
+}  // namespace daqloom::live

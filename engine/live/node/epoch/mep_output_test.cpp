@@ -1,0 +1,104 @@
+#include "live/node/epoch/mep_output.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace daqloom::live {
+namespace {
+
+class OutletTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        auto made = Buffer::create({.name = "output", .bytes = 4096, .pieces = 2});
+        ASSERT_TRUE(made);
+        buffer_.emplace(std::move(*made));
+    }
+    static std::vector<std::uint64_t> taken_back(Outlet& outlet) {
+        std::vector<std::uint64_t> turns;
+        outlet.take_back([&](std::uint64_t turn) { turns.push_back(turn); });
+        return turns;
+    }
+
+    std::optional<Buffer> buffer_;
+};
+
+TEST_F(OutletTest, MepsComeBackWhenTheConsumerIsThroughWithThem) {
+    Outlet outlet(*buffer_);
+    EXPECT_TRUE(outlet.is_empty());
+    outlet.put(7, 700, 64, 128);
+    BufferReader consumer(*buffer_);
+    const auto piece = consumer.next();
+    ASSERT_TRUE(piece);
+    EXPECT_EQ(piece->tag, 700);
+    EXPECT_EQ(piece->bytes.data(), buffer_->area().bytes().data() + 64);
+    EXPECT_EQ(piece->bytes.size(), 128);
+    EXPECT_TRUE(taken_back(outlet).empty());
+    consumer.acknowledge();
+    EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{7}));
+    EXPECT_TRUE(outlet.is_empty());
+}
+
+TEST_F(OutletTest, WhatHasNoDescriptorWaitsForOne) {
+    Outlet outlet(*buffer_);
+    for (std::uint64_t turn = 0; turn < 5; ++turn) {
+        outlet.put(turn, turn, static_cast<base::Bytes>(64 * turn), 64);
+    }
+    BufferReader consumer(*buffer_);
+    std::vector<std::uint64_t> turns;
+    for (int i = 0; i < 5; ++i) {
+        ASSERT_TRUE(consumer.next()) << i;
+        consumer.acknowledge();
+        outlet.take_back([&](std::uint64_t turn) { turns.push_back(turn); });
+    }
+    EXPECT_EQ(turns, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+    EXPECT_TRUE(outlet.is_empty());
+}
+
+TEST_F(OutletTest, MepsOfAnEarlierEpochDoNotComeBack) {
+    {
+        Outlet earlier(*buffer_);
+        earlier.put(1, 1, 0, 64);
+    }
+    Outlet outlet(*buffer_);
+    outlet.put(0, 9, 64, 64);
+    BufferReader consumer(*buffer_);
+    ASSERT_TRUE(consumer.next());
+    consumer.acknowledge();
+    EXPECT_TRUE(taken_back(outlet).empty());
+    ASSERT_TRUE(consumer.next());
+    consumer.acknowledge();
+    EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{0}));
+}
+
+TEST_F(OutletTest, AConsumerThatHasTakenMoreThanThereIsHasTakenNothing) {
+    // As in the buffer's memory.
+    struct Control {
+        alignas(64) std::atomic<std::uint64_t> committed;
+        std::atomic<std::uint32_t> closed;
+        alignas(64) std::atomic<std::uint64_t> acknowledged;
+    };
+    OwnedFd control_fd(::dup(buffer_->descriptors()[0]));
+    auto memory = SharedMemory::attach(std::move(control_fd), SharedMemory::Access::read_write,
+                                       base::Bytes{1} << 20);
+    ASSERT_TRUE(memory) << memory.error().message;
+    auto& control = *reinterpret_cast<Control*>(memory->bytes().data());
+    Outlet outlet(*buffer_);
+    outlet.put(0, 0, 0, 64);
+    ASSERT_EQ(control.committed, 1U);
+    for (const std::uint64_t nonsense :
+         {std::uint64_t{2}, std::uint64_t{1'000'000}, ~std::uint64_t{0}}) {
+        control.acknowledged = nonsense;
+        EXPECT_TRUE(taken_back(outlet).empty());
+    }
+    control.acknowledged = 1;
+    EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{0}));
+}
+
+}  // namespace
+}  // namespace daqloom::live

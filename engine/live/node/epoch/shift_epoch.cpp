@@ -1,0 +1,401 @@
+// An epoch under linear shifting: the unit of this node between transport, sources and consumer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/random.hpp"
+#include "live/memory/clock.hpp"
+#include "live/node/epoch/stream_intake.hpp"
+#include "live/node/epoch/unit_config.hpp"
+#include "live/node/epoch/unit_epoch.hpp"
+#include "protocol/machines/push_builder.hpp"
+#include "protocol/units/shift_unit.hpp"
+#include "protocol/units/timers.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+using base::Bytes;
+using base::Time;
+using protocol::BuilderIndex;
+using protocol::Immediate;
+using protocol::MepId;
+using protocol::PushWrite;
+using protocol::ReadoutIndex;
+using protocol::ShiftStage;
+using protocol::ShiftUnit;
+using protocol::StreamIndex;
+using protocol::UnitMessage;
+using protocol::UnitTimer;
+
+/// Counters of the time in each stage.
+constexpr std::array kTimeIn = {&NodeCounters::entering_time, &NodeCounters::asking_time,
+                                &NodeCounters::sending_time, &NodeCounters::idle_time,
+                                &NodeCounters::barrier_time};
+
+std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
+
+class ShiftEpoch final : public UnitEpoch {
+  public:
+    ShiftEpoch(const EpochParts& parts, Members members)
+        : UnitEpoch(parts, std::move(members), parts.config->streams),
+          jitter_(config().seed,
+                  fmt::format("phase jitter of {}, {}", config().self.value(), parts.epoch)) {}
+
+    base::expected<void> make_unit();
+
+    void begin() override;
+    bool step(Time now) override;
+    [[nodiscard]] Time next_timer() const override { return timers_.next(); }
+    void on_lease(std::uint64_t mep_end) override;
+    void on_close(std::span<const UnitIndex> lost) override;
+    [[nodiscard]] bool is_drained() const override {
+        return unit_->is_drained() && post_.is_empty();
+    }
+    void end() override;
+    [[nodiscard]] std::uint64_t next_mep() const override { return in_run(unit_->next_mep()); }
+
+    void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
+    void on_written(UnitIndex from, std::uint32_t immediate) override;
+    void on_write_done(std::uint64_t context) override;
+
+  private:
+    struct World;
+
+    bool feed_streams();
+    bool give_back_acknowledged();
+    void count();
+    void enter(std::uint64_t step, ShiftStage stage, Time at);
+    /// The unit whose builder unit this unit sends to in this step.
+    [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
+    [[nodiscard]] Counter* cause_of_waiting() const override;
+    [[nodiscard]] bool waits_for_its_own() const override;
+    [[nodiscard]] bool awaits_answer() const;
+    void deliver(MepId mep, Bytes place, Bytes bytes);
+    /// The slot of a MEP of this unit's builder unit.
+    [[nodiscard]] std::uint32_t slot_of(MepId mep) const {
+        return static_cast<std::uint32_t>(protocol::turn_of(mep, builders()) % Immediate::slots);
+    }
+
+    std::optional<ShiftUnit> unit_;
+    protocol::Timers timers_{4};
+    base::RandomStream jitter_;
+    base::Table<StreamIndex, StreamIntake> streams_;
+    bool lacks_data_ = false;  ///< a stream has no MFP that the readout unit could take
+    base::Table<StreamIndex, std::uint32_t> acknowledged_;  ///< MFPs to be given back, per stream
+    protocol::MepLayout layout_;
+    std::vector<Bytes> offsets_;  ///< offsets of the epoch's streams in a MEP
+
+    protocol::StageClock stage_;
+    std::uint64_t step_ = 0;
+    Time step_since_ = Time::zero();
+    // ---- sums of earlier epochs
+    std::uint64_t discarded_before_ = 0;  ///< MEPs
+    std::uint64_t requests_before_ = 0;   ///< requests to write
+    std::uint64_t ahead_before_ = 0;      ///< answers ahead of time
+};
+
+/// See ShiftWorld.
+struct ShiftEpoch::World {
+    ShiftEpoch& epoch;
+
+    void send(ReadoutIndex to, const UnitMessage& message) {
+        epoch.send(epoch.members_.readouts[to], message);
+    }
+    void send(BuilderIndex to, const UnitMessage& message) {
+        epoch.send(epoch.members_.builders[to], message);
+    }
+    void set_timer(Time at, UnitTimer timer) {
+        if (timer.begins_phase()) {
+            at += epoch.config().phase_jitter.draw(epoch.jitter_);
+        }
+        epoch.timers_.set(at, timer);
+    }
+    void admitted(StreamIndex, MepId, Bytes) {}
+    void write(const PushWrite& write) {
+        const auto& config = epoch.config();
+        const Immediate immediate{
+            .epoch = epoch.parts_.epoch,
+            .slot = epoch.slot_of(write.mep),
+            .stream = epoch.self_readout().value() * config.streams + write.stream.value()};
+        epoch.post_.write({.to = epoch.members_.builders[write.builder],
+                           .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
+                           .offset = write.to,
+                           .immediate = immediate.encode(),
+                           .context = number(write.mep) * config.streams + write.stream.value()});
+    }
+    void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
+    void enter_barrier(std::uint64_t) {}
+    void stage(std::uint64_t step, ShiftStage stage) { epoch.enter(step, stage, now()); }
+    void answered(MepId mep, bool is_granted) {
+        epoch.counters_.answered_to(epoch.in_run(number(mep)) + 1);
+        if (is_granted) {
+            epoch.begin_building(epoch.slot_of(mep));
+        }
+    }
+    void deliver(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
+};
+
+base::expected<void> ShiftEpoch::make_unit() {
+    const bool builds = self_builder() != BuilderIndex::none();
+    const auto made = shift_unit_config(config(), members_, builds ? parts_.output->pieces() : 0);
+    if (made.builder.concurrent_meps + made.builder.announced_meps > Immediate::slots ||
+        readouts() * config().streams > Immediate::streams) {
+        return base::failure(
+            "more MEPs per phase, or more streams, than the 32 bits that come "
+            "with a write can tell apart; give at most 341 and 65 536");
+    }
+    DAQLOOM_TRY(unit, ShiftUnit::make(made, members_.shift));
+    unit_.emplace(std::move(unit));
+    if (unit_->readout() != nullptr) {
+        for (Buffer& buffer : parts_.streams) {
+            streams_.push_back(
+                StreamIntake(buffer, parts_.first_mep, made.readout.buffered_mfps + 1, counters_));
+        }
+        acknowledged_.resize(config().streams);
+    }
+    if (builds) {
+        make_outlet();
+        layout_ = made.builder.layout;
+        discarded_before_ = counters_.meps_discarded;
+        requests_before_ = counters_.write_requests;
+        ahead_before_ = counters_.answered_ahead;
+        offsets_.resize(std::size_t{readouts()} * config().streams);
+    }
+    return {};
+}
+
+void ShiftEpoch::begin() {
+    stage_.since = step_since_ = now();
+    if (unit_->readout() != nullptr) {
+        World world{*this};
+        unit_->on_start(parts_.start, now(), world);
+    }
+}
+
+bool ShiftEpoch::step(Time now) {
+    World world{*this};
+    bool did = post_.retry();
+    if (const auto timer = timers_.take(now)) {
+        unit_->on_timer(timer->what, now, world);
+        did = true;
+    }
+    did |= give_back_acknowledged();
+    did |= feed_streams();
+    if (unit_->builder() != nullptr) {
+        did |= take_back([&](std::uint64_t mep) { unit_->on_consumed(MepId{mep}, world); });
+    }
+    count();
+    return did;
+}
+
+void ShiftEpoch::count() {
+    const auto ignored = unit_->ignored();
+    count_refused(ignored.messages, ignored.writes);
+    if (const auto* builder = unit_->builder()) {
+        counters_.meps_discarded.set(discarded_before_ + builder->counters().discarded);
+    }
+    if (const auto* pacer = unit_->pacer()) {
+        counters_.write_requests.set(requests_before_ + pacer->counters().requests);
+        counters_.answered_ahead.set(ahead_before_ + pacer->counters().ahead);
+    }
+}
+
+bool ShiftEpoch::give_back_acknowledged() {
+    World world{*this};
+    bool did = false;
+    for (const StreamIndex stream : acknowledged_.indices()) {
+        for (; acknowledged_[stream] > 0; --acknowledged_[stream], did = true) {
+            streams_[stream].give_back();
+            unit_->on_acknowledged(stream, world);
+        }
+    }
+    return did;
+}
+
+bool ShiftEpoch::feed_streams() {
+    World world{*this};
+    bool did = false;
+    bool lacks_data = false;
+    for (const StreamIndex stream : streams_.indices()) {
+        StreamIntake& intake = streams_[stream];
+        while (unit_->readout()->takes_more(stream) && intake.has_next()) {
+            unit_->on_data(stream, intake.take(), world);
+            did = true;
+        }
+        lacks_data |= unit_->readout()->takes_more(stream);
+    }
+    lacks_data_ = lacks_data;
+    return did;
+}
+
+bool ShiftEpoch::waits_for_its_own() const {
+    const auto* builder = unit_->builder();
+    const bool waits_for_consumer = builder != nullptr &&
+                                    config().when_full == protocol::WhenFull::wait &&
+                                    builder->under_construction() == 0 && !is_consumed();
+    return (stage_.stage == ShiftStage::sending && post_.is_empty() &&
+            unit_->readout()->writes_under_way() == 0 && !awaits_answer()) ||
+           waits_for_consumer;
+}
+
+/// Whether a builder unit has not answered sizes that this readout unit has announced.
+bool ShiftEpoch::awaits_answer() const {
+    const auto& counted = unit_->readout()->counters();
+    return counted.announced > counted.granted + counted.discarded;
+}
+
+/// Counter of waiting time in the sending stage, by cause; otherwise null. A builder unit answers
+/// when all readout units have data: a readout unit without data waits for its own sources.
+Counter* ShiftEpoch::cause_of_waiting() const {
+    if (stage_.stage != ShiftStage::sending) {
+        return nullptr;
+    }
+    if (unit_->readout()->writes_under_way() > 0 || !post_.is_empty()) {
+        return &counters_.waiting_for_network;
+    }
+    return awaits_answer() && !lacks_data_ ? &counters_.waiting_for_builder
+                                           : &counters_.waiting_for_source;
+}
+
+void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
+    const ShiftStage ended = stage_.stage;
+    const Time spent = stage_.enter(stage, at);
+    if (ended != ShiftStage::finished) {
+        counters_.phase_time.add(spent);
+        (counters_.*kTimeIn[static_cast<std::size_t>(ended)]).add(spent);
+    }
+    counters_.phases.add(ended == ShiftStage::sending || ended == ShiftStage::idle ? 1 : 0);
+    counters_.idle_phases.add(ended == ShiftStage::idle ? 1 : 0);
+    if (ended == ShiftStage::in_barrier) {
+        counters_.barriers.add(1);
+        counters_.in_barriers.record(spent);
+    }
+    if (step != step_) {
+        counters_.in_phases.record(at - step_since_);
+        step_ = step;
+        step_since_ = at;
+    }
+    if (parts_.trace != nullptr && parts_.trace->is_on()) {
+        parts_.trace->add({at, step, parts_.epoch, partner(step), stage});
+    }
+}
+
+UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
+    const auto phase = static_cast<std::uint32_t>(step % members_.shift.phases());
+    const BuilderIndex builder = members_.shift.builder_for(self_readout(), phase);
+    return builder == BuilderIndex::none() ? UnitIndex::none() : members_.builders[builder];
+}
+
+// ---- messages -----------------------------------------------------------------------------------
+
+void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
+    hear(*unit_, World{*this}, from, bytes);
+}
+
+void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
+    const auto immediate = immediate_of(from, bits);
+    if (!immediate) {
+        return;
+    }
+    const std::uint32_t streams = config().streams;
+    const std::uint64_t turn =
+        protocol::turn_in_slot(immediate->slot, unit_->builder()->oldest_turn());
+    World world{*this};
+    counters_.mfps_received.add(1);
+    unit_->on_written(ReadoutIndex(immediate->stream / streams),
+                      StreamIndex(immediate->stream % streams),
+                      protocol::mep_of(self_builder(), turn, builders()), now(), world);
+}
+
+void ShiftEpoch::on_write_done(std::uint64_t context) {
+    const std::uint32_t streams = config().streams;
+    const std::uint64_t mep = context / streams;
+    const StreamIndex stream(context % streams);
+    counters_.mfps_written.add(1);
+    counters_.mfp_bytes_written.add(streams_[stream].bytes(mep).size());
+    World world{*this};
+    unit_->on_write_done(MepId{mep}, stream, now(), world);
+}
+
+// ---- MEPs ---------------------------------------------------------------------------------------
+
+void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
+    const protocol::PushBuilder& builder = *unit_->builder();
+    const auto sizes = builder.sizes_of(mep);
+    protocol::lay_out(layout_, sizes, offsets_);
+    clear_table();
+    for (std::uint32_t number = 0; number < sizes.size(); ++number) {
+        if (builder.is_written(mep, number)) {
+            const auto [readout, stream] = builder.stream_of(number);
+            put_in_table(readout, stream.value(), offsets_[number], sizes[number]);
+        }
+    }
+    hand_over({.slot = slot_of(mep),
+               .key = number(mep),
+               .mep = number(mep),
+               .place = place,
+               .bytes = bytes});
+}
+
+void ShiftEpoch::on_lease(std::uint64_t mep_end) {
+    World world{*this};
+    unit_->on_lease(in_epoch(mep_end), world);
+}
+
+void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
+    const Lost gone = lose(lost);
+    World world{*this};
+    unit_->on_close(gone.readouts, gone.builders, now(), world);
+}
+
+/// Gives back no MFP: the next epoch determines where the streams go on.
+void ShiftEpoch::end() {
+    World world{*this};
+    unit_->on_end(0, world);
+    if (const auto* builder = unit_->builder()) {
+        counters_.meps_dropped.add(builder->counters().dropped);
+    }
+}
+
+}  // namespace
+
+/// A stream's buffer must hold a round of all builder units, and an output buffer a MEP, computed
+/// with MFPs of average size, headers and padding included.
+base::expected<void> check_shift(const NodeConfig& config) {
+    const base::Bytes padding = base::Bytes{1} << config.align;
+    base::Bytes largest = 0;
+    base::Bytes mep = 0;
+    for (const base::Bytes fragment : config.fragment_bytes) {
+        const base::Bytes mfp = config.packing * (fragment + 3 + padding) + 20;
+        largest = std::max(largest, mfp);
+        mep += mfp;
+    }
+    const base::Bytes round =
+        largest * config.meps_per_phase * (base::Bytes{units_in(config.slots.builders)} + 1);
+    if (config.source == SourceKind::generator && round > config.stream_buffer) {
+        return base::failure(fmt::format(
+            "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
+            "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
+            config.stream_buffer, units_in(config.slots.builders), config.meps_per_phase, largest,
+            round));
+    }
+    if (config.source == SourceKind::generator) {
+        if (auto problem = protocol::problem_of_output(config.output_buffer, mep)) {
+            return base::failure(std::move(*problem));
+        }
+    }
+    return {};
+}
+
+base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members) {
+    auto epoch = std::make_unique<ShiftEpoch>(parts, std::move(members));
+    DAQLOOM_CHECK(epoch->make_unit());
+    return epoch;
+}
+
+}  // namespace daqloom::live

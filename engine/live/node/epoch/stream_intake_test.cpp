@@ -1,0 +1,173 @@
+#include "live/node/epoch/stream_intake.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace daqloom::live {
+namespace {
+
+/// A stream's buffer, and MFPs of one fragment put into it.
+class StreamIntakeTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        auto made = Buffer::create({.name = "stream", .bytes = 1 << 16, .pieces = 16});
+        ASSERT_TRUE(made);
+        buffer_.emplace(std::move(*made));
+    }
+
+    void put(std::uint64_t tag, std::vector<std::uint8_t> payload) {
+        std::vector<std::uint8_t> mfp(1024);
+        const protocol::MfpFragment fragment{.type = 0, .payload = payload};
+        const auto bytes = protocol::encode_mfp({.event_id = tag}, {&fragment, 1}, mfp);
+        ASSERT_TRUE(bytes);
+        mfp.resize(static_cast<std::size_t>(*bytes));
+        put_bytes(tag, mfp);
+    }
+    void put_bytes(std::uint64_t tag, const std::vector<std::uint8_t>& bytes) {
+        BufferWriter writer(*buffer_);
+        const auto room = writer.reserve(static_cast<base::Bytes>(bytes.size()));
+        ASSERT_TRUE(room);
+        std::ranges::transform(bytes, room->begin(), [](auto byte) { return std::byte{byte}; });
+        writer.commit(tag, static_cast<base::Bytes>(bytes.size()));
+    }
+    [[nodiscard]] std::uint64_t acknowledged() { return BufferWriter(*buffer_).acknowledged(); }
+
+    std::optional<Buffer> buffer_;
+    NodeCounters counters_;
+};
+
+/// Header of 20 B, one type and one size of 4 B each with their padding, then the fragment.
+constexpr base::Bytes kMfp = 20 + 4 + 4 + 4;
+
+TEST_F(StreamIntakeTest, TakesMfpsInOrderAndGivesThemBackInOrder) {
+    StreamIntake intake(*buffer_, 100, 4, counters_);
+    EXPECT_FALSE(intake.has_next());
+    put(100, {1, 2, 3});
+    put(101, {4});
+    ASSERT_TRUE(intake.has_next());
+    EXPECT_EQ(intake.take(), kMfp);
+    ASSERT_TRUE(intake.has_next());
+    EXPECT_EQ(intake.take(), kMfp) << "padded to 4 B";
+    EXPECT_EQ(intake.bytes(0)[kMfp - 4], std::byte{1});
+    EXPECT_EQ(intake.bytes(1)[kMfp - 4], std::byte{4});
+    intake.give_back();
+    EXPECT_EQ(acknowledged(), 1);
+    intake.give_back();
+    EXPECT_EQ(acknowledged(), 2);
+    EXPECT_EQ(counters_.mfp_bytes_taken.get(), 2 * kMfp);
+}
+
+TEST_F(StreamIntakeTest, TakesNoMoreThanItsWindow) {
+    StreamIntake intake(*buffer_, 0, 2, counters_);
+    for (std::uint64_t tag = 0; tag < 3; ++tag) {
+        put(tag, {1});
+    }
+    ASSERT_TRUE(intake.has_next());
+    intake.take();
+    ASSERT_TRUE(intake.has_next());
+    intake.take();
+    EXPECT_FALSE(intake.has_next());
+    intake.give_back();
+    EXPECT_TRUE(intake.has_next());
+}
+
+TEST_F(StreamIntakeTest, WhatTheSourceLeftOutIsAnMfpOfNoBytes) {
+    StreamIntake intake(*buffer_, 0, 8, counters_);
+    put(0, {1});
+    put(3, {2});
+    std::vector<base::Bytes> sizes;
+    while (intake.has_next()) {
+        sizes.push_back(intake.take());
+    }
+    EXPECT_EQ(sizes, (std::vector<base::Bytes>{kMfp, 0, 0, kMfp}));
+    EXPECT_EQ(counters_.mfps_absent.get(), 2);
+    for (int i = 0; i < 3; ++i) {
+        intake.give_back();
+    }
+    EXPECT_EQ(acknowledged(), 1) << "those of no bytes are no pieces of the buffer";
+    intake.give_back();
+    EXPECT_EQ(acknowledged(), 2);
+}
+
+TEST_F(StreamIntakeTest, GivesBackAtOnceWhatAnEarlierEpochHasFinishedWith) {
+    put(5, {1});
+    put(6, {1});
+    put(7, {9});
+    StreamIntake intake(*buffer_, 7, 8, counters_);
+    ASSERT_TRUE(intake.has_next());
+    EXPECT_EQ(acknowledged(), 2);
+    EXPECT_EQ(counters_.mfps_stale.get(), 2);
+    EXPECT_EQ(intake.take(), kMfp);
+    EXPECT_EQ(intake.bytes(0)[kMfp - 4], std::byte{9});
+}
+
+TEST_F(StreamIntakeTest, ANewEpochReadsAgainWhatWasNotGivenBack) {
+    put(0, {1});
+    put(1, {2});
+    {
+        StreamIntake intake(*buffer_, 0, 8, counters_);
+        ASSERT_TRUE(intake.has_next());
+        intake.take();
+        ASSERT_TRUE(intake.has_next());
+        intake.take();
+    }
+    StreamIntake intake(*buffer_, 1, 8, counters_);
+    ASSERT_TRUE(intake.has_next());
+    intake.take();
+    EXPECT_EQ(intake.bytes(0)[kMfp - 4], std::byte{2});
+    EXPECT_FALSE(intake.has_next());
+}
+
+TEST_F(StreamIntakeTest, WhatIsOfNoUseIsGivenBackThoughNothingComesAfterIt) {
+    StreamIntake intake(*buffer_, 0, 8, counters_);
+    put(0, {1});
+    ASSERT_TRUE(intake.has_next());
+    intake.take();
+    put(0, {1});
+    put(0, {1});
+    EXPECT_FALSE(intake.has_next());
+    intake.give_back();
+    EXPECT_FALSE(intake.has_next());
+    EXPECT_EQ(acknowledged(), 3);
+}
+
+TEST_F(StreamIntakeTest, WhatIsNoMfpIsCountedAndLeftOut) {
+    StreamIntake intake(*buffer_, 0, 8, counters_);
+    put(0, {1});
+    put_bytes(1, {0xce, 0x40, 1, 0, 99, 0, 0, 0});  // too short
+    put_bytes(2, std::vector<std::uint8_t>(64));    // no magic
+    put(0, {1});                                    // a tag that was there
+    put(3, {2});
+    std::vector<base::Bytes> sizes;
+    while (intake.has_next()) {
+        sizes.push_back(intake.take());
+    }
+    EXPECT_EQ(sizes, (std::vector<base::Bytes>{kMfp, 0, 0, kMfp}));
+    EXPECT_EQ(counters_.mfps_malformed.get(), 2);
+    EXPECT_EQ(counters_.mfps_stale.get(), 1);
+    EXPECT_EQ(acknowledged(), 0) << "in order: the first is still needed";
+    for (int i = 0; i < 4; ++i) {
+        intake.give_back();
+    }
+    EXPECT_EQ(acknowledged(), 5);
+}
+
+TEST_F(StreamIntakeTest, AStreamWhoseDescriptorsMakeNoSenseIsCountedOnce) {
+    StreamIntake intake(*buffer_, 0, 8, counters_);
+    put(0, {1});
+    ASSERT_TRUE(BufferWriter(*buffer_).put(1, -1, kMfp));
+    ASSERT_TRUE(intake.has_next());
+    intake.take();
+    EXPECT_EQ(counters_.streams_broken.get(), 0);
+    EXPECT_FALSE(intake.has_next());
+    EXPECT_FALSE(intake.has_next());
+    EXPECT_EQ(counters_.streams_broken.get(), 1);
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,75 @@
+// Configurations of the units of protocol/ on a node, from its configuration and the members.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "live/memory/clock.hpp"
+#include "live/node/epoch/event_memory.hpp"
+#include "live/node/epoch/members.hpp"
+#include "live/node/node_config.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mep_layout.hpp"
+#include "protocol/units/daqpipe_unit.hpp"
+#include "protocol/units/pull_unit.hpp"
+#include "protocol/units/shift_unit.hpp"
+
+namespace daqloom::live {
+
+/// MFPs start on cache lines: non-temporal stores fill them whole.
+inline constexpr base::Bytes kMfpAlignment = 64;
+
+inline protocol::WhenIncomplete when_incomplete(const NodeConfig& config) {
+    return config.delivers_incomplete ? protocol::WhenIncomplete::deliver
+                                      : protocol::WhenIncomplete::drop;
+}
+
+/// `output_meps`: MEPs that fill the output buffer, however small they are.
+inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, const Members& members,
+                                                   std::uint64_t output_meps) {
+    auto unit = protocol::ShiftUnitConfig::sized(config, members.shift, config.streams);
+    unit.self = members.readout_of[config.self];
+    unit.keep_groups_of(members.readout_in_run);
+    protocol::PushReadoutConfig& readout = unit.readout;
+    readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
+    // The stream's buffer limits the MFPs; this is only an upper bound.
+    readout.stream_buffer = readout.largest_mfp * (base::Bytes{readout.buffered_mfps} + 2);
+    readout.write_rate = config.write_rate;
+    unit.builder.self = members.builder_of[config.self];
+    unit.builder.output_buffer = config.output_buffer;
+    unit.builder.output_meps = output_meps;
+    unit.builder.when_full = config.when_full;
+    unit.builder.when_incomplete = when_incomplete(config);
+    unit.builder.layout = {
+        .header = protocol::mep_overhead(members.readouts_in_run * config.streams),
+        .alignment = kMfpAlignment};
+    return unit;
+}
+
+inline protocol::DaqpipeUnitConfig daqpipe_unit_config(const NodeConfig& config,
+                                                       const Members& members,
+                                                       const EventMemory& memory) {
+    return {.rules = config,
+            .readout = members.readout_of[config.self],
+            .builder = members.builder_of[config.self],
+            .readouts = memory.readouts,
+            .builders = static_cast<std::uint32_t>(members.builders.size()),
+            .largest_fragment = memory.place,
+            .when_incomplete = when_incomplete(config),
+            .seed = config.seed};
+}
+
+inline protocol::PullUnitConfig pull_unit_config(const NodeConfig& config, const Members& members,
+                                                 const EventMemory& memory) {
+    return {.rules = config,
+            .readout = members.readout_of[config.self],
+            .builder = members.builder_of[config.self],
+            .readouts = memory.readouts,
+            .builders = static_cast<std::uint32_t>(members.builders.size()),
+            .when_incomplete = when_incomplete(config),
+            .seed = config.seed,
+            .begin = now()};
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,285 @@
+#include "live/transport/libfabric/endpoint.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "live/transport/libfabric/connections.hpp"
+#include "live/transport/tcp/socket.hpp"
+
+namespace daqloom::live::ofi {
+
+namespace {
+
+/// Head of an address, before the endpoints' names.
+struct AddressHead {
+    static constexpr std::uint32_t our_magic = 0x32'61'6c'64;  ///< "dla2"
+
+    std::uint32_t magic = our_magic;
+    std::uint32_t format = 0;  ///< libfabric's addr_format
+    std::uint64_t incarnation = 0;
+    std::uint64_t key = 0;
+    std::uint64_t base = 0;
+    std::uint64_t bytes = 0;
+    PerPath<std::uint32_t> names = {};  ///< lengths of the names
+};
+static_assert(sizeof(AddressHead) == 48);
+constexpr std::size_t kMostName = (1024 - sizeof(AddressHead)) / paths.size();
+
+std::string list_of_providers() {
+    std::vector<std::string> names;
+    for (const auto& provider : libfabric_providers()) {
+        names.push_back(provider.name);
+    }
+    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// An interface's first address; `node` itself if there is no such interface.
+std::string node_as_text(const std::string& node) {
+    const auto found = address_of_interface(node, AF_INET);
+    if (!found) {
+        return node;
+    }
+    char text[INET_ADDRSTRLEN];
+    const auto& internet = reinterpret_cast<const sockaddr_in&>(found->address);
+    ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
+    return text;
+}
+
+base::expected<std::uint64_t> random_bits() {
+    std::uint64_t bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) {
+        return base::system_failure("the system gives no random numbers");
+    }
+    return bits;
+}
+
+}  // namespace
+
+base::expected<Endpoints> Endpoints::open(const LibfabricConfig& config, std::size_t longest,
+                                          std::size_t others) {
+    Endpoints endpoints;
+    DAQLOOM_TRY(incarnation, random_bits());
+    endpoints.incarnation_ = incarnation;
+    DAQLOOM_CHECK(endpoints.choose(config, longest));
+    if (auto started = endpoints.start(others); !started) {
+        return base::failure(fmt::format("libfabric's provider '{}' at '{}': {}", config.provider,
+                                         config.node, started.error().message));
+    }
+    return endpoints;
+}
+
+Endpoints::~Endpoints() {
+    exposed_.reset();
+    if (queue_.cq && !hang_up(queue_)) {
+        for (auto& endpoint : endpoints_) {
+            static_cast<void>(endpoint.release());  // left open on purpose, not used again
+        }
+    }
+    if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
+        used_.clear();
+    }
+}
+
+base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_t longest) {
+    if (!ofi::library()) {
+        return base::failure(
+            fmt::format("{}; install it (Debian and Ubuntu: libfabric1), or use another transport",
+                        ofi::library().error().message));
+    }
+    auto wanted = needs();
+    wanted->fabric_attr->prov_name = ::strdup(config.provider.c_str());
+    if (!config.provider.empty()) {
+        info_ = look_for(*wanted);
+    }
+    if (!info_) {
+        return base::failure(
+            fmt::format("libfabric has no provider '{}' here with reliable datagrams and remote "
+                        "writes; it has: {}",
+                        config.provider, list_of_providers()));
+    }
+    const std::string node = is_internet(*info_) ? node_as_text(config.node) : "";
+    info_ = look_for(*wanted, node);
+    if (!info_) {
+        return base::failure(
+            fmt::format("libfabric's provider '{}' cannot use '{}' as this unit's address; give an "
+                        "address, host name or interface of this machine",
+                        config.provider, config.node));
+    }
+    part_ = std::min(info_->ep_attr->max_msg_size,
+                     static_cast<std::size_t>(std::max<base::Bytes>(config.most_per_write, 1)));
+    // A write is done when it is in the other side's memory, where the provider reports that (over
+    // TCP otherwise when the socket has taken it, with data of some phases on their way).
+    wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+    if (auto delivering = look_for(*wanted, node)) {
+        info_ = std::move(delivering);
+        info_->tx_attr->op_flags = 0;
+        write_flags_ = FI_DELIVERY_COMPLETE;
+        return {};
+    }
+    if (longest <= part_) {
+        return {};
+    }
+    // The last part notifies the other side. It is posted only when the others are in the other
+    // side's memory, or else by writes that stay in order.
+    wanted->tx_attr->op_flags = 0;
+    wanted->tx_attr->msg_order |= FI_ORDER_WAW;
+    wanted->rx_attr->msg_order |= FI_ORDER_WAW;
+    auto ordered = look_for(*wanted, node);
+    if (!ordered || ordered->ep_attr->max_order_waw_size < part_) {
+        return base::failure(
+            fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot "
+                        "report their arrival: choose another",
+                        config.provider, part_));
+    }
+    info_ = std::move(ordered);
+    return {};
+}
+
+base::expected<void> Endpoints::start(std::size_t others) {
+    DAQLOOM_TRY(queue, open_queue(*info_));
+    queue_ = std::move(queue);
+
+    fi_av_attr attributes{};
+    attributes.type = info_->domain_attr->av_type;
+    attributes.count = others;
+    fid_av* av = nullptr;
+    if (const int code = ::fi_av_open(queue_.domain.get(), &attributes, &av, nullptr)) {
+        return failure("open libfabric's address vector", code);
+    }
+    av_.reset(av);
+
+    for (auto& owner : endpoints_) {
+        fid_ep* endpoint = nullptr;
+        if (const int code = ::fi_endpoint(queue_.domain.get(), info_.get(), &endpoint, nullptr)) {
+            return failure("open a libfabric endpoint", code);
+        }
+        owner.reset(endpoint);
+        int code = ::fi_ep_bind(endpoint, &av->fid, 0);
+        if (code == 0) {
+            code = ::fi_ep_bind(endpoint, &queue_.cq->fid, FI_TRANSMIT | FI_RECV);
+        }
+        if (code == 0) {
+            code = ::fi_enable(endpoint);
+        }
+        if (code != 0) {
+            return failure("start a libfabric endpoint", code);
+        }
+    }
+    return {};
+}
+
+/// Registers memory, with a random key where the provider permits.
+base::expected<Owned<fid_mr>> Endpoints::register_memory(std::span<const std::byte> memory,
+                                                         std::uint64_t access) const {
+    DAQLOOM_TRY(key, random_bits());
+    const auto& domain = *info_->domain_attr;
+    if (domain.mr_key_size < sizeof key) {
+        key &= (std::uint64_t{1} << 8 * domain.mr_key_size) - 1;
+    }
+    fid_mr* made = nullptr;
+    if (const int code = ::fi_mr_reg(queue_.domain.get(), memory.data(), memory.size(), access, 0,
+                                     key, 0, &made, nullptr)) {
+        return failure(
+            fmt::format("register {} bytes of memory with libfabric (is `ulimit -l` too low?)",
+                        memory.size()),
+            code);
+    }
+    Owned<fid_mr> region(made);
+    if (domain.mr_mode & FI_MR_ENDPOINT) {
+        int code = ::fi_mr_bind(made, &get(Path::writes)->fid, 0);
+        if (code == 0) {
+            code = ::fi_mr_enable(made);
+        }
+        if (code != 0) {
+            return failure("register memory with a libfabric endpoint", code);
+        }
+    }
+    return region;
+}
+
+base::expected<void> Endpoints::expose(std::span<std::byte> arena) {
+    DAQLOOM_TRY(region, register_memory(arena, FI_REMOTE_WRITE));
+    exposed_ = std::move(region);
+    arena_ = arena;
+    return {};
+}
+
+base::expected<void> Endpoints::use(std::span<const std::byte> memory, std::uint64_t access) {
+    if (!(info_->domain_attr->mr_mode & FI_MR_LOCAL) || memory.empty()) {
+        return {};
+    }
+    DAQLOOM_TRY(region, register_memory(memory, access));
+    regions_.push_back({memory, ::fi_mr_desc(region.get())});
+    used_.push_back(std::move(region));
+    return {};
+}
+
+void* Endpoints::descriptor_of(const std::byte* bytes) const {
+    for (const auto& region : regions_) {
+        if (bytes >= region.memory.data() && bytes < region.memory.data() + region.memory.size()) {
+            return region.descriptor;
+        }
+    }
+    return nullptr;
+}
+
+base::expected<std::vector<std::byte>> Endpoints::address() const {
+    AddressHead head{.format = info_->addr_format, .incarnation = incarnation_};
+    if (exposed_) {
+        head.key = ::fi_mr_key(exposed_.get());
+        head.bytes = arena_.size();
+        if (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) {
+            head.base = reinterpret_cast<std::uintptr_t>(arena_.data());
+        }
+    }
+    std::vector<std::byte> address(sizeof head);
+    for (const Path path : paths) {
+        std::array<std::byte, kMostName> name;
+        std::size_t length = name.size();
+        if (const int code = ::fi_getname(&get(path)->fid, name.data(), &length)) {
+            return failure("learn the address of a libfabric endpoint", code);
+        }
+        head.names[index_of(path)] = static_cast<std::uint32_t>(length);
+        address.insert(address.end(), name.data(), name.data() + length);
+    }
+    std::memcpy(address.data(), &head, sizeof head);
+    return address;
+}
+
+std::optional<Destination> Endpoints::meet(std::span<const std::byte> address) const {
+    AddressHead head;
+    if (address.size() < sizeof head) {
+        return {};
+    }
+    std::memcpy(&head, address.data(), sizeof head);
+    auto names = address.subspan(sizeof head);
+    constexpr auto most = std::uint64_t{1} << 62;
+    const auto is_possible = [](std::uint32_t name) { return name > 0 && name <= kMostName; };
+    if (head.magic != AddressHead::our_magic || head.format != info_->addr_format ||
+        !std::ranges::all_of(head.names, is_possible) ||
+        head.names[0] + head.names[1] != names.size() || head.bytes > most) {
+        return {};
+    }
+    Destination destination{
+        .incarnation = head.incarnation, .key = head.key, .base = head.base, .bytes = head.bytes};
+    for (const Path path : paths) {
+        // A zero-padded copy, longer than any address that a provider may read there.
+        std::array<std::byte, kMostName + 1> padded{};
+        std::ranges::copy(names.first(head.names[index_of(path)]), padded.begin());
+        names = names.subspan(head.names[index_of(path)]);
+        if (::fi_av_insert(av_.get(), padded.data(), 1, &destination.at[index_of(path)], 0,
+                           nullptr) != 1) {
+            return {};
+        }
+    }
+    return destination;
+}
+
+}  // namespace daqloom::live::ofi

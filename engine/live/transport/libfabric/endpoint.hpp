@@ -1,0 +1,97 @@
+// The libfabric endpoints of a unit: their creation, their registered memory, and their address for
+// other units.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "live/memory/shared_memory.hpp"
+#include "live/transport/libfabric/libfabric.hpp"
+#include "live/transport/libfabric/objects.hpp"
+
+namespace daqloom::live::ofi {
+
+/// The purpose of an endpoint. Each has its own connections: a connection is in order, and a
+/// message that shared it with writes would wait until megabytes before it have left.
+enum class Path : std::uint8_t { messages, writes };
+inline constexpr std::array paths = {Path::messages, Path::writes};
+template <class Value>
+using PerPath = std::array<Value, paths.size()>;
+constexpr std::size_t index_of(Path path) { return static_cast<std::size_t>(path); }
+
+/// Another unit's endpoints, as destination of messages and writes.
+struct Destination {
+    PerPath<fi_addr_t> at = {FI_ADDR_UNSPEC, FI_ADDR_UNSPEC};
+    std::uint64_t incarnation = 0;  ///< random number in all its messages
+    std::uint64_t key = 0;          ///< key of its arena
+    std::uint64_t base = 0;         ///< address of the arena's first byte in a write
+    std::uint64_t bytes = 0;        ///< size of the arena
+};
+
+/// A reliable datagram endpoint for each path, with a domain and a completion queue of their own.
+/// Closing them revokes the arena's key first: writes into it that are still under way are refused.
+class Endpoints {
+  public:
+    /// `longest`: bytes of the longest write that will be made. `others`: number of other units.
+    static base::expected<Endpoints> open(const LibfabricConfig& config, std::size_t longest,
+                                          std::size_t others);
+    Endpoints(Endpoints&&) = default;
+    Endpoints& operator=(Endpoints&&) = delete;
+    ~Endpoints();
+
+    /// Permits others to write to the arena; called once, valid until the endpoints are closed.
+    base::expected<void> expose(std::span<std::byte> arena);
+    /// Registers memory before its use, for providers that require registration.
+    base::expected<void> use(std::span<const std::byte> memory, std::uint64_t access);
+    /// The descriptor of registered memory that contains these bytes.
+    [[nodiscard]] void* descriptor_of(const std::byte* bytes) const;
+
+    /// The address for `meet` of others; up to 1 KiB.
+    [[nodiscard]] base::expected<std::vector<std::byte>> address() const;
+    /// Adds another unit's address; none: it is invalid, or of another provider.
+    [[nodiscard]] std::optional<Destination> meet(std::span<const std::byte> address) const;
+
+    [[nodiscard]] fid_ep* get(Path path) const { return endpoints_[index_of(path)].get(); }
+    [[nodiscard]] const Queue& queue() const { return queue_; }
+    [[nodiscard]] const fi_info& info() const { return *info_; }
+    [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
+    /// Limit on the bytes of a write in one piece.
+    [[nodiscard]] std::size_t part() const { return part_; }
+    /// Flags of a write: its completion means that it is in the other's memory, where the provider
+    /// reports that; if not, and writes have parts, later parts arrive later.
+    [[nodiscard]] std::uint64_t write_flags() const { return write_flags_; }
+
+  private:
+    Endpoints() = default;
+    base::expected<void> choose(const LibfabricConfig& config, std::size_t longest);
+    base::expected<void> start(std::size_t others);
+    [[nodiscard]] base::expected<Owned<fid_mr>> register_memory(std::span<const std::byte> memory,
+                                                                std::uint64_t access) const;
+
+    struct Region {
+        std::span<const std::byte> memory;
+        void* descriptor;
+    };
+
+    Info info_;
+    std::uint64_t incarnation_ = 0;
+    std::size_t part_ = 0;
+    std::uint64_t write_flags_ = 0;
+
+    // ---- in this order: endpoints need their queue, and close before the memory that they use
+    Queue queue_;
+    Owned<fid_av> av_;
+    std::vector<Owned<fid_mr>> used_;
+    PerPath<Owned<fid_ep>> endpoints_;
+    Owned<fid_mr> exposed_;
+    std::span<std::byte> arena_;
+    std::vector<Region> regions_;
+};
+
+}  // namespace daqloom::live::ofi

@@ -1,0 +1,53 @@
+// The address of a unit's endpoints, as it passes through the run control: arbitrary bytes. The
+// input is the address, or overwrites a valid address.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "live/transport/libfabric/endpoint.hpp"
+
+namespace {
+
+using daqloom::live::ofi::Endpoints;
+
+/// Endpoints, renewed now and then: an address vector keeps all addresses put into it.
+Endpoints& endpoints() {
+    static std::optional<Endpoints> open;
+    static int uses = 0;
+    if (!open || ++uses % 1000 == 0) {
+        open.reset();
+        auto made = Endpoints::open({.provider = "tcp;ofi_rxm", .node = "127.0.0.1"}, 4096, 2);
+        if (!made) {
+            std::abort();
+        }
+        open.emplace(std::move(*made));
+    }
+    return *open;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 2) {
+        return 0;
+    }
+    Endpoints& ours = endpoints();
+    const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
+    std::vector<std::byte> address(bytes.begin(), bytes.end());
+    if ((data[0] & 1) != 0) {
+        const auto own = ours.address();
+        address = *own;
+        const std::size_t at = data[1] % address.size();
+        const std::size_t length = std::min(bytes.size(), address.size() - at);
+        std::copy_n(bytes.begin(), length, address.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    const auto destination = ours.meet(address);
+    if (destination && destination->bytes > std::uint64_t{1} << 62) {
+        std::abort();
+    }
+    return 0;
+}

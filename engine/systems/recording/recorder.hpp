@@ -1,0 +1,69 @@
+// Records a run of pull building over Ethernet: frames of single links for Wireshark, a timeline
+// for Perfetto.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/expected.hpp"
+#include "base/index.hpp"
+#include "base/units.hpp"
+#include "ethernet/pcapng.hpp"
+#include "systems/pull_system.hpp"
+#include "systems/recording/timeline.hpp"
+#include "transport/tcp_over_ethernet.hpp"
+
+namespace daqloom::systems {
+
+/// The files appear on close(); without it the destructor removes what was written. The system must
+/// outlive its recorder, which detaches when it is closed or destroyed.
+///
+/// A captured frame has the time of its arrival at the far end of the link. A frame that is dropped
+/// there is captured; a frame that is dropped at the near end is not. Streams begin at 1, as after
+/// a handshake. Simulated frames carry no time: a time stamp is the millisecond of the capture, and
+/// echoes the latest that the sender has received.
+class Recorder final : public ethernet::Observer,
+                       public transport::TimeoutObserver,
+                       public EventObserver {
+  public:
+    /// `captures`: file by name of a link; `timeline`: a file, or empty for none. Fails with one
+    /// sentence about a link that does not exist or a file that cannot be written.
+    static base::expected<std::unique_ptr<Recorder>> make(
+        PullSystem& system, const std::map<std::string, std::string>& captures,
+        const std::string& timeline);
+    ~Recorder() override;
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    /// Completes the files and ends the recording.
+    [[nodiscard]] base::expected<void> close();
+
+    void on_delivery(ethernet::LinkIndex link, const ethernet::Frame& frame,
+                     base::Time now) override;
+    void on_drop(ethernet::LinkIndex link, const ethernet::Frame& frame, base::Time now) override;
+    void on_timeout(ethernet::EndpointIndex endpoint, base::Time now) override;
+    void on_built(protocol::EventId event, protocol::BuilderIndex builder, base::Time assigned,
+                  base::Time now) override;
+
+  private:
+    Recorder(PullSystem& system, transport::TcpOverEthernet& stack);
+
+    void let_go();
+    void capture(ethernet::PcapngWriter& writer, const ethernet::Frame& frame,
+                 base::Time now) const;
+    void capture_datagram(ethernet::PcapngWriter& writer, const ethernet::Frame& frame,
+                          base::Time now) const;
+
+    PullSystem& system_;
+    transport::TcpOverEthernet& stack_;
+    std::uint16_t window_;  ///< window announced by every header
+    base::Table<ethernet::LinkIndex, std::optional<ethernet::PcapngWriter>> captures_;
+    /// The latest time stamp received.
+    base::Table<ethernet::EndpointIndex, std::uint32_t> heard_;
+    std::optional<Timeline> timeline_;
+};
+
+}  // namespace daqloom::systems

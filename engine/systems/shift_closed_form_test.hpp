@@ -1,0 +1,119 @@
+// For tests: event building under linear shifting on small fabrics, and how long it takes on paper.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/shift_system.hpp"
+
+#include "systems/fabric_parts_test.hpp"
+
+namespace daqloom::systems {
+
+using base::Time;
+using protocol::PhaseChange;
+using protocol::ShiftBarrier;
+using protocol::ShiftStage;
+
+inline constexpr base::Bytes kPackets = 16;  ///< of an MFP
+inline constexpr base::Bytes kMfp = kPackets * 4096;
+inline constexpr std::int64_t kByte = 40;  ///< ps, at 200 Gb/s
+
+/// A unit on each host of a fabric, in their order, MFPs of one size, an ideal barrier.
+inline ShiftSystemConfig system_on(const FabricConfig& fabric) {
+    ShiftSystemConfig config;
+    fabric_of(config) = fabric;
+    config.slots = all_hosts(fabric);
+    config.mfp_bytes.assign(fabric.hosts, kMfp);
+    config.barrier = ShiftBarrier::external;
+    return config;
+}
+
+inline FabricConfig star_200(std::uint32_t hosts, Time delay = base::nanoseconds(170)) {
+    return star(hosts, base::gigabits_per_second(200), delay);
+}
+
+/// Readout units on the even hosts, builder units on the odd ones.
+inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
+    ShiftSystemConfig config = system_on(fabric);
+    config.slots.clear();
+    for (const NodeIndex host : all_hosts(fabric)) {
+        (host.value() % 2 == 0 ? config.slots : config.builder_slots).push_back(host);
+    }
+    config.slots.resize(config.builder_slots.size(), NodeIndex::none());
+    config.mfp_bytes.assign(fabric.hosts / 2, kMfp);
+    return config;
+}
+
+inline std::unique_ptr<ShiftSystem> play(ShiftSystemConfig config, Time until) {
+    config.duration = std::max(config.duration, until);
+    auto made = ShiftSystem::make(config);
+    if (!made) {
+        throw std::runtime_error(made.error().message);
+    }
+    (*made)->record_stages();
+    (*made)->run(until);
+    const auto conserved = (*made)->check_conservation();
+    if (!conserved) {
+        throw std::runtime_error(conserved.error().message);
+    }
+    return std::move(*made);
+}
+
+/// When the last unit got to each stage of each step.
+struct Steps {
+    explicit Steps(const ShiftSystem& system) {
+        for (const auto& record : system.stages()) {
+            Time& last = last_[{record.step, record.stage}];
+            last = std::max(last, record.begin);
+        }
+    }
+    [[nodiscard]] Time begun(std::uint64_t step) const {
+        return last_.at({step, ShiftStage::entering});
+    }
+    [[nodiscard]] Time through(std::uint64_t step) const {
+        return last_.at({step, ShiftStage::in_barrier});
+    }
+
+  private:
+    std::map<std::pair<std::uint64_t, ShiftStage>, Time> last_;
+};
+
+// ---- how long messages and phases take, on paper ------------------------------------------------
+
+/// A message of an idle network, from its first byte to its last: all of it on the wire, and of
+/// each switch on the way its first block once more. Headers: 26 B a packet, 16 B for the address,
+/// 4 B of immediate data.
+struct Way {
+    const FabricConfig& fabric;
+    std::int64_t switches = 1;
+
+    [[nodiscard]] Time of_wire(base::Bytes bytes) const {
+        return Time{(bytes + switches * std::min<base::Bytes>(bytes, 64)) * kByte} +
+               fabric.cables[0].delay * (switches + 1) + fabric.switch_latency * switches;
+    }
+    [[nodiscard]] Time of_control() const { return of_wire(16 + 26 + 16 + 4); }
+    [[nodiscard]] Time of_mfp() const { return of_wire(kMfp + kPackets * 26 + 16 + 4); }
+    [[nodiscard]] Time of_acknowledge() const { return of_wire(30); }
+};
+
+/// From a unit's turn until it knows that its MFP has been written.
+inline Time transfer(const ShiftSystemConfig& config, std::int64_t switches = 1) {
+    const Way way{fabric_of(config), switches};
+    return config.message_cost + way.of_mfp() + way.of_acknowledge() + config.polling_delay;
+}
+
+/// Time that may be added: on each wire a credit update of 8 B for each packet, and an acknowledge.
+constexpr Time updates(std::int64_t switches = 1) {
+    return Time{(switches + 1) * ((kPackets + 1) * 8 + 30) * kByte};
+}
+
+/// All of an MFP on a wire.
+inline constexpr Time kAlone{(kMfp + kPackets * 26 + 16 + 4) * kByte};
+
+}  // namespace daqloom::systems
