@@ -15,6 +15,7 @@
 #include "ethernet/link.hpp"
 #include "ethernet/schedule.hpp"
 #include "ethernet/switch_buffer.hpp"
+#include "hosts/node_change.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "live/node/node_config.hpp"
 #include "protocol/data/event_size.hpp"
@@ -24,7 +25,6 @@
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
 #include "protocol/units/shift_unit.hpp"
-#include "systems/node_change.hpp"
 #include "transport/tcp/config.hpp"
 
 namespace daqloom::bindings {
@@ -147,8 +147,7 @@ void bind_enumerations(nanobind::module_& module) {
     words<Assignment>(module, "Assignment", "Assignment of events to builder units.");
     words<BufferModel>(module, "BufferModel", "Admission of frames to the buffer of a switch.");
     words<Scheduling>(module, "Scheduling", "Sharing of the wire of a port among classes.");
-    words<systems::NodeChange::What>(module, "NodeChange",
-                                     "Kind of change of a node during a run.");
+    words<hosts::NodeChange::What>(module, "NodeChange", "Kind of change of a node during a run.");
     words<infiniband::LinkChange::What>(module, "InfinibandLinkChange",
                                         "Kind of change of an InfiniBand link during a run.");
     words<ethernet::LinkChange::What>(module, "LinkChange",

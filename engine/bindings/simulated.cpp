@@ -10,19 +10,19 @@
 #include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
 #include "ethernet/network_config.hpp"
-#include "hosts/path.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "systems/run_driver.hpp"
 #include "systems/system.hpp"
 #include "transport/rdma/config.hpp"
+#include "transport/rdma/host_path.hpp"
 #include "transport/tcp/config.hpp"
 
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
+using hosts::NodeChange;
 using systems::Flow;
 using systems::FlowCount;
-using systems::NodeChange;
 using systems::RunDriver;
 using systems::RunReport;
 using systems::SystemConfig;
@@ -35,10 +35,10 @@ void bind_flow(nb::module_& module) {
 }
 
 void bind_system_config(nb::module_& module) {
-    bind_config<hosts::PathConfig>(module, "PathConfig", "Path of bytes through a host.");
+    bind_config<transport::HostPathConfig>(module, "PathConfig", "Path of bytes through a host.");
     using Config = SystemConfig;
     auto cls = bind_config<Config>(module, "SystemConfig", "Parts that every system has.");
-    bind_settings<systems::NodesConfig>(cls);
+    bind_settings<hosts::NodesConfig>(cls);
     bind_settings<systems::FlowsConfig>(cls);
     cls.def_ro("bins", &Config::bins, "Bins of what is recorded over time.")
         .def(

@@ -15,25 +15,31 @@
 #include "base/fields.hpp"
 #include "base/units.hpp"
 #include "ethernet/network_config.hpp"
-#include "hosts/path.hpp"
+#include "hosts/nodes.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "network/graph.hpp"
 #include "sim/histogram.hpp"
 #include "systems/flow_traffic.hpp"
-#include "systems/nodes.hpp"
 #include "transport/rdma/config.hpp"
+#include "transport/rdma/host_path.hpp"
 #include "transport/report.hpp"
 #include "transport/tcp/config.hpp"
 #include "transport/transport.hpp"
 
 namespace daqloom::systems {
 
+using hosts::NodeChange;
+using hosts::Nodes;
+using hosts::NodesConfig;
+using network::NodeIndex;
+using transport::ServiceLevel;
+
 struct SystemConfig : NodesConfig, FlowsConfig {
     using Network = std::variant<ethernet::NetworkConfig, infiniband::FabricConfig>;
     using Transport = std::variant<transport::TcpConfig, transport::RdmaConfig>;
     DAQLOOM_FIELDS(SystemConfig, (Network, network, "Network of all hosts."),
                    (Transport, transport, "Transport over the network."),
-                   (hosts::PathConfig, path, "Way of bytes through every host, for RDMA."))
+                   (transport::HostPathConfig, path, "Way of bytes through every host, for RDMA."))
     std::uint32_t bins = 4000;  ///< of quantities recorded over time
 };
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include "systems/nodes.hpp"
+#include "hosts/nodes.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -5,8 +5,7 @@
 namespace daqloom::transport {
 
 base::expected<std::unique_ptr<RdmaOverEthernet>> RdmaOverEthernet::make(
-    const ethernet::NetworkConfig& network, const RdmaConfig& config,
-    const hosts::PathConfig& path) {
+    const ethernet::NetworkConfig& network, const RdmaConfig& config, const HostPathConfig& path) {
     std::unique_ptr<RdmaOverEthernet> made(new RdmaOverEthernet(network));
     auto roce = std::make_unique<RoceNetwork>(made->events());
     const base::Bytes largest =

@@ -8,7 +8,7 @@
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "ethernet/network_config.hpp"
-#include "hosts/path.hpp"
+#include "transport/rdma/host_path.hpp"
 #include "transport/rdma/rdma_transport.hpp"
 #include "transport/rdma/roce_network.hpp"
 
@@ -18,7 +18,7 @@ class RdmaOverEthernet final : public RdmaTransport<RoceNetwork> {
   public:
     static base::expected<std::unique_ptr<RdmaOverEthernet>> make(
         const ethernet::NetworkConfig& network, const RdmaConfig& config,
-        const hosts::PathConfig& path);
+        const HostPathConfig& path);
 
     void post(const Posting& message, base::Time latency, base::Time now) override {
         if (message.is_datagram) {

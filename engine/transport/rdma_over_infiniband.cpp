@@ -5,8 +5,7 @@
 namespace daqloom::transport {
 
 base::expected<std::unique_ptr<RdmaOverInfiniband>> RdmaOverInfiniband::make(
-    const infiniband::FabricConfig& fabric, const RdmaConfig& config,
-    const hosts::PathConfig& path) {
+    const infiniband::FabricConfig& fabric, const RdmaConfig& config, const HostPathConfig& path) {
     std::unique_ptr<RdmaOverInfiniband> made(new RdmaOverInfiniband(fabric));
     DAQLOOM_TRY(network, infiniband::Network::make(fabric, made->events()));
     made->set_up(std::make_unique<infiniband::Network>(std::move(network)), config,

@@ -7,9 +7,9 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
-#include "hosts/path.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "infiniband/network.hpp"
+#include "transport/rdma/host_path.hpp"
 #include "transport/rdma/rdma_transport.hpp"
 
 namespace daqloom::transport {
@@ -18,7 +18,7 @@ class RdmaOverInfiniband final : public RdmaTransport<infiniband::Network> {
   public:
     static base::expected<std::unique_ptr<RdmaOverInfiniband>> make(
         const infiniband::FabricConfig& fabric, const RdmaConfig& config,
-        const hosts::PathConfig& path);
+        const HostPathConfig& path);
 
     /// The fabric counts over the whole run: nothing to do.
     void begin_counting(base::Time /*now*/, base::Time /*end*/, std::size_t /*bins*/) override {}

@@ -21,10 +21,10 @@
 #include "base/random.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
-#include "hosts/path.hpp"
 #include "sim/event_queue.hpp"
 #include "transport/rdma/config.hpp"
 #include "transport/rdma/framing.hpp"
+#include "transport/rdma/host_path.hpp"
 #include "transport/rdma/message.hpp"
 #include "transport/rdma/queue_pair.hpp"
 
@@ -45,9 +45,9 @@ class RdmaEndpoints {
 
     using Packet = typename Network::Packet;
 
-    RdmaEndpoints(const RdmaConfig& config, const RdmaFraming& framing,
-                  const hosts::PathConfig& path, std::uint32_t hosts, std::uint32_t lanes,
-                  Network& network, sim::EventQueue& events)
+    RdmaEndpoints(const RdmaConfig& config, const RdmaFraming& framing, const HostPathConfig& path,
+                  std::uint32_t hosts, std::uint32_t lanes, Network& network,
+                  sim::EventQueue& events)
         : config_(config),
           framing_(framing),
           path_(path),
@@ -515,11 +515,11 @@ class RdmaEndpoints {
 
     RdmaConfig config_;
     RdmaFraming framing_;
-    hosts::Path path_;
+    HostPath path_;
     std::uint32_t lanes_;
     Network& network_;
     sim::EventQueue& events_;
-    base::Table<NodeIndex, hosts::Path::Host> hosts_;
+    base::Table<NodeIndex, HostPath::Host> hosts_;
     base::Table<SenderIndex, Sender> senders_;
     base::Table<NodeIndex, base::SmallStream> timers_;  ///< by host; empty: timeouts are equal
     base::Table<QueuePairIndex, QueuePair> queue_pairs_;

@@ -17,7 +17,7 @@ using namespace infiniband;
 using Hosts = RdmaEndpoints<infiniband::Network>;
 
 struct HostConfig : RdmaConfig {
-    hosts::PathConfig path;
+    HostPathConfig path;
 };
 
 class HostsPlay {

@@ -10,10 +10,10 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
-#include "hosts/path.hpp"
 #include "transport/rdma/config.hpp"
 #include "transport/rdma/endpoints.hpp"
 #include "transport/rdma/framing.hpp"
+#include "transport/rdma/host_path.hpp"
 #include "transport/rdma/message.hpp"
 #include "transport/transport.hpp"
 
@@ -91,7 +91,7 @@ class RdmaTransport : public Transport {
     RdmaTransport() = default;
     /// Sets up the network, which refers to `events_`, and its endpoints; to be called first.
     void set_up(std::unique_ptr<Network> network, const RdmaConfig& config,
-                const RdmaFraming& framing, const hosts::PathConfig& path, std::uint32_t hosts,
+                const RdmaFraming& framing, const HostPathConfig& path, std::uint32_t hosts,
                 std::uint32_t lanes) {
         config_ = config;
         framing_ = framing;

@@ -1,8 +1,8 @@
-#include "hosts/path.hpp"
+#include "transport/rdma/host_path.hpp"
 
 #include <algorithm>
 
-namespace daqloom::hosts {
+namespace daqloom::transport {
 
 namespace {
 
@@ -12,16 +12,16 @@ base::WireClock clock_of(base::BitRate rate) {
 
 }  // namespace
 
-Path::Path(const PathConfig& config)
+HostPath::HostPath(const HostPathConfig& config)
     : pcie_(clock_of(config.pcie_rate)),
       memory_(clock_of(config.memory_rate)),
       has_pcie_(config.pcie_rate.bps > 0),
       passes_(config.memory_rate.bps > 0 ? config.memory_passes : 0) {}
 
-base::Time Path::pass(base::Time& way, Host& host, base::Bytes bytes, base::Time now) const {
+base::Time HostPath::pass(base::Time& way, Host& host, base::Bytes bytes, base::Time now) const {
     way = std::max(way, now) + (has_pcie_ ? pcie_(bytes) : base::Time::zero());
     host.memory = std::max(host.memory, now) + memory_(bytes * passes_);
     return std::max(way, host.memory);
 }
 
-}  // namespace daqloom::hosts
+}  // namespace daqloom::transport

@@ -23,12 +23,13 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "hosts/clock.hpp"
+#include "hosts/node_change.hpp"
+#include "hosts/processor.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/histogram.hpp"
-#include "systems/node_change.hpp"
 #include "transport/transport.hpp"
 
-namespace daqloom::systems {
+namespace daqloom::hosts {
 
 using network::NodeIndex;
 using transport::ServiceLevel;
@@ -122,7 +123,7 @@ class Nodes final : public transport::Listener {
             taken[host.value()] = true;
             Node node;
             node.host = host;
-            node.message_cost = config.message_cost;
+            node.processor.message_cost = config.message_cost;
             node.clock.offset =
                 base::Time::from_seconds(clocks.normal(0, config.clock_offset.seconds()));
             node.clock.rate = 1 + clocks.normal(0, config.clock_drift);
@@ -135,7 +136,9 @@ class Nodes final : public transport::Listener {
     /// Records latencies by service level from now on.
     void record_levels() { records_levels_ = true; }
     /// Overrides the message cost for one node.
-    void set_message_cost(std::uint32_t node, base::Time cost) { nodes_[node].message_cost = cost; }
+    void set_message_cost(std::uint32_t node, base::Time cost) {
+        nodes_[node].processor.message_cost = cost;
+    }
 
     /// Runs until `until`, or until no event is left.
     void run(base::Time until) {
@@ -190,10 +193,11 @@ class Nodes final : public transport::Listener {
     }
     /// A new process is on the node, neither stopped nor busy.
     void restart(std::uint32_t node, base::Time now) {
-        nodes_[node].stopped_until = nodes_[node].processor_free = now;
+        Processor& processor = nodes_[node].processor;
+        processor.stopped_until = processor.free_at = now;
     }
     [[nodiscard]] base::Time stopped_until(std::uint32_t node) const {
-        return nodes_[node].stopped_until;
+        return nodes_[node].processor.stopped_until;
     }
     /// Letters dropped because their node was not, or no longer, in their epoch.
     [[nodiscard]] std::uint64_t letters_dropped() const { return letters_dropped_; }
@@ -203,7 +207,7 @@ class Nodes final : public transport::Listener {
     [[nodiscard]] const sim::EventQueue& events() const { return transport_->events(); }
     [[nodiscard]] transport::Transport& transport() { return *transport_; }
     [[nodiscard]] const transport::Transport& transport() const { return *transport_; }
-    [[nodiscard]] const hosts::Clock& clock(std::uint32_t node) const { return nodes_[node].clock; }
+    [[nodiscard]] const Clock& clock(std::uint32_t node) const { return nodes_[node].clock; }
     /// Control messages sent over the network.
     [[nodiscard]] std::uint64_t control_messages() const { return control_messages_; }
     /// Memory of letters (B).
@@ -227,11 +231,8 @@ class Nodes final : public transport::Listener {
 
     struct Node {
         NodeIndex host;
-        base::Time message_cost;
-        double slowness = 1;  ///< factor of all processor times
-        base::Time processor_free;
-        base::Time stopped_until;
-        hosts::Clock clock;
+        Processor processor;
+        Clock clock;
     };
     /// A letter under way. One cache line, with the letters of pull building.
     struct Post {
@@ -249,94 +250,59 @@ class Nodes final : public transport::Listener {
           driver_(driver),
           copy_(config.local_rate.bps > 0 ? base::WireClock(config.local_rate) : base::WireClock()),
           latency_(config.seed, "host latency"),
-          core_free_(config.shared_cores) {}
+          cores_(config.shared_cores) {}
 
     /// Processor time of a letter, at its sender or at its receiver.
     [[nodiscard]] base::Time cost_of(const Letter& letter, std::uint32_t at,
                                      base::BitRate data) const {
-        constexpr double most_s = 1e6;
-        const Node& node = nodes_[at];
-        base::Time cost = letter.from == letter.to ? base::Time::zero() : node.message_cost;
-        if (letter.is_data && data.bps > 0) {
-            cost += base::Time::from_seconds(std::min(
-                most_s, 8 * static_cast<double>(letter.bytes) / static_cast<double>(data.bps)));
-        }
-        return node.slowness == 1
-                   ? cost
-                   : base::Time::from_seconds(std::min(most_s, cost.seconds() * node.slowness));
+        return nodes_[at].processor.work(letter.from == letter.to, letter.bytes,
+                                         letter.is_data ? data : base::BitRate{});
     }
     /// Whether a node does a task of this cost at once, without an event.
     [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time cost, base::Time now) const {
-        return cost == base::Time::zero() && running_ && nodes_[node].stopped_until <= now;
+        return cost == base::Time::zero() && running_ &&
+               nodes_[node].processor.stopped_until <= now;
     }
 
-    /// Adds work to a node's processor, from now on or when it is free; returns its end.
     base::Time occupy(std::uint32_t at, base::Time cost, base::Time now) {
-        Node& node = nodes_[at];
-        if (node.stopped_until == base::Time::never()) {
-            return node.stopped_until;
-        }
-        node.processor_free = std::max({node.processor_free, now, node.stopped_until});
-        if (!core_free_.empty()) {
-            base::Time& core = core_for(node.processor_free);
-            node.processor_free = std::max(node.processor_free, core);
-            core = node.processor_free + cost;
-        }
-        node.processor_free += cost;
-        processor_used_ += cost;
-        return node.processor_free;
+        const base::Time end = nodes_[at].processor.occupy(cost, now, cores_);
+        processor_used_ += end == base::Time::never() ? base::Time::zero() : cost;
+        return end;
     }
     void queue_task(std::uint32_t at, base::Time cost, std::uint32_t task, base::Time now) {
         events().push({occupy(at, cost, now), kTask, task});
     }
 
-    /// Core for a task due at `due`: the core free for the shortest time, which leaves others for
-    /// earlier tasks; if none is free, the next one to be.
-    base::Time& core_for(base::Time due) {
-        const auto is_worse = [&](base::Time a, base::Time b) {
-            return a <= due && b <= due ? a < b : a > b;
-        };
-        return *std::ranges::max_element(core_free_, is_worse);
-    }
-
     base::expected<void> plan_changes(const std::vector<NodeIndex>& hosts) {
         for (std::size_t i = 0; i < config_.node_changes.size(); ++i) {
             const NodeChange& change = config_.node_changes[i];
-            const auto found = std::find(hosts.begin(), hosts.end(), change.host);
-            if (found == hosts.end() || change.factor < 1 || change.factor > 1e9 ||
-                (change.what == NodeChange::What::stop && change.until <= change.at) ||
-                (change.what == NodeChange::What::kill && !driver_.regroups())) {
-                return base::failure(
-                    fmt::format("a change of host {} at {} s; expected a host with a node, the end "
-                                "of a stop after its beginning, a kill only where the others "
-                                "regroup, or a factor of 1 to 1e9",
-                                change.host.value(), change.at.seconds()));
-            }
-            changed_.push_back(static_cast<std::uint32_t>(found - hosts.begin()));
+            DAQLOOM_TRY(node, changed_node(change, hosts, driver_.regroups()));
+            changed_.push_back(node);
             events().push({change.at, kChange, static_cast<std::uint32_t>(i)});
         }
         return {};
     }
     void change(std::uint32_t index) {
         const NodeChange& what = config_.node_changes[index];
-        Node& node = nodes_[changed_[index]];
+        Processor& processor = nodes_[changed_[index]].processor;
         if (what.what == NodeChange::What::stop) {
-            node.stopped_until = std::max(node.stopped_until, what.until);
+            processor.stopped_until = std::max(processor.stopped_until, what.until);
         } else if (what.what == NodeChange::What::kill) {
             driver_.on_killed(changed_[index], what.until, now());
         } else {
-            node.slowness = what.factor;
+            processor.slowness = what.factor;
         }
     }
     /// Defers the task of a stopped node until the node goes on, if ever; returns whether it did.
     bool is_deferred(const sim::Event& task) {
         const Letter& letter = letters_[task.index / 4].letter;
-        const Node& node = nodes_[task.index % 4 == kReceive ? letter.to : letter.from];
-        if (node.stopped_until <= task.at) {
+        const base::Time stopped_until =
+            nodes_[task.index % 4 == kReceive ? letter.to : letter.from].processor.stopped_until;
+        if (stopped_until <= task.at) {
             return false;
         }
-        if (node.stopped_until != base::Time::never()) {
-            events().push({node.stopped_until, kTask, task.index});
+        if (stopped_until != base::Time::never()) {
+            events().push({stopped_until, kTask, task.index});
         }
         return true;
     }
@@ -522,7 +488,7 @@ class Nodes final : public transport::Listener {
     base::WireClock copy_;
     base::RandomStream latency_;
     base::Time processor_used_;
-    std::vector<base::Time> core_free_;  ///< when each shared core is free
+    SharedCores cores_;
     sim::Histogram write_latency_;
     sim::Histogram flow_write_latency_;
     std::vector<sim::Histogram> level_latencies_;
@@ -532,4 +498,4 @@ class Nodes final : public transport::Listener {
     bool running_ = false;  ///< false: no task is done at once
 };
 
-}  // namespace daqloom::systems
+}  // namespace daqloom::hosts

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "base/expected.hpp"
 #include "base/units.hpp"
 #include "network/graph.hpp"
 
-namespace daqloom::systems {
+namespace daqloom::hosts {
 
 struct NodeChange {
     enum class What : std::uint8_t {
@@ -26,4 +28,10 @@ struct NodeChange {
     double factor = 1;
 };
 
-}  // namespace daqloom::systems
+/// Node of a change: the place of its host among `hosts`. Fails if the change is not possible;
+/// `regroups`: whether units go on without lost ones.
+base::expected<std::uint32_t> changed_node(const NodeChange& change,
+                                           std::span<const network::NodeIndex> hosts,
+                                           bool regroups);
+
+}  // namespace daqloom::hosts

@@ -1,4 +1,4 @@
-// The path of a host's bytes between memory and wire.
+// The path of bytes between a host's memory and the wire: the adapter's PCIe, and the memory.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include "base/fields.hpp"
 #include "base/units.hpp"
 
-namespace daqloom::hosts {
+namespace daqloom::transport {
 
-struct PathConfig {
+struct HostPathConfig {
     DAQLOOM_FIELDS(
-        PathConfig, (base::BitRate, pcie_rate, "Rate of the adapter, each way; 0: no limit."),
+        HostPathConfig, (base::BitRate, pcie_rate, "Rate of the adapter, each way; 0: no limit."),
         (base::BitRate, memory_rate, "Rate of a host's memory, all traffic together; 0: no limit."),
         (std::uint32_t, memory_passes,
          "Times that what is sent crosses memory, and what is received: written by its source and "
@@ -19,9 +19,9 @@ struct PathConfig {
 };
 
 /// First come, first served: one direction of the adapter's PCIe, and the memory once per pass.
-class Path {
+class HostPath {
   public:
-    explicit Path(const PathConfig& config);
+    explicit HostPath(const HostPathConfig& config);
 
     /// Times at which the parts of one host's path are free.
     struct Host {
@@ -49,4 +49,4 @@ class Path {
     base::Bytes passes_;  ///< 0: no limit
 };
 
-}  // namespace daqloom::hosts
+}  // namespace daqloom::transport
