@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
 #include "base/goodness_of_fit_test.hpp"
 
 namespace daqloom::base {

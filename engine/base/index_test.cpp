@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <concepts>
-#include <cstdint>
 #include <type_traits>
 #include <unordered_set>
-#include <vector>
 
 namespace daqloom::base {
 namespace {

@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <numbers>
-#include <random>
-#include <vector>
 
 #include "base/goodness_of_fit_test.hpp"
 

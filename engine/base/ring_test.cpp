@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <utility>
 #include <vector>
 
 #include "base/random.hpp"

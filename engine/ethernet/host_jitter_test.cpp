@@ -5,9 +5,6 @@
 #include <array>
 #include <cstddef>
 
-#include "base/random.hpp"
-#include "base/units.hpp"
-
 namespace daqloom::ethernet {
 namespace {
 

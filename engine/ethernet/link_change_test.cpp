@@ -1,15 +1,10 @@
 #include "ethernet/link.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <map>
-#include <vector>
 
 #include "base/random.hpp"
-#include "ethernet/network.hpp"
 #include "ethernet/star_test.hpp"
 
 namespace daqloom::ethernet {

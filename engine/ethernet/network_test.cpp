@@ -1,18 +1,11 @@
 #include "ethernet/network.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <map>
 #include <set>
-#include <string>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
-#include "base/random.hpp"
 #include "ethernet/star_test.hpp"
 #include "sim/batch_means_test.hpp"
 

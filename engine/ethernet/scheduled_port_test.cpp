@@ -1,16 +1,10 @@
 #include "ethernet/scheduled_port.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "base/random.hpp"
-#include "ethernet/network.hpp"
 #include "ethernet/star_test.hpp"
 
 namespace daqloom::ethernet {

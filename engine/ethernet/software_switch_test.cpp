@@ -1,10 +1,5 @@
 #include "ethernet/software_switch.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <vector>
-
 #include "base/random.hpp"
 #include "ethernet/star_test.hpp"
 

@@ -1,13 +1,9 @@
-#include "infiniband/flit_reference_test.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <numeric>
 #include <string>
-#include <vector>
 
-#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
 
 namespace daqloom::infiniband::reference {

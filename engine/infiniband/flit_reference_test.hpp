@@ -4,18 +4,10 @@
 // change of its own at an instant of its own. The engine is compared with it.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
-#include <memory>
-#include <set>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-#include "infiniband/fabric_config.hpp"
 #include "infiniband/flit_state_test.hpp"
 
 namespace daqloom::infiniband::reference {

@@ -1,17 +1,6 @@
 // Known answers of crossbars that are matched by iSLIP, worked out slot by slot.
 #include "infiniband/islip.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <utility>
-#include <vector>
-
-#include "base/random.hpp"
-#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/network_play_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
 

@@ -1,13 +1,6 @@
 // Known answers of virtual lane arbitration: the order in which packets of backlogged lanes leave.
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/network_play_test.hpp"

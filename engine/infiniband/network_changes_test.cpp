@@ -1,14 +1,7 @@
 // Links that break and come back, and tables that change, during a run.
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <vector>
 
-#include "base/random.hpp"
-#include "infiniband/fabric_by_hand_test.hpp"
-#include "infiniband/network.hpp"
 #include "infiniband/network_play_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
 

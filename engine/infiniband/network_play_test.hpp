@@ -10,7 +10,6 @@
 #include <memory>
 #include <numeric>
 #include <stdexcept>
-#include <tuple>
 #include <vector>
 
 #include "infiniband/flit_reference_test.hpp"

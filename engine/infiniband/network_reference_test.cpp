@@ -1,9 +1,5 @@
 // Random small fabrics: the engine against the simulator that plays every flit, to the picosecond.
-#include <gtest/gtest.h>
 
-#include <cstdint>
-
-#include "infiniband/flit_reference_test.hpp"
 #include "infiniband/network_play_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
 

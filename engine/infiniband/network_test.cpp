@@ -1,13 +1,6 @@
 // Known answers of the network of credits, each derived in its test.
 #include "infiniband/network.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/network_play_test.hpp"
 

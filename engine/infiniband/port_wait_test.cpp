@@ -3,12 +3,6 @@
 //
 // `wait_credits` counts missing credits, `wait_crossbar` packets whose input is busy with another
 // output; losing an arbitration counts for neither, because then the output sends.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/network_play_test.hpp"

@@ -3,13 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
-#include "infiniband/fabric_config.hpp"
 #include "infiniband/flit_reference_test.hpp"
 
 namespace daqloom::infiniband::reference {

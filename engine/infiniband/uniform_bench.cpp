@@ -6,13 +6,10 @@
 // share of what the wires carry, credit updates not counted.
 #include <benchmark/benchmark.h>
 
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/random.hpp"
-#include "base/units.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/network.hpp"
 #include "sim/event_queue.hpp"

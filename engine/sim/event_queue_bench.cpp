@@ -6,13 +6,10 @@
 // of insertion as a second key, without which it would not keep equal times in order.
 #include <benchmark/benchmark.h>
 
-#include <cstdint>
 #include <queue>
 #include <random>
-#include <vector>
 
 #include "sim/event_queue.hpp"
-#include "sim/radix_wheel.hpp"
 
 namespace daqloom::sim {
 namespace {

@@ -1,14 +1,10 @@
 // Any sequence of pushes and pops against a heap of (time, insertion number).
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <queue>
 #include <utility>
-#include <vector>
 
 #include "sim/event_queue.hpp"
-#include "sim/radix_wheel.hpp"
 
 using daqloom::base::Time;
 using daqloom::sim::Event;

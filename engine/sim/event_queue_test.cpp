@@ -1,11 +1,8 @@
 // Both queues of events, the radix wheel and the calendar before it: every sequence is checked
 // against a heap of (time, insertion number), whose order is total.
-#include "sim/radix_wheel.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -13,7 +10,6 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "sim/event_queue.hpp"
 

@@ -2,11 +2,7 @@
 // destination, its paced ring, output. `items_per_second` are packets.
 #include <benchmark/benchmark.h>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include "softswitch/forwarder.hpp"
 

@@ -1,12 +1,7 @@
 // libFuzzer: for any frames and any changes of configuration, each frame and each copy leaves once,
 // is dropped once, or is held.
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <set>
-#include <span>
-#include <vector>
 
 #include "base/byte_source_test.hpp"
 #include "softswitch/forwarder.hpp"

@@ -2,14 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/random.hpp"
 

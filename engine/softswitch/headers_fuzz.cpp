@@ -1,7 +1,5 @@
 // libFuzzer: parsing never reads beyond a frame, and a congestion mark is visible to the next
 // switch.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <vector>
 

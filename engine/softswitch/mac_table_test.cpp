@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdint>
 #include <map>
-#include <optional>
 
 #include "base/random.hpp"
 

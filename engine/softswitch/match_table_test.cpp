@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "base/random.hpp"
 
 namespace daqloom::softswitch {

@@ -5,11 +5,6 @@
 // `items_per_second` are packets.
 #include <benchmark/benchmark.h>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "softswitch/output_queues.hpp"
 
 namespace daqloom::softswitch {

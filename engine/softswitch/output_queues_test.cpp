@@ -2,13 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "base/random.hpp"
 

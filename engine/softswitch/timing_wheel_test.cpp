@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <map>
-#include <vector>
 
 #include "base/random.hpp"
 

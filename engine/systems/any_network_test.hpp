@@ -1,9 +1,7 @@
 // For tests and fuzzing: any small network, in which links fail and tables change during a run.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <utility>

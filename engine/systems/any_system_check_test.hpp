@@ -4,13 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/byte_source_test.hpp"
 #include "base/distribution.hpp"

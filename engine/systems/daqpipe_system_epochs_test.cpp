@@ -1,9 +1,6 @@
 // DAQPIPE whose units are lost: the others regroup and go on, and every event has one fate.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <vector>
-
 #include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/daqpipe_system.hpp"

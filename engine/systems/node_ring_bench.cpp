@@ -1,8 +1,6 @@
 // 321 nodes on a ring for a second of virtual time. Transfers per CPU second.
 #include <benchmark/benchmark.h>
 
-#include <cstdint>
-
 #include "systems/node_ring.hpp"
 
 namespace daqloom::systems {

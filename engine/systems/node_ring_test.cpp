@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
 #include <numeric>
-#include <vector>
 
 namespace daqloom::systems {
 namespace {

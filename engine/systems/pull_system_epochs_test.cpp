@@ -1,10 +1,6 @@
 // Pull building whose units are lost: the others regroup and go on, and every event has one fate.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 #include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/pull_system.hpp"

@@ -6,8 +6,6 @@
 // so that the load is there. Rates are per CPU second.
 #include <benchmark/benchmark.h>
 
-#include <cstdint>
-
 #include "systems/rack_system_test.hpp"
 
 namespace daqloom::systems {

@@ -1,11 +1,8 @@
 // For tests and fuzzing: any small rack, and the promises that a run of it must keep.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <span>
-#include <string>
 
 #include "base/byte_source_test.hpp"
 #include "systems/rack_system_test.hpp"

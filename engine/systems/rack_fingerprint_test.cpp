@@ -1,6 +1,5 @@
 // Same seed, same run: bit for bit, whatever else happens in the process, and in any other process.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>

@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include "systems/rack_system_test.hpp"
 

@@ -1,8 +1,6 @@
 #include "systems/rack_system_test.hpp"
 
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include "systems/rack_fixture_test.hpp"
 

@@ -1,11 +1,8 @@
 // Known answers of the barriers of linear shifting on a simulated fabric: what they cost.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "systems/shift_closed_form_test.hpp"

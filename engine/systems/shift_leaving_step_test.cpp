@@ -1,8 +1,6 @@
 // Linear shifting whose units may leave step: how far they get apart, and when that pays.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <vector>
 
 #include "protocol/schedule/step_keeper.hpp"

@@ -1,13 +1,9 @@
 // Known answers of linear shifting where builder units set the pace, and of barriers of groups.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <map>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "systems/node_ring.hpp"

@@ -1,10 +1,6 @@
 // Linear shifting under a run control, for tests of what becomes of lost units.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 #include "systems/run_control_test.hpp"
 #include "systems/shift_closed_form_test.hpp"
 

@@ -3,8 +3,6 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include <cstdint>
-
 #include "base/units.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/shift_system.hpp"

@@ -2,13 +2,9 @@
 // conflicts and their order.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "base/random.hpp"

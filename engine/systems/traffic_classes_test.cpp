@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <variant>
 
 #include "infiniband/fabric_by_hand_test.hpp"

@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <span>
-
 #include "hosts/nodes.hpp"
 
 namespace daqloom::systems {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-
 #include "transport/ethernet_star_test.hpp"
 
 namespace daqloom::transport {

@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <memory>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "transport/ethernet_star_test.hpp"
 

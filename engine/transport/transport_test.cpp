@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <vector>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "transport/rdma_over_ethernet.hpp"

@@ -1,13 +1,9 @@
 #include "live/ends/packet_file.hpp"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/file.h>
 
-#include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
 
 #include "live/ends/folder_fixture_test.hpp"
 #include "protocol/data/mfp_generator.hpp"

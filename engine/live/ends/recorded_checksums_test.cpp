@@ -1,14 +1,8 @@
 #include "live/ends/recorded_checksums.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "live/ends/check_sink.hpp"
 #include "live/ends/folder_fixture_test.hpp"

@@ -1,7 +1,6 @@
 #include "live/ends/sink.hpp"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -12,13 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <future>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "live/ends/check_sink.hpp"

@@ -1,15 +1,10 @@
 #include "live/ends/source.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -1,19 +1,11 @@
 #include "live/memory/buffer_server.hpp"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <string>
 #include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "live/memory/clock.hpp"
 #include "live/memory/hung_test.hpp"
 #include "live/memory/no_descriptors_fixture_test.hpp"
 

@@ -9,9 +9,7 @@
 
 #include <atomic>
 #include <limits>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "base/random.hpp"
 #include "live/memory/clock.hpp"

@@ -1,22 +1,13 @@
 #include "live/memory/handover.hpp"
 
-#include <fcntl.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
-#include <utility>
 
-#include "live/memory/clock.hpp"
 #include "live/memory/hung_test.hpp"
 #include "live/memory/no_descriptors_fixture_test.hpp"
 

@@ -1,14 +1,8 @@
 // Transports that change bytes on their way, under checksums from unit to unit.
 #include "live/transport/checksums.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <memory>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/random.hpp"
 #include "live/memory/clock.hpp"

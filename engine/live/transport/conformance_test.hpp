@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,7 +16,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/expected.hpp"
 #include "live/memory/doorbell.hpp"

@@ -1,10 +1,6 @@
 // Messages from a network with a known seal: a holder of the token may send anything. The input is
 // an envelope, whose seal is corrected if the first byte demands it, and its message.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <span>
 #include <vector>
 
 #include "live/transport/envelope.hpp"

@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <numbers>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/goodness_of_fit_test.hpp"
 

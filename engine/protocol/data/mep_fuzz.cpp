@@ -1,8 +1,6 @@
 // libFuzzer: no bytes make decoding a MEP read beyond them, what it decodes has the same header and
 // table when it is encoded again, and checking it as generated data ends with a fault or with all
 // counted.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <vector>

@@ -1,8 +1,6 @@
 // libFuzzer: no bytes make decoding an MFP read beyond them, and what it decodes encodes to the
 // same packet, padding aside.
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <vector>
 

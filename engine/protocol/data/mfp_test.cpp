@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/random.hpp"
 #include "protocol/machines/timers_by_hand_test.hpp"

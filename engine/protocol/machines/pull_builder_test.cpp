@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace daqloom::protocol {
 namespace {

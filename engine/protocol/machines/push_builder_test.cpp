@@ -4,12 +4,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace daqloom::protocol {
 namespace {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <unordered_map>
-#include <vector>
 
 #include "base/random.hpp"
 

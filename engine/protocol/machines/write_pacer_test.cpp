@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/random.hpp"
 

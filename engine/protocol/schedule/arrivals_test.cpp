@@ -6,7 +6,6 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/goodness_of_fit_test.hpp"
 

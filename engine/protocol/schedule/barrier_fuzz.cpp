@@ -1,9 +1,6 @@
 // libFuzzer: no order of entries and deliveries makes a barrier break a promise.
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 
 #include "protocol/schedule/barrier_check_test.hpp"
 

@@ -3,13 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "base/byte_source_test.hpp"
 #include "protocol/schedule/barrier_check_test.hpp"
 
 namespace daqloom::protocol {

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace daqloom::protocol {

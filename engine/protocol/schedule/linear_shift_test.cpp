@@ -4,7 +4,6 @@
 
 #include <array>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

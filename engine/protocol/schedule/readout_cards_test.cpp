@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <set>
-#include <utility>
-#include <vector>
 
 namespace daqloom::protocol {
 namespace {

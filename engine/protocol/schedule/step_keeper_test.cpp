@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <functional>
 #include <vector>
-
-#include "base/units.hpp"
 
 namespace daqloom::protocol {
 namespace {

@@ -2,8 +2,6 @@
 // nodes.
 #pragma once
 
-#include <cstdint>
-
 #include "protocol/units/daqpipe_unit.hpp"
 #include "protocol/units/requested_check_test.hpp"
 

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-
 #include "base/byte_source_test.hpp"
 #include "protocol/units/daqpipe_check_test.hpp"
 

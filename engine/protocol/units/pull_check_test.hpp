@@ -2,8 +2,6 @@
 // nodes and with messages that nobody has sent.
 #pragma once
 
-#include <cstdint>
-
 #include "protocol/units/pull_unit.hpp"
 #include "protocol/units/requested_check_test.hpp"
 

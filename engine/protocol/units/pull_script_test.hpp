@@ -3,9 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 #include "protocol/units/pull_unit.hpp"
 #include "protocol/units/script_test.hpp"

@@ -4,9 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <vector>
-
 #include "base/byte_source_test.hpp"
 #include "protocol/units/pull_check_test.hpp"
 

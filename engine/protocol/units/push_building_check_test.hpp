@@ -3,16 +3,8 @@
 // promise of the headers is checked against the plain model.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <map>
-#include <span>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "protocol/machines/timers_by_hand_test.hpp"
 #include "protocol/units/push_building_model_test.hpp"

@@ -3,16 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "protocol/units/push_building_system_test.hpp"
 

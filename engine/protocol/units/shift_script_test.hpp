@@ -6,11 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <cstdint>
 #include <map>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "protocol/units/script_test.hpp"

@@ -4,11 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdint>
-#include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace daqloom::protocol {
 namespace {

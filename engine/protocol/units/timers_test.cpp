@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace daqloom::protocol {
 namespace {

@@ -1,10 +1,7 @@
 // Any bytes: either no message, or one that is encoded to the same bytes.
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <span>
 #include <vector>
 
 #include "protocol/units/unit_message.hpp"

@@ -8,9 +8,6 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 
-#include <array>
-#include <atomic>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -19,7 +16,6 @@
 #include <thread>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "softswitch/io/dpdk_eal.hpp"
 

@@ -1,7 +1,6 @@
 // Recordings of small racks, compared with the racks' counters.
 #include "systems/recording/recorder.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <vector>
 

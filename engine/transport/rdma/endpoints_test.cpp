@@ -3,11 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <map>
-#include <vector>
 
-#include "infiniband/fabric_by_hand_test.hpp"
 #include "transport/rdma/play_test.hpp"
 
 namespace daqloom::transport {

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <tuple>
 #include <vector>
 
 #include "base/random.hpp"
-#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/lane_arbiter.hpp"
 #include "infiniband/network_play_test.hpp"
 #include "infiniband/random_fabric_test.hpp"

@@ -6,11 +6,9 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include <cstdint>
 #include <vector>
 
 #include "base/units.hpp"
-#include "infiniband/fabric_by_hand_test.hpp"
 #include "transport/rdma/play_test.hpp"
 
 namespace daqloom::transport {

@@ -1,7 +1,5 @@
 #include "transport/tcp/congestion.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 //
 // DCTCP with ten segments in flight. α is 1 at first and stays there while all is marked, so that
 // the threshold is half of the window.
-#include <gtest/gtest.h>
 
 #include <array>
 #include <vector>

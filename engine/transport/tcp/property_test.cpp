@@ -2,10 +2,6 @@
 // every byte that was written arrives once and in order, the books hold, and it ends.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "base/random.hpp"
 #include "transport/tcp/check_test.hpp"
 #include "transport/tcp/pipe_test.hpp"

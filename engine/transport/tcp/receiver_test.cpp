@@ -1,9 +1,5 @@
 #include "transport/tcp/receiver.hpp"
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
 #include "ethernet/frame.hpp"
 #include "transport/tcp/by_hand_test.hpp"
 #include "transport/tcp/stream_offset.hpp"

@@ -1,7 +1,4 @@
 // How losses are found and mended, instant by instant.
-#include <gtest/gtest.h>
-
-#include <vector>
 
 #include "transport/tcp/sacks_by_hand_test.hpp"
 

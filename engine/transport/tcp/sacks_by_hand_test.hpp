@@ -1,8 +1,6 @@
 // For tests: segments known by their numbers, of which some are lost.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <functional>
 #include <utility>

@@ -1,8 +1,6 @@
 // Segments that may leave, without losses.
 #include "transport/tcp/sender.hpp"
 
-#include <gtest/gtest.h>
-
 #include "transport/tcp/by_hand_test.hpp"
 
 namespace daqloom::transport {

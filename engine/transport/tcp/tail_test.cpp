@@ -1,9 +1,6 @@
 // The end of a flight is lost, or all of it: probes and timeouts.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "transport/tcp/sacks_by_hand_test.hpp"
 
 namespace daqloom::transport {

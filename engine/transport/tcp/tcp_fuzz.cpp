@@ -1,9 +1,6 @@
 // libFuzzer: no sequence of segments, acknowledgements and pauses makes TCP break a promise.
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 
 #include "transport/tcp/check_test.hpp"
 

@@ -1,5 +1,4 @@
 // When the timer runs: RTT estimation, retransmission timeouts, tail-loss probes.
-#include <gtest/gtest.h>
 
 #include <vector>
 

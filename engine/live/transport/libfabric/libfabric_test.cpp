@@ -1,7 +1,5 @@
 #include "live/transport/libfabric/libfabric.hpp"
 
-#include <gtest/gtest.h>
-
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,8 +1,6 @@
 // The reader of a ring whose memory another process fills arbitrarily: the input is that memory
 // again and again, each time after the reader has read as much as possible.
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
-#include <vector>
 
 namespace daqloom::live {
 namespace {

@@ -12,8 +12,6 @@
 
 #include <cstring>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 

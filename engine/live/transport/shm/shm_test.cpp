@@ -1,12 +1,10 @@
 #include "live/transport/shm/shm.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string>
 #include <thread>
 #include <utility>
 

@@ -1,14 +1,6 @@
 #include "live/transport/tcp/stream.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <limits>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "base/random.hpp"
 #include "live/transport/conformance_test.hpp"

@@ -1,13 +1,6 @@
 // Data of another process over a connection: records with any headers, cut into parts by the input.
 // Every other header gets its checksum and number, so that its content is validated.
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <span>
-#include <vector>
 
 #include "live/transport/tcp/stream.hpp"
 

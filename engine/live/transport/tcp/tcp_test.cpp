@@ -1,6 +1,5 @@
 #include "live/transport/tcp/tcp.hpp"
 
-#include <gtest/gtest.h>
 #include <linux/tcp.h>
 
 #include <netinet/in.h>
@@ -12,11 +11,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <span>
 #include <stop_token>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "base/random.hpp"
 #include "live/memory/clock.hpp"
