@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/random.hpp"
+#include "base/transcript_test.hpp"
 #include "protocol/machines/timers_by_hand_test.hpp"
 #include "protocol/schedule/event_manager.hpp"
 
@@ -15,68 +16,57 @@ namespace daqloom::protocol {
 namespace {
 
 using base::Bytes;
-using base::Time;
-using Outputs = std::vector<std::string>;
+using base::Outputs;
 
 /// A builder and what it asked for since the last look, in words.
-class BuilderScene {
+class BuilderScene : public base::Transcript {
   public:
     explicit BuilderScene(DaqpipeBuilderConfig config) : builder(*DaqpipeBuilder::make(config)) {}
 
     void request(EventId event, ReadoutIndex readout, Bytes place) {
-        outputs_.push_back(fmt::format("{} from {} to {}", number(event), readout.value(), place));
+        say("{} from {} to {}", event, readout, place);
     }
-    void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
-    void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
+    void built(EventId event) { say("built {}", event); }
+    void done(EventId event) { say("done {}", event); }
     void last_request(ReadoutIndex readout, std::uint64_t requests) {
-        outputs_.push_back(fmt::format("last {} to {}", requests, readout.value()));
+        say("last {} to {}", requests, readout);
     }
     void incomplete(EventId event) {
         std::string mask;
         for (const ReadoutIndex readout : base::IndexRange<ReadoutIndex>(3)) {
             mask += builder.is_here(event, readout) ? '1' : '0';
         }
-        outputs_.push_back(fmt::format("incomplete {}: {}", number(event), mask));
+        say("incomplete {}: {}", event, mask);
     }
 
     Outputs assigned(std::uint64_t event) {
-        builder.on_assigned(EventId{event}, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_assigned(EventId{event}, *this); });
     }
     Outputs fragment(std::uint64_t event, std::uint32_t readout, Bytes bytes = 1) {
-        builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this); });
     }
     Outputs processed(std::uint64_t event) {
-        builder.on_processed(EventId{event}, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_processed(EventId{event}, *this); });
     }
     Outputs slot(std::uint64_t slot) {
-        builder.on_slot(slot, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_slot(slot, *this); });
     }
     Outputs last_assignment(std::uint64_t events) {
-        builder.on_last_assignment(events, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_last_assignment(events, *this); });
     }
     Outputs close(const std::vector<std::uint32_t>& lost = {}) {
-        builder.on_close(std::vector<ReadoutIndex>(lost.begin(), lost.end()), *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { builder.on_close(std::vector<ReadoutIndex>(lost.begin(), lost.end()), *this); });
     }
     Outputs event_manager_lost() {
-        builder.on_event_manager_lost(*this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_event_manager_lost(*this); });
     }
     Outputs end() {
-        builder.on_end(*this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_end(*this); });
     }
 
     DaqpipeBuilder builder;
-
-  private:
-    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
-    Outputs outputs_;
 };
 
 TEST(DaqpipeBuilder, PullsInBarrelOrderAsManyFragmentsOfAnEventAsItMay) {
@@ -235,36 +225,28 @@ TEST(DaqpipeBuilder, TimedAsksInTheSlotsThatFollowWhenTheEpochIsClosed) {
 }
 
 /// A readout unit and what it wrote since the last look: event and builder.
-class ReadoutScene {
+class ReadoutScene : public base::Transcript {
   public:
     explicit ReadoutScene(DaqpipeReadoutConfig config) : readout(*DaqpipeReadout::make(config)) {}
 
-    void write(const DaqpipeWrite& w) {
-        outputs_.push_back(
-            fmt::format("{} to {}", static_cast<std::uint64_t>(w.event), w.builder.value()));
-    }
+    void write(const DaqpipeWrite& w) { say("{} to {}", w.event, w.builder); }
 
     Outputs request(std::uint64_t event, std::uint32_t builder) {
-        readout.on_request(EventId{event}, BuilderIndex(builder), 0, 1, *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { readout.on_request(EventId{event}, BuilderIndex(builder), 0, 1, *this); });
     }
     Outputs write_done(std::uint32_t builder) {
-        readout.on_write_done(BuilderIndex(builder), *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_write_done(BuilderIndex(builder), *this); });
     }
     Outputs slot(std::uint64_t slot) {
-        readout.on_slot(slot, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_slot(slot, *this); });
     }
     Outputs close(const std::vector<std::uint32_t>& lost = {}) {
-        readout.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { readout.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), *this); });
     }
 
     DaqpipeReadout readout;
-
-  private:
-    Outputs outputs_;
 };
 
 TEST(DaqpipeReadout, AnswersAPullAtOnce) {

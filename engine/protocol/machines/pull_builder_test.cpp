@@ -6,52 +6,68 @@
 #include <string>
 #include <utility>
 
+#include "base/transcript_test.hpp"
+
 namespace daqloom::protocol {
 namespace {
 
-using Outputs = std::vector<std::string>;
+using base::Outputs;
 
-/// A builder unit and what it asked for since the last look, in words.
-class PullBuilderScene {
+/// A builder unit and what it asked for since the last look, in words; if it closes, its readout
+/// units can be lost.
+template <bool kCloses>
+class PullBuilderScene : public base::Transcript {
   public:
     explicit PullBuilderScene(PullBuilderConfig config) : builder(*PullBuilder::make(config)) {}
 
-    void request(EventId event, ReadoutIndex readout) {
-        outputs_.push_back(fmt::format("request {} from {}", number(event), readout.value()));
+    void request(EventId event, ReadoutIndex readout) { say("request {} from {}", event, readout); }
+    void built(EventId event) { say("built {}", event); }
+    void done(EventId event) { say("done {}", event); }
+    void incomplete(EventId event)
+        requires kCloses
+    {
+        say("incomplete {}", event);
     }
-    void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
-    void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
+    void last_request(ReadoutIndex readout, std::uint64_t requests)
+        requires kCloses
+    {
+        say("{} in all from {}", requests, readout);
+    }
 
     Outputs assigned(std::uint64_t event) {
-        builder.on_assigned(EventId{event}, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_assigned(EventId{event}, *this); });
     }
     Outputs fragment(std::uint64_t event, std::uint32_t readout, base::Bytes bytes = 100) {
-        builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this); });
+    }
+    Outputs missing(std::uint64_t event, std::uint32_t readout) {
+        return after([&] { builder.on_missing(EventId{event}, ReadoutIndex(readout), *this); });
     }
     Outputs processed(std::uint64_t event) {
-        builder.on_processed(EventId{event}, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_processed(EventId{event}, *this); });
+    }
+    Outputs closes(const std::vector<ReadoutIndex>& lost) {
+        return after([&] { builder.on_close(lost, *this); });
+    }
+    Outputs gets(std::uint64_t events) {
+        return after([&] { builder.on_last_assignment(events, *this); });
     }
 
     PullBuilder builder;
-
-  private:
-    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
-
-    Outputs outputs_;
 };
+using OpenScene = PullBuilderScene<false>;
+using ClosingScene = PullBuilderScene<true>;
 
 TEST(PullBuilder, RequestsAllFragmentsOfAnEventAtOnce) {
-    PullBuilderScene scene({.readouts = 3});
+    OpenScene scene({.readouts = 3});
     EXPECT_EQ(scene.assigned(7),
               (Outputs{"request 7 from 0", "request 7 from 1", "request 7 from 2"}));
     EXPECT_EQ(scene.builder.outstanding(), 3U);
 }
 
 TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
-    PullBuilderScene scene({.readouts = 3});
+    OpenScene scene({.readouts = 3});
     scene.assigned(7);
     EXPECT_EQ(scene.fragment(7, 2, 10), Outputs{});
     EXPECT_EQ(scene.fragment(7, 0, 0), Outputs{});
@@ -63,7 +79,7 @@ TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
 }
 
 TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
-    PullBuilderScene scene({.readouts = 3, .outstanding_fragments = 4});
+    OpenScene scene({.readouts = 3, .outstanding_fragments = 4});
     EXPECT_EQ(scene.assigned(1).size(), 3U);
     EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"});
     EXPECT_EQ(scene.assigned(3), Outputs{});
@@ -76,7 +92,7 @@ TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
 }
 
 TEST(PullBuilder, WithALimitOfOneTakesReadoutUnitAfterReadoutUnit) {
-    PullBuilderScene scene({.readouts = 3, .outstanding_fragments = 1});
+    OpenScene scene({.readouts = 3, .outstanding_fragments = 1});
     EXPECT_EQ(scene.assigned(5), Outputs{"request 5 from 0"});
     EXPECT_EQ(scene.fragment(5, 0), Outputs{"request 5 from 1"});
     EXPECT_EQ(scene.fragment(5, 1), Outputs{"request 5 from 2"});
@@ -84,7 +100,7 @@ TEST(PullBuilder, WithALimitOfOneTakesReadoutUnitAfterReadoutUnit) {
 }
 
 TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
-    PullBuilderScene scene({.readouts = 1, .concurrent_events = 2});
+    OpenScene scene({.readouts = 1, .concurrent_events = 2});
     scene.assigned(1);
     scene.assigned(2);
     scene.fragment(1, 0);
@@ -95,7 +111,7 @@ TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
 }
 
 TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    PullBuilderScene scene({.readouts = 2, .outstanding_fragments = 1});
+    OpenScene scene({.readouts = 2, .outstanding_fragments = 1});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(1), Outputs{});     // is here already
     EXPECT_EQ(scene.fragment(2, 0), Outputs{});  // no such event
@@ -120,7 +136,7 @@ TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
-    PullBuilderScene scene({.readouts = 100, .concurrent_events = 1});
+    OpenScene scene({.readouts = 100, .concurrent_events = 1});
     for (std::uint64_t event = 0; event < 3; ++event) {
         scene.assigned(event);
         for (std::uint32_t readout = 0; readout < 99; ++readout) {
@@ -143,61 +159,6 @@ TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
     EXPECT_NE(message({.readouts = 1'000'000, .concurrent_events = 1'000'000}).find("in all"),
               std::string::npos);
 }
-
-/// And one whose readout units can be lost.
-class ClosingScene : public PullBuilderScene {
-  public:
-    using PullBuilderScene::PullBuilderScene;
-
-    void incomplete(EventId event) {
-        said_.push_back(fmt::format("incomplete {}", static_cast<std::uint64_t>(event)));
-    }
-    void built(EventId event) {
-        said_.push_back(fmt::format("built {}", static_cast<std::uint64_t>(event)));
-    }
-    void done(EventId event) {
-        said_.push_back(fmt::format("done {}", static_cast<std::uint64_t>(event)));
-    }
-    void request(EventId event, ReadoutIndex readout) {
-        said_.push_back(
-            fmt::format("request {} from {}", static_cast<std::uint64_t>(event), readout.value()));
-    }
-    void last_request(ReadoutIndex readout, std::uint64_t requests) {
-        said_.push_back(fmt::format("{} in all from {}", requests, readout.value()));
-    }
-
-    /// Outputs of the machine after an input.
-    template <class Input>
-    Outputs said(Input input) {
-        input(builder, *this);
-        return std::exchange(said_, {});
-    }
-    Outputs assigned(std::uint64_t event) {
-        return said([&](auto& unit, auto& out) { unit.on_assigned(EventId{event}, out); });
-    }
-    Outputs fragment(std::uint64_t event, std::uint32_t readout) {
-        return said([&](auto& unit, auto& out) {
-            unit.on_fragment(EventId{event}, ReadoutIndex(readout), 100, out);
-        });
-    }
-    Outputs missing(std::uint64_t event, std::uint32_t readout) {
-        return said([&](auto& unit, auto& out) {
-            unit.on_missing(EventId{event}, ReadoutIndex(readout), out);
-        });
-    }
-    Outputs processed(std::uint64_t event) {
-        return said([&](auto& unit, auto& out) { unit.on_processed(EventId{event}, out); });
-    }
-    Outputs closes(const std::vector<ReadoutIndex>& lost) {
-        return said([&](auto& unit, auto& out) { unit.on_close(lost, out); });
-    }
-    Outputs gets(std::uint64_t events) {
-        return said([&](auto& unit, auto& out) { unit.on_last_assignment(events, out); });
-    }
-
-  private:
-    Outputs said_;
-};
 
 TEST(PullBuilder, GivesOutWhatALostReadoutUnitKeepsFromBeingWhole) {
     ClosingScene scene({.readouts = 3, .outstanding_fragments = 3});

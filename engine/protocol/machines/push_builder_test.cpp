@@ -7,78 +7,69 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/transcript_test.hpp"
+
 namespace daqloom::protocol {
 namespace {
 
 using base::Bytes;
-using Outputs = std::vector<std::string>;
+using base::Outputs;
 using Sizes = std::vector<Bytes>;
 
 /// A builder unit and what it asked for since the last look, in words.
-class PushBuilderScene {
+class PushBuilderScene : public base::Transcript {
   public:
     explicit PushBuilderScene(PushBuilderConfig config)
         : builder(*PushBuilder::make(std::move(config))) {}
 
     void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
-        outputs_.push_back(
-            fmt::format("{} of {} to {}", number(mep), readout.value(), fmt::join(offsets, " ")));
+        say("{} of {} to {}", mep, readout, fmt::join(offsets, " "));
     }
-    void discard(ReadoutIndex readout, MepId mep) {
-        outputs_.push_back(fmt::format("discard {} of {}", number(mep), readout.value()));
-    }
+    void discard(ReadoutIndex readout, MepId mep) { say("discard {} of {}", mep, readout); }
     void built(MepId mep, Bytes place, Bytes bytes) {
-        outputs_.push_back(fmt::format("built {} at {}, {} B", number(mep), place, bytes));
+        say("built {} at {}, {} B", mep, place, bytes);
     }
     void closing(ReadoutIndex readout, std::uint64_t turn) {
-        outputs_.push_back(fmt::format("closing at {} to {}", turn, readout.value()));
+        say("closing at {} to {}", turn, readout);
     }
     void last_answer(ReadoutIndex readout, std::uint64_t turn) {
-        outputs_.push_back(fmt::format("last answer {} to {}", turn, readout.value()));
+        say("last answer {} to {}", turn, readout);
     }
     void incomplete(MepId mep, Bytes place, Bytes bytes) {
         std::string mask;
         for (std::uint32_t stream = 0; stream < builder.streams(); ++stream) {
             mask += builder.is_written(mep, stream) ? '1' : '0';
         }
-        outputs_.push_back(fmt::format("incomplete {} at {}, {} B: {}, {}", number(mep), place,
-                                       bytes, mask, fmt::join(builder.sizes_of(mep), " ")));
+        say("incomplete {} at {}, {} B: {}, {}", mep, place, bytes, mask,
+            fmt::join(builder.sizes_of(mep), " "));
     }
 
     Outputs sizes(std::uint32_t readout, std::uint64_t mep, const Sizes& sizes) {
-        builder.on_sizes(ReadoutIndex(readout), MepId{mep}, sizes, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_sizes(ReadoutIndex(readout), MepId{mep}, sizes, *this); });
     }
     Outputs written(std::uint32_t readout, std::uint32_t stream, std::uint64_t mep) {
-        builder.on_written(ReadoutIndex(readout), StreamIndex(stream), MepId{mep}, *this);
-        return std::exchange(outputs_, {});
+        return after([&] {
+            builder.on_written(ReadoutIndex(readout), StreamIndex(stream), MepId{mep}, *this);
+        });
     }
     Outputs processed(std::uint64_t mep) {
-        builder.on_processed(MepId{mep}, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_processed(MepId{mep}, *this); });
     }
     Outputs last_announcement(std::uint32_t readout, std::uint64_t turn_end) {
-        builder.on_last_announcement(ReadoutIndex(readout), turn_end, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_last_announcement(ReadoutIndex(readout), turn_end, *this); });
     }
     Outputs lease(std::uint64_t turn_end) {
-        builder.on_lease(turn_end, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_lease(turn_end, *this); });
     }
     Outputs close(const std::vector<std::uint32_t>& lost = {}) {
-        builder.on_close(std::vector<ReadoutIndex>(lost.begin(), lost.end()), *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { builder.on_close(std::vector<ReadoutIndex>(lost.begin(), lost.end()), *this); });
     }
     Outputs end() {
-        builder.on_end(*this);
-        return std::exchange(outputs_, {});
+        return after([&] { builder.on_end(*this); });
     }
 
     PushBuilder builder;
-
-  private:
-    static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
-    Outputs outputs_;
 };
 
 TEST(PushBuilder, GivesEveryMfpItsPlaceWhenAllSizesAreKnown) {

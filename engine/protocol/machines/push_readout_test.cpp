@@ -7,87 +7,74 @@
 #include <string>
 #include <utility>
 
+#include "base/transcript_test.hpp"
+
 namespace daqloom::protocol {
 namespace {
 
 using base::Bytes;
+using base::Outputs;
 using base::Time;
-using Outputs = std::vector<std::string>;
 using Offsets = std::vector<Bytes>;
 
 constexpr std::uint64_t without_end = PushReadout::without_end;
 
 /// A readout unit and what it asked for since the last look, in words.
-class PushReadoutScene {
+class PushReadoutScene : public base::Transcript {
   public:
     explicit PushReadoutScene(PushReadoutConfig config) : readout(*PushReadout::make(config)) {}
 
     void admitted(StreamIndex stream, MepId mep, Bytes place) {
-        say("{}.{} at {}", number(mep), stream.value(), place);
+        say("{}.{} at {}", mep, stream, place);
     }
     void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
-        say("announce {} to {}: {}", number(mep), builder.value(), fmt::join(sizes, " "));
+        say("announce {} to {}: {}", mep, builder, fmt::join(sizes, " "));
     }
     void write(const PushWrite& w) {
-        say("write {}.{} from {} to {}:{}, {} B", number(w.mep), w.stream.value(), w.from,
-            w.builder.value(), w.to, w.bytes);
+        say("write {}.{} from {} to {}:{}, {} B", w.mep, w.stream, w.from, w.builder, w.to,
+            w.bytes);
     }
-    void acknowledge(StreamIndex stream, MepId mep) {
-        say("acknowledge {}.{}", number(mep), stream.value());
-    }
+    void acknowledge(StreamIndex stream, MepId mep) { say("acknowledge {}.{}", mep, stream); }
     void turn_done() { say("turn done"); }
     void last_announcement(BuilderIndex builder, std::uint64_t turn) {
-        say("last announcement {} to {}", turn, builder.value());
+        say("last announcement {} to {}", turn, builder);
     }
 
     Outputs generated(std::uint32_t stream, Bytes bytes) {
-        readout.on_generated(StreamIndex(stream), bytes, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_generated(StreamIndex(stream), bytes, *this); });
     }
     Outputs acknowledged(std::uint32_t stream) {
-        readout.on_acknowledged(StreamIndex(stream), *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_acknowledged(StreamIndex(stream), *this); });
     }
     Outputs granted(std::uint64_t mep, const Offsets& offsets) {
-        readout.on_grant(MepId{mep}, offsets, now, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_grant(MepId{mep}, offsets, now, *this); });
     }
     Outputs discarded(std::uint64_t mep) {
-        readout.on_discard(MepId{mep}, now, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_discard(MepId{mep}, now, *this); });
     }
     Outputs turn(std::uint32_t builder, std::uint64_t until, Time deadline = Time::never(),
                  std::uint64_t left_over = 0) {
-        readout.on_turn(BuilderIndex(builder), until, left_over, deadline, now, *this);
-        return std::exchange(outputs_, {});
+        return after([&] {
+            readout.on_turn(BuilderIndex(builder), until, left_over, deadline, now, *this);
+        });
     }
     Outputs written(std::uint64_t mep, std::uint32_t stream) {
-        readout.on_write_done(MepId{mep}, StreamIndex(stream), now, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_write_done(MepId{mep}, StreamIndex(stream), now, *this); });
     }
     Outputs closing(std::uint32_t builder, std::uint64_t answered) {
-        readout.on_closing(BuilderIndex(builder), answered, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_closing(BuilderIndex(builder), answered, *this); });
     }
     Outputs close(const std::vector<std::uint32_t>& lost = {}) {
-        readout.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
-        return std::exchange(outputs_, {});
+        return after([&] {
+            readout.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
+        });
     }
     Outputs end(std::uint64_t next_mep) {
-        readout.on_end(next_mep, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { readout.on_end(next_mep, *this); });
     }
 
     Time now = Time::zero();
     PushReadout readout;
-
-  private:
-    static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
-    template <class... Values>
-    void say(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_.push_back(fmt::format(text, std::forward<Values>(values)...));
-    }
-    Outputs outputs_;
 };
 
 TEST(PushReadout, AnnouncesAMepWhenAllItsStreamsHaveIt) {

@@ -8,50 +8,46 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "base/transcript_test.hpp"
 
 namespace daqloom::protocol {
 namespace {
 
 using base::nanoseconds;
+using base::Outputs;
 using base::Time;
-using Outputs = std::vector<std::string>;
 
 /// A pacer and what it asked for since the last look, in words; times in nanoseconds.
-class WritePacerScene {
+class WritePacerScene : public base::Transcript {
   public:
     explicit WritePacerScene(WritePacerConfig config) : pacer(*WritePacer::make(config)) {}
 
     void go(ReadoutIndex readout, std::uint64_t request, Time held) {
-        outputs_.push_back(
-            fmt::format("go {} to {}, held {}", request, readout.value(), held.ps / 1'000));
+        say("go {} to {}, held {}", request, readout, held.ps / 1'000);
     }
-    void set_go_timer(Time at) { outputs_.push_back(fmt::format("timer {}", at.ps / 1'000)); }
+    void set_go_timer(Time at) { say("timer {}", at.ps / 1'000); }
 
     Outputs ready(std::uint32_t readout, std::int64_t at, const WriteRequest& request) {
-        pacer.on_ready(ReadoutIndex(readout), request, nanoseconds(at), *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { pacer.on_ready(ReadoutIndex(readout), request, nanoseconds(at), *this); });
     }
     Outputs ready(std::uint32_t readout, std::int64_t at, std::uint64_t step) {
         return ready(readout, at,
                      {.number = 1, .step = step, .end = 1, .writes = 1, .bytes = 1'000});
     }
     Outputs written(std::uint32_t readout, std::int64_t at, std::uint64_t number = 0) {
-        pacer.on_written(ReadoutIndex(readout), number, nanoseconds(at), *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { pacer.on_written(ReadoutIndex(readout), number, nanoseconds(at), *this); });
     }
     Outputs through(std::uint32_t readout, std::uint64_t request, std::uint64_t writes) {
-        pacer.on_through(ReadoutIndex(readout), request, writes, Time::zero(), *this);
-        return std::exchange(outputs_, {});
+        return after(
+            [&] { pacer.on_through(ReadoutIndex(readout), request, writes, Time::zero(), *this); });
     }
     Outputs timer(std::int64_t at) {
-        pacer.on_timer(nanoseconds(at), *this);
-        return std::exchange(outputs_, {});
+        return after([&] { pacer.on_timer(nanoseconds(at), *this); });
     }
 
     WritePacer pacer;
-
-  private:
-    Outputs outputs_;
 };
 
 TEST(WritePacer, LetsOneWriteAfterTheOtherInTheOrderInWhichTheyAsk) {

@@ -3,38 +3,32 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/transcript_test.hpp"
 #include "protocol/schedule/barrier_check_test.hpp"
 
 namespace daqloom::protocol {
 namespace {
 
-using Outputs = std::vector<std::string>;
+using base::Outputs;
 
 /// One participant and what it asked for since the last look, in words.
-class BarrierScene {
+class BarrierScene : public base::Transcript {
   public:
     explicit BarrierScene(BarrierConfig config) : barrier(*Barrier::make(config)) {}
 
     void send_barrier(Participant to, BarrierMessage m) {
-        outputs_.push_back(fmt::format("{}.{} to {}", m.generation, m.round, to));
+        say("{}.{} to {}", m.generation, m.round, to);
     }
-    void released(std::uint64_t generation) {
-        outputs_.push_back(fmt::format("released {}", generation));
-    }
+    void released(std::uint64_t generation) { say("released {}", generation); }
 
     Outputs enter(std::uint64_t generation) {
-        barrier.enter(generation, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { barrier.enter(generation, *this); });
     }
     Outputs message(Participant from, std::uint64_t generation, std::uint32_t round) {
-        barrier.on_message(from, {generation, round}, *this);
-        return std::exchange(outputs_, {});
+        return after([&] { barrier.on_message(from, {generation, round}, *this); });
     }
 
     Barrier barrier;
-
-  private:
-    Outputs outputs_;
 };
 
 TEST(Barrier, CentralisedReleasesOneAfterTheOtherWhenAllHaveArrived) {
