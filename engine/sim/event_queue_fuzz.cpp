@@ -1,23 +1,18 @@
 // Any sequence of pushes and pops against a heap of (time, insertion number).
-#include <cstdlib>
 #include <functional>
 #include <queue>
 #include <utility>
 
+#include "base/fuzz_test.hpp"
 #include "sim/event_queue.hpp"
 
+using daqloom::base::require;
 using daqloom::base::Time;
 using daqloom::sim::Event;
 using daqloom::sim::EventQueue;
 using daqloom::sim::RadixWheel;
 
 namespace {
-
-void require(bool holds) {
-    if (!holds) {
-        std::abort();
-    }
-}
 
 using Entry = std::pair<std::int64_t, std::uint32_t>;
 

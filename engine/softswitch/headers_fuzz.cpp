@@ -1,8 +1,8 @@
 // libFuzzer: parsing never reads beyond a frame, and a congestion mark is visible to the next
 // switch.
-#include <cstdlib>
 #include <vector>
 
+#include "base/fuzz_test.hpp"
 #include "softswitch/headers.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -12,9 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (headers.is_ecn_capable && size < 65'536) {
         mark_congestion(frame, headers);
         const Headers marked = headers_of(frame);
-        if (!marked.is_ecn_capable || marked.to != headers.to || marked.vlan != headers.vlan) {
-            std::abort();
-        }
+        daqloom::base::require(marked.is_ecn_capable && marked.to == headers.to &&
+                               marked.vlan == headers.vlan);
     }
     return 0;
 }

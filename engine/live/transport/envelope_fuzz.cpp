@@ -1,13 +1,14 @@
 // Messages from a network with a known seal: a holder of the token may send anything. The input is
 // an envelope, whose seal is corrected if the first byte demands it, and its message.
-#include <cstdlib>
 #include <vector>
 
+#include "base/fuzz_test.hpp"
 #include "live/transport/envelope.hpp"
 #include "live/transport/siphash.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace daqloom::live;
+    using daqloom::base::require;
     constexpr Token token = {std::byte{42}};
     constexpr UnitIndex self(1);
     constexpr std::uint32_t units = 3;
@@ -26,16 +27,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Sealer sealer(token, self, units, epoch, 99);
     const auto opened = sealer.open(received);
     if (opened.verdict != Sealer::Verdict::ours) {
-        return opened.message.empty() ? 0 : (std::abort(), 0);
+        require(opened.message.empty());
+        return 0;
     }
     // Accepted: then it equals what its sender would have sealed, byte for byte.
     const Sealer sender(token, opened.from, units, epoch, opened.incarnation);
     const Envelope again = sender.seal(opened.kind, self, opened.message.size());
-    if (opened.from.value() >= units || opened.from == self ||
-        opened.message.size() > Transport::most_message ||
-        opened.message.size() + sizeof(Envelope) != received.size() ||
-        std::memcmp(&again, received.data(), sizeof again) != 0) {
-        std::abort();
-    }
+    require(opened.from.value() < units && opened.from != self);
+    require(opened.message.size() <= Transport::most_message &&
+            opened.message.size() + sizeof(Envelope) == received.size());
+    require(std::memcmp(&again, received.data(), sizeof again) == 0);
     return 0;
 }

@@ -1,23 +1,18 @@
 // libFuzzer: no bytes make decoding a MEP read beyond them, what it decodes has the same header and
 // table when it is encoded again, and checking it as generated data ends with a fault or with all
 // counted.
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "base/fuzz_test.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mep_check.hpp"
 
+using daqloom::base::require;
 using namespace daqloom;
 using namespace daqloom::protocol;
 
 namespace {
-
-void require(bool holds) {
-    if (!holds) {
-        std::abort();
-    }
-}
 
 /// The streams of the corpus: two, with two fragments of 5 bytes.
 std::vector<MfpGenerator> generated() {

@@ -1,22 +1,13 @@
 // libFuzzer: no bytes make decoding an MFP read beyond them, and what it decodes encodes to the
 // same packet, padding aside.
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
+#include "base/fuzz_test.hpp"
 #include "protocol/data/mfp.hpp"
 
+using daqloom::base::require;
 using namespace daqloom::protocol;
-
-namespace {
-
-void require(bool holds) {
-    if (!holds) {
-        std::abort();
-    }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto view = MfpView::decode({data, size});

@@ -1,9 +1,9 @@
 // Any bytes: either no message, or one that is encoded to the same bytes.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <vector>
 
+#include "base/fuzz_test.hpp"
 #include "protocol/units/unit_message.hpp"
 
 using namespace daqloom::protocol;
@@ -14,9 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto message = decode_message(bytes, values)) {
         std::vector<std::byte> again(encoded_bytes(*message));
         encode_message(*message, again);
-        if (!std::ranges::equal(again, bytes)) {
-            std::abort();
-        }
+        daqloom::base::require(std::ranges::equal(again, bytes));
     }
     return 0;
 }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "live/transport/libfabric/endpoint.hpp"
+#include "base/fuzz_test.hpp"
+#include "live/transport/libfabric_endpoint.hpp"
 
 namespace {
 
@@ -21,9 +21,7 @@ Endpoints& endpoints() {
     if (!open || ++uses % 1000 == 0) {
         open.reset();
         auto made = Endpoints::open({.provider = "tcp;ofi_rxm", .node = "127.0.0.1"}, 4096, 2);
-        if (!made) {
-            std::abort();
-        }
+        daqloom::base::require(made.has_value());
         open.emplace(std::move(*made));
     }
     return *open;
@@ -46,8 +44,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::copy_n(bytes.begin(), length, address.begin() + static_cast<std::ptrdiff_t>(at));
     }
     const auto destination = ours.meet(address);
-    if (destination && destination->bytes > std::uint64_t{1} << 62) {
-        std::abort();
-    }
+    daqloom::base::require(!destination || destination->bytes <= std::uint64_t{1} << 62);
     return 0;
 }

@@ -1,10 +1,10 @@
 // The reader of a ring whose memory another process fills arbitrarily: the input is that memory
 // again and again, each time after the reader has read as much as possible.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "base/fuzz_test.hpp"
 #include "live/transport/shm/message_ring.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -35,17 +35,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         MessageRingReader::Got got{};
         while ((got = reader.next(record)) == MessageRingReader::Got::record) {
             read += 8 + (record.bytes.size() + 7) / 8 * 8;
-            if (record.bytes.size() > kMost || read > written) {
-                std::abort();
-            }
+            daqloom::base::require(record.bytes.size() <= kMost && read <= written);
         }
         if (got == MessageRingReader::Got::broken) {
             break;
         }
         static_cast<void>(reader.release());
-        if (header.read != read) {
-            std::abort();
-        }
+        daqloom::base::require(header.read == read);
     }
     return 0;
 }

@@ -1,16 +1,14 @@
 // Data of another process over a connection: records with any headers, cut into parts by the input.
 // Every other header gets its checksum and number, so that its content is validated.
-#include <cstdlib>
 
-#include "live/transport/tcp/stream.hpp"
+#include "base/fuzz_test.hpp"
+#include "live/transport/tcp_stream.hpp"
 
 namespace {
 
 struct Told {
     void on_message(std::span<const std::byte> bytes) {
-        if (bytes.size() > daqloom::live::Transport::most_message) {
-            std::abort();
-        }
+        daqloom::base::require(bytes.size() <= daqloom::live::Transport::most_message);
         for (const std::byte byte : bytes) {
             sum += std::to_integer<unsigned>(byte);
         }
