@@ -38,26 +38,8 @@ std::uint16_t checksum(const Bytes& bytes, std::size_t begin, std::size_t length
 /// IPv4 from 10.0.0.1 to 10.0.0.2; `words`: length of the header, 5 without options.
 void append_ipv4(Bytes& frame, int protocol, int ecn = 0, int words = 5, int fragment = 0) {
     const std::size_t begin = frame.size();
-    append(frame, {0x40 | words,
-                   ecn,
-                   0,
-                   40,
-                   0,
-                   0,
-                   fragment >> 8,
-                   fragment & 0xff,
-                   64,
-                   protocol,
-                   0,
-                   0,
-                   10,
-                   0,
-                   0,
-                   1,
-                   10,
-                   0,
-                   0,
-                   2});
+    append(frame, {0x40 | words, ecn, 0, 40, 0, 0, fragment >> 8, fragment & 0xff});
+    append(frame, {64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2});
     frame.resize(begin + 4 * static_cast<std::size_t>(words));
     const std::uint16_t sum = checksum(frame, begin, 4 * static_cast<std::size_t>(words));
     frame[begin + 10] = static_cast<std::uint8_t>(sum >> 8);
@@ -116,15 +98,13 @@ TEST(Headers, OfIpv4) {
 
 /// Later fragments: the first bytes of the payload are no ports.
 TEST(Headers, OfLaterFragments) {
-    Bytes frame = ethernet(0x0800);
-    append_ipv4(frame, 17, 0, 5, 0x2001);
-    append_ports(frame);
-    EXPECT_TRUE(headers_of(frame).is_ip);
-    EXPECT_FALSE(headers_of(frame).has_ports);
-    Bytes first = ethernet(0x0800);
-    append_ipv4(first, 17, 0, 5, 0x2000);  // more follow
-    append_ports(first);
-    EXPECT_TRUE(headers_of(first).has_ports);
+    for (const int fragment : {0x2000, 0x2001}) {  // more follow
+        Bytes frame = ethernet(0x0800);
+        append_ipv4(frame, 17, 0, 5, fragment);
+        append_ports(frame);
+        EXPECT_TRUE(headers_of(frame).is_ip);
+        EXPECT_EQ(headers_of(frame).has_ports, fragment == 0x2000);
+    }
 }
 
 TEST(Headers, OfIpv6BehindItsExtensions) {

@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "softswitch/output_queues.hpp"
+#include "softswitch/scanned_rings_test.hpp"
 
 namespace daqloom::softswitch {
 namespace {
@@ -92,26 +93,16 @@ void paced_rings(benchmark::State& state) {
 void scanned_rings(benchmark::State& state) {
     const auto rings = static_cast<std::uint32_t>(state.range(0));
     const auto depth = static_cast<std::uint32_t>(state.range(1));
-    struct Ring {
-        std::vector<std::uint64_t> handles;
-        std::uint32_t head = 0;
-        std::uint32_t held = 0;
-        base::Time next_at;
-    };
-    std::vector<Ring> all(rings, {std::vector<std::uint64_t>(depth), 0, 0, {}});
     Traffic traffic(rings, 64);
     std::array<Packet, kBatch> batch;
     std::array<std::uint64_t, kBatch> handles{};
     base::Time now = base::milliseconds(1);
     const base::Time gap{kTurn.ps * rings / static_cast<std::int64_t>(kBatch)};
+    ScannedRings<std::uint64_t, base::Time> all(rings, depth, gap);
     const auto take_in = [&] {
         traffic.receive(batch);
         for (const Packet& packet : batch) {
-            Ring& ring = all[packet.ring.value()];
-            if (ring.held < depth) {
-                const std::uint32_t place = ring.head + ring.held++;
-                ring.handles[place < depth ? place : place - depth] = packet.handle;
-            }
+            all.put(packet.ring.value(), packet.handle);
         }
     };
     for (std::uint64_t filled = 0; filled < std::uint64_t{rings} * depth / 2; filled += kBatch) {
@@ -121,15 +112,7 @@ void scanned_rings(benchmark::State& state) {
     for (auto _ : state) {
         now += kTurn;
         take_in();
-        std::size_t count = 0;
-        for (Ring& ring : all) {
-            if (ring.held > 0 && ring.next_at <= now && count < kBatch) {
-                handles[count++] = ring.handles[ring.head];
-                ring.head = ring.head + 1 == depth ? 0 : ring.head + 1;
-                --ring.held;
-                ring.next_at = std::max(ring.next_at, now - gap) + gap;
-            }
-        }
+        const std::size_t count = all.take_due(now, handles);
         for (std::size_t i = 0; i < count; ++i) {
             Traffic::send(handles[i]);
         }

@@ -37,19 +37,26 @@ bool put(OutputQueues& queues, std::uint32_t ring, std::uint64_t handle, std::ui
     return fates.dropped.empty();
 }
 
-std::vector<std::uint64_t> sent(OutputQueues& queues, std::uint16_t port, Time now,
-                                std::size_t room = 1'000) {
+/// Packets 0, 1, 2, … of one size, all at once.
+void fill(OutputQueues& queues, std::uint64_t packets, std::uint32_t bytes = 100, Time now = {},
+          std::uint32_t ring = 0) {
+    for (std::uint64_t handle = 0; handle < packets; ++handle) {
+        put(queues, ring, handle, bytes, now);
+    }
+}
+
+using Handles = std::vector<std::uint64_t>;
+
+Handles sent(OutputQueues& queues, std::uint16_t port, Time now, std::size_t room = 1'000) {
     queues.advance(now);
-    std::vector<std::uint64_t> handles(room);
+    Handles handles(room);
     handles.resize(queues.out(PortIndex(port), now, handles));
     return handles;
 }
 
 TEST(OutputQueues, ARingKeepsTheOrder) {
     OutputQueues queues(rings_of(1));
-    for (std::uint64_t handle = 0; handle < 200; ++handle) {  // four chunks
-        EXPECT_TRUE(put(queues, 0, handle, 100, Time{0}));
-    }
+    fill(queues, 200);  // four chunks
     const auto handles = sent(queues, 0, Time{0});
     ASSERT_EQ(handles.size(), 200U);
     EXPECT_TRUE(std::ranges::is_sorted(handles));
@@ -58,33 +65,24 @@ TEST(OutputQueues, ARingKeepsTheOrder) {
 
 TEST(OutputQueues, PeaksThatAreForgottenBeginWithWhatIsHeld) {
     OutputQueues queues(rings_of(1));
-    for (std::uint64_t handle = 0; handle < 5; ++handle) {
-        put(queues, 0, handle, 100, Time{0});
-    }
+    const auto expect_peaks = [&](std::uint64_t packets, std::uint64_t bytes) {
+        EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, packets);
+        EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, bytes);
+    };
+    fill(queues, 5);
     EXPECT_EQ(sent(queues, 0, Time{0}, 3).size(), 3U);
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 5U);
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 500U);
+    expect_peaks(5, 500);
     queues.forget_peaks();
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 2U);
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 200U);
+    expect_peaks(2, 200);
     put(queues, 0, 5, 100, Time{0});
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 300U);
-}
-
-TEST(OutputQueues, PeaksOfARingMadeSmallerAreNoHigherThanItsLimits) {
-    OutputQueues queues(rings_of(1));
-    for (std::uint64_t handle = 0; handle < 5; ++handle) {
-        put(queues, 0, handle, 100, Time{0});
-    }
+    expect_peaks(3, 300);
+    fill(queues, 2);
     queues.set_limits(RingIndex(0), 3, 250);
     EXPECT_EQ(queues.held_packets(RingIndex(0)), 5U);
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_bytes, 250U);
+    expect_peaks(3, 250);  // of a ring made smaller no higher than its limits
     queues.forget_peaks();
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
     queues.set_limits(RingIndex(0), 9, 900);
-    EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, 3U);
+    expect_peaks(3, 250);
 }
 
 TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
@@ -97,7 +95,7 @@ TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
         queues.in(both, Time{0}, fates);
     }
     // The fourth finds 300 B.
-    EXPECT_EQ(fates.marked, (std::vector<std::uint64_t>{3, 4, 5}));
+    EXPECT_EQ(fates.marked, (Handles{3, 4, 5}));
     EXPECT_EQ(queues.counters(RingIndex(0)).marks, 3U);
     EXPECT_EQ(queues.counters(RingIndex(1)).marks, 0U);
 }
@@ -106,9 +104,7 @@ TEST(OutputQueues, CountsHowLongOneOfEightPacketsWaited) {
     // 8000 at once, each 1.5 µs apart: 12 ms for all, half of them more than 6 ms.
     OutputQueues queues(
         rings_of(1, {.rate = base::BitRate{8 * 124 * 1'000'000 * 2 / 3}, .packets = 8'000}));
-    for (std::uint64_t handle = 0; handle < 8'000; ++handle) {
-        put(queues, 0, handle, 100, Time{0});
-    }
+    fill(queues, 8'000);
     for (Time now; queues.held_packets(RingIndex(0)) > 0; now += base::microseconds(1)) {
         sent(queues, 0, now);
     }
@@ -188,9 +184,7 @@ TEST(OutputQueues, APacedRingKeepsItsRateWithoutDrift) {
 /// With a poll every nanosecond, gaps are at least 8 us less the width of a slot.
 TEST(OutputQueues, GapsAreNotShorterThanThePaceByMoreThanASlot) {
     OutputQueues queues(rings_of(1, {.rate = base::gigabits_per_second(1)}));
-    for (std::uint64_t handle = 0; handle < 1'000; ++handle) {
-        put(queues, 0, handle, 976, Time{0});
-    }
+    fill(queues, 1'000, 976);
     Time last{-base::seconds(1).ps};
     std::uint64_t out = 0;
     for (Time now; now < base::microseconds(1'999); now += base::nanoseconds(1)) {
@@ -211,9 +205,7 @@ TEST(OutputQueues, AnIdleRingSavesNothing) {
     put(queues, 0, 0, 976, Time{0});
     EXPECT_EQ(sent(queues, 0, Time{0}).size(), 1U);
     const Time later = base::milliseconds(50);
-    for (std::uint64_t handle = 0; handle < 100; ++handle) {
-        put(queues, 0, handle, 976, later);
-    }
+    fill(queues, 100, 976, later);
     EXPECT_EQ(sent(queues, 0, later).size(), 1U);
     EXPECT_TRUE(sent(queues, 0, later + base::microseconds(7)).empty());
     EXPECT_EQ(sent(queues, 0, later + base::microseconds(8)).size(), 1U);
@@ -221,9 +213,7 @@ TEST(OutputQueues, AnIdleRingSavesNothing) {
 
 TEST(OutputQueues, AChangedRateCountsFromTheNextPacketOn) {
     OutputQueues queues(rings_of(1, {.rate = base::megabits_per_second(1)}));
-    for (std::uint64_t handle = 0; handle < 10; ++handle) {
-        put(queues, 0, handle, 976, Time{0});
-    }
+    fill(queues, 10, 976);
     EXPECT_EQ(sent(queues, 0, Time{0}).size(), 1U);
     queues.set_rate(RingIndex(0), BitRate{0});
     EXPECT_EQ(sent(queues, 0, base::milliseconds(8)).size(), 9U);
@@ -260,18 +250,15 @@ TEST(OutputQueues, TheHighestClassIsServedFirst) {
         put(queues, ring, ring, 100, Time{0});
         put(queues, ring, ring, 100, Time{0});
     }
-    EXPECT_EQ(sent(queues, 0, Time{0}), (std::vector<std::uint64_t>{1, 1, 2, 2, 0, 0}));
+    EXPECT_EQ(sent(queues, 0, Time{0}), (Handles{1, 1, 2, 2, 0, 0}));
 }
 
 TEST(OutputQueues, AFullRingDelaysNoOther) {
     OutputQueues queues(rings_of(2, {.packets = 10'000}));
-    for (std::uint64_t i = 0; i < 10'000; ++i) {
-        put(queues, 0, 0, 1518, Time{0});
-    }
+    fill(queues, 10'000, 1518);
     sent(queues, 0, Time{0}, 32);
-    put(queues, 1, 1, 1518, Time{0});
-    const auto handles = sent(queues, 0, Time{0}, 32);
-    EXPECT_TRUE(std::ranges::find(handles, std::uint64_t{1}) != handles.end());
+    put(queues, 1, 10'000, 1518, Time{0});
+    EXPECT_EQ(std::ranges::count(sent(queues, 0, Time{0}, 32), 10'000U), 1);
 }
 
 /// Each packet leaves by its ring's port, in order, once, or is dropped and counted.
@@ -357,30 +344,18 @@ TEST(OutputQueues, SharedMemoryAdmitsAsTheSwitchThatItStandsFor) {
     config.rings = {{.port = PortIndex(0)}, {.port = PortIndex(1)}};
     config.shared = {.buffer = 10'000, .dedicated = 2'000, .alpha = 0.5, .cell_size = 100};
     OutputQueues queues(config);
-    int dropped = 0;
-    struct Fate {
-        void drop(std::uint64_t) { ++dropped; }
-        void mark(std::uint64_t) {}
-        int& dropped;
-    };
-    const auto fill = [&](std::uint32_t ring, int packets) {
-        for (int i = 0; i < packets; ++i) {
-            const Packet packet{0, 100, RingIndex(ring)};
-            queues.in({&packet, 1}, {}, Fate{dropped});
-        }
-    };
-    fill(0, 100);
+    fill(queues, 100);
     EXPECT_EQ(queues.held_packets(RingIndex(0)), 10U + 27U);
     EXPECT_EQ(queues.counters(RingIndex(0)).drops, 63U);
     // The other one: half of what these 27 leave free, 53, less its own: 18 at most.
-    fill(1, 100);
+    fill(queues, 100, 100, {}, 1);
     EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 18U);
-    EXPECT_EQ(dropped, 63 + 72);
+    EXPECT_EQ(queues.counters(RingIndex(1)).drops, 72U);
     // Departures free memory, for other rings, too.
     std::array<std::uint64_t, 37> handles{};
     EXPECT_EQ(queues.out(PortIndex(0), {}, handles), 37U);
     EXPECT_EQ(queues.shared()->used(), 18);
-    fill(1, 100);
+    fill(queues, 100, 100, {}, 1);
     EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 27U);
     // The peak is that of the sum, 37 and 28 packets, not the sum of the peaks, 37 and 37.
     EXPECT_EQ(queues.shared_peak_bytes(), (37 + 28) * 100);

@@ -20,12 +20,12 @@
 #include <cstdint>
 #include <cstring>
 #include <future>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/expected_test.hpp"
 #include "softswitch/io/dpdk_eal.hpp"
 #include "softswitch/io/dpdk_poll_loop.hpp"
 
@@ -35,16 +35,8 @@ namespace {
 constexpr std::int64_t kFrameBytes = 1514;  ///< without check sequence
 constexpr std::size_t kCopied = std::size_t{64} << 20;
 
-template <class Value>
-Value value_of(base::expected<Value> made) {
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    return std::move(*made);
-}
-
 Eal started() {
-    Eal eal = value_of(Eal::start(std::vector<std::string>{
+    Eal eal = base::value_of(Eal::start(std::vector<std::string>{
         "--no-huge", "--no-shconf", "--no-pci", "-m", "1024", "--no-telemetry", "-l", "0",
         "--log-level", "error", "--vdev=net_null0,size=1514,copy=1",
         "--vdev=net_null1,size=1514,copy=1", "--vdev=net_null2,size=1514,copy=1",
@@ -83,7 +75,7 @@ class Way {
         DevicesConfig config;
         config.names = std::move(names);
         config.buffers = waiting + 8'192;
-        return value_of(Devices::open(config));
+        return base::value_of(Devices::open(config));
     }
     static Forwarder forwarder_of(std::uint32_t waiting) {
         ForwarderConfig config;
@@ -93,7 +85,7 @@ class Way {
         config.output.rings[kRing.value()] = {
             .port = PortIndex(1),
             .packets = waiting + static_cast<std::uint32_t>(PollLoop::kBatch)};
-        Forwarder made = value_of(Forwarder::make(config));
+        Forwarder made = base::value_of(Forwarder::make(config));
         // Null devices give frames of zeros, also those that are only to take some.
         made.set_rule({.ingress = 0}, 1, {.what = Action::What::queue, .ring = kRing});
         made.set_rule({.ingress = 1}, 1, {.what = Action::What::drop});

@@ -18,27 +18,20 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/expected_test.hpp"
 #include "softswitch/io/dpdk_eal.hpp"
 #include "softswitch/io/dpdk_poll_loop.hpp"
+#include "softswitch/scanned_rings_test.hpp"
 
 namespace daqloom::softswitch::io {
 namespace {
 
 constexpr std::uint32_t kMostBuffers = 160'000;
 constexpr std::uint16_t kPorts = 2;
-
-template <class Value>
-Value value_of(base::expected<Value> made) {
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    return std::move(*made);
-}
 
 /// Huge pages of 2 MiB that are free.
 int huge_pages() {
@@ -72,7 +65,7 @@ Eal started() {
         words.emplace_back("--no-shconf");
     }
     benchmark::AddCustomContext("huge pages", has_huge_pages ? "yes" : "no");
-    return value_of(Eal::start(words));
+    return base::value_of(Eal::start(words));
 }
 
 /// One for the process, with a pair of null devices for each size.
@@ -84,7 +77,7 @@ Devices devices_of(std::int64_t bytes) {
     config.names = bytes == 64 ? std::vector<std::string>{"net_null0", "net_null1"}
                                : std::vector<std::string>{"net_null2", "net_null3"};
     config.buffers = kMostBuffers;
-    return value_of(Devices::open(config));
+    return base::value_of(Devices::open(config));
 }
 
 void write_headers(rte_mempool* /*pool*/, void* destinations, void* object, unsigned number) {
@@ -116,7 +109,7 @@ void through_rings(benchmark::State& state) {
                                 .rate = each,
                                 .packets = static_cast<std::uint32_t>(state.range(1))});
     config.output.packets = kMostBuffers;
-    Forwarder forwarder = value_of(Forwarder::make(config));
+    Forwarder forwarder = base::value_of(Forwarder::make(config));
     for (std::uint32_t to = 0; to < destinations; ++to) {
         Match match;
         match.to = IpAddress::v4(0x0a000000 + to);
@@ -137,14 +130,8 @@ void scanned_rings(benchmark::State& state) {
     const auto depth = static_cast<std::uint32_t>(state.range(1));
     Devices devices = devices_of(64);
     rte_mempool_obj_iter(devices.buffers(), &write_headers, &destinations);
-    struct Ring {
-        std::vector<rte_mbuf*> buffers;
-        std::uint32_t head = 0;
-        std::uint32_t held = 0;
-        std::uint64_t next_at = 0;
-    };
-    std::vector<Ring> rings(destinations, Ring{std::vector<rte_mbuf*>(depth), 0, 0, 0});
-    const std::uint64_t gap = rte_get_tsc_hz() * destinations / 60'000'000;
+    ScannedRings<rte_mbuf*, std::uint64_t> rings(destinations, depth,
+                                                 rte_get_tsc_hz() * destinations / 60'000'000);
     std::array<rte_mbuf*, PollLoop::kBatch> in;
     std::array<rte_mbuf*, 512> out;
     std::uint64_t sent = 0;
@@ -153,31 +140,14 @@ void scanned_rings(benchmark::State& state) {
         const std::uint64_t now = rte_rdtsc();
         for (std::uint16_t i = 0; i < count; ++i) {
             const auto* frame = rte_pktmbuf_mtod(in[i], const std::uint8_t*);
-            Ring& ring = rings[(frame[32] << 8 | frame[33]) % destinations];
-            if (ring.held == depth) {
+            if (!rings.put((frame[32] << 8 | frame[33]) % destinations, in[i])) {
                 rte_pktmbuf_free(in[i]);
-                continue;
-            }
-            const std::uint32_t place = ring.head + ring.held++;
-            ring.buffers[place < depth ? place : place - depth] = in[i];
-        }
-        std::uint16_t due = 0;
-        for (Ring& ring : rings) {
-            if (ring.held > 0 && ring.next_at <= now && due < out.size()) {
-                out[due++] = ring.buffers[ring.head];
-                ring.head = ring.head + 1 == depth ? 0 : ring.head + 1;
-                --ring.held;
-                ring.next_at = std::max(ring.next_at, now - gap) + gap;
             }
         }
+        const auto due = static_cast<std::uint16_t>(rings.take_due(now, out));
         sent += rte_eth_tx_burst(devices.id(1), 0, out.data(), due);
     }
-    for (Ring& ring : rings) {
-        for (; ring.held > 0; --ring.held) {
-            rte_pktmbuf_free(ring.buffers[ring.head]);
-            ring.head = ring.head + 1 == depth ? 0 : ring.head + 1;
-        }
-    }
+    rings.drain([](rte_mbuf* buffer) { rte_pktmbuf_free(buffer); });
     state.SetLabel(has_huge_pages ? "huge pages" : "pages of 4 KiB");
     state.SetItemsProcessed(static_cast<std::int64_t>(sent));
 }

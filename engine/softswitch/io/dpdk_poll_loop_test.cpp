@@ -11,12 +11,12 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
 
+#include "base/failure_test.hpp"
 #include "softswitch/io/dpdk_eal.hpp"
 
 namespace daqloom::softswitch::io {
@@ -28,11 +28,7 @@ void start_eal() {
         const std::vector<std::string> arguments{"--no-huge",   "--no-shconf",    "--no-pci", "-m",
                                                  "128",         "--no-telemetry", "-l",       "0",
                                                  "--log-level", "error"};
-        auto started = Eal::start(arguments);
-        if (!started) {
-            throw std::runtime_error(started.error().message);
-        }
-        return std::move(*started);
+        return base::value_of(Eal::start(arguments));
     }();
 }
 
@@ -93,11 +89,7 @@ class Wired {
             rte_eth_dev_get_name_by_port(static_cast<std::uint16_t>(id), device.data());
             config.names.emplace_back(device.data());
         }
-        auto opened = Devices::open(config);
-        if (!opened) {
-            throw std::runtime_error(opened.error().message);
-        }
-        return std::move(*opened);
+        return base::value_of(Devices::open(config));
     }
 
     std::vector<End> ends_;
@@ -390,9 +382,7 @@ TEST(Devices, ThatAreNotThereAreNamed) {
     DevicesConfig config;
     config.names = {"net_nowhere"};
     config.buffers = 255;
-    const auto opened = Devices::open(config);
-    ASSERT_FALSE(opened);
-    EXPECT_NE(opened.error().message.find("no device net_nowhere"), std::string::npos);
+    EXPECT_TRUE(base::fails_with("no device net_nowhere", Devices::open(config)));
 }
 
 }  // namespace
