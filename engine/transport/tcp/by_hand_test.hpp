@@ -43,6 +43,10 @@ struct TcpByHand {
         sender.transmit(now, config, *this);
         EXPECT_TRUE(sender.books_hold());
     }
+    void timer() {
+        now = sender.timer();
+        sender.on_timer(now, config, *this);
+    }
     [[nodiscard]] base::Bytes window() const { return sender.congestion().window(); }
 
     TcpConfig config;

@@ -26,7 +26,10 @@ TcpConfig config_for(CongestionControl congestion) {
 /// A window under a sender that always uses all of it, on a path of one constant RTT.
 class Driver {
   public:
-    Driver(const TcpConfig& config, Time rtt) : config_(config), rtt_(rtt), window(config) {}
+    Driver(CongestionControl congestion, Time rtt) : Driver(config_for(congestion), rtt) {}
+    Driver(const TcpConfig& c, Time rtt) : config(c), rtt_(rtt), window(c) {}
+    /// After a loss in a window of so many segments.
+    Driver(const TcpConfig& c, Time rtt, Bytes lossy) : Driver(c, rtt) { loss(lossy); }
 
     /// The acknowledgements of one window come in, two segments each, spread over one RTT.
     void round_trip(bool limited = true, bool echo = false) {
@@ -40,20 +43,36 @@ class Driver {
                                              static_cast<double>(flight));
             const auto nxt = una_ + static_cast<std::uint64_t>(window.window());
             const AckSample sample{now, rtt_, step, una_, nxt, limited, echo};
-            window.on_delivery(sample, config_);
-            window.on_ack(sample, config_);
+            window.on_delivery(sample, config);
+            window.on_ack(sample, config);
         }
     }
     void loss() {
-        window.on_loss(config_);
-        window.end_reduction(config_);
+        window.on_loss(config);
+        window.end_reduction(config);
+    }
+    void loss(Bytes segments) {
+        set(segments);
+        loss();
+    }
+    void set(Bytes segments) { window.set_window(segments * kMss, config); }
+    void timeout(bool again = false) { window.on_timeout(again, 0, config); }
+    /// The windows after so many round trips, in segments.
+    std::vector<Bytes> round_trips(int count) {
+        std::vector<Bytes> windows;
+        for (int i = 0; i < count; ++i) {
+            round_trip();
+            windows.push_back(window.window() / kMss);
+        }
+        return windows;
     }
     [[nodiscard]] double segments() const {
         return static_cast<double>(window.window()) / static_cast<double>(kMss);
     }
 
+    TcpConfig config;
+
   private:
-    TcpConfig config_;
     Time rtt_;
     std::uint64_t una_ = 0;
 
@@ -63,41 +82,31 @@ class Driver {
 };
 
 TEST(Congestion, SlowStartDoublesTheWindowInEveryRoundTrip) {
-    Driver flow(config_for(CongestionControl::newreno), milliseconds(10));
+    Driver flow(CongestionControl::newreno, milliseconds(10));
     EXPECT_EQ(flow.window.window(), 10 * kMss);
-    flow.round_trip();
-    EXPECT_EQ(flow.window.window(), 20 * kMss);
-    flow.round_trip();
-    EXPECT_EQ(flow.window.window(), 40 * kMss);
+    EXPECT_EQ(flow.round_trips(2), (std::vector<Bytes>{20, 40}));
 }
 
 TEST(Congestion, AWindowThatWasNotUsedDoesNotGrow) {
     for (const auto congestion :
          {CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp}) {
-        Driver flow(config_for(congestion), milliseconds(10));
+        Driver flow(congestion, milliseconds(10));
         flow.round_trip(false);
         EXPECT_EQ(flow.window.window(), 10 * kMss);
     }
 }
 
 TEST(Congestion, NewRenoHalvesOnLossAndThenAddsOneSegmentPerWindow) {
-    const TcpConfig config = config_for(CongestionControl::newreno);
-    Driver flow(config, milliseconds(10));
-    flow.window.set_window(20 * kMss, config);
-    flow.loss();
+    Driver flow(config_for(CongestionControl::newreno), milliseconds(10), 20);
     EXPECT_EQ(flow.window.window(), 10 * kMss);
     EXPECT_FALSE(flow.window.in_slow_start());
-    for (int i = 1; i <= 5; ++i) {
-        flow.round_trip();
-        EXPECT_EQ(flow.window.window(), (10 + i) * kMss);
-    }
+    EXPECT_EQ(flow.round_trips(5), (std::vector<Bytes>{11, 12, 13, 14, 15}));
 }
 
 TEST(Congestion, NoLossBringsTheThresholdBelowTwoSegments) {
     for (const auto congestion :
          {CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp}) {
-        const TcpConfig config = config_for(congestion);
-        Driver flow(config, milliseconds(10));
+        Driver flow(congestion, milliseconds(10));
         for (int i = 0; i < 20; ++i) {
             flow.loss();
         }
@@ -106,40 +115,34 @@ TEST(Congestion, NoLossBringsTheThresholdBelowTwoSegments) {
 }
 
 TEST(Congestion, ATimeoutLeavesOneSegmentAndHalfTheWindowAsThreshold) {
-    const TcpConfig config = config_for(CongestionControl::newreno);
-    Driver flow(config, milliseconds(10));
-    flow.window.set_window(40 * kMss, config);
-    flow.window.on_timeout(false, 0, config);
+    Driver flow(CongestionControl::newreno, milliseconds(10));
+    flow.set(40);
+    flow.timeout();
     EXPECT_EQ(flow.window.window(), kMss);
     EXPECT_EQ(flow.window.threshold(), 20 * kMss);
-    flow.window.on_timeout(true, 0, config);  // the same data once more: no second reduction
+    flow.timeout(true);  // the same data once more: no second reduction
     EXPECT_EQ(flow.window.threshold(), 20 * kMss);
     // 1 → 2 → 4 → 8 → 16 in slow start, then to the threshold and on by one per window.
-    for (const Bytes expected : {2, 4, 8, 16, 20, 21}) {
-        flow.round_trip();
-        EXPECT_EQ(flow.window.window(), expected * kMss);
-    }
+    EXPECT_EQ(flow.round_trips(6), (std::vector<Bytes>{2, 4, 8, 16, 20, 21}));
 }
 
 TEST(Congestion, AMistakenTimeoutIsTakenBack) {
-    const TcpConfig config = config_for(CongestionControl::newreno);
-    Driver flow(config, milliseconds(10));
-    flow.window.set_window(40 * kMss, config);
+    Driver flow(CongestionControl::newreno, milliseconds(10));
+    flow.set(40);
     const Bytes threshold = flow.window.threshold();
-    flow.window.on_timeout(false, 0, config);
+    flow.timeout();
     flow.window.undo_timeout();
     EXPECT_EQ(flow.window.window(), 40 * kMss);
     EXPECT_EQ(flow.window.threshold(), threshold);
 }
 
 TEST(Congestion, ATimeoutInRecoveryIsNotTakenBackBeyondTheLossThatWasReal) {
-    const TcpConfig config = config_for(CongestionControl::newreno);
-    Driver flow(config, milliseconds(10));
-    flow.window.set_window(80 * kMss, config);
-    flow.window.on_timeout(false, 0, config);  // long ago
-    flow.window.set_window(40 * kMss, config);
-    flow.window.on_loss(config);
-    flow.window.on_timeout(true, 0, config);
+    Driver flow(CongestionControl::newreno, milliseconds(10));
+    flow.set(80);
+    flow.timeout();  // long ago
+    flow.set(40);
+    flow.window.on_loss(flow.config);
+    flow.timeout(true);
     flow.window.undo_timeout();
     EXPECT_EQ(flow.window.window(), kMss);
     EXPECT_EQ(flow.window.threshold(), 20 * kMss);
@@ -154,11 +157,9 @@ double cubic(double t, double k, double maximum) {
 }
 
 TEST(Congestion, CubicFollowsItsFormulaAfterALoss) {
-    const TcpConfig config = config_for(CongestionControl::cubic);
     const double rtt_s = 0.1;  // so long that the formula, not the friendliness to Reno, decides
-    Driver flow(config, Time::from_seconds(rtt_s));
-    flow.window.set_window(1000 * kMss, config);
-    flow.loss();
+    Driver flow(CongestionControl::cubic, Time::from_seconds(rtt_s));
+    flow.loss(1000);
     EXPECT_EQ(flow.window.window(), 700 * kMss);
     const double k = std::cbrt(1000 * 0.3 / 0.4);  // 9.09 s
     int beyond_plateau = 0;
@@ -176,13 +177,9 @@ TEST(Congestion, ALossLeavesWholeSegments) {
     // CUBIC keeps 4.9 of 7 segments, NewReno 3.5; both keep two of 3, the least there is.
     for (const auto& [congestion, of_seven] :
          {std::pair{CongestionControl::cubic, 4}, {CongestionControl::newreno, 3}}) {
-        const TcpConfig config = config_for(congestion);
-        Driver flow(config, milliseconds(1));
-        flow.window.set_window(7 * kMss, config);
-        flow.loss();
+        Driver flow(config_for(congestion), milliseconds(1), 7);
         EXPECT_EQ(flow.window.window(), of_seven * kMss);
-        flow.window.set_window(3 * kMss, config);
-        flow.loss();
+        flow.loss(3);
         EXPECT_EQ(flow.window.window(), 2 * kMss);
     }
     // 0.7 is no sum of powers of two: seven of ten segments are kept even so.
@@ -201,17 +198,9 @@ TEST(Congestion, ALossLeavesWholeSegments) {
 /// 140 and 180 ms it is 5 still. At 200 ms 1.99 are missing, so 1: the five acknowledged since earn
 /// the sixth at once, which is the target of the third round trip, too.
 TEST(Congestion, CubicsSmallWindowGrowsByWholeSegments) {
-    const TcpConfig config = config_for(CongestionControl::cubic);
-    Driver flow(config, milliseconds(100));
-    flow.window.set_window(7 * kMss, config);
-    flow.loss();
+    Driver flow(config_for(CongestionControl::cubic), milliseconds(100), 7);
     ASSERT_EQ(flow.window.window(), 4 * kMss);
-    std::vector<Bytes> windows;
-    for (int i = 0; i < 3; ++i) {
-        flow.round_trip();
-        windows.push_back(flow.window.window() / kMss);
-    }
-    EXPECT_EQ(windows, (std::vector<Bytes>{5, 6, 6}));
+    EXPECT_EQ(flow.round_trips(3), (std::vector<Bytes>{5, 6, 6}));
 }
 
 /// Of 20 segments 14 are kept, and 5.9 are missing: one for 14 acknowledged. That aim lasts for the
@@ -222,13 +211,8 @@ TEST(Congestion, CubicAimsOnceInATickAndWhileTheWindowStaysOnceInAThirtySecondOf
     TcpConfig config = config_for(CongestionControl::cubic);
     config.timer_tick = milliseconds(4);
     Driver flow(config, milliseconds(1));
-    flow.window.set_window(20 * kMss, config);
-    flow.loss();
-    std::vector<Bytes> windows;
-    for (int i = 0; i < 40; ++i) {
-        flow.round_trip();
-        windows.push_back(flow.window.window() / kMss);
-    }
+    flow.loss(20);
+    const std::vector<Bytes> windows = flow.round_trips(40);
     EXPECT_EQ(windows[0], 15);
     EXPECT_EQ(windows[3], 18);
     EXPECT_EQ(windows[34], 18);
@@ -236,13 +220,10 @@ TEST(Congestion, CubicAimsOnceInATickAndWhileTheWindowStaysOnceInAThirtySecondOf
 }
 
 TEST(Congestion, CubicConvergesFasterWhenItDidNotReachItsLastMaximum) {
-    const TcpConfig config = config_for(CongestionControl::cubic);
     const double rtt_s = 1;
-    Driver flow(config, base::seconds(1));
-    flow.window.set_window(400 * kMss, config);
-    flow.loss();  // Wmax = 400
-    flow.window.set_window(300 * kMss, config);
-    flow.loss();  // below it: Wmax = 300 (1 + β) / 2 = 255, window 210
+    Driver flow(CongestionControl::cubic, base::seconds(1));
+    flow.loss(400);  // Wmax = 400
+    flow.loss(300);  // below it: Wmax = 300 (1 + β) / 2 = 255, window 210
     EXPECT_EQ(flow.window.window(), 210 * kMss);
     const double k = std::cbrt((255 - 210) / 0.4);  // 4.83 s
     for (int i = 0; i < 9; ++i) {
@@ -254,13 +235,8 @@ TEST(Congestion, CubicConvergesFasterWhenItDidNotReachItsLastMaximum) {
 }
 
 TEST(Congestion, CubicIsNeverSlowerThanRenoWouldBe) {
-    const TcpConfig config = config_for(CongestionControl::cubic);
-    Driver flow(config, milliseconds(1));
-    flow.window.set_window(20 * kMss, config);
-    flow.loss();
-    for (int i = 0; i < 100; ++i) {
-        flow.round_trip();
-    }
+    Driver flow(config_for(CongestionControl::cubic), milliseconds(1), 20);
+    flow.round_trips(100);
     // In 0.1 s the cubic has not left its place; 3 (1 − β) / (1 + β) = 0.529 segments per RTT have
     // (RFC 9438, 4.3): 14 + 52.9. The window follows within half a window per RTT and a segment.
     EXPECT_NEAR(flow.segments(), 14 + 52.9, 2);
@@ -285,16 +261,13 @@ TEST(Congestion, CubicDoesNotGrowForTimeInWhichNothingWasSent) {
 }
 
 TEST(Congestion, CubicForgetsItsMaximumAtATimeout) {
-    const TcpConfig config = config_for(CongestionControl::cubic);
-    Driver flow(config, milliseconds(100));
-    flow.window.set_window(1000 * kMss, config);
-    flow.window.on_timeout(false, 0, config);
+    Driver flow(CongestionControl::cubic, milliseconds(100));
+    flow.set(1000);
+    flow.timeout();
     EXPECT_EQ(flow.window.threshold(), 700 * kMss);
-    flow.window.set_window(700 * kMss, config);
+    flow.set(700);
     const Time begin = flow.now;
-    for (int i = 0; i < 30; ++i) {
-        flow.round_trip();
-    }
+    flow.round_trips(30);
     // K = 0 and origin 700 (RFC 9438, 4.8), but at least a twentieth of a segment for each one
     // acknowledged while no loss sets a maximum (as Linux): 5 % per RTT, which for 30 RTTs is
     // more than the 0.4 · 3³ = 11 segments of the formula.
@@ -378,10 +351,8 @@ TEST_F(HyStart, LeavesSmallWindowsAlone) {
 }
 
 TEST(Congestion, DctcpReducesByHalfTheFractionOfMarkedBytes) {
-    const TcpConfig config = config_for(CongestionControl::dctcp);
-    Driver flow(config, milliseconds(1));
-    flow.window.set_window(64 * kMss, config);
-    flow.loss();  // out of slow start, at 32 segments
+    Driver flow(CongestionControl::dctcp, milliseconds(1));
+    flow.loss(64);  // out of slow start, at 32 segments
     EXPECT_DOUBLE_EQ(flow.window.control<Dctcp>().marked_fraction(), 1.0);
     // Without marks α decays by 1 − g = 15/16 at the end of every window (RFC 8257, 3.3).
     double alpha = 1;
@@ -393,9 +364,9 @@ TEST(Congestion, DctcpReducesByHalfTheFractionOfMarkedBytes) {
     }
     const Bytes before = flow.window.window();
     const double kept = 1 - flow.window.control<Dctcp>().marked_fraction() / 2;
-    flow.window.on_mark(config);
+    flow.window.on_mark(flow.config);
     EXPECT_EQ(flow.window.window(), before);  // falls to the threshold as segments arrive
-    flow.window.end_reduction(config);
+    flow.window.end_reduction(flow.config);
     EXPECT_NEAR(static_cast<double>(flow.window.window()), kept * static_cast<double>(before), 1);
 }
 
@@ -430,26 +401,23 @@ TEST(Congestion, AnIdleWindowIsHalvedForEveryRtoDownToTheInitialOne) {
 }
 
 TEST(Congestion, AfterIdlenessSlowStartReachesThreeQuartersOfTheOldWindow) {
-    const TcpConfig config = config_for(CongestionControl::newreno);
-    Driver flow(config, milliseconds(10));
-    flow.window.set_window(320 * kMss, config);
-    flow.loss();                               // window and threshold 160
-    flow.window.on_timeout(false, 0, config);  // threshold 80
-    flow.window.set_window(160 * kMss, config);
-    flow.window.on_idle(base::seconds(60), milliseconds(200), config);
+    Driver flow(CongestionControl::newreno, milliseconds(10));
+    flow.loss(320);  // window and threshold 160
+    flow.timeout();  // threshold 80
+    flow.set(160);
+    flow.window.on_idle(base::seconds(60), milliseconds(200), flow.config);
     EXPECT_EQ(flow.window.threshold(), 120 * kMss);
     EXPECT_EQ(flow.window.window(), 10 * kMss);
 }
 
 TEST(Congestion, AStaticWindowStaysButForTheSegmentThatProbesAfterATimeout) {
-    const TcpConfig config = config_for(CongestionControl::static_window);
-    Driver flow(config, milliseconds(10));
+    Driver flow(CongestionControl::static_window, milliseconds(10));
     EXPECT_EQ(flow.window.window(), 8 * kMss);
     flow.round_trip();
     flow.loss();
-    flow.window.on_idle(base::seconds(9), milliseconds(200), config);
+    flow.window.on_idle(base::seconds(9), milliseconds(200), flow.config);
     EXPECT_EQ(flow.window.window(), 8 * kMss);
-    flow.window.on_timeout(false, 0, config);
+    flow.timeout();
     EXPECT_EQ(flow.window.window(), kMss);
     flow.round_trip();
     EXPECT_EQ(flow.window.window(), 8 * kMss);

@@ -148,8 +148,7 @@ TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
 TEST(TcpMarks, ATimeoutMeanwhileCostsNoSecondReduction) {
     TenInFlight bench;
     bench.ack_segments(1, true);
-    bench.now = bench.sender.timer();
-    bench.sender.on_timer(bench.now, bench.config, bench);
+    bench.timer();
     EXPECT_EQ(bench.sender.counters().timeouts(), 1U);
     EXPECT_EQ(bench.threshold(), 5 * kMss);
     EXPECT_EQ(bench.window(), kMss);

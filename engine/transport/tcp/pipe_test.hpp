@@ -84,6 +84,16 @@ class TcpPipe {
     [[nodiscard]] TcpReceiver& receiver() { return receiver_; }
     [[nodiscard]] const std::vector<Segment>& sent() const { return sent_; }
     [[nodiscard]] const std::vector<Ack>& acks() const { return acks_; }
+    /// Times at which the segment that begins there left.
+    [[nodiscard]] std::vector<base::Time> times_of(std::uint64_t begin) const {
+        std::vector<base::Time> times;
+        for (const Segment& segment : sent_) {
+            if (segment.begin == begin) {
+                times.push_back(segment.at);
+            }
+        }
+        return times;
+    }
 
     /// The sender's outlet.
     void segment(std::uint64_t begin, base::Bytes length, bool again) {

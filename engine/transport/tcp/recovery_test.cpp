@@ -13,10 +13,7 @@ using base::Time;
 
 TEST(TcpRecovery, OneLossIsMendedInOneRttByEitherMethod) {
     for (const bool rack : {false, true}) {
-        TcpPipe pipe(lossy_config(rack, false), milliseconds(5));
-        pipe.loses = first_copies({3});
-        pipe.write(20 * kMss);
-        EXPECT_TRUE(pipe.run_dry(1000));
+        LossyRun pipe(lossy_config(rack, false), 20, first_copies({3}));
         EXPECT_EQ(times_of_segment(pipe, 3), (std::vector{Time::zero(), milliseconds(10)}));
         EXPECT_EQ(pipe.sent().size(), 21U);
         EXPECT_EQ(pipe.sender().counters().fast_retransmissions, 1U);
@@ -30,10 +27,7 @@ TEST(TcpRecovery, OneLossIsMendedInOneRttByEitherMethod) {
 
 TEST(TcpRecovery, SeveralLossesOfOneWindowReduceOnce) {
     for (const bool rack : {false, true}) {
-        TcpPipe pipe(lossy_config(rack, false), milliseconds(5));
-        pipe.loses = first_copies({0, 5, 6, 11});
-        pipe.write(20 * kMss);
-        EXPECT_TRUE(pipe.run_dry(1000));
+        LossyRun pipe(lossy_config(rack, false), 20, first_copies({0, 5, 6, 11}));
         EXPECT_EQ(pipe.sent().size(), 24U);
         EXPECT_EQ(pipe.sender().counters().recoveries, 1U);
         EXPECT_EQ(pipe.sender().congestion().window(), 10 * kMss);
@@ -41,13 +35,14 @@ TEST(TcpRecovery, SeveralLossesOfOneWindowReduceOnce) {
     }
 }
 
-TEST(TcpRecovery, WithoutRackTheThirdSegmentSackedAboveMakesALoss) {
-    SacksByHand bench(lossy_config(false, false));
-    bench.sack(0, 1, 2);
-    bench.sack(0, 1, 3);
-    EXPECT_EQ(bench.sent_again, Numbers{});
-    bench.sack(0, 1, 4);
-    EXPECT_EQ(bench.sent_again, Numbers{0});
+TEST(TcpRecovery, TheThirdSegmentSackedAboveMakesALossWithRackToo) {
+    for (const bool rack : {false, true}) {
+        SacksByHand bench(lossy_config(rack, false));
+        bench.sack(0, 1, 3);
+        EXPECT_EQ(bench.sent_again, Numbers{});
+        bench.sack(0, 1, 4);
+        EXPECT_EQ(bench.sent_again, Numbers{0});
+    }
 }
 
 TEST(TcpRecovery, RackWaitsAQuarterOfTheRttForReordering) {
@@ -88,14 +83,6 @@ TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
     EXPECT_EQ(bench.sender.counters().timeouts(), 0U);
 }
 
-TEST(TcpRecovery, RackWaitsNoLongerThanForThreeSackedSegments) {
-    SacksByHand bench(lossy_config(true, false));
-    bench.sack(0, 1, 3);
-    EXPECT_EQ(bench.sent_again, Numbers{});
-    bench.sack(0, 1, 4);
-    EXPECT_EQ(bench.sent_again, Numbers{0});
-}
-
 TEST(TcpRecovery, WhatIsMerelyLateIsNotSentAgain) {
     SacksByHand bench(lossy_config(true, false));
     bench.sack(0, 1, 2);
@@ -105,34 +92,22 @@ TEST(TcpRecovery, WhatIsMerelyLateIsNotSentAgain) {
     EXPECT_EQ(bench.sender.counters().recoveries, 0U);
 }
 
-TEST(TcpRecovery, RackFindsALostRetransmissionWithoutATimeout) {
-    // 3 and 12 are lost, and the first repetition of 3: it is missed when that of 12, which left at
-    // the same time but later in the stream, arrives.
-    TcpPipe pipe(lossy_config(true, false), milliseconds(5));
-    int copies_of_3 = 0;
-    pipe.loses = [&](const TcpPipe::Segment& s) {
-        return (s.begin == 3 * kMss && ++copies_of_3 <= 2) || (s.begin == 12 * kMss && !s.again);
-    };
-    pipe.write(20 * kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
-    EXPECT_EQ(times_of_segment(pipe, 3),
-              (std::vector{Time::zero(), milliseconds(10), milliseconds(20)}));
-    EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
-}
-
-TEST(TcpRecovery, WithoutRackALostRetransmissionCostsTheRto) {
-    TcpPipe pipe(lossy_config(false, false), milliseconds(5));
-    int copies_of_3 = 0;
-    pipe.loses = [&](const TcpPipe::Segment& s) {
-        return (s.begin == 3 * kMss && ++copies_of_3 <= 2) || (s.begin == 12 * kMss && !s.again);
-    };
-    pipe.write(20 * kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
-    // The timer ran since the retransmission of the first segment in flight, at 10 ms; SACKs do
-    // not prolong it (RFC 6298, 5.3). Ten samples of 10 ms changed nothing of RTT + 200 ms.
-    EXPECT_EQ(times_of_segment(pipe, 3),
-              (std::vector{Time::zero(), milliseconds(10), milliseconds(220)}));
-    EXPECT_EQ(pipe.sender().counters().timeouts_retransmission, 1U);
+TEST(TcpRecovery, OnlyRackFindsALostRetransmissionWithoutATimeout) {
+    // 3 and 12 are lost, and the first repetition of 3. RACK misses it when that of 12, which left
+    // at the same time but later in the stream, arrives. Without RACK the timer ran since the
+    // retransmission of the first segment in flight, at 10 ms; SACKs do not prolong it (RFC 6298,
+    // 5.3). Ten samples of 10 ms changed nothing of RTT + 200 ms.
+    for (const bool rack : {false, true}) {
+        int copies_of_3 = 0;
+        LossyRun pipe(lossy_config(rack, false), 20, [&](const TcpPipe::Segment& s) {
+            return (s.begin == 3 * kMss && ++copies_of_3 <= 2) ||
+                   (s.begin == 12 * kMss && !s.again);
+        });
+        EXPECT_EQ(times_of_segment(pipe, 3),
+                  (std::vector{Time::zero(), milliseconds(10), milliseconds(rack ? 20 : 220)}));
+        EXPECT_EQ(pipe.sender().counters().timeouts_retransmission, rack ? 0U : 1U);
+        EXPECT_EQ(pipe.sender().counters().timeouts(), rack ? 0U : 1U);
+    }
 }
 
 TEST(TcpRecovery, ALossAfterTheRecoveryPointIsALossOfItsOwn) {

@@ -23,14 +23,9 @@ inline TcpConfig lossy_config(bool rack, bool probe) {
     return config;
 }
 
+/// Times at which the segment with this number left.
 inline std::vector<base::Time> times_of_segment(const TcpPipe& pipe, std::uint64_t number) {
-    std::vector<base::Time> times;
-    for (const TcpPipe::Segment& s : pipe.sent()) {
-        if (s.begin == number * static_cast<std::uint64_t>(kMss)) {
-            times.push_back(s.at);
-        }
-    }
-    return times;
+    return pipe.times_of(number * static_cast<std::uint64_t>(kMss));
 }
 
 /// Loses the first copy of the segments with these numbers.
@@ -45,6 +40,16 @@ inline std::function<bool(const TcpPipe::Segment&)> first_copies(
 inline base::Time last_ack_arrives(const TcpPipe& pipe) {
     return pipe.acks().back().at + base::milliseconds(5);
 }
+
+/// A connection of 5 ms each way over which `segments` have been sent, come what may.
+struct LossyRun : TcpPipe {
+    LossyRun(const TcpConfig& config, int segments, std::function<bool(const Segment&)> lost)
+        : TcpPipe(config, base::milliseconds(5)) {
+        loses = std::move(lost);
+        write(segments * kMss);
+        EXPECT_TRUE(run_dry(1000));
+    }
+};
 
 /// A sender with 20 segments in flight since 0, and SACKs by hand.
 struct SacksByHand {

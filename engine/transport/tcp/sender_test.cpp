@@ -1,6 +1,8 @@
 // Segments that may leave, without losses.
 #include "transport/tcp/sender.hpp"
 
+#include <utility>
+
 #include "transport/tcp/by_hand_test.hpp"
 
 namespace daqloom::transport {
@@ -29,11 +31,16 @@ TEST(TcpSender, SendsNoMoreThanTheReceiverTakes) {
     EXPECT_EQ(bench.sent.size(), 5U);
 }
 
-TEST(TcpSender, AStaticWindowIsRefilledToTheByte) {
+TcpConfig static_window(int segments, base::Bytes burst = 0) {
     TcpConfig config = plain_config();
     config.congestion = CongestionControl::static_window;
-    config.static_window = 3 * kMss;
-    TcpByHand bench(config);
+    config.static_window = segments * kMss;
+    config.tso_burst = burst;
+    return config;
+}
+
+TEST(TcpSender, AStaticWindowIsRefilledToTheByte) {
+    TcpByHand bench(static_window(3));
     bench.write(10 * kMss);
     EXPECT_EQ(bench.sender.in_flight(), 3 * kMss);
     for (std::uint64_t next = 1000; next <= 7000; next += 1000) {
@@ -43,11 +50,7 @@ TEST(TcpSender, AStaticWindowIsRefilledToTheByte) {
 }
 
 TEST(TcpSender, SegmentationOffloadLeavesInBurstsOfAThirdOfTheWindow) {
-    TcpConfig config = plain_config();
-    config.congestion = CongestionControl::static_window;
-    config.static_window = 30 * kMss;
-    config.tso_burst = 65536;
-    TcpByHand bench(config);
+    TcpByHand bench(static_window(30, 65536));
     bench.write(200 * kMss);
     EXPECT_EQ(bench.sent.size(), 30U);  // nothing to wait for: all at once
     for (std::uint64_t next = 1000; next <= 9000; next += 1000) {
@@ -59,11 +62,7 @@ TEST(TcpSender, SegmentationOffloadLeavesInBurstsOfAThirdOfTheWindow) {
 }
 
 TEST(TcpSender, SegmentationOffloadDoesNotHoldBackTheEndOfAMessage) {
-    TcpConfig config = plain_config();
-    config.congestion = CongestionControl::static_window;
-    config.static_window = 30 * kMss;
-    config.tso_burst = 65536;
-    TcpByHand bench(config);
+    TcpByHand bench(static_window(30, 65536));
     bench.write(32 * kMss);
     bench.ack(1000);
     EXPECT_EQ(bench.sent.size(), 30U);
@@ -74,25 +73,13 @@ TEST(TcpSender, SegmentationOffloadDoesNotHoldBackTheEndOfAMessage) {
 // Growth: only of a window that held the sender back, or, in slow start, of which more than half
 // was in use (Linux's tcp_is_cwnd_limited).
 
-TEST(TcpSender, AWindowOfWhichHalfIsUsedDoesNotGrow) {
-    TcpByHand bench(plain_config());
-    bench.write(5 * kMss);
-    bench.ack(5000);
-    EXPECT_EQ(bench.window(), 10 * kMss);
-}
-
 TEST(TcpSender, AWindowOfWhichMoreThanHalfIsUsedGrowsInSlowStart) {
-    TcpByHand bench(plain_config());
-    bench.write(6 * kMss);
-    bench.ack(6000);
-    EXPECT_EQ(bench.window(), 16 * kMss);
-}
-
-TEST(TcpSender, AWindowThatIsFilledExactlyCountsAsUsed) {
-    TcpByHand bench(plain_config());
-    bench.write(10 * kMss);
-    bench.ack(10'000);
-    EXPECT_EQ(bench.window(), 20 * kMss);
+    for (const auto& [used, window] : {std::pair{5, 10}, {6, 16}, {10, 20}}) {
+        TcpByHand bench(plain_config());
+        bench.write(used * kMss);
+        bench.ack(static_cast<std::uint64_t>(used * kMss));
+        EXPECT_EQ(bench.window(), window * kMss) << used << " segments used";
+    }
 }
 
 TEST(TcpSender, AWindowThatTheReceiverLimitsDoesNotGrow) {

@@ -15,10 +15,7 @@ using base::Time;
 
 TEST(TcpTail, WithoutProbesALostTailCostsOneRto) {
     for (const bool rack : {false, true}) {
-        TcpPipe pipe(lossy_config(rack, false), milliseconds(5));
-        pipe.loses = first_copies({8, 9});
-        pipe.write(10 * kMss);
-        EXPECT_TRUE(pipe.run_dry(1000));
+        LossyRun pipe(lossy_config(rack, false), 10, first_copies({8, 9}));
         // The acknowledgements of 0 … 7 came at 10 ms; RTO 210 ms; one segment, then the other.
         EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(220)}));
         EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(230)}));
@@ -29,10 +26,7 @@ TEST(TcpTail, WithoutProbesALostTailCostsOneRto) {
 }
 
 TEST(TcpTail, WithProbesALostTailCostsOneProbeTimeout) {
-    TcpPipe pipe(lossy_config(true, true), milliseconds(5));
-    pipe.loses = first_copies({8, 9});
-    pipe.write(10 * kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
+    LossyRun pipe(lossy_config(true, true), 10, first_copies({8, 9}));
     // Probe: 10 + 2 · 10 + 2 ms, a repetition of 9; its SACK at 42 ms shows that 8 is lost.
     EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(32)}));
     EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(42)}));

@@ -1,8 +1,6 @@
 // When the timer runs: RTT estimation, retransmission timeouts, tail-loss probes.
 
-#include <vector>
-
-#include "transport/tcp/by_hand_test.hpp"
+#include "transport/tcp/sacks_by_hand_test.hpp"
 
 namespace daqloom::transport {
 namespace {
@@ -44,8 +42,7 @@ TEST(TcpTimers, AddsAtLeastTheMinimumToTheSmoothedRtt) {
 TEST(TcpTimers, TakesNoRttFromASegmentSentTwice) {  // Karn and Partridge, 1987
     TcpByHand bench(plain_config());
     bench.write(kMss);
-    bench.now = bench.sender.timer();
-    bench.sender.on_timer(bench.now, bench.config, bench);
+    bench.timer();
     ASSERT_EQ(bench.sent.size(), 2U);
     bench.now += seconds(30);
     bench.ack(1000);
@@ -53,16 +50,6 @@ TEST(TcpTimers, TakesNoRttFromASegmentSentTwice) {  // Karn and Partridge, 1987
 }
 
 // Timers. The pipe is 5 ms long each way.
-
-std::vector<Time> times_of_segment_from(const TcpPipe& pipe, std::uint64_t begin) {
-    std::vector<Time> times;
-    for (const TcpPipe::Segment& s : pipe.sent()) {
-        if (s.begin == begin) {
-            times.push_back(s.at);
-        }
-    }
-    return times;
-}
 
 TEST(TcpTimers, AWholeLostWindowCostsTheRtoWhichDoublesOnRepeatUpToItsMaximum) {
     TcpConfig config = plain_config();
@@ -76,7 +63,7 @@ TEST(TcpTimers, AWholeLostWindowCostsTheRtoWhichDoublesOnRepeatUpToItsMaximum) {
     for (const std::int64_t s : {0, 1, 3, 7, 15, 31, 63, 127, 247, 367}) {
         expected.push_back(seconds(s));
     }
-    EXPECT_EQ(times_of_segment_from(pipe, 0), expected);
+    EXPECT_EQ(pipe.times_of(0), expected);
     EXPECT_EQ(pipe.sender().counters().timeouts_whole_window, 1U);
     EXPECT_EQ(pipe.sender().counters().timeouts_retransmission, 8U);
     // One segment at a time: the others left once.
@@ -84,14 +71,11 @@ TEST(TcpTimers, AWholeLostWindowCostsTheRtoWhichDoublesOnRepeatUpToItsMaximum) {
 }
 
 TEST(TcpTimers, AWholeLostWindowCostsTheSmoothedRttAnd200Milliseconds) {
-    TcpPipe pipe(plain_config(), milliseconds(5));
-    pipe.loses = [](const TcpPipe::Segment& s) { return !s.again; };
-    pipe.write(4 * kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
+    LossyRun pipe(plain_config(), 4, [](const TcpPipe::Segment& s) { return !s.again; });
     // RTO = 10 + 200 ms. Then slow start from one segment: 1 | 2, 3 | 4.
-    EXPECT_EQ(times_of_segment_from(pipe, 0), (std::vector{Time::zero(), milliseconds(210)}));
-    EXPECT_EQ(times_of_segment_from(pipe, 2000), (std::vector{Time::zero(), milliseconds(220)}));
-    EXPECT_EQ(times_of_segment_from(pipe, 3000), (std::vector{Time::zero(), milliseconds(230)}));
+    EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(210)}));
+    EXPECT_EQ(pipe.times_of(2000), (std::vector{Time::zero(), milliseconds(220)}));
+    EXPECT_EQ(pipe.times_of(3000), (std::vector{Time::zero(), milliseconds(230)}));
     EXPECT_EQ(pipe.acks().back().at, milliseconds(235));
     EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
     EXPECT_EQ(pipe.sender().counters().timeout_retransmissions, 4U);
@@ -105,34 +89,27 @@ TEST(TcpTimers, AProbeGoesAfterTwoRttsAndTheRtoCountsFromTheProbe) {
     pipe.write(4 * kMss);
     pipe.run(seconds(1));
     // 2 · 10 ms + 2 ms; the probe repeats the last segment. RTO 210 ms later, then 420 ms.
-    EXPECT_EQ(times_of_segment_from(pipe, 3000), (std::vector{Time::zero(), milliseconds(22)}));
-    EXPECT_EQ(times_of_segment_from(pipe, 0),
-              (std::vector{Time::zero(), milliseconds(232), milliseconds(652)}));
+    EXPECT_EQ(pipe.times_of(3000), (std::vector{Time::zero(), milliseconds(22)}));
+    EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(232), milliseconds(652)}));
 }
 
 TEST(TcpTimers, AProbeSendsNewDataWhereThereIsSomeWindowOrNot) {
     TcpConfig config = plain_config();
     config.tail_loss_probe = true;
     config.initial_window = 2;
-    TcpPipe pipe(config, milliseconds(5));
-    pipe.loses = [](const TcpPipe::Segment& s) { return s.at == Time::zero(); };
-    pipe.write(3 * kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
-    EXPECT_EQ(times_of_segment_from(pipe, 2000), (std::vector{milliseconds(22)}));
+    LossyRun pipe(config, 3, [](const TcpPipe::Segment& s) { return s.at == Time::zero(); });
+    EXPECT_EQ(pipe.times_of(2000), (std::vector{milliseconds(22)}));
     // Its SACK arrives an RTT later, and reveals both losses (RACK).
-    EXPECT_EQ(times_of_segment_from(pipe, 0), (std::vector{Time::zero(), milliseconds(32)}));
+    EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(32)}));
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
 
 TEST(TcpTimers, TheTailOfOneSegmentWaitsForADelayedAcknowledgement) {
     TcpConfig config = plain_config();
     config.tail_loss_probe = true;
-    TcpPipe pipe(config, milliseconds(5));
-    pipe.loses = [](const TcpPipe::Segment& s) { return !s.again; };
-    pipe.write(kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
+    LossyRun pipe(config, 1, [](const TcpPipe::Segment& s) { return !s.again; });
     // 2 · 10 + 200 ms as in Linux, but not later than the RTO of 210 ms; still a probe.
-    EXPECT_EQ(times_of_segment_from(pipe, 0), (std::vector{Time::zero(), milliseconds(210)}));
+    EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(210)}));
     EXPECT_EQ(pipe.sender().counters().probe_retransmissions, 1U);
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
@@ -148,11 +125,9 @@ TEST(TcpTimers, NewDataDoesNotPostponeTheRetransmissionOfOld) {
         }
         pipe.run(milliseconds(400));
         if (probe) {  // put off by new data (RFC 8985, 7.2): 160 + 22 ms
-            EXPECT_EQ(times_of_segment_from(pipe, 8000),
-                      (std::vector{milliseconds(160), milliseconds(182)}));
+            EXPECT_EQ(pipe.times_of(8000), (std::vector{milliseconds(160), milliseconds(182)}));
         } else {
-            EXPECT_EQ(times_of_segment_from(pipe, 0),
-                      (std::vector{Time::zero(), milliseconds(210)}));
+            EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(210)}));
         }
     }
 }
@@ -177,8 +152,7 @@ TEST(TcpTimers, AnAcknowledgementEndsTheBackOff) {
     TcpByHand bench(plain_config());
     bench.write(2 * kMss);
     for (int i = 0; i < 3; ++i) {
-        bench.now = bench.sender.timer();
-        bench.sender.on_timer(bench.now, bench.config, bench);
+        bench.timer();
     }
     EXPECT_EQ(bench.now, milliseconds(210 + 420 + 840));
     EXPECT_EQ(bench.sender.timer() - bench.now, milliseconds(1680));
@@ -191,8 +165,7 @@ TEST(TcpTimers, WithoutTimestampsTheBackOffStaysUntilAnRttIsKnown) {  // RFC 629
     config.timestamps = false;
     TcpByHand bench(config);
     bench.write(2 * kMss);
-    bench.now = bench.sender.timer();
-    bench.sender.on_timer(bench.now, bench.config, bench);
+    bench.timer();
     bench.now += milliseconds(10);
     bench.ack(1000);  // of the retransmission, perhaps
     EXPECT_EQ(bench.sender.timer() - bench.now, milliseconds(420));
