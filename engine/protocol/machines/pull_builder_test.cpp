@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/failure_test.hpp"
 #include "base/transcript_test.hpp"
 
 namespace daqloom::protocol {
@@ -150,14 +151,13 @@ TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
 }
 
 TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
-    const auto message = [](PullBuilderConfig config) {
-        return PullBuilder::make(config).error().message;
-    };
-    EXPECT_EQ(message({.readouts = 0}), "builder unit: 0 readout units; give 1 to 1000000");
-    EXPECT_EQ(message({.readouts = 1, .concurrent_events = 0}),
-              "builder unit: 0 concurrent events; give 1 to 1000000");
-    EXPECT_NE(message({.readouts = 1'000'000, .concurrent_events = 1'000'000}).find("in all"),
-              std::string::npos);
+    using base::fails_with;
+    EXPECT_TRUE(fails_with("builder unit: 0 readout units; give 1 to 1000000",
+                           PullBuilder::make({.readouts = 0})));
+    EXPECT_TRUE(fails_with("builder unit: 0 concurrent events; give 1 to 1000000",
+                           PullBuilder::make({.readouts = 1, .concurrent_events = 0})));
+    EXPECT_TRUE(fails_with(
+        "in all", PullBuilder::make({.readouts = 1'000'000, .concurrent_events = 1'000'000})));
 }
 
 TEST(PullBuilder, GivesOutWhatALostReadoutUnitKeepsFromBeingWhole) {

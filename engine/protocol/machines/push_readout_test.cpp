@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/failure_test.hpp"
 #include "base/transcript_test.hpp"
 
 namespace daqloom::protocol {
@@ -22,7 +23,8 @@ constexpr std::uint64_t without_end = PushReadout::without_end;
 /// A readout unit and what it asked for since the last look, in words.
 class PushReadoutScene : public base::Transcript {
   public:
-    explicit PushReadoutScene(PushReadoutConfig config) : readout(*PushReadout::make(config)) {}
+    explicit PushReadoutScene(PushReadoutConfig config)
+        : readout(*PushReadout::make(config)), streams_(config.streams) {}
 
     void admitted(StreamIndex stream, MepId mep, Bytes place) {
         say("{}.{} at {}", mep, stream, place);
@@ -42,6 +44,14 @@ class PushReadoutScene : public base::Transcript {
 
     Outputs generated(std::uint32_t stream, Bytes bytes) {
         return after([&] { readout.on_generated(StreamIndex(stream), bytes, *this); });
+    }
+    /// MFPs of one size of each stream.
+    void generate(int meps, Bytes bytes = 10) {
+        for (int mep = 0; mep < meps; ++mep) {
+            for (std::uint32_t stream = 0; stream < streams_; ++stream) {
+                generated(stream, bytes);
+            }
+        }
     }
     Outputs acknowledged(std::uint32_t stream) {
         return after([&] { readout.on_acknowledged(StreamIndex(stream), *this); });
@@ -75,6 +85,9 @@ class PushReadoutScene : public base::Transcript {
 
     Time now = Time::zero();
     PushReadout readout;
+
+  private:
+    std::uint32_t streams_;
 };
 
 TEST(PushReadout, AnnouncesAMepWhenAllItsStreamsHaveIt) {
@@ -177,9 +190,7 @@ TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
 
 TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimit) {
     PushReadoutScene scene({.streams = 3, .parallel_writes = 2});
-    for (const std::uint32_t stream : {0U, 1U, 2U}) {
-        scene.generated(stream, 5);
-    }
+    scene.generate(1, 5);
     scene.granted(0, {0, 5, 10});
     EXPECT_EQ(scene.turn(0, 1).size(), 2U);
     EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
@@ -219,9 +230,7 @@ TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
 TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
     // MEPs 0 and 2 are builder 0's, 1 and 3 are builder 1's.
     PushReadoutScene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 2});
-    for (int mep = 0; mep < 5; ++mep) {
-        scene.generated(0, 10);
-    }
+    scene.generate(5);
     scene.granted(2, {20});
     scene.granted(3, {30});
     scene.granted(1, {10});
@@ -249,10 +258,7 @@ TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
 TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
     PushReadoutScene scene(
         {.streams = 3, .buffered_mfps = 2, .announced_meps = 2, .parallel_writes = 1});
-    for (const std::uint32_t stream : {0U, 1U, 2U}) {
-        scene.generated(stream, 5);
-        scene.generated(stream, 5);
-    }
+    scene.generate(2, 5);
     scene.granted(0, {0, 5, 10});
     EXPECT_EQ(scene.turn(0, 1), Outputs{"write 0.0 from 0 to 0:0, 5 B"});
     EXPECT_EQ(scene.close(), Outputs{});
@@ -269,9 +275,7 @@ TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
 TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
     // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
     PushReadoutScene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 1});
-    for (int mep = 0; mep < 7; ++mep) {
-        scene.generated(0, 10);
-    }
+    scene.generate(7);
     EXPECT_EQ(scene.discarded(2), Outputs{"announce 5 to 2: 10"});
     EXPECT_EQ(scene.discarded(0), (Outputs{"acknowledge 0.0", "announce 3 to 0: 10"}));
     EXPECT_EQ(scene.discarded(5), Outputs{});
@@ -296,9 +300,7 @@ TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
 
 TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
     PushReadoutScene scene({.builders = 3, .buffered_mfps = 9});
-    for (int mep = 0; mep < 5; ++mep) {
-        scene.generated(0, 10);
-    }
+    scene.generate(5);
     scene.discarded(0);
     scene.discarded(2);
     scene.close();
@@ -339,9 +341,7 @@ TEST(PushReadout, DoesNotWaitForALostBuilder) {
     // Builder 1 gets MEPs 1 and 3, builder 0 gets MEP 0 and may not be written to before.
     PushReadoutScene scene(
         {.builders = 2, .buffered_mfps = 9, .announced_meps = 3, .parallel_writes = 1});
-    for (int mep = 0; mep < 6; ++mep) {
-        scene.generated(0, 10);
-    }
+    scene.generate(6);
     scene.granted(0, {0});
     scene.granted(1, {0});
     scene.granted(3, {10});
@@ -380,9 +380,7 @@ TEST(PushReadout, StopsWaitingForABuilderThatIsLostWhileTheEpochIsBeingClosed) {
 
 TEST(PushReadout, CountsAndIgnoresWordsOfTheEndThatDoNotFit) {
     PushReadoutScene scene({.builders = 2, .buffered_mfps = 4, .announced_meps = 2});
-    for (int mep = 0; mep < 4; ++mep) {
-        scene.generated(0, 10);
-    }
+    scene.generate(4);
     scene.discarded(0);
     scene.closing(2, 0);  // no such builder
     scene.closing(0, 3);  // two have been announced
@@ -399,17 +397,17 @@ TEST(PushReadout, CountsAndIgnoresWordsOfTheEndThatDoNotFit) {
 }
 
 TEST(PushReadout, RefusesAnImpossibleConfigurationInASentence) {
-    const auto message = [](PushReadoutConfig config) {
-        return PushReadout::make(config).error().message;
-    };
-    EXPECT_EQ(message({.streams = 0}), "push readout: 0 streams; give 1 to 1024");
-    EXPECT_EQ(message({.builders = 0}), "push readout: 0 builder units; give 1 to 65536");
-    EXPECT_NE(message({.buffered_mfps = 0}).find("0 MFPs"), std::string::npos);
-    EXPECT_NE(message({.largest_mfp = 0}).find("largest MFP of 0 bytes"), std::string::npos);
-    EXPECT_NE(message({.stream_buffer = 9, .largest_mfp = 10}).find("give 10 (the largest MFP)"),
-              std::string::npos);
-    EXPECT_NE(message({.announced_meps = 0}).find("0 announced"), std::string::npos);
-    EXPECT_NE(message({.write_rate = {0}}).find("0 b/s"), std::string::npos);
+    const std::vector<std::pair<PushReadoutConfig, const char*>> refused{
+        {{.streams = 0}, "push readout: 0 streams; give 1 to 1024"},
+        {{.builders = 0}, "push readout: 0 builder units; give 1 to 65536"},
+        {{.buffered_mfps = 0}, "0 MFPs"},
+        {{.largest_mfp = 0}, "largest MFP of 0 bytes"},
+        {{.stream_buffer = 9, .largest_mfp = 10}, "give 10 (the largest MFP)"},
+        {{.announced_meps = 0}, "0 announced"},
+        {{.write_rate = {0}}, "0 b/s"}};
+    for (const auto& [config, words] : refused) {
+        EXPECT_TRUE(base::fails_with(words, PushReadout::make(config)));
+    }
 }
 
 }  // namespace

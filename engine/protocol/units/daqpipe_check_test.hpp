@@ -35,6 +35,13 @@ class CheckedDaqpipe {
                            .when_incomplete = node.when_incomplete});
     }
     [[nodiscard]] base::Time slot() const { return rules_.slot; }
+    [[nodiscard]] bool is_push() const { return rules_.is_push; }
+    /// Whether the pair meets in the slot: each unit of the side of `units` has one partner.
+    [[nodiscard]] bool is_turn(ReadoutIndex readout, BuilderIndex builder, std::uint64_t slot,
+                               std::uint32_t units) const {
+        return rules_.slot == base::Time::zero() ||
+               (builder.value() + slot) % units == readout.value() % units;
+    }
     [[nodiscard]] Assignment assignment() const { return Assignment::round_robin; }
     [[nodiscard]] std::uint32_t concurrent_events() const { return rules_.credits; }
     [[nodiscard]] std::uint64_t limit_per_event() const {

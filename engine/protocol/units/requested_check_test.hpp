@@ -248,6 +248,7 @@ class RequestedCheck {
 
     void begin_slot(std::uint64_t slot) {
         if constexpr (Protocol::has_slots) {
+            slot_ = slot;
             for (const NodeIndex n : nodes_.indices()) {
                 if (!fates_[n].is_dead() && nodes_[n].unit.keeps_slots()) {
                     give(n, [&](Unit& unit, World& world) { unit.on_slot(slot, world); });
@@ -480,6 +481,11 @@ class RequestedCheck {
             promise(event(id).places.empty() || event(id).places.rbegin()->first < readout,
                     "requests go out readout unit by readout unit");
         }
+        if constexpr (Protocol::has_slots) {
+            promise(protocol_.is_push() || fates_[b].is_closed ||
+                        protocol_.is_turn(readout, node.builder, slot_, readouts_),
+                    "a readout unit is asked in its slot");
+        }
         promise(event(id).places.emplace(readout, place).second, "a fragment is asked for once");
         promise(taken_.emplace(b, place).second, "its place is its own");
         promise(protocol_.limit_per_event() == 0 || in_flight(b, id) <= protocol_.limit_per_event(),
@@ -502,6 +508,11 @@ class RequestedCheck {
         const NodeIndex b = builder_node_[to];
         const ReadoutIndex readout = nodes_[r].readout;
         promise(!fates_[r].sees_lost[b], "nothing is written to a lost builder");
+        if constexpr (Protocol::has_slots) {
+            promise(!protocol_.is_push() || fates_[r].is_closed ||
+                        protocol_.is_turn(readout, to, slot_, builders_),
+                    "a builder unit is written to in its slot");
+        }
         promise(event(id).written.insert(readout).second, "a fragment is written once");
         promise(event(id).places.at(readout) == offset, "a fragment is written to its place");
         promise(protocol_.limit_per_readout() == 0 ||
@@ -692,6 +703,7 @@ class RequestedCheck {
     std::vector<Event> events_ = std::vector<Event>(events);
     std::set<std::pair<NodeIndex, Bytes>> taken_;
     std::uint64_t outputs_ = 0;
+    std::uint64_t slot_ = 0;
     std::uint64_t next_to_assign_ = 0;
     base::Table<BuilderIndex, std::uint32_t> in_flight_;  ///< events, as the event manager knows
     BuilderIndex last_assigned_;
