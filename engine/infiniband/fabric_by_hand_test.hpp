@@ -62,6 +62,23 @@ inline FabricConfig star(std::uint32_t hosts, base::BitRate rate = base::gigabit
     return config;
 }
 
+/// Switches in a ring, a host at port 1 of each, port 2 to the next switch, port 3 from the last.
+inline FabricConfig ring(std::uint32_t switches, base::BitRate rate, base::Time delay) {
+    FabricConfig config;
+    config.hosts = switches;
+    config.switch_ports.assign(switches, 3);
+    for (std::uint32_t i = 0; i < switches; ++i) {
+        const std::uint32_t node = switches + i;
+        const std::uint32_t next = switches + (i + 1) % switches;
+        config.cables.push_back({end_at(i, 1), end_at(node, 1), rate, delay});
+        config.cables.push_back({end_at(node, 2), end_at(next, 3), rate, delay});
+        for (std::uint32_t host = 0; host < switches; ++host) {
+            config.forwarding.push_back(static_cast<PortNumber>(host == i ? 1 : 2));
+        }
+    }
+    return config;
+}
+
 /// Two levels with one cable for each leaf and spine, D-mod-K: hosts leaf by leaf on the first
 /// ports, then the spines.
 inline FabricConfig fat_tree(std::uint32_t leaves, std::uint32_t spines, std::uint32_t down,

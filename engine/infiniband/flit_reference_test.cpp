@@ -1,9 +1,11 @@
-
+// Known answers of fabrics, each derived in its test, of the engine and of the simulator that plays
+// every flit.
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <string>
 
+#include "infiniband/network_play_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
 
 namespace daqloom::infiniband::reference {
@@ -31,29 +33,52 @@ FabricConfig pair_of_hosts() {
     return config;
 }
 
-/// Host h on port h + 1 of the one switch.
 FabricConfig star(std::uint32_t hosts) {
-    FabricConfig config;
-    config.hosts = hosts;
-    config.switch_ports = {static_cast<PortNumber>(hosts)};
+    FabricConfig config = infiniband::star(hosts, kRate, kDelay);
     config.switch_latency = kLatency;
-    for (NodeIndex host = 0; host < hosts; ++host) {
-        const auto port = static_cast<PortNumber>(host + 1);
-        config.cables.push_back({end_at(host, 1), end_at(hosts, port), kRate, kDelay});
-        config.forwarding.push_back(port);
-    }
     return config;
 }
 
-/// Equal packets handed over at the same time.
-std::vector<Injection> backlog(std::size_t packets, Injection each) {
-    return std::vector<Injection>(packets, each);
+/// The engine's outcome, in the terms of the reference.
+Outcome played(const FabricConfig& config, const std::vector<Injection>& traffic) {
+    const NetworkPlay play(config, traffic);
+    Outcome outcome{.packets = play.deliveries,
+                    .outputs = {},
+                    .discarded = play.network->discarded(),
+                    .stalled = play.network->in_network() > 0,
+                    .end = play.end};
+    play.network->finish(play.end);
+    for (const Cable& cable : config.cables) {
+        for (const End end : {cable.a, cable.b}) {
+            const auto& counted = play.network->counters(end);
+            outcome.outputs[{end.node.value(), end.port}] = {.packets = counted.packets,
+                                                             .bytes = counted.bytes,
+                                                             .wait_credits = counted.wait_credits,
+                                                             .wait_crossbar = counted.wait_crossbar,
+                                                             .discards = counted.discards,
+                                                             .lane_bytes = {},
+                                                             .lane_wait = {}};
+        }
+    }
+    return outcome;
 }
 
-std::vector<Injection> operator+(std::vector<Injection> a, const std::vector<Injection>& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
+struct Simulator {
+    const char* name;
+    Outcome (*run)(const FabricConfig& config, const std::vector<Injection>& traffic);
+};
+void PrintTo(const Simulator& simulator, std::ostream* out) { *out << simulator.name; }
+
+class KnownAnswers : public ::testing::TestWithParam<Simulator> {
+  protected:
+    static Outcome run(const FabricConfig& config, const std::vector<Injection>& traffic) {
+        return GetParam().run(config, traffic);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Of, KnownAnswers,
+                         ::testing::Values(Simulator{"TheEngine", &played},
+                                           Simulator{"TheReference", &reference::run}),
+                         [](const auto& given) { return given.param.name; });
 
 /// All packets' arrivals; a packet that did not arrive fails the test.
 std::vector<std::int64_t> arrivals(const Outcome& outcome) {
@@ -84,7 +109,7 @@ std::string lanes_as_they_arrive(const Outcome& outcome, const std::vector<Injec
     return lanes;
 }
 
-TEST(FlitReference, APacketCutsThroughAFlitLater) {
+TEST_P(KnownAnswers, APacketCutsThroughAFlitLater) {
     for (const Bytes bytes : {1, 64, 65, 282, 4096, 4122}) {
         const Outcome outcome = run(star(2), {{nanoseconds(7), 0, 1, bytes, 0}});
         // The first flit arrives and waits for the latency, the packet follows it.
@@ -100,8 +125,8 @@ TEST(FlitReference, APacketCutsThroughAFlitLater) {
     }
 }
 
-TEST(FlitReference, ATrainOfPacketsGoesAtLineRate) {
-    const Outcome outcome = run(star(2), backlog(50, {Time::zero(), 0, 1, 4122, 0}));
+TEST_P(KnownAnswers, ATrainOfPacketsGoesAtLineRate) {
+    const Outcome outcome = run(star(2), packets(0, 1, 50, 4122));
     const Time first = wire(64) + kDelay + kLatency + wire(4122) + kDelay;
     for (std::int64_t packet = 0; packet < 50; ++packet) {
         EXPECT_EQ(outcome.packets[packet].at, first + wire(4122) * packet);
@@ -109,7 +134,7 @@ TEST(FlitReference, ATrainOfPacketsGoesAtLineRate) {
     EXPECT_EQ(outcome.outputs.at({0, 1}).wait_credits, Time::zero());
 }
 
-TEST(FlitReference, EveryHopOfALineAddsItsOwnTime) {
+TEST_P(KnownAnswers, EveryHopOfALineAddsItsOwnTime) {
     FabricConfig config;  // hosts 0 and 1 at the ends of switches 2 and 3
     config.hosts = 2;
     config.switch_ports = {2, 2};
@@ -124,14 +149,14 @@ TEST(FlitReference, EveryHopOfALineAddsItsOwnTime) {
 
 // Credits.
 
-TEST(FlitReference, CreditsLimitTheThroughputToTheBufferPerLoop) {
+TEST_P(KnownAnswers, CreditsLimitTheThroughputToTheBufferPerLoop) {
     // From a packet's start until its credits are back: on the wire, there, update, back.
     const Time loop = wire(640) + kDelay + kUpdate + kDelay;
     for (const std::int64_t blocks : {10, 19, 29, 30}) {
         FabricConfig config = pair_of_hosts();
         config.buffer_blocks = blocks;
         const std::int64_t at_once = blocks / 10;
-        const Outcome outcome = run(config, backlog(12, {Time::zero(), 0, 1, 640, 0}));
+        const Outcome outcome = run(config, packets(0, 1, 12, 640));
         const bool limited = wire(640) * at_once < loop;
         ASSERT_EQ(limited, blocks < 30);
         for (std::int64_t packet = 0; packet < 12; ++packet) {
@@ -145,10 +170,10 @@ TEST(FlitReference, CreditsLimitTheThroughputToTheBufferPerLoop) {
     }
 }
 
-TEST(FlitReference, ThroughASwitchTheLoopHasTheSwitchesLatencyToo) {
+TEST_P(KnownAnswers, ThroughASwitchTheLoopHasTheSwitchesLatencyToo) {
     FabricConfig config = star(2);
     config.buffer_blocks = 35;  // three packets of 11 blocks
-    const Outcome outcome = run(config, backlog(30, {Time::zero(), 0, 1, 700, 0}));
+    const Outcome outcome = run(config, packets(0, 1, 30, 700));
     // A packet's credits: first flit there, latency, tail out of the switch, update back. The loop
     // of the second cable is shorter.
     const Time loop = wire(64) + kDelay + kLatency + wire(700) + kUpdate + kDelay;
@@ -160,11 +185,11 @@ TEST(FlitReference, ThroughASwitchTheLoopHasTheSwitchesLatencyToo) {
     }
 }
 
-TEST(FlitReference, UpdatesComeNoMoreOftenThanTheirInterval) {
+TEST_P(KnownAnswers, UpdatesComeNoMoreOftenThanTheirInterval) {
     FabricConfig config = pair_of_hosts();
     config.buffer_blocks = 10;
     config.credit_update_interval = nanoseconds(700);
-    const Outcome outcome = run(config, backlog(5, {Time::zero(), 0, 1, 640, 0}));
+    const Outcome outcome = run(config, packets(0, 1, 5, 640));
     // The first update starts as the packet is there, the others an interval after the last one.
     const Time first_update = wire(640) + kDelay;
     ASSERT_LT(first_update + kUpdate + kDelay, nanoseconds(700));
@@ -175,11 +200,11 @@ TEST(FlitReference, UpdatesComeNoMoreOftenThanTheirInterval) {
     }
 }
 
-TEST(FlitReference, OneUpdateAnnouncesAllThatIsFreeByThen) {
+TEST_P(KnownAnswers, OneUpdateAnnouncesAllThatIsFreeByThen) {
     FabricConfig config = pair_of_hosts();
     config.buffer_blocks = 3;
     config.credit_update_interval = nanoseconds(1000);
-    const Outcome outcome = run(config, backlog(6, {Time::zero(), 0, 1, 64, 0}));
+    const Outcome outcome = run(config, packets(0, 1, 6, 64));
     // Three packets of a block go; the first one's block is announced at once, the other two wait
     // for the second update, with the block of the fourth packet, which is there long before.
     const Time there = wire(64) + kDelay;
@@ -190,34 +215,27 @@ TEST(FlitReference, OneUpdateAnnouncesAllThatIsFreeByThen) {
                                               (fifth + there).ps, (fifth + wire(64) + there).ps}));
 }
 
-TEST(FlitReference, BlocksComeBackOneByOneOrWithTheTail) {
+TEST_P(KnownAnswers, BlocksComeBackOneByOneOrWithTheTail) {
     // The second packet needs one block of the first one's ten.
     for (const auto release : {CreditRelease::per_block, CreditRelease::at_tail}) {
-        FabricConfig config = pair_of_hosts();
-        config.buffer_blocks = 19;
-        config.credit_release = release;
-        const std::vector<Injection> traffic = backlog(2, {Time::zero(), 0, 1, 640, 0});
+        const auto second = [&](FabricConfig config) {
+            config.buffer_blocks = 19;
+            config.credit_release = release;
+            return run(config, packets(0, 1, 2, 640)).packets[1].at;
+        };
         const Bytes freed = release == CreditRelease::per_block ? 64 : 640;
         const Time start = std::max(wire(640), wire(freed) + kDelay + kUpdate + kDelay);
-        EXPECT_EQ(run(config, traffic).packets[1].at, start + wire(640) + kDelay);
-    }
-    // A switch frees the first block as it has left to the next cable.
-    for (const auto release : {CreditRelease::per_block, CreditRelease::at_tail}) {
-        FabricConfig config = star(2);
-        config.buffer_blocks = 19;
-        config.credit_release = release;
-        const std::vector<Injection> traffic = backlog(2, {Time::zero(), 0, 1, 640, 0});
+        EXPECT_EQ(second(pair_of_hosts()), start + wire(640) + kDelay);
+        // A switch frees the first block as it has left to the next cable.
         const Time leaves = wire(64) + kDelay + kLatency;
-        const Bytes freed = release == CreditRelease::per_block ? 64 : 640;
-        const Time start = leaves + wire(freed) + kUpdate + kDelay;
-        EXPECT_EQ(run(config, traffic).packets[1].at, start + leaves + wire(640) + kDelay);
+        EXPECT_EQ(second(star(2)),
+                  leaves + wire(freed) + kUpdate + kDelay + leaves + wire(640) + kDelay);
     }
 }
 
-TEST(FlitReference, UpdatesTakeTheirTimeFromPacketsOfTheOtherDirection) {
+TEST_P(KnownAnswers, UpdatesTakeTheirTimeFromPacketsOfTheOtherDirection) {
     FabricConfig config = pair_of_hosts();
-    const std::vector<Injection> traffic =
-        backlog(10, {Time::zero(), 1, 0, 1000, 0}) + backlog(1, {Time::zero(), 0, 1, 100, 0});
+    const std::vector<Injection> traffic = joined(packets(1, 0, 10, 1000), packets(0, 1, 1, 100));
     const Outcome outcome = run(config, traffic);
     // The packet is there while host 1 sends its first one; the update follows that at once.
     ASSERT_LT(wire(100) + kDelay, wire(1000));
@@ -242,7 +260,7 @@ FabricConfig two_rates(std::int64_t in_gbps, std::int64_t out_gbps) {
     return config;
 }
 
-TEST(FlitReference, FromAFasterLinkAPacketFollowsItsFirstFlit) {
+TEST_P(KnownAnswers, FromAFasterLinkAPacketFollowsItsFirstFlit) {
     for (const Bytes bytes : {1, 63, 64, 65, 4096, 4122}) {
         const Outcome outcome = run(two_rates(100, 25), {{Time::zero(), 0, 1, bytes, 0}});
         EXPECT_EQ(outcome.packets[0].at,
@@ -250,7 +268,7 @@ TEST(FlitReference, FromAFasterLinkAPacketFollowsItsFirstFlit) {
     }
 }
 
-TEST(FlitReference, FromASlowerLinkAPacketWaitsUntilItCannotRunDry) {
+TEST_P(KnownAnswers, FromASlowerLinkAPacketWaitsUntilItCannotRunDry) {
     // The last flit begins to leave as its latency is over: one more flit on the fast wire.
     for (const Bytes bytes : {65, 100, 4096, 4122}) {
         const Outcome outcome = run(two_rates(25, 100), {{Time::zero(), 0, 1, bytes, 0}});
@@ -263,9 +281,8 @@ TEST(FlitReference, FromASlowerLinkAPacketWaitsUntilItCannotRunDry) {
 
 // Arbitration.
 
-TEST(FlitReference, TwoInputsOfOneOutputTakeTurns) {
-    const std::vector<Injection> traffic =
-        backlog(5, {Time::zero(), 0, 2, 500, 0}) + backlog(5, {Time::zero(), 1, 2, 500, 0});
+TEST_P(KnownAnswers, TwoInputsOfOneOutputTakeTurns) {
+    const std::vector<Injection> traffic = joined(packets(0, 2, 5, 500), packets(1, 2, 5, 500));
     const Outcome outcome = run(star(3), traffic);
     EXPECT_EQ(order_of_arrival(outcome), (std::vector<std::size_t>{0, 5, 1, 6, 2, 7, 3, 8, 4, 9}));
     const Time first = wire(64) + kDelay + kLatency + wire(500) + kDelay;
@@ -275,15 +292,14 @@ TEST(FlitReference, TwoInputsOfOneOutputTakeTurns) {
     }
 }
 
-TEST(FlitReference, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
+TEST_P(KnownAnswers, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
     // Packets of three blocks. A weight of four sends two of them (4 → 1 → −2), three sends one,
     // seven three (7 → 4 → 1 → −2).
     FabricConfig config = pair_of_hosts();
     config.lanes = 3;
     config.arbitration.low = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
-    const std::vector<Injection> traffic = backlog(6, {Time::zero(), 0, 1, 150, 0}) +
-                                           backlog(6, {Time::zero(), 0, 1, 150, 1}) +
-                                           backlog(6, {Time::zero(), 0, 1, 150, 2});
+    const std::vector<Injection> traffic =
+        joined(packets(0, 1, 6, 150), joined(packets(0, 1, 6, 150, 1), packets(0, 1, 6, 150, 2)));
     EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "aabcccaabcccaabbbb");
     config.arbitration.low.clear();
     config.arbitration.high = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
@@ -291,19 +307,19 @@ TEST(FlitReference, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
     EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "aabcccaabcccaabbbb");
 }
 
-TEST(FlitReference, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
+TEST_P(KnownAnswers, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
     FabricConfig config = pair_of_hosts();
     config.lanes = 2;
     config.arbitration.low = lane_weights({{0, 9}, {1, 3}});
     // Packets of three blocks: lane 0 has one of three that its weight lets it send, and four more
     // after the first of lane 1 has begun: a whole weight again.
-    const std::vector<Injection> traffic = backlog(1, {Time::zero(), 0, 1, 150, 0}) +
-                                           backlog(3, {Time::zero(), 0, 1, 150, 1}) +
-                                           backlog(4, {wire(150) + Time{1}, 0, 1, 150, 0});
+    const std::vector<Injection> traffic =
+        joined(packets(0, 1, 1, 150, 0),
+               joined(packets(0, 1, 3, 150, 1), packets(0, 1, 4, 150, 0, wire(150) + Time{1})));
     EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "abaaabab");
 }
 
-TEST(FlitReference, HighPriorityGivesWayAfterItsLimit) {
+TEST_P(KnownAnswers, HighPriorityGivesWayAfterItsLimit) {
     struct Case {
         std::uint8_t limit;
         Bytes bytes;
@@ -319,13 +335,13 @@ TEST(FlitReference, HighPriorityGivesWayAfterItsLimit) {
         config.arbitration.high = lane_weights({{0, 255}});
         config.arbitration.low = lane_weights({{1, 255}});
         config.arbitration.high_limit = c.limit;
-        const std::vector<Injection> traffic = backlog(8, {Time::zero(), 0, 1, c.bytes, 0}) +
-                                               backlog(3, {Time::zero(), 0, 1, c.bytes, 1});
+        const std::vector<Injection> traffic =
+            joined(packets(0, 1, 8, c.bytes), packets(0, 1, 3, c.bytes, 1));
         EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), c.lanes);
     }
 }
 
-TEST(FlitReference, ALaneInNoTableNeverSends) {
+TEST_P(KnownAnswers, ALaneInNoTableNeverSends) {
     FabricConfig config = pair_of_hosts();
     config.lanes = 2;
     const Outcome outcome = run(config, {{Time::zero(), 0, 1, 64, 1}, {Time::zero(), 0, 1, 64, 0}});
@@ -334,7 +350,7 @@ TEST(FlitReference, ALaneInNoTableNeverSends) {
     EXPECT_TRUE(outcome.stalled);
 }
 
-TEST(FlitReference, AFifoHoldsUpWhatAVirtualOutputQueueLetsPass) {
+TEST_P(KnownAnswers, AFifoHoldsUpWhatAVirtualOutputQueueLetsPass) {
     // Host 1 keeps the way to host 2 busy; host 0 has a packet for host 2 and one for host 3.
     const std::vector<Injection> traffic = {{Time::zero(), 1, 2, 4096, 0},
                                             {nanoseconds(10), 0, 2, 640, 0},
@@ -343,29 +359,22 @@ TEST(FlitReference, AFifoHoldsUpWhatAVirtualOutputQueueLetsPass) {
     const Time tail = wire(640) + kDelay;
     const Time held_until = path + wire(4096);
 
-    FabricConfig config = star(4);
-    config.input_queue = InputQueue::fifo;
-    Outcome outcome = run(config, traffic);
-    EXPECT_EQ(outcome.packets[1].at, held_until + tail);
-    // One way into the crossbar: the second packet follows the first.
-    EXPECT_EQ(outcome.packets[2].at, held_until + wire(640) + tail);
-    EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, wire(640));
-
-    config.crossbar_speedup = 2;  // both at once
-    outcome = run(config, traffic);
-    EXPECT_EQ(outcome.packets[1].at, held_until + tail);
-    EXPECT_EQ(outcome.packets[2].at, held_until + tail);
-    EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, Time::zero());
-
-    config.crossbar_speedup = 1;
-    config.input_queue = InputQueue::virtual_output;
-    outcome = run(config, traffic);
-    EXPECT_EQ(outcome.packets[1].at, held_until + tail);
-    EXPECT_EQ(outcome.packets[2].at, nanoseconds(10) + wire(640) + path + tail);
-    EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, Time::zero());
+    const auto expect = [&](InputQueue queue, std::uint32_t speedup, Time second, Time waited) {
+        FabricConfig config = star(4);
+        config.input_queue = queue;
+        config.crossbar_speedup = speedup;
+        const Outcome outcome = run(config, traffic);
+        EXPECT_EQ(outcome.packets[1].at, held_until + tail);
+        EXPECT_EQ(outcome.packets[2].at, second + tail);
+        EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, waited);
+    };
+    // One way into the crossbar: the second packet follows the first. With two, both at once.
+    expect(InputQueue::fifo, 1, held_until + wire(640), wire(640));
+    expect(InputQueue::fifo, 2, held_until, Time::zero());
+    expect(InputQueue::virtual_output, 1, nanoseconds(10) + wire(640) + path, Time::zero());
 }
 
-TEST(FlitReference, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
+TEST_P(KnownAnswers, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
     // While a long packet leaves on the slow port 2, one for port 3 and another for port 2 become
     // ready behind it. Which is next is a matter of how many packets the switch has sent: with
     // n + 1 of them a pass begins with port 1 + (n + 1) mod 3.
@@ -373,11 +382,10 @@ TEST(FlitReference, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
     config.cables[1].rate = gigabits_per_second(25);
     const Time later = base::microseconds(10);
     const Time free = later + wire(64) + kDelay + kLatency + slow_wire(640);
-    for (const std::size_t before : {0, 1, 2}) {
+    for (const std::uint32_t before : {0U, 1U, 2U}) {
         const std::vector<Injection> traffic =
-            std::vector<Injection>{
-                {later, 0, 1, 640, 0}, {later, 0, 2, 64, 0}, {later, 0, 1, 64, 0}} +
-            backlog(before, {Time::zero(), 0, 1, 64, 0});
+            joined({{later, 0, 1, 640, 0}, {later, 0, 2, 64, 0}, {later, 0, 1, 64, 0}},
+                   packets(0, 1, before, 64));
         const Outcome outcome = run(config, traffic);
         const bool port_3_first = before == 1;
         const Time to_port_2 = port_3_first ? free + wire(64) : free;
@@ -389,13 +397,13 @@ TEST(FlitReference, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
 
 // Packets that cannot go on.
 
-TEST(FlitReference, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
+TEST_P(KnownAnswers, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
     for (const PortNumber port : std::vector<PortNumber>{0, 3}) {  // no route; a port without cable
         FabricConfig config = star(2);
         config.switch_ports = {3};
         config.forwarding[1] = port;
         config.buffer_blocks = 10;
-        const Outcome outcome = run(config, backlog(3, {Time::zero(), 0, 1, 640, 0}));
+        const Outcome outcome = run(config, packets(0, 1, 3, 640));
         EXPECT_EQ(outcome.discarded, 3u);
         EXPECT_FALSE(outcome.stalled);
         EXPECT_FALSE(outcome.packets[0].delivered);
@@ -405,35 +413,18 @@ TEST(FlitReference, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
     }
 }
 
-TEST(FlitReference, APacketLargerThanTheBufferStalls) {
+TEST_P(KnownAnswers, APacketLargerThanTheBufferStalls) {
     FabricConfig config = pair_of_hosts();
     config.buffer_blocks = 9;
-    const Outcome outcome = run(config, backlog(1, {nanoseconds(5), 0, 1, 640, 0}));
+    const Outcome outcome = run(config, packets(0, 1, 1, 640, 0, nanoseconds(5)));
     EXPECT_TRUE(outcome.stalled);
     EXPECT_EQ(outcome.end, nanoseconds(5));
 }
 
-/// Switches in a ring, a host at port 1 of each, port 2 to the next switch, port 3 from the last.
-FabricConfig ring(std::uint32_t switches) {
-    FabricConfig config;
-    config.hosts = switches;
-    config.switch_ports.assign(switches, 3);
-    for (std::uint32_t s = 0; s < switches; ++s) {
-        const NodeIndex node = switches + s;
-        const NodeIndex next = switches + (s + 1) % switches;
-        config.cables.push_back({end_at(s, 1), end_at(node, 1), kRate, kDelay});
-        config.cables.push_back({end_at(node, 2), end_at(next, 3), kRate, kDelay});
-        for (NodeIndex host = 0; host < switches; ++host) {
-            config.forwarding.push_back(host == s ? 1 : 2);
-        }
-    }
-    return config;
-}
-
-TEST(FlitReference, RoutesRoundARingDeadlock) {
+TEST_P(KnownAnswers, RoutesRoundARingDeadlock) {
     // Every host sends to the host after the next. All first packets go into the next switch at
     // once and fill its buffer there, and each waits for the buffer that the next one fills.
-    FabricConfig config = ring(4);
+    FabricConfig config = ring(4, kRate, kDelay);
     config.buffer_blocks = 10;
     std::vector<Injection> traffic;
     for (NodeIndex host = 0; host < 4; ++host) {

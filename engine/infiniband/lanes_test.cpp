@@ -95,16 +95,6 @@ TEST(Lanes, WhatNobodyWantsIsLeftToOthers) {
     EXPECT_EQ(order, "01110111" + times(18, "0"));
 }
 
-TEST(Lanes, ALaneInNoTableSendsNothing) {
-    FabricConfig config = star(2);
-    config.lanes = 2;
-    config.arbitration = only_low({{0, 64}, {1, 0}});
-    const NetworkPlay play(config,
-                           {{Time::zero(), 0, 1, kFull, 1}, {Time::zero(), 0, 1, kFull, 0}});
-    EXPECT_FALSE(play.deliveries[0].delivered);
-    EXPECT_TRUE(play.deliveries[1].delivered);
-}
-
 TEST(Lanes, HighPriorityLetsLowHaveAPacketWhenItsLimitIsReached) {
     LaneArbitration tables;
     tables.high = lane_weights({{1, 255}});
@@ -120,15 +110,6 @@ TEST(Lanes, HighPriorityLetsLowHaveAPacketWhenItsLimitIsReached) {
         const std::size_t turns = 400 / high;
         EXPECT_EQ(order.substr(0, turns * turn.size()), times(turns, turn)) << limit;
     }
-}
-
-TEST(Lanes, TheLimitCountsBytesNotPackets) {
-    LaneArbitration tables;
-    tables.high = lane_weights({{1, 255}});
-    tables.low = lane_weights({{0, 1}});
-    tables.high_limit = 1;
-    const std::string order = order_of(tables, {{0, 20, kFull}, {1, 1280, 64}});
-    EXPECT_EQ(order, times(20, times(64, "1") + "0"));
 }
 
 TEST(Lanes, WithoutLimitHighPriorityGoesFirst) {
