@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/fuzz_test.hpp"
-#include "live/transport/libfabric_endpoint.hpp"
+#include "live/transport/libfabric/endpoint.hpp"
 
 namespace {
 

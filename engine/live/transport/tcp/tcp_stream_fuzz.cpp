@@ -2,7 +2,7 @@
 // Every other header gets its checksum and number, so that its content is validated.
 
 #include "base/fuzz_test.hpp"
-#include "live/transport/tcp_stream.hpp"
+#include "live/transport/tcp/stream.hpp"
 
 namespace {
 
