@@ -145,9 +145,9 @@ def clock(monkeypatch):
 
 
 def test_quiet_shows_no_progress(clock, capsys) -> None:
-    with console.spoken("measuring", quiet=True, at_once="the units start") as say:
+    with console.staged_progress("measuring", quiet=True, at_once="the units start") as report:
         clock[0] = 60.0
-        say(0.5, "4 of 4 units running", "running")
+        report(0.5, "4 of 4 units running", "running")
     assert capsys.readouterr() == ("", "")
 
 
@@ -163,14 +163,14 @@ def test_quiet_is_an_option_of_whatever_takes_long() -> None:
 
 
 def test_a_log_has_a_line_for_each_stage_of_a_run(clock, capsys) -> None:
-    with console.spoken("measuring") as say:
+    with console.staged_progress("measuring") as report:
         for clock[0], stage in [
             (1.0, "waiting"),
             (2.5, "waiting"),
             (3.0, "running"),
             (4, "running"),
         ]:
-            say(0.1, stage, stage)
+            report(0.1, stage, stage)
     assert capsys.readouterr().err.splitlines() == [
         "measuring: 10%, waiting",
         "measuring: 10%, running",
@@ -180,7 +180,7 @@ def test_a_log_has_a_line_for_each_stage_of_a_run(clock, capsys) -> None:
 def test_a_terminal_shows_something_at_once(clock, capsys, monkeypatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with console.spoken("measuring laptop", at_once="the units start"):
+    with console.staged_progress("measuring laptop", at_once="the units start"):
         pass
     assert "measuring laptop, the units start" in capsys.readouterr().err
 

@@ -46,10 +46,10 @@ def calibrate(
     Two processes send a message to and fro by the transport of real units: the CPU time of a
     message is `message_cost`, what half a round trip takes besides is `latency`. With --units
     one asks all others at once, as a builder asks readout units, and `latency` is from when a
-    message is posted until its unit has heard it, which varies as all share the machine.
+    message is posted until its unit has received it, which varies as all share the machine.
     `send_rate` and `receive_rate` have the CPU time of a byte: made by a source and sent, taken
     in and checked by a sink, while all cores do so. `local_rate` is the rate of copies of a
-    thread. Where units share cores, say how many: `shared_cores`. Put the table into a
+    thread. Where units share cores, give their number: `shared_cores`. Put the table into a
     scenario, and `daqloom simulate` has the hosts of this machine: they are what a measurement
     on it has.
 

@@ -251,7 +251,7 @@ def _print_json(found: dict[str, Any], damages: list[store_store.Damage]) -> Non
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> None:
-    """With `names` columns that say what a row is. Notes, which many rows share, become footnotes;
+    """With `names` columns that name a row. Notes, which many rows share, become footnotes;
     a verdict at the end may wrap."""
     footnotes: dict[str, int] = {}
     if head[-1] == "notes":

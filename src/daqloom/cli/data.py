@@ -84,12 +84,12 @@ def inspect_(
     """
     with readable(file):
         skipped: list[data_files.Skipped] = []
-        kind, seen = inspect.inspect_file(file, skipped.append)
+        kind, packets = inspect.inspect_file(file, skipped.append)
         listed: list[inspect.Seen] = []
         sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
         damage = None
         try:
-            for each in seen:
+            for each in packets:
                 sums.update(
                     packets=1,
                     events=each.events,
@@ -180,23 +180,23 @@ def check(
         raise typer.Exit(FAILED)
 
 
-def _print_packets(kind: data_files.Kind, seen: list[inspect.Seen], sums: Counter[str]) -> None:
+def _print_packets(kind: data_files.Kind, packets: list[inspect.Seen], sums: Counter[str]) -> None:
     of_mfps = kind == "mfp"
     heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:
         heads = ["MEP", "first event", "MFPs", "missing", "size"]
     heads += ["least", "mean", "most"]
     rows = []
-    for each in seen:
+    for each in packets:
         row = [each.number, each.source, each.first_event, each.parts]
         if not of_mfps:
             row = [each.number, each.first_event, each.parts, each.missing]
         sizes = [each.nbytes, each.smallest, each.mean, each.largest]
         rows.append([*map(str, row), *(with_unit(size, "B") for size in sizes)])
-    if seen:
+    if packets:
         print_table(heads, rows, framed=True)
-    if len(seen) < sums["packets"]:
-        print(f"and {sums['packets'] - len(seen):,} more (--limit)")
+    if len(packets) < sums["packets"]:
+        print(f"and {sums['packets'] - len(packets):,} more (--limit)")
     parts = "fragments" if of_mfps else "MFPs"
     missing = f", {sums['missing']:,} missing" if sums["missing"] else ""
     print(

@@ -1,7 +1,7 @@
 """The commands that describe, analyse and simulate a system.
 
-Start-up counts: `daqloom analyse` answers in half a second. What a command needs is imported in it,
-and the other commands only where one of them is asked for.
+Start-up counts: `daqloom analyse` answers in half a second. Imports are
+deferred, and the other commands are imported only when one of them is named.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ Figures = Annotated[
 ]
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"daqloom {daqloom.__version__}")
         raise typer.Exit
 

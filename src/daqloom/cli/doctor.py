@@ -37,7 +37,7 @@ def doctor(
         bool, flag("Print the findings as a JSON list and nothing else.", "--json")
     ] = False,
 ) -> None:
-    """Check this machine for event building, and say how to fix what is missing.
+    """Check this machine for event building; list each problem with its fix.
 
     Reads /proc and /sys, changes nothing. Exit code 1: a requirement of event building is not met.
 

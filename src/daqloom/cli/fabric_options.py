@@ -72,12 +72,12 @@ PARAMETERS = {
         str | None,
         option(
             "RATE",
-            "Data rate of the cables, such as EDR; of files, where they tell none "
+            "Data rate of the cables, such as EDR; of files, where they list none "
             '(default: clos "200 Gb/s", LLDP "100 Gb/s").',
         ),
     ],
 }
-"""FABRIC and the options of a parametric one; whoever takes it takes them all."""
+"""FABRIC and the options of a parametric one; a command takes all of them."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ with lazy.imports():
 
 
 app = group(
-    help="Failures of links: what a site's logs tell, what they cost, a scenario in which links "
+    help="Failures of links: what a site's logs contain, what they cost, a scenario in which links "
     "fail as in a log, and logs with known truth."
 )
 
@@ -151,18 +151,18 @@ def log(
     gap_s = _seconds("--gap", gap)
     time_outs_s = [_seconds("--time-out", each) for each in time_out or ()] or summary.TIME_OUTS_S
     fabric = fabric_options.fabric_of(network) if network else None
-    told = _read(files, year, dates, quiet)
-    links = faults_links.Links(fabric, told.cables, told.names)
-    found = failure.failures_of(told, links)
-    _check_ports(told, links)
+    logs = _read(files, year, dates, quiet)
+    links = faults_links.Links(fabric, logs.cables, logs.names)
+    found = failure.failures_of(logs, links)
+    _check_ports(logs, links)
     kinds = summary.variants(found, periods, gap_s, len(links.names))
-    errors = faults_errors.errors_by_link(told.counters, links)
+    errors = faults_errors.errors_by_link(logs.counters, links)
     for path in figure or ():
         failure_figure.write(path, kinds, links.names)
     if parquet:
         dataset.write_parquet(parquet, kinds)
     if json:
-        record: dict[str, Any] = {"schema": 1, "lines": dict(told.lines)}
+        record: dict[str, Any] = {"schema": 1, "lines": dict(logs.lines)}
         record["unpaired"] = dict(found.unpaired)
         record["begin_s"], record["end_s"] = found.observed
         record["variants"] = {
@@ -171,16 +171,16 @@ def log(
         record["errors"] = [each.record() for each in errors]
         print_json(record)
     else:
-        if not told.has_only_counters:
+        if not logs.has_only_counters:
             faults.print_failures(kinds, time_outs_s)
             print()
-        if change.COUNTERS in told.formats:
+        if change.COUNTERS in logs.formats:
             faults.print_counters(errors)
             print()
         console_fabric.print_lines(fabric.lines if fabric else {})
-        print(in_words(told.lines))
+        print(in_words(logs.lines))
     if not quiet:
-        _tell(told, found, links)
+        _note_omissions(logs, found, links)
 
 
 @app.command(saved=options.IN_STORE)
@@ -226,12 +226,12 @@ def cost(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell what failures of links cost an event builder in a month, and what would help.
+    """Compute what failures of links cost an event builder in a month, and what would help.
 
-    The logs say how long how many cables are down at once; the scenario is simulated with so many
-    broken; a host link that is down costs the units behind it. Beside it stand the same with other
+    The logs give the time with each number of cables down at once. The scenario is simulated with
+    that many broken; a host link that is down costs the units behind it. Alternatives follow: other
     rules of building, mended tables, faster repairs, and the worst links without failures. Results
-    are kept in the store, so that the same command goes on where it was stopped.
+    are kept in the store; the same command continues after an interruption.
 
     \b
     Examples:
@@ -246,8 +246,8 @@ def cost(
     sweep_s = None if sweep is None else _seconds("--sweep", sweep)
     given = scenarios.load(scenario, set_ or ())
     network = faults_network.network_of(given)
-    told = _read(log, year, dates, quiet)
-    found, month = _merged(told, network.links, periods, gap_s, quiet)
+    logs = _read(log, year, dates, quiet)
+    found, month = _merged(logs, network.links, periods, gap_s, quiet)
     most = loss.most_at_once(month, network)
     numbers = _numbers(failures, network) if failures else cable_failures.usual_numbers(most)
     planned = cable_failures.broken_study(given, numbers, draws, others=not own_only)
@@ -264,7 +264,7 @@ def cost(
                 "schema": 1,
                 "scenario": given.name,
                 "scenario_hash": given.hash(),
-                "lines": dict(told.lines),
+                "lines": dict(logs.lines),
                 "unpaired": dict(found.unpaired),
                 **loss_record.record(lost),
                 "notes": sentences,
@@ -292,7 +292,7 @@ def generate(
         int, option("N", "Failures in test periods.", "--in-tests", min=0, max=1_000_000)
     ] = 549,
 ) -> None:
-    """Write a log of failures whose truth is known, and its test periods beside it.
+    """Write a log of failures with known truth, and a file of its test periods.
 
     Numbers of failures are those of LHCb's network in March 2024; how links differ, flap and are
     repaired is assumed. The periods go to a file whose name ends in .tests.txt.
@@ -339,7 +339,7 @@ def draw(
     set_: options.Set = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write a scenario in which links fail as a log says, with time compressed.
+    """Write a scenario in which links fail as in a log, with time compressed.
 
     Outside test periods, the failures of a flapping link as one. The times between them are drawn
     from the distribution that fits those of the log, links and durations are those of the log.
@@ -360,8 +360,8 @@ def draw(
     links = faults_links.Links(fabric)
     span_s = given.run.duration if span is None else _seconds("--span", span)
     periods = _periods(test or [], tests)
-    told = _read(log, year, dates, quiet)
-    _, month = _merged(told, links, periods, _seconds("--gap", gap), quiet)
+    logs = _read(log, year, dates, quiet)
+    _, month = _merged(logs, links, periods, _seconds("--gap", gap), quiet)
     drawn = faults_draw.draw(month, span_s=span_s, compress=_factor(compress), seed=seed)
     ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
     keys = [f'{key}="{value}"' for key, value in faults_draw.injected(drawn, ends).items()]
@@ -388,7 +388,7 @@ def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> chang
 
 
 def _merged(
-    told: change.Told,
+    logs: change.Told,
     links: faults_links.Links,
     periods: list[failure.Period],
     gap_s: float,
@@ -397,24 +397,24 @@ def _merged(
     """Return all failures, and those outside test periods with the failures of a flapping link as
     one. What cannot be used is noted. Raises FaultsError for logs without link changes, and for
     logs of another network."""
-    if told.has_only_counters:
+    if logs.has_only_counters:
         raise FaultsError(
             "the logs have counters only, which have no times; give a log of links that go down "
             "and come up"
         )
-    found = failure.failures_of(told, links)
-    _check_ports(told, links, least=0.5)
+    found = failure.failures_of(logs, links)
+    _check_ports(logs, links, least=0.5)
     if not quiet:
-        _tell(told, found, links)
+        _note_omissions(logs, found, links)
     return found, summary.variants(found, periods, gap_s, len(links.names))[summary.MERGED]
 
 
-def _check_ports(told: change.Told, links: faults_links.Links, least: float = 0.0) -> None:
+def _check_ports(logs: change.Told, links: faults_links.Links, least: float = 0.0) -> None:
     """Raises FaultsError where the network has none of the ports that the logs name, or less than a
     share of them."""
-    ports = {each.port: links.of(each.port) for each in told.changes}
-    ports |= {each.port: links.of(each.port) for each in told.outages}
-    ports |= {each.port: links.of(each.port) for each in told.counters}
+    ports = {each.port: links.of(each.port) for each in logs.changes}
+    ports |= {each.port: links.of(each.port) for each in logs.outages}
+    ports |= {each.port: links.of(each.port) for each in logs.counters}
     known = sum(link is not None for link in ports.values())
     if not links.names or not ports or (known and known >= least * len(ports)):
         return
@@ -455,13 +455,13 @@ def _numbers(text: str, network: faults_network.Network) -> tuple[int, ...]:
     )
 
 
-def _tell(told: change.Told, found: failure.Found, links: faults_links.Links) -> None:
+def _note_omissions(logs: change.Told, found: failure.Found, links: faults_links.Links) -> None:
     """Notes on what of the logs could not be used, or has two readings."""
-    odd = {name: number for name, number in told.lines.items() if number}
+    odd = {name: number for name, number in logs.lines.items() if number}
     if number := odd.get(MALFORMED):
         note(
             f"{counted(number, 'line')} {_were(number)} malformed and left out, the first is "
-            f"{told.first_malformed}"
+            f"{logs.first_malformed}"
         )
     if number := odd.get("too long"):
         note(f"{counted(number, 'line')} {_were(number)} too long and cut")
@@ -471,17 +471,17 @@ def _tell(told: change.Told, found: failure.Found, links: faults_links.Links) ->
         note(f"{counted(number, 'duration')} without a unit {_were(number)} taken as seconds")
     if number := found.unpaired["unknown port"]:
         note(f"{counted(number, 'change')} {_were(number)} of ports that the network does not have")
-    if number := sum(links.of(each.port) is None for each in told.counters):
+    if number := sum(links.of(each.port) is None for each in logs.counters):
         note(f"counters of {counted(number, 'port')} that the network does not have were left out")
-    if told.changes and not any(each.is_up for each in told.changes):
+    if logs.changes and not any(each.is_up for each in logs.changes):
         note("no link comes up in these logs; durations are lower bounds")
-    if not links.names and told.cables and any(not each.port.port for each in told.changes):
+    if not links.names and logs.cables and any(not each.port.port for each in logs.changes):
         note(
             "a host that OpenSM names and the port of its switch count as two links; give "
             "--network to have them as one"
         )
     if (number := odd.get(opensm_log.NAMELESS)) and not any(
-        each.port.port for each in told.changes
+        each.port.port for each in logs.changes
     ):
         note(
             f"OpenSM reports {counted(number, 'change')} of switches' links without the port; run "

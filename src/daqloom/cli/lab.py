@@ -10,7 +10,7 @@ from daqloom.base import lazy
 from daqloom.base.words import printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import print_list, print_table
-from daqloom.cli.console.terminal import note, print_json, spoken
+from daqloom.cli.console.terminal import note, print_json, staged_progress
 from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument
 from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import with_unit
@@ -27,7 +27,7 @@ app = group(
     help="""Switches under test: their adapters, their buffers, and setting them back.
 
     `measure.device` in a scenario names the file of a switch. Its buffers are set for a measurement
-    as the scenario's [network.switch] says, and set back at the end.
+    to the values of [network.switch] and restored at the end.
 
     \b
     Examples:
@@ -55,17 +55,17 @@ def adapters(
     for sentence in registry.name_conflicts(None if name is None else [name]):
         note(sentence)
     if name is not None:
-        told = part.meanings(registry.adapter_type(name).Options)
+        meanings = part.meanings(registry.adapter_type(name).Options)
     else:
-        told = {each: _what(each) for each in registry.names()}
+        meanings = {each: _what(each) for each in registry.names()}
         for sentence in registry.missing():
             note(sentence)
     if json:
         kind = "adapters" if name is None else "keys"
-        listed = [{"name": each, "text": text} for each, text in told.items()]
+        listed = [{"name": each, "text": text} for each, text in meanings.items()]
         print_json({"schema": 1, kind: listed})
     else:
-        print_list(told)
+        print_list(meanings)
 
 
 def _what(name: str) -> str:
@@ -93,7 +93,7 @@ def show(file: File, json: Json = False) -> None:
 def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
     """Print each step that would set the switch of a scenario; nothing is changed.
 
-    The switch is asked what it has, by the commands of its file. `daqloom measure --dry-run` prints
+    Runs the commands of its file that read a switch. `daqloom measure --dry-run` prints
     those, and reaches no switch.
 
     \b
@@ -162,8 +162,10 @@ def probe(
           --set network.switch.tor.port_limit="60 kB"
     """
     system = load(scenario, set_ or ())
-    with spoken(f"probing {system.name}", quiet=quiet, at_once="the incast begins") as say:
-        found = run_probe.probe(system.scenario, lambda share, what: say(share, what, what))
+    with staged_progress(
+        f"probing {system.name}", quiet=quiet, at_once="the incast begins"
+    ) as report:
+        found = run_probe.probe(system.scenario, lambda share, what: report(share, what, what))
     if json:
         print_json({"schema": 1, **{name: each.to_dict() for name, each in found.items()}})
         return

@@ -21,7 +21,7 @@ from daqloom.cli.console.terminal import (
     check_writable,
     fail,
     present,
-    spoken,
+    staged_progress,
     whole_or_stopped,
 )
 from daqloom.cli.options import (
@@ -56,12 +56,12 @@ with lazy.imports():
 
 
 UP = "up"
-"""What `daqloom control SCENARIO` is inside."""
+"""Command behind `daqloom control SCENARIO`."""
 STAYS = "the run goes on"
 
 
 class _Commands(Group):
-    """Whatever names none of its commands is a scenario."""
+    """A first argument that is no command is a scenario."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = not args or args[0] in self.commands or args[0].startswith("-")
@@ -119,7 +119,7 @@ def measure(
     connections: Annotated[
         bool,
         flag(
-            "Show also what the kernel tells of each connection over tcp, those with most "
+            "Show also the kernel's counters of each connection over tcp, those with most "
             "retransmissions first; with --json all of them.",
             "--connections",
         ),
@@ -190,21 +190,21 @@ def measure(
     measure_run.of_a_fabric(system.scenario)
     if connections and system.scenario.measure.transport != "tcp":
         raise ScenarioError(
-            '--connections needs measure.transport = "tcp", whose sockets can be asked; it is '
+            '--connections needs measure.transport = "tcp", whose sockets have counters; it is '
             f'"{system.scenario.measure.transport}"'
         )
     if dry_run:
         print("\n".join(measure_dry_run.dry_run(system.scenario)))
         return
     what = f"measuring {system.name}"
-    with spoken(what, quiet=quiet, at_once="the units start") as say:
+    with staged_progress(what, quiet=quiet, at_once="the units start") as report:
         result = whole_or_stopped(
             lambda: system.measure(
                 log_dir=log_dir,
                 trace=trace,
                 arrivals=arrivals,
                 timeline=bool(figure) and _has_phases(system.scenario),
-                progress=lambda how: say(how.share, _rates(how), how.phase),
+                progress=lambda how: report(how.share, _rates(how), how.phase),
                 on_event=None if quiet else _only_losses,
             )
         )
@@ -217,12 +217,12 @@ def measure(
 
 
 def _has_phases(scenario: models.Scenario) -> bool:
-    """Whether its figure shows phases, and not the course of the run."""
+    """Return whether the figure shows phases rather than the course of the run."""
     return scenario.building.protocol == "shift" and not scenario.faults.injected
 
 
 MOST_CONNECTIONS = 40
-"""In a table for people."""
+"""Rows of the table for people."""
 
 
 def _print_connections(columns: Mapping[str, Any]) -> None:
@@ -259,7 +259,7 @@ def _only_losses(event: run_log.RunEvent) -> None:
     if event.about in (
         run_log.About.UNIT,
         run_log.About.FAULT,
-    ):  # why the whole run fails is said at its end
+    ):  # the run's own failure is printed at its end
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 
@@ -364,8 +364,8 @@ def certificates_(
     """Make certificates for a run over several machines.
 
     Makes an authority, a certificate for the run control and its operators, and one for units. Copy
-    ca.pem, unit.pem and unit.key to the machines of units; whoever has control.key can control the
-    run.
+    ca.pem, unit.pem and unit.key to the machines of units. The holder of control.key can control
+    the run.
 
     \b
     Example:
@@ -390,19 +390,19 @@ def _steer(
         raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
     request = control_status.Request(command=command, unit=unit)
     if wait_s is None:
-        told = control_status.steer(request, address, certificates)
+        answer = control_status.steer(request, address, certificates)
     else:
-        told = control_status.steer_until(request, address, certificates, wait_s)
+        answer = control_status.steer_until(request, address, certificates, wait_s)
     if json:
-        print(told.model_dump_json(indent=2))
+        print(answer.model_dump_json(indent=2))
     else:
-        _print_status(told)
+        _print_status(answer)
 
 
-def _print_status(told: control_status.Status) -> None:
+def _print_status(answer: control_status.Status) -> None:
     console = plain_console()
-    console.print(console_run.headline(told), markup=False)
-    console.print(console_run.unit_table(told, console.width))
+    console.print(console_run.headline(answer), markup=False)
+    console.print(console_run.unit_table(answer, console.width))
 
 
 def unit(

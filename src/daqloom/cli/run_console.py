@@ -52,7 +52,7 @@ def keep_up(scenario: models.Scenario, *, log_dir: Path | None = None, start: bo
 
 async def _keep_up(scenario: models.Scenario, folder: Path, start: bool) -> None:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    said: list[str] = []
+    reply: list[str] = []
 
     def on_event(event: run_log.RunEvent) -> None:
         if not interactive:
@@ -72,13 +72,13 @@ async def _keep_up(scenario: models.Scenario, folder: Path, start: bool) -> None
                 control.want(Goal.RUNNING)
 
             def obey(line: str) -> None:
-                said[:] = [_obey(control, line)]
-                if said[0] and not interactive:
-                    print(said[0], flush=True)
+                reply[:] = [_obey(control, line)]
+                if reply[0] and not interactive:
+                    print(reply[0], flush=True)
 
             ended = asyncio.create_task(_ended(control))
             stopped = asyncio.create_task(stop.wait())
-            shown = asyncio.create_task(_shown(control, obey, said) if interactive else _nothing())
+            shown = asyncio.create_task(_shown(control, obey, reply) if interactive else _nothing())
             with suppress(OSError) if interactive else _lines(obey):
                 await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
             for task in (ended, stopped, shown):
@@ -99,7 +99,7 @@ async def _nothing() -> None:
 
 
 def _obey(control: Control, line: str) -> str:
-    """What to say about a line that was typed."""
+    """Reply to a typed line."""
     words = line.split()
     if not words:
         return ""
@@ -153,7 +153,7 @@ def _lines(obey: Callable[[str], None]) -> Iterator[None]:
             loop.remove_reader(0)
 
 
-async def _shown(control: Control, obey: Callable[[str], None], said: list[str]) -> None:
+async def _shown(control: Control, obey: Callable[[str], None], reply: list[str]) -> None:
     """The live table of a terminal, with a line to type in."""
     typed = ""
     changed = asyncio.Event()
@@ -178,7 +178,7 @@ async def _shown(control: Control, obey: Callable[[str], None], said: list[str])
         with rich_live.Live(auto_refresh=False) as live:
             while True:
                 changed.clear()
-                hint = " ".join(said) or COMMANDS
+                hint = " ".join(reply) or COMMANDS
                 width = live.console.width
                 live.update(live_table(control.status(), width, f"{typed}_", hint), refresh=True)
                 with suppress(TimeoutError):

@@ -11,7 +11,7 @@ from daqloom.base.output import write_text
 from daqloom.cli import options
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import print_list
-from daqloom.cli.console.store import damage_told
+from daqloom.cli.console.store import damage_noted
 from daqloom.cli.console.terminal import check_writable, note, print_json
 from daqloom.cli.options import flag, option
 from daqloom.study import StudyError
@@ -62,7 +62,7 @@ def plan(
     for sentence in study.notes:
         note(sentence)
     if store.exists():
-        with damage_told(store_store.Store.open(store, create=False)) as opened:
+        with damage_noted(store_store.Store.open(store, create=False)) as opened:
             console_study.print_plan(study, run_plan.plan(study, opened), store)
     else:
         console_study.print_plan(study, run_plan.plan(study, None), store)

@@ -16,7 +16,7 @@ from daqloom.base import lazy
 from daqloom.base.words import printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import plain_console
-from daqloom.cli.console.terminal import note, plain_failures, print_json, spoken
+from daqloom.cli.console.terminal import note, plain_failures, print_json, staged_progress
 from daqloom.cli.measure import Address, Certificates
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
 from daqloom.results.errors import MeasureError
@@ -140,7 +140,7 @@ def file_of(
 def check(
     file: File, hosts: Hosts = "", switch: Which = "", set_: Override = None, json: Json = False
 ) -> None:
-    """Check the file of a switch, and say what it would take.
+    """Check the file of a switch, and list the memory it needs.
 
     \b
     Example:
@@ -295,14 +295,14 @@ def benchmark(
 
     rig = softswitch_trials.trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
     begin_s = time.monotonic()
-    with spoken("searching the rate", quiet=quiet) as say:
+    with staged_progress("searching the rate", quiet=quiet) as report:
 
-        def said(trial: mlr.Trial) -> None:
+        def on_trial(trial: mlr.Trial) -> None:
             share = min(1.0, (time.monotonic() - begin_s) / seconds)
-            say(share, f"{trial.load_hz / 1e6:.3f} million frames a second")
+            report(share, f"{trial.load_hz / 1e6:.3f} million frames a second")
 
         found = mlr.search(
-            rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=said
+            rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=on_trial
         )
     if soak and found.forwarded_hz:
 
@@ -326,7 +326,7 @@ def benchmark(
                 f"{long.lost:,} of {long.offered:,} frames lost in {long.duration_s:.0f} s at "
                 f"{long.load_hz / 1e6:.3f} million a second, with {long.changes:,} changes of "
                 f"all paces; cores taken away for {long.away_s / (2 * long.duration_s):.1%} of "
-                "the time" + ("; it was not sent as asked for" if long.rejected else "")
+                "the time" + ("; it was not sent as requested" if long.rejected else "")
             )
             if long.power_w is not None:
                 bits = 8 * frame_size * long.forwarded / long.duration_s
@@ -439,9 +439,9 @@ def _needs_dpdk() -> Any:
 
 
 def _change(keys: dict[str, Any], address: str | None, certificates: Path | None) -> None:
-    told = _ask(softswitch_status.Change(keys=keys), address, certificates)
-    if told.failure:
-        raise ScenarioError(told.failure)
+    answer = _ask(softswitch_status.Change(keys=keys), address, certificates)
+    if answer.failure:
+        raise ScenarioError(answer.failure)
 
 
 def _ask(

@@ -1,5 +1,5 @@
 """Tables that fit the terminal: numbers are not broken, words wrap, and columns that do not fit go
-to a further table below, beside the same names.
+to a further table below, with the same names.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ UNLIMITED = 10_000
 GAP = 3
 """Spaces between columns."""
 FRAME = 4
-"""Characters that a frame takes beside a table."""
+"""Width of a frame, characters."""
 SHORT = 12
-"""So many characters of a name are not wrapped, such as "12 kHz"."""
+"""Length of a name that is not wrapped, characters, such as "12 kHz"."""
 
 Rows = Sequence[Sequence[str]]
 
@@ -73,7 +73,7 @@ def tables(
     styles: Sequence[str] = (),
 ) -> list[rich_table.Table]:
     """As many tables of at most `width` characters as are needed, one below the other. The first
-    `names` columns say what a row is and begin each table; these and `words`, by place, may wrap.
+    `names` columns name the row and begin each table; these and `words`, by place, may wrap.
     All others are numbers. `framed` leaves room around a table, `styles` are the rows'. Control
     characters are escaped."""
     head = [printable(name) for name in head]
@@ -124,7 +124,7 @@ def _longest_word(text: str) -> int:
 
 
 def _blocks(least: Sequence[int], names: int, width: int) -> Iterator[list[int]]:
-    """Places of columns that find room beside each other, after the names."""
+    """Places of the columns that fit side by side, after the names."""
     first = list(range(names))
     block = list(first)
     for place in range(names, len(least)):

@@ -51,9 +51,9 @@ def _print_kinds(cost: loss.Cost) -> None:
 def _print_at_once(cost: loss.Cost) -> None:
     own = cost.as_it_is
     last = own.numbers[-1]
-    wanted = range(min(cost.most, last) + 1)
-    shown: Sequence[int] = wanted
-    if len(wanted) > MOST_ROWS:
+    numbers = range(min(cost.most, last) + 1)
+    shown: Sequence[int] = numbers
+    if len(numbers) > MOST_ROWS:
         shown = [k for k in own.numbers if k <= cost.most]
     rows = [
         (
@@ -150,7 +150,7 @@ def _per_cent(estimate: loss.Estimate) -> str:
 
 def _in_words(estimate: loss.Estimate, scale: float, unit: str) -> str:
     """`7.8 h (4.6 to 12)`."""
-    told = f"{estimate.value / scale:.3g} {unit}".rstrip()
+    text = f"{estimate.value / scale:.3g} {unit}".rstrip()
     if estimate.low is None or estimate.high is None:
-        return told
-    return f"{told} ({estimate.low / scale:.3g} to {estimate.high / scale:.3g})"
+        return text
+    return f"{text} ({estimate.low / scale:.3g} to {estimate.high / scale:.3g})"

@@ -158,12 +158,12 @@ def _sources(numbers: Sequence[int]) -> str:
 def print_unfinished(found: Sequence[event_data.Unfinished | event_data.Recovered]) -> None:
     """Unfinished files of a recording, or what has become of them."""
     for each in found:
-        print(f"{_name(each.file)}: {_told(each)}")
+        print(f"{_name(each.file)}: {_summary(each)}")
     if not found:
         print("no unfinished files")
 
 
-def _told(done: event_data.Unfinished | event_data.Recovered) -> str:
+def _summary(done: event_data.Unfinished | event_data.Recovered) -> str:
     size = with_unit(done.nbytes, "B")
     if isinstance(done, event_data.Unfinished):
         return f"{size}, in use by a unit" if done.in_use else size

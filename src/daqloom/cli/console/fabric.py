@@ -156,8 +156,8 @@ def _ports(ports: list[int]) -> str:
             runs[-1].append(port)
         else:
             runs.append([port])
-    told = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"port {told} has" if len(ports) == 1 else f"ports {told} have"
+    listed = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"port {listed} has" if len(ports) == 1 else f"ports {listed} have"
 
 
 def _print_routes(check: FabricCheck) -> None:

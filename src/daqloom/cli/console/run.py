@@ -66,14 +66,14 @@ def unit_table(status: control_status.Status, width: int) -> console.Group:
 
 
 def live_table(
-    status: control_status.Status, width: int, typed: str = "", said: str = ""
+    status: control_status.Status, width: int, typed: str = "", reply: str = ""
 ) -> console.Group:
     """Headline, units, the last entries of the log; what is being typed."""
     lines = [f"{time_s:9.2f} s  {text}" for time_s, text in status.events[-EVENTS_SHOWN:]]
     refused = [f"{name}: {count}" for name, count in status.counts.items() if "." in name]
     foot = [rich_text.Text("  ".join(refused), style="red")] if refused else []
     prompt = (
-        [rich_text.Text(said, style="dim"), rich_text.Text(f"> {typed}", style="bold")]
+        [rich_text.Text(reply, style="dim"), rich_text.Text(f"> {typed}", style="bold")]
         if typed
         else []
     )

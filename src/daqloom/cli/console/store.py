@@ -1,4 +1,4 @@
-"""How commands open a store: whatever they do with it, they tell what of it is damaged."""
+"""The store of a command: opened, closed, and its damage reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AnyStore = TypeVar("AnyStore", bound="store_store.Store")
 
 
 @contextmanager
-def damage_told(store: AnyStore) -> Iterator[AnyStore]:
+def damage_noted(store: AnyStore) -> Iterator[AnyStore]:
     """Closes a store in the end, also after a failure, and names its damage on standard error."""
     with store:
         try:
@@ -43,7 +43,7 @@ def read_study(
     Raises StudyError, also where the store holds results of the study's other form alone.
     """
     study = file_file.load_study(file, quick=quick)
-    with damage_told(provenance.witnessed(path)) as opened:
+    with damage_noted(provenance.witnessed(path)) as opened:
         dataset = run_dataset.to_dataset(study, runner.replay(study, opened), course=course)
         if not opened.origins and _holds_any(file_file.load_study(file, quick=not quick), opened):
             raise StudyError(_OTHER_FORM[quick].format(file=file, store=path))

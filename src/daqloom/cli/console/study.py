@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from daqloom.base.words import counted, unit_of_time
-from daqloom.cli.console.store import damage_told
+from daqloom.cli.console.store import damage_noted
 from daqloom.cli.console.terminal import bar, note
 from daqloom.report.study.answers import answers
 from daqloom.study.file import search_bounds as unbounded
@@ -47,29 +47,29 @@ def watch(study: Study, *, quiet: bool = False) -> Iterator[Report]:
     """Shows progress on standard error, failures at once: a bar on a terminal, else a line every
     few seconds."""
     shown = bar(words_last=True) if sys.stderr.isatty() and not quiet else None
-    told, spoken, announced = 0, time.monotonic(), False
+    reported, last_s, announced = 0, time.monotonic(), False
 
-    def say(sentence: str) -> None:
+    def write(sentence: str) -> None:
         if shown is None:
             print(sentence, file=sys.stderr, flush=True)
         else:
             shown.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
 
     def report(progress: Progress) -> None:
-        nonlocal told, spoken, announced
-        for task, sentence in progress.failures[told:]:
+        nonlocal reported, last_s, announced
+        for task, sentence in progress.failures[reported:]:
             point = [f"{key} = {value}" for key, value in study.steps(task.index).items()]
             where = ", ".join([task.method, f"seed {task.seed}", *point])
-            say(f"daqloom: {where}: {sentence}")
-        told = len(progress.failures)
+            write(f"daqloom: {where}: {sentence}")
+        reported = len(progress.failures)
         now = time.monotonic()
-        is_due = now - spoken >= SPOKEN_EVERY_S
+        is_due = now - last_s >= SPOKEN_EVERY_S
         if shown is not None:
             done, total = progress.finished, progress.tasks
             shown.update(shown.tasks[0].id, completed=done, total=total, description=line(progress))
         elif not quiet and (is_due or (not announced and progress.ahead_s > ANNOUNCED_FROM_S)):
-            spoken, announced = now, True
-            say(line(progress))
+            last_s, announced = now, True
+            write(line(progress))
 
     try:
         yield report
@@ -89,7 +89,7 @@ def computation(
     quiet: bool = False,
 ) -> Iterator[tuple[Progress, Store]]:
     """Compute the results that a store lacks, with progress; gives what was done, and the store."""
-    with damage_told(Store.open(store, create=True)) as opened:
+    with damage_noted(Store.open(store, create=True)) as opened:
         opened.prepare()
         executor = executor_for(study, opened, workers, scheduler, note)
         try:
@@ -124,17 +124,17 @@ def print_summary(study: Study, progress: Progress) -> None:
     if study.search:
         low, high = map(str, study.search.bounds)
         statuses = Counter[str](boundary.status for boundary in progress.boundaries.values())
-        told = unbounded.sentence(statuses, study.search.find, low, high)
-        if told:
-            print(f"daqloom: {told}", file=sys.stderr)
+        warning = unbounded.sentence(statuses, study.search.find, low, high)
+        if warning:
+            print(f"daqloom: {warning}", file=sys.stderr)
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
     count = progress.finished - len(progress.failures)
     print(
         f"{study.title}: {counted(count, 'answer')} from {counted(progress.computed, 'run')} "
         f"computed and {progress.reused} reused{failed}"
     )
-    for told in answers(study, progress.boundaries):
-        print(told)
+    for answer in answers(study, progress.boundaries):
+        print(answer)
 
 
 def duration(seconds: float) -> str:

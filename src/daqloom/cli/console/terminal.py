@@ -192,20 +192,20 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
     """Gives a function that takes the share done, 0 to 1, and shows it once that takes long."""
-    with spoken(what, quiet=quiet) as say:
-        yield lambda share: say(share)
+    with staged_progress(what, quiet=quiet) as report:
+        yield lambda share: report(share)
 
 
-class Say(Protocol):
-    """Takes the share done, what to say of it, and the stage that it is in."""
+class ReportStage(Protocol):
+    """Arguments: the share done, a text, and the stage of the work."""
 
     def __call__(self, share: float, how: str = "", stage: str = "") -> None:
         """Shows it, where it is time to."""
 
 
 @contextmanager
-def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say]:
-    """The same, of a function that also takes what to say of it.
+def staged_progress(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[ReportStage]:
+    """Show progress as `progress` does, with a text and a stage.
 
     A terminal shows a bar: from the start with `at_once`, else as soon as the run has taken long. A
     log has a line now and then, and one for each new stage.
@@ -241,11 +241,11 @@ def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say
 
 def bar(what: str = "", *, words_last: bool = False) -> Any:
     """Start a bar on standard error, of `rich.progress`, with words before or behind it."""
-    said = rich_progress.TextColumn(
+    text = rich_progress.TextColumn(
         "{task.description}", markup=False, table_column=table.Column(overflow="fold")
     )
     done = (rich_progress.BarColumn(bar_width=20), rich_progress.TaskProgressColumn())
-    columns = (*done, said) if words_last else (said, *done)
+    columns = (*done, text) if words_last else (text, *done)
     started = rich_progress.Progress(
         *columns, console=rich_console.Console(stderr=True), transient=True
     )
